@@ -35,6 +35,8 @@ pub struct Cx<'a> {
     keep_rows: Cell<bool>,
     /// Counted mutations of batched calls that did not begin yet.
     mutations_ahead: u64,
+    /// A call inside another call, whose arguments no gate has compared with the tool's schema.
+    is_member: bool,
 }
 
 impl<'a> Cx<'a> {
@@ -46,6 +48,7 @@ impl<'a> Cx<'a> {
             call,
             keep_rows: Cell::new(false),
             mutations_ahead: 0,
+            is_member: false,
         }
     }
 
@@ -55,8 +58,14 @@ impl<'a> Cx<'a> {
     pub fn member(&self, mutations_ahead: u64) -> Cx<'a> {
         Cx {
             mutations_ahead,
+            is_member: true,
             ..Cx::new(self.host, self.call)
         }
+    }
+
+    /// Returns whether the gate has checked this call's arguments against the schema. Native tests have no gate.
+    pub(crate) fn is_checked(&self) -> bool {
+        cfg!(target_family = "wasm") && !self.is_member
     }
 
     /// Runs `body` in a short transaction: in a `Run` tool, the only access to storage. An error rolls the

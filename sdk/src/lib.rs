@@ -123,6 +123,7 @@
 //! | tests | [`native`] |
 #![warn(missing_docs)]
 
+mod arguments;
 pub mod artifacts;
 mod ask;
 pub mod budget;

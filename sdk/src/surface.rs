@@ -1,6 +1,7 @@
-//! What a listed tool must keep to, so that no client refuses the whole list, and what it should keep to, so
-//! that whoever reads the list understands it. The host holds components to the first when it loads them;
-//! tests of packs and `tollgate packs check` look for both.
+//! Rules for listed tools.
+//!
+//! Some rules must hold, because otherwise a client refuses the whole list. The host enforces them when it loads a
+//! component. Other rules help readers of the list. Tests of packs and `tollgate packs check` report both kinds.
 
 use serde_json::{Map, Value};
 
@@ -16,38 +17,42 @@ const LONGEST_DESCRIPTION: usize = 1 << 10;
 const LARGEST_SCHEMA: usize = 16 << 10;
 /// Deepest nesting of objects and arrays in a schema.
 const DEEPEST: usize = 5;
-/// What some client refuses the whole list for.
+/// Shortest description of a parameter that can say what the value is and where it comes from, in characters.
+const SHORTEST_PARAMETER: usize = 25;
+/// Keywords for which some client refuses the whole list.
 const BANNED: [&str; 7] = ["$ref", "$schema", "$defs", "oneOf", "anyOf", "allOf", "not"];
 
 /// A tool as clients see it.
 #[derive(Debug, Clone)]
 pub struct Surface<'a> {
-    /// Its name, and after it its aliases.
+    /// Name of the tool, followed by its aliases.
     pub names: Vec<&'a str>,
-    /// For people.
+    /// Title for people.
     pub title: &'a str,
-    /// For agents.
+    /// Description for agents.
     pub description: &'a str,
-    /// How it is run.
+    /// Effect of the tool.
     pub effect: Effect,
-    /// It may delete or overwrite.
+    /// True if the tool may delete or overwrite data.
     pub destructive: bool,
-    /// Its arguments' JSON Schema.
+    /// JSON Schema of the arguments.
     pub input: &'a Map<String, Value>,
-    /// Its reply's JSON Schema.
+    /// JSON Schema of the reply.
     pub output: &'a Map<String, Value>,
 }
 
-/// What is wrong with a tool.
+/// Faults of a tool's surface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// What some client refuses.
+    /// Faults for which some client refuses the list.
     pub refused: Vec<String>,
-    /// What somebody does not understand.
+    /// Faults that make the tool hard to understand.
     pub unclear: Vec<String>,
+    /// Parameters whose descriptions are too short to explain them, or only repeat their names.
+    pub vague: Vec<String>,
 }
 
-/// Everything that is wrong with a tool.
+/// Finds every fault of a tool's surface.
 #[must_use]
 pub fn faults(tool: &Surface<'_>) -> Faults {
     let mut faults = Faults::default();
@@ -62,37 +67,39 @@ pub fn faults(tool: &Surface<'_>) -> Faults {
         }
     }
     if tool.title.is_empty() {
-        faults.refuse("it has no title".to_owned());
+        faults.refuse("the tool has no title".to_owned());
     } else if tool.title.len() > LONGEST_NAME {
         faults.unclear(format!(
-            "its title {:?} is longer than {LONGEST_NAME} bytes",
+            "the title {:?} is longer than {LONGEST_NAME} bytes",
             tool.title
         ));
     }
     if tool.description.is_empty() {
-        faults.refuse("it has no description".to_owned());
+        faults.refuse("the tool has no description".to_owned());
     }
     let length = tool.description.len();
     if length > LONGEST_DESCRIPTION {
         faults.refuse(format!(
-            "its description has {length} bytes, more than {LONGEST_DESCRIPTION}"
+            "the description has {length} bytes, more than {LONGEST_DESCRIPTION}"
         ));
     }
     if tool.effect == Effect::Read && tool.destructive {
-        faults.unclear("it reads and calls itself destructive".to_owned());
+        faults.unclear("the tool has the effect read and is marked as destructive".to_owned());
     }
     if tool.input.get("additionalProperties") != Some(&Value::Bool(false)) {
-        faults.unclear("it takes arguments that it does not know".to_owned());
+        faults.unclear(
+            "the input schema accepts unknown arguments; set additionalProperties to false".to_owned(),
+        );
     }
     for (side, schema) in [("input", tool.input), ("output", tool.output)] {
         let size = serde_json::to_string(schema).map_or(0, |text| text.len());
         if size > LARGEST_SCHEMA {
             faults.refuse(format!(
-                "its {side} schema has {size} bytes, more than {LARGEST_SCHEMA}"
+                "the {side} schema has {size} bytes, more than {LARGEST_SCHEMA}"
             ));
         }
         if schema.get("type").and_then(Value::as_str) != Some("object") {
-            faults.refuse(format!("its {side} schema is not of type object"));
+            faults.refuse(format!("the {side} schema is not of type object"));
         }
         faults.walk(schema, side, 0);
     }
@@ -107,10 +114,17 @@ fn is_name(name: &str, longest: usize) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
+/// Returns whether the description of a parameter explains nothing beyond its name.
+fn is_vague(name: &str, description: &str) -> bool {
+    let text = description.trim().trim_end_matches('.').to_lowercase();
+    let text = text.strip_prefix("the ").unwrap_or(&text).replace(' ', "_");
+    description.chars().count() < SHORTEST_PARAMETER || text == name.to_lowercase()
+}
+
 impl Faults {
-    /// All of them, the grave ones first.
+    /// All faults, the gravest first.
     pub fn into_all(self) -> impl Iterator<Item = String> {
-        self.refused.into_iter().chain(self.unclear)
+        self.refused.into_iter().chain(self.unclear).chain(self.vague)
     }
 
     fn refuse(&mut self, fault: String) {
@@ -152,7 +166,7 @@ impl Faults {
             .flatten()
         {
             if name.as_str().is_none_or(|name| !properties.contains_key(name)) {
-                self.unclear(format!("{path} requires {name}, which is no property"));
+                self.unclear(format!("{path} requires {name}, which is not a property"));
             }
         }
         for (name, property) in properties {
@@ -161,9 +175,12 @@ impl Faults {
                 self.refuse(format!("{path} has no type"));
                 continue;
             };
-            let description = property.get("description").and_then(Value::as_str);
-            if description.is_none_or(str::is_empty) {
-                self.unclear(format!("{path} has no description"));
+            match property.get("description").and_then(Value::as_str) {
+                None | Some("") => self.unclear(format!("{path} has no description")),
+                Some(text) if path.starts_with("input") && is_vague(name, text) => {
+                    self.vague.push(format!("{path} is described only as {text:?}"));
+                }
+                Some(_) => {}
             }
             self.walk(property, &path, depth + 1);
         }
@@ -203,27 +220,65 @@ mod tests {
             input: &input,
             output: &output,
         });
-        let told = [told.refused.join("\n"), told.unclear.join("\n")].join("\n--\n");
+        let told = [
+            told.refused.join("\n"),
+            told.unclear.join("\n"),
+            told.vague.join("\n"),
+        ]
+        .join("\n--\n");
         expect![[r#"
             the name "Bad Name" does not match ^[a-z][a-z0-9_]{0,39}$
-            it has no title
-            its description has 2000 bytes, more than 1024
+            the tool has no title
+            the description has 2000 bytes, more than 1024
             input uses anyOf
             input.a has several types
             input.b is an array without items
             input.c has no type
-            its output schema is not of type object
+            the output schema is not of type object
             output[] uses $ref
             output[] has no type
             output.rows[][][][][] is nested deeper than 5
             --
-            it reads and calls itself destructive
-            it takes arguments that it does not know
-            input requires "e", which is no property
+            the tool has the effect read and is marked as destructive
+            the input schema accepts unknown arguments; set additionalProperties to false
+            input requires "e", which is not a property
             input.a has no description
             input.b has no description
             input.d has no description
-            input.d uses const"#]]
+            input.d uses const
+            --
+        "#]]
         .assert_eq(&told);
+    }
+
+    #[test]
+    fn parameters_say_more_than_their_names() {
+        let property = |description: &str| json!({"type": "string", "description": description});
+        let input = object(
+            json!({"type": "object", "additionalProperties": false, "properties": {
+                "job_id": property("The job."),
+                "expected_configuration_revision": property("The expected configuration revision."),
+                "path": property("Path of the file, for example src/lib.rs."),
+                "rows": {"type": "array", "description": "Rows to add to the table, in order.", "items": {
+                    "type": "object", "properties": {"name": property("Name.")}
+                }}
+            }}),
+        );
+        let output = object(json!({"type": "object", "properties": {"job": property("The job.")}}));
+        let found = faults(&Surface {
+            names: vec!["fine_name"],
+            title: "A title",
+            description: "Add rows to a table.",
+            effect: Effect::Write,
+            destructive: false,
+            input: &input,
+            output: &output,
+        });
+        assert_eq!((found.refused, found.unclear), (Vec::new(), Vec::new()));
+        expect![[r#"
+            input.job_id is described only as "The job."
+            input.expected_configuration_revision is described only as "The expected configuration revision."
+            input.rows[].name is described only as "Name.""#]]
+        .assert_eq(&found.vague.join("\n"));
     }
 }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Content, Cx, ToolError, schema};
+use crate::{Content, Cx, ToolError, arguments, schema};
 
 /// Effect of a tool: how the host runs it, and what it may do.
 ///
@@ -269,7 +269,7 @@ impl Entry {
             tier: T::TIER,
             hints: T::HINTS,
             aliases: T::ALIASES,
-            input_schema: schema::input_schema::<T>,
+            input_schema: arguments::schema::<T>,
             output_schema: schema::output_schema::<T::Output>,
             call: call::<T>,
         }
@@ -286,7 +286,7 @@ impl fmt::Debug for Entry {
 }
 
 fn call<T: Tool>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
-    let tool: T = serde_json::from_str(arguments).map_err(|err| {
+    let tool: T = arguments::read(arguments, cx.is_checked()).map_err(|err| {
         ToolError::new(
             "INVALID_ARGUMENTS",
             format!("the arguments do not fit {}: {err}", T::NAME),

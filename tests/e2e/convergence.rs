@@ -146,9 +146,9 @@ async fn edits_in_circles_and_failures_that_stay_are_flagged() {
         1 file changed, +1 -1 | no_op null oscillation null | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 2 times across 1 mutation; no progress
         1 file changed, +1 -1; oscillation: the state of 2 records ago is back | no_op null oscillation {"period":2} | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 3 times across 2 mutations; no progress
         1 file changed, +1 -1; oscillation: the state of 2 records ago is back | no_op null oscillation {"period":2} | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 4 times across 3 mutations; no progress
-        1 file changed, +1 -1; no-op: as the record before | no_op true oscillation null | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 5 times across 4 mutations; no progress
+        1 file changed, +1 -1; no-op: same state as the previous record | no_op true oscillation null | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 5 times across 4 mutations; no progress
         {"no_op":true,"non_progress":true,"failure_seen":5,"failure_mutations":4}
-        "same failure seen 5 times across 4 mutations; the last edit changed nothing"
+        "same failure seen 5 times across 4 mutations; the last edit had no effect"
     "#]].assert_eq(&log);
     session.close().await;
     let rows = place.sql(
@@ -238,7 +238,7 @@ async fn what_the_operator_did_not_allow_is_refused() {
         log += &format!("{} {}\n", refusal["code"], refusal["remediation"]);
     }
     expect![[r#"
-        "TEST_NOT_REGISTERED" "Name a registered one, or let the operator add `tests.default = [\"PROGRAM\", …]` to [workspaces.one] and leave `tests` in the pack's grants; a run of your own is reported with test_report."
+        "TEST_NOT_REGISTERED" "Use a registered test command, or ask the operator to add `tests.default = [\"PROGRAM\", …]` to [workspaces.one] and grant `tests` to the pack. Record your own run with test_report."
         "WORKSPACE_UNKNOWN" "Use a workspace that is granted to the pack. The operator registers one with path = \"/srv/app\" in [workspaces.NAME], and grants it with grants.workspaces = [\"NAME\"] in [packs.PACK]."
         "NOT_A_REPOSITORY" "Make it one with `git init`, or record changes in a workspace that is one."
     "#]].assert_eq(&log);

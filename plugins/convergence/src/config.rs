@@ -7,15 +7,16 @@ use serde::Deserialize;
 
 use crate::readers::Reader;
 
-/// The pack's configuration. Everything has a default.
+/// The pack's configuration. Every key has a default.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Longest time of a test run in seconds, unless a call asks for less. The pack's limits.run_ms ends it too.
+    /// Time limit of a test run in seconds, unless a call sets a lower one. The pack's limits.run_ms applies
+    /// too.
     #[schemars(range(min = 1, max = 86_400))]
     pub test_timeout_sec: u32,
-    /// Which reader reads the output of a test command, by the command's registered name. Without an entry the command
-    /// and its output tell.
+    /// Reader of a test command's output, by the command's registered name. Default: detected from the
+    /// command and its output.
     pub readers: BTreeMap<String, Reader>,
 }
 

@@ -1,22 +1,22 @@
-//! Whether a change or a failure was there before.
+//! Detection of repeated states and failures.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How many mutations back an oscillation is looked for.
+/// Most mutations back that an oscillation is searched for.
 pub const MAX_PERIOD: usize = 8;
 
-/// How a mutation relates to those before it.
+/// Relation of a mutation to earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Cycle {
-    /// It left everything as the one before it did.
+    /// True if the state equals the previous one.
     pub no_op: bool,
-    /// It brought back what was there this many mutations before, and something else in between.
+    /// Number of mutations since the same state, if other states came in between.
     pub oscillation: Option<u32>,
 }
 
-/// Compares a mutation with those before it, the newest first.
+/// Compares a mutation with earlier ones, newest first.
 #[must_use]
 pub fn mutation<'a>(fingerprint: &str, before: impl IntoIterator<Item = &'a str>) -> Cycle {
     let distance = before
@@ -35,27 +35,27 @@ pub fn mutation<'a>(fingerprint: &str, before: impl IntoIterator<Item = &'a str>
     }
 }
 
-/// A failure that was seen, and how many mutations there had been by then.
+/// A failure with the number of mutations before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sighting<'a> {
-    /// Its fingerprint.
+    /// Fingerprint of the failure.
     pub fingerprint: &'a str,
-    /// Mutations before it.
+    /// Number of mutations before the failure.
     pub mutations: u64,
 }
 
-/// How a failure relates to those before it.
+/// Relation of a failure to earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Repetition {
-    /// It was seen before, and at least one mutation since did not change it.
+    /// True if the failure was seen before and persists after at least one mutation.
     pub non_progress: bool,
-    /// How often it was seen, with this time.
+    /// Number of sightings, including this one.
     pub seen: u64,
-    /// Mutations from the first time to this.
+    /// Number of mutations since the first sighting.
     pub mutations: u64,
 }
 
-/// Compares a failure with those before it, in any order.
+/// Compares a failure with earlier ones, in any order.
 #[must_use]
 pub fn failure<'a>(now: Sighting<'_>, before: impl IntoIterator<Item = Sighting<'a>>) -> Repetition {
     let same = before

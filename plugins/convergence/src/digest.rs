@@ -1,14 +1,15 @@
-//! SHA-256 over fields that cannot run into each other.
+//! SHA-256 over length-prefixed fields.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// Hashes fields, each behind its length.
+/// Hashes fields, each preceded by its length.
 pub(crate) struct Encoder(Sha256);
 
 impl Encoder {
-    /// `tag` says what is hashed and in which version, so that no two kinds of hash agree by chance.
+    /// Starts a hash. `tag` names kind and version of the input, so that different kinds of hashes never
+    /// agree.
     pub(crate) fn new(tag: &str) -> Encoder {
         let mut encoder = Encoder(Sha256::new());
         encoder.field(tag.as_bytes());
@@ -20,19 +21,19 @@ impl Encoder {
         self.0.update(bytes);
     }
 
-    /// A field that may be missing, which is not the same as empty.
+    /// Adds an optional field. Missing and empty differ.
     pub(crate) fn optional(&mut self, bytes: Option<&[u8]>) {
         self.count(usize::from(bytes.is_some()));
         bytes.into_iter().for_each(|bytes| self.field(bytes));
     }
 
-    /// How many of something follow.
+    /// Adds the number of entries that follow.
     pub(crate) fn count(&mut self, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.0.update(count.to_be_bytes());
     }
 
-    /// The hash, in hexadecimal.
+    /// Returns the hash in hexadecimal.
     pub(crate) fn finish(self) -> String {
         let mut text = String::with_capacity(64);
         for byte in self.0.finalize() {

@@ -15,8 +15,8 @@ pub(crate) fn test_not_registered(workspace: &Workspace<'_>, name: &str) -> Tool
         format!("workspace {} has no test command `{name}`", workspace.name()),
     )
     .remediation(format!(
-        "Name a registered one, or let the operator add `tests.{name} = [\"PROGRAM\", …]` to [workspaces.{}] and leave \
-         `tests` in the pack's grants; a run of your own is reported with test_report.",
+        "Use a registered test command, or ask the operator to add `tests.{name} = [\"PROGRAM\", …]` to [workspaces.{}] \
+         and grant `tests` to the pack. Record your own run with test_report.",
         workspace.name()
     ))
     .context("workspace", workspace.name())
@@ -25,26 +25,29 @@ pub(crate) fn test_not_registered(workspace: &Workspace<'_>, name: &str) -> Tool
 
 /// A report that says nothing.
 pub(crate) fn nothing_reported() -> ToolError {
-    ToolError::new("NOTHING_REPORTED", "the report does not say how the run ended")
-        .remediation("Give exit_code, output or failing_tests, best all you have.")
+    ToolError::new("NOTHING_REPORTED", "the report has no result of the run")
+        .remediation("Pass exit_code, output or failing_tests, if possible all of them.")
 }
 
 /// The workspace does not let packs use Git.
 pub(crate) fn git_not_allowed(workspace: &str) -> ToolError {
-    ToolError::new("GIT_NOT_ALLOWED", format!("git may not be used in workspace {workspace}"))
-        .remediation(format!(
-            "The operator allows it with `git = \"read\"` in [workspaces.{workspace}], and `git` in the pack's grants."
-        ))
-        .context("workspace", workspace)
+    ToolError::new(
+        "GIT_NOT_ALLOWED",
+        format!("git is not allowed in workspace {workspace}"),
+    )
+    .remediation(format!(
+        "Ask the operator to set `git = \"read\"` in [workspaces.{workspace}] and to grant `git` to the pack."
+    ))
+    .context("workspace", workspace)
 }
 
 /// The workspace is no work tree.
 pub(crate) fn not_a_repository(workspace: &str, outcome: &Outcome) -> ToolError {
     ToolError::new(
         "NOT_A_REPOSITORY",
-        format!("workspace {workspace} is no work tree of a Git repository"),
+        format!("workspace {workspace} is not a work tree of a Git repository"),
     )
-    .remediation("Make it one with `git init`, or record changes in a workspace that is one.")
+    .remediation("Create a repository with `git init`, or use a workspace that is one.")
     .context("workspace", workspace)
     .context("git", complaint(outcome))
 }
@@ -53,9 +56,9 @@ pub(crate) fn not_a_repository(workspace: &str, outcome: &Outcome) -> ToolError 
 pub(crate) fn too_many_changes(workspace: &str) -> ToolError {
     ToolError::new(
         "TOO_MANY_CHANGES",
-        format!("more changed in workspace {workspace} than can be read"),
+        format!("workspace {workspace} has more changes than can be read"),
     )
-    .remediation("Commit what is done, or add what is generated to .gitignore.")
+    .remediation("Commit finished changes, or add generated files to .gitignore.")
     .context("workspace", workspace)
 }
 
@@ -65,7 +68,7 @@ pub(crate) fn unreadable(workspace: &str, path: Option<&String>) -> ToolError {
         "FILES_UNREADABLE",
         format!("changed files of workspace {workspace} cannot be read"),
     )
-    .remediation("Let the host's user read them, or add them to .gitignore.")
+    .remediation("Make them readable for the host's user, or add them to .gitignore.")
     .context("workspace", workspace)
     .context("path", path.map(String::as_str))
 }
@@ -73,7 +76,7 @@ pub(crate) fn unreadable(workspace: &str, path: Option<&String>) -> ToolError {
 /// Git failed for a reason of its own.
 pub(crate) fn git_failed(workspace: &str, outcome: &Outcome) -> ToolError {
     ToolError::new("GIT_FAILED", format!("git failed in workspace {workspace}"))
-        .remediation("Look at what git says, in context.")
+        .remediation("Read git's message in context.")
         .context("workspace", workspace)
         .context("git", complaint(outcome))
 }

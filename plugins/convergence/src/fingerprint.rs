@@ -3,8 +3,8 @@
 use crate::digest::Encoder;
 use crate::report::{Failure, TestReport};
 
-/// Says how [`failure`] encodes what it hashes. A change of that, of a reader or of what is
-/// normalised makes fingerprints that agree with no older ones.
+/// Version of the encoding in [`failure`]. A change of the encoding, a reader or the normalisation makes
+/// fingerprints that match no older ones.
 const TAG: &str = "tollgate.failure.v1";
 
 /// The fingerprint of a report that [is a failure](TestReport::is_failure).

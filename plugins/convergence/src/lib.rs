@@ -10,15 +10,12 @@
 //! ```
 //! use convergence::{Normaliser, Outcome, fingerprint, readers};
 //!
-//! let output = b"running 1 test\ntest tests::adds ... FAILED\n\nfailures:\n\n---- tests::adds stdout ----\n\n\
-//!     thread 'tests::adds' (17) panicked at /srv/proj/src/lib.rs:25:9:\nassertion failed: x\n";
-//! let run = readers::Run { output, exit_code: Some(101), command: "cargo test", reader: None };
-//! let report = readers::read(&run, &Normaliser::new(["/srv/proj"]));
-//! assert_eq!(report.outcome, Outcome::Failed);
-//! assert_eq!(report.failing_tests[0].name, "tests::adds");
-//! assert_eq!(report.failing_tests[0].stack, ["src/lib.rs"]);
-//! assert_eq!(fingerprint::failure(&report).unwrap().len(), 64);
-//! ```
+//! let output = b"running 1 test\ntest tests::adds ... FAILED\n\nfailures:\n\n---- tests::adds stdout
+//! ----\n\n\     thread 'tests::adds' (17) panicked at /srv/proj/src/lib.rs:25:9:\nassertion failed: x\n";
+//! let run = readers::Run { output, exit_code: Some(101), command: "cargo test", reader: None }; let report =
+//! readers::read(&run, &Normaliser::new(["/srv/proj"])); assert_eq!(report.outcome, Outcome::Failed);
+//! assert_eq!(report.failing_tests[0].name, "tests::adds"); assert_eq!(report.failing_tests[0].stack,
+//! ["src/lib.rs"]); assert_eq!(fingerprint::failure(&report).unwrap().len(), 64); ```
 #![warn(missing_docs)]
 
 mod config;
@@ -44,23 +41,24 @@ pub use report::{Counts, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Outcome, TestRe
 use tollgate_sdk::{GitAccess, Pack, Want, config_schema, migration};
 
 use crate::config::Config;
-use crate::tools::mutation::MutationRecord;
-use crate::tools::report::Report;
-use crate::tools::run::TestRun;
-use crate::tools::status::Status;
 
 /// The pack.
 pub const PACK: Pack = Pack {
     name: "convergence",
     version: env!("CARGO_PKG_VERSION"),
-    summary: "Test runs and changes as fingerprints, so that work that goes nowhere shows.",
-    instructions: "Run tests with test_run, or tell about a run of your own with test_report; record edits with \
-        mutation_record. `non_progress` means that the same failure outlived a change: try something else. `no_op` \
-        and `oscillation` mean that an edit changed nothing, or brought back what was there before. \
-        convergence_status tells where the work stands.",
+    summary: "Fingerprints of test runs and changes, which show whether work is converging.",
+    instructions: "Run tests with test_run, or record your own run with test_report. Record edits with mutation_record. \
+        `non_progress` means that the same failure persisted after a change: try another approach. `no_op` means that \
+        an edit changed nothing, `oscillation` that an edit restored an earlier state. convergence_status summarizes \
+        the progress.",
     wants: &[Want::WorkspaceRead("*"), Want::Tests, Want::Git(GitAccess::Read)],
     migrations: &[migration!("../../../migrations/convergence", "0001_init")],
-    tools: tollgate_sdk::tools![TestRun, Report, MutationRecord, Status],
+    tools: tollgate_sdk::tools![
+        tools::run::TestRun,
+        tools::report::Report,
+        tools::mutation::MutationRecord,
+        tools::status::Status,
+    ],
     config_schema: Some(config_schema::<Config>),
     ..Pack::EMPTY
 };

@@ -5,46 +5,46 @@ use serde::Serialize;
 use crate::digest::Encoder;
 use crate::git::{Change, FileStat, RepoPath, Status, Symbol};
 
-/// How many paths, lines and symbols are told. The hashes are over all.
+/// Most paths, lines and symbols that are listed. The hashes cover all.
 pub const MAX_TOLD: usize = 500;
 
 const FILES_TAG: &str = "tollgate.files_changed.v1";
 const BASE_TAG: &str = "tollgate.mutation_on_base.v1";
 const MUTATION_TAG: &str = "tollgate.mutation.v1";
 
-/// How much changed.
+/// Size of the difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct DiffStats {
-    /// Paths that were added, changed or removed.
+    /// Number of paths that were added, changed or removed.
     pub files_changed: u64,
-    /// Lines that were added. Binary files have none.
+    /// Number of added lines, without binary files.
     pub insertions: u64,
-    /// Lines that were removed.
+    /// Number of removed lines.
     pub deletions: u64,
 }
 
-/// A state of the work tree, as it differs from what it is compared with.
+/// State of the work tree as a difference from its base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mutation {
-    /// SHA-256 over all of it.
+    /// SHA-256 over the whole state.
     pub fingerprint: String,
     /// SHA-256 over path, mode and content of each path, in the order of the paths.
     pub files_changed_hash: String,
-    /// How much changed.
+    /// Size of the difference.
     pub diff_stats: DiffStats,
-    /// What changed by name, from the headers of the hunks.
+    /// Changed symbols, from the headers of the hunks.
     pub symbol_changes: Vec<Symbol>,
-    /// The paths that changed.
+    /// Changed paths.
     pub changed_paths: Vec<RepoPath>,
-    /// One line for each: `+ a.py`, `~ b.rs`, `- c.go`.
+    /// A line for each path: `+ a.py`, `~ b.rs`, `- c.go`.
     pub short_diff: Vec<String>,
-    /// How many more paths changed than are told.
+    /// Number of changed paths that are not listed.
     pub more_paths: u64,
 }
 
 impl Mutation {
-    /// Puts together what Git and whoever hashed the files say. Order does not matter, and a path
-    /// that is both deleted and there, as after `git rm --cached`, is there.
+    /// Combines Git's changes with the hashes of files. Order does not matter. A path that is both deleted
+    /// and present, as after `git rm --cached`, counts as present.
     #[must_use]
     pub fn new(changes: &[Change], stats: &[FileStat], symbols: &[Symbol]) -> Mutation {
         let mut changes: Vec<&Change> = changes.iter().collect();
@@ -78,8 +78,8 @@ impl Mutation {
 }
 
 impl Mutation {
-    /// The same on a base: the tree it differs from. Without it a commit, which leaves no difference,
-    /// would look like going back to where all began.
+    /// The mutation relative to a base tree. Without the base, a commit would look like a return to the first
+    /// state, because it leaves no difference.
     #[must_use]
     pub fn on(mut self, base: &str) -> Mutation {
         let mut encoder = Encoder::new(BASE_TAG);
@@ -109,7 +109,8 @@ fn files_changed_hash(changes: &[&Change]) -> String {
     encoder.finish()
 }
 
-/// An untracked file has the mode that `git add` gives to most: staging it is no change.
+/// Mode of a path. An untracked file gets the usual mode of `git add`, so that staging the file is not a
+/// change.
 fn mode(change: &Change) -> Option<u32> {
     match change.status {
         Status::Deleted => None,

@@ -1,7 +1,7 @@
-//! Takes out of names, messages and stacks what differs between two runs of the same failure.
+//! Removes from names, messages and stacks what differs between two runs of the same failure.
 //!
-//! Every rule leaves a mark such as `<time>` that no rule matches, and the rules are applied until
-//! nothing changes, so that what was normalised once stays as it is.
+//! Every rule leaves a mark such as `<time>` that no rule matches. The rules are applied until nothing
+//! changes, so that normalisation is idempotent.
 
 mod paths;
 
@@ -13,16 +13,16 @@ use sha2::{Digest as _, Sha256};
 
 use crate::text;
 
-/// How long a normalised name may be before it is cut, in characters.
+/// Longest normalised name, in characters.
 const MAX_NAME: usize = 300;
-/// How much of one text is looked at, in characters.
+/// Characters of one text that are normalised.
 const MAX_TEXT: usize = 8_000;
-/// More passes than any text needs that no one built to need them.
+/// Most passes over a text. Only adversarial text needs more.
 const MAX_PASSES: usize = 16;
 
-/// What stands for what.
+/// Replacement rule.
 struct Rule {
-    /// One of these is in every text that the pattern matches. Looking for it is much cheaper.
+    /// Literals of which every match contains one. Searching for them first is much cheaper.
     needs: &'static [&'static str],
     pattern: &'static str,
     mark: &'static str,
@@ -38,14 +38,14 @@ const UUID: Rule = rule(
     "<uuid>",
 );
 const ADDRESS: Rule = rule(&["0x"], r"0x[0-9a-fA-F]{5,}", "<address>");
-/// What is left of a temporary file where the folder before it was relative.
+/// Temporary file below a relative folder.
 const TEMPORARY: Rule = rule(
     &["tmp", "rustdoctest"],
     r"\b(?:tmp[a-z0-9_]{8}|rustdoctest\w{6})\b|\.tmp[A-Za-z0-9]{6}\b",
     "<tmp>",
 );
 
-/// What is looked for in messages, in this order.
+/// Rules for messages, in order.
 const RULES: &[Rule] = &[
     UUID,
     // Points in time: RFC 3339, RFC 2822 and the like, a clock, seconds or milliseconds since 1970.
@@ -76,7 +76,7 @@ const RULES: &[Rule] = &[
     ADDRESS,
     rule(&["::h"], r"::h[0-9a-f]{16}\b", ""),
     rule(&["-"], r"-[0-9a-f]{16}\b", "-<hash>"),
-    // Seeds of whatever is random.
+    // Random seeds.
     rule(
         &["seed", "SEED", "Seed"],
         r#"((?:seed|SEED|Seed)['"]?(?: ?[:=]| is| was| with)? ?)(?:0x[0-9a-f]+|\d+)\b"#,
@@ -125,12 +125,12 @@ const RULES: &[Rule] = &[
     TEMPORARY,
 ];
 
-/// What is looked for in the names of tests, which may well say `waits 5 ms` or `line 3`.
+/// Rules for names of tests, which may contain text such as `waits 5 ms` or `line 3`.
 const NAME_RULES: &[Rule] = &[
     UUID,
     ADDRESS,
     TEMPORARY,
-    // Where rustdoc found the test.
+    // Position of a doctest.
     rule(&[" (line "], r" \(line \d+\)", ""),
 ];
 
@@ -146,17 +146,17 @@ fn compile(rules: &'static [Rule]) -> Rules {
         .collect()
 }
 
-/// Normalises what one run wrote.
+/// Normaliser for the output of one run.
 #[derive(Debug, Clone, Default)]
 pub struct Normaliser {
-    /// Folders that paths are told relative to, the longest first, without a slash at the end.
+    /// Folders that paths are made relative to, longest first, without trailing slash.
     roots: Vec<String>,
 }
 
 impl Normaliser {
-    /// Paths below one of `roots` keep what comes after it: give the folder the tests ran in and
-    /// the top of the workspace. Other absolute paths keep what follows a known library folder, or
-    /// their last component, so that two checkouts agree even where no root is known.
+    /// Makes a normaliser. Paths below one of `roots` become relative: pass the folder of the tests and the
+    /// top of the workspace. Other absolute paths keep the part after a known library folder, or their last
+    /// component, so that two checkouts agree without a known root.
     #[must_use]
     pub fn new<'a>(roots: impl IntoIterator<Item = &'a str>) -> Normaliser {
         let mut roots: Vec<String> = roots
@@ -169,14 +169,14 @@ impl Normaliser {
         Normaliser { roots }
     }
 
-    /// A message: without colours, paths, places, times, addresses and whatever else is of one run.
+    /// Normalises a message: removes colours, paths, positions, times, addresses and other values of one run.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
         let (bounded, _) = text::head(text, MAX_TEXT);
         self.until_stable(text::strip_ansi(bounded), &COMPILED)
     }
 
-    /// The name of a test. Two long names that differ at the end only stay different.
+    /// Normalises the name of a test. Long names that differ only at the end stay different.
     #[must_use]
     pub fn name(&self, name: &str) -> String {
         let (bounded, _) = text::head(name.trim(), MAX_TEXT);
@@ -188,7 +188,7 @@ impl Normaliser {
         }
     }
 
-    /// The file a frame is in: `./src/lib.rs:25:9` is `src/lib.rs`.
+    /// Normalises the file of a frame: `./src/lib.rs:25:9` becomes `src/lib.rs`.
     #[must_use]
     pub fn path(&self, path: &str) -> String {
         let (bounded, _) = text::head(path.trim(), MAX_TEXT);
@@ -199,7 +199,7 @@ impl Normaliser {
         path.strip_prefix("./").map_or(path.clone(), str::to_owned)
     }
 
-    /// The type of an exception, without the module it is in.
+    /// Normalises the type of an exception: removes its module.
     #[must_use]
     pub fn kind(&self, kind: &str) -> String {
         let kind = self.text(kind);

@@ -1,4 +1,4 @@
-//! Reads what test tools write: which tool it was, and what it came to.
+//! Readers of test tools' output: detection of the tool and its result.
 
 mod cargo_test;
 mod command;
@@ -43,15 +43,15 @@ pub enum Reader {
     NodeTest,
     /// `go test`, with and without `-json`.
     GoTest,
-    /// JUnit's XML, which many tools can write.
+    /// JUnit XML, which many tools can write.
     JunitXml,
     /// The Test Anything Protocol, versions 12 to 14.
     Tap,
-    /// Anything else: the exit code decides, and the lines that look like errors are what failed.
+    /// Any other output. The exit code decides; lines that look like errors are the failures.
     Generic,
 }
 
-/// A plain list of texts, because not every client takes anything else.
+/// A plain list of texts, because some clients accept nothing else.
 impl JsonSchema for Reader {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Reader".into()
@@ -70,26 +70,25 @@ impl JsonSchema for Reader {
 /// A finished test run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Run<'a> {
-    /// What it wrote, standard output and standard error together or one behind the other. A head
-    /// or a tail of it will do.
+    /// Output: standard output and standard error, merged or concatenated. A head or tail is enough.
     pub output: &'a [u8],
-    /// What it ended with, if it ended by itself.
+    /// Exit code, if the command ended by itself.
     pub exit_code: Option<i32>,
-    /// The command as one would type it. May be empty.
+    /// Command line. May be empty.
     pub command: &'a str,
-    /// Which reader to use, if the caller knows.
+    /// Reader to use, if known.
     pub reader: Option<Reader>,
 }
 
-/// What a reader of one format consists of.
+/// Reader of one format.
 struct Format {
     reader: Reader,
-    /// Whether a text looks as if the tool wrote it.
+    /// Returns whether a text looks like the tool's output.
     recognises: fn(&str) -> bool,
     read: fn(&str, &Normaliser) -> Findings,
 }
 
-/// Every format, the most distinct first: several quote the output of others.
+/// Every format, the most distinct first, because some formats quote others.
 const FORMATS: &[Format] = &[
     Format {
         reader: Reader::JunitXml,
@@ -164,8 +163,8 @@ pub fn read(run: &Run<'_>, normaliser: &Normaliser) -> TestReport {
     findings.report(format.reader, run.exit_code)
 }
 
-/// The reader the caller named; else that of the command, unless the output is plainly of another
-/// tool; else that of the output.
+/// Selects the reader: the caller's, otherwise the command's unless the output clearly comes from another
+/// tool, otherwise the output's.
 fn detect(run: &Run<'_>, text: &str) -> &'static Format {
     let of = |reader| {
         FORMATS
@@ -184,7 +183,7 @@ fn detect(run: &Run<'_>, text: &str) -> &'static Format {
     }
 }
 
-/// What reads the rest: only [`generic::error`] looks at it.
+/// Fallback format, whose text only [`generic::error`] reads.
 static GENERIC: Format = Format {
     reader: Reader::Generic,
     recognises: |_| true,

@@ -1,15 +1,15 @@
-//! What a test run came to, whichever tool ran it.
+//! Report of a test run, independent of the tool.
 
 use serde::{Deserialize, Serialize};
 
 use crate::readers::Reader;
 
-/// How many failing tests a report names.
+/// Most failing tests in a report.
 pub const MAX_FAILING_TESTS: usize = 500;
-/// How many other errors a report names.
+/// Most other errors in a report.
 pub const MAX_ERRORS: usize = 50;
 
-/// How a test run ended.
+/// Outcome of a test run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -19,25 +19,25 @@ pub enum Outcome {
     Failed,
     /// The run itself went wrong: code that does not compile, a crash, a wrong option.
     Error,
-    /// No test was there to run.
+    /// No tests were found.
     NoTests,
 }
 
-/// How many tests did what, as far as the tool says it.
+/// Numbers of tests by result, as far as the tool reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Tests that passed.
     pub passed: Option<u64>,
     /// Tests that failed.
     pub failed: Option<u64>,
-    /// Tests that were skipped, ignored, left for later, or expected to fail.
+    /// Tests that were skipped, ignored, marked as todo, or expected to fail.
     pub skipped: Option<u64>,
-    /// All of them.
+    /// Total number of tests.
     pub total: Option<u64>,
 }
 
 impl Counts {
-    /// The counts of a tool that says all three.
+    /// Counts of a tool that reports all three numbers.
     #[must_use]
     pub const fn new(passed: u64, failed: u64, skipped: u64) -> Counts {
         Counts {
@@ -48,48 +48,48 @@ impl Counts {
         }
     }
 
-    /// Whether it is known that no test was run, passed or failed.
+    /// Returns whether no test passed or failed, as far as known.
     pub(crate) fn none_ran(&self) -> bool {
         self.total.is_some() && self.passed.unwrap_or(0) == 0 && self.failed.unwrap_or(0) == 0
     }
 }
 
-/// One failing test, or one other thing that went wrong. All of it is normalised.
+/// A failing test or another error. All fields are normalised.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Failure {
-    /// The test. Of an error, the file, crate or package it is in; may be empty.
+    /// Name of the test. For an error, its file, crate or package, possibly empty.
     pub name: String,
-    /// The type of the exception, or what comes closest to it.
+    /// Type of the exception, or the closest equivalent.
     pub exception_type: Option<String>,
     /// The first lines of the message.
     pub message_head: String,
-    /// Where it happened, in the order of the tool, as `file` or `file in function`.
+    /// Stack frames in the tool's order, as `file` or `file in function`.
     pub stack: Vec<String>,
 }
 
-/// A test run, read.
+/// Parsed test run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestReport {
-    /// Which reader read it.
+    /// Reader of the output.
     pub reader: Reader,
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: Outcome,
-    /// What the tool counted.
+    /// Counts of the tool.
     pub counts: Counts,
     /// The tests that failed, in the order of their names.
     pub failing_tests: Vec<Failure>,
-    /// How many more failed than `failing_tests` names.
+    /// Number of failing tests that are not listed.
     pub more_failing_tests: u64,
-    /// What went wrong outside of any test, in the order of its names.
+    /// Errors outside of tests, by name.
     pub errors: Vec<Failure>,
-    /// How many more there were.
+    /// Number of errors that are not listed.
     pub more_errors: u64,
-    /// What the command ended with; none if a signal or a time limit ended it, or nobody knows.
+    /// Exit code of the command, absent after a signal or timeout, or if unknown.
     pub exit_code: Option<i32>,
 }
 
 impl TestReport {
-    /// Whether there is something to fix.
+    /// Returns whether there is something to fix.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         match self.outcome {
@@ -99,7 +99,7 @@ impl TestReport {
         }
     }
 
-    /// A report of somebody who only tells which tests failed.
+    /// Report from the names of failing tests alone.
     #[must_use]
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>, exit_code: Option<i32>) -> TestReport {
         let normaliser = crate::Normaliser::default();
@@ -115,20 +115,20 @@ impl TestReport {
     }
 }
 
-/// What a reader found in an output.
+/// Findings of a reader in an output.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub failing: Vec<Failure>,
     pub errors: Vec<Failure>,
     pub counts: Counts,
-    /// The tool said at the end what it came to.
+    /// True if the output has the tool's final summary.
     pub complete: bool,
-    /// The tool said that it found no test.
+    /// True if the tool reported that there are no tests.
     pub no_tests: bool,
 }
 
 impl Findings {
-    /// Decides how the run ended, and puts everything in an order that does not depend on threads.
+    /// Decides the outcome of the run, and sorts everything so that the order does not depend on threads.
     pub(crate) fn report(mut self, reader: Reader, exit_code: Option<i32>) -> TestReport {
         let outcome = self.outcome(reader, exit_code);
         if outcome == Outcome::Passed {
@@ -165,15 +165,15 @@ impl Findings {
     }
 }
 
-/// Leaves the first failures, and tells how many it took away.
+/// Keeps the first failures and returns the number of removed ones.
 fn cut(failures: &mut Vec<Failure>, limit: usize) -> u64 {
     let more = failures.len().saturating_sub(limit);
     failures.truncate(limit);
     u64::try_from(more).unwrap_or(u64::MAX)
 }
 
-/// A shell ends with 126 and 127 if it cannot start a command, and nothing is known about a command
-/// that did not end by itself.
+/// Outcome of a failed run without readable tests. A shell exits with 126 or 127 if it cannot start a
+/// command.
 const fn generic_failure(exit_code: Option<i32>) -> Outcome {
     match exit_code {
         None | Some(126 | 127) => Outcome::Error,

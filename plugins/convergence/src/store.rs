@@ -4,22 +4,22 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use crate::cycle::MAX_PERIOD;
 
-/// How many days runs and states are remembered.
+/// Retention of runs and states, in days.
 const DAYS: i64 = 30;
-/// How many runs and states of one envelope and workspace are remembered.
+/// Most stored runs and states of one envelope and workspace.
 const REMEMBERED: i64 = 1_000;
-/// How many outdated rows one call removes at most.
+/// Most outdated rows that one call removes.
 const SWEEP: u32 = 200;
 
-/// What is compared with each other: what happened in one workspace within one envelope.
+/// Scope of comparison: one workspace within one envelope.
 #[derive(Debug, Clone)]
 pub(crate) struct Scope {
-    /// Empty outside an envelope.
+    /// Id of the envelope, empty outside of one.
     pub envelope: String,
     pub workspace: String,
 }
 
-/// A test run to remember.
+/// A test run to store.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub command: &'a str,
@@ -28,7 +28,7 @@ pub(crate) struct Run<'a> {
     pub mutations: u64,
 }
 
-/// A failure, and how often it was seen.
+/// A failure with its number of sightings.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub fingerprint: String,
@@ -56,7 +56,7 @@ impl TryFrom<Row> for Seen {
 
 const SEEN: &str = "failure_fingerprint, count(*), min(mutations), max(mutations), max(id), max(at)";
 
-/// How often a failure was seen.
+/// Sightings of a failure.
 pub(crate) fn seen(db: &Db<'_>, scope: &Scope, fingerprint: &str) -> Result<Option<Seen>, DbError> {
     db.query_one(
         &format!(
@@ -67,7 +67,7 @@ pub(crate) fn seen(db: &Db<'_>, scope: &Scope, fingerprint: &str) -> Result<Opti
     )
 }
 
-/// The failures of a scope, the one seen last first.
+/// The failures of a scope, latest first.
 pub(crate) fn failures(db: &Db<'_>, scope: &Scope, limit: u32) -> Result<Vec<Seen>, DbError> {
     db.query_as(
         &format!(
@@ -79,7 +79,7 @@ pub(crate) fn failures(db: &Db<'_>, scope: &Scope, limit: u32) -> Result<Vec<See
     )
 }
 
-/// Remembers a test run.
+/// Stores a test run.
 pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp) -> Result<(), DbError> {
     let mutations = i64::try_from(run.mutations).unwrap_or(i64::MAX);
     db.execute(
@@ -98,7 +98,7 @@ pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp)
     forget(db, "convergence_runs", scope, now)
 }
 
-/// What a scope's test runs came to.
+/// Counts of a scope's test runs.
 #[derive(Debug, Clone)]
 pub(crate) struct RunCounts {
     pub all: u64,
@@ -146,7 +146,7 @@ pub(crate) fn newest_mutations(db: &Db<'_>, scope: &Scope) -> Result<Vec<String>
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// Remembers a state of the work tree.
+/// Stores a state of the work tree.
 pub(crate) fn add_mutation(
     db: &Db<'_>,
     scope: &Scope,
@@ -169,7 +169,7 @@ pub(crate) fn add_mutation(
     forget(db, "convergence_mutations", scope, now)
 }
 
-/// What a scope's recorded states came to.
+/// Counts of a scope's recorded states.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MutationCounts {
     pub all: u64,
@@ -199,7 +199,7 @@ pub(crate) fn mutation_counts(db: &Db<'_>, scope: &Scope) -> Result<MutationCoun
     Ok(counts.unwrap_or_default())
 }
 
-/// The newest state: its fingerprint, whether it changed nothing, its period.
+/// The newest state: fingerprint, no-op flag and period.
 #[derive(Debug, Clone)]
 pub(crate) struct LastMutation {
     pub fingerprint: String,
@@ -228,7 +228,7 @@ pub(crate) fn last_mutation(db: &Db<'_>, scope: &Scope) -> Result<Option<LastMut
     )
 }
 
-/// Where a workspace was last.
+/// Last known folder of a workspace.
 pub(crate) fn root(db: &Db<'_>, workspace: &str) -> Result<Option<String>, DbError> {
     let row = db.query_row(
         "SELECT root FROM convergence_roots WHERE workspace = ?1",
@@ -237,7 +237,7 @@ pub(crate) fn root(db: &Db<'_>, workspace: &str) -> Result<Option<String>, DbErr
     row.map(|row| row.get(0)).transpose()
 }
 
-/// Remembers where a workspace is.
+/// Stores the folder of a workspace.
 pub(crate) fn set_root(db: &Db<'_>, workspace: &str, root: &str) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO convergence_roots (workspace, root) VALUES (?1, ?2)
@@ -247,7 +247,7 @@ pub(crate) fn set_root(db: &Db<'_>, workspace: &str, root: &str) -> Result<(), D
     .map(drop)
 }
 
-/// Removes what is too old or too much, a few rows at a time.
+/// Removes outdated and surplus rows, a few at a time.
 fn forget(db: &Db<'_>, table: &str, scope: &Scope, now: Timestamp) -> Result<(), DbError> {
     let oldest = now.plus_ms(-DAYS * 24 * 60 * 60 * 1000);
     db.execute(

@@ -1,13 +1,12 @@
 //! Bytes a program wrote, as text that can be read line by line.
 
-/// What a program wrote, without colours, with one kind of line end, and always valid.
+/// Output of a program as valid text, without colours and with uniform line ends.
 pub(crate) fn clean(bytes: &[u8]) -> String {
     let lossy = String::from_utf8_lossy(bytes);
     strip_ansi(lossy.strip_prefix('\u{feff}').unwrap_or(&lossy))
 }
 
-/// Takes out escape sequences and control characters. Carriage returns end lines, as a progress
-/// bar that overwrites itself means them to.
+/// Removes escape sequences and control characters. Carriage returns end lines, as progress bars use them.
 pub(crate) fn strip_ansi(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -65,8 +64,7 @@ pub(crate) fn head(text: &str, limit: usize) -> (&str, bool) {
     }
 }
 
-/// The number a text starts with, and the rest of it. No number of tests is larger than 32 bits, so
-/// that sums of them fit.
+/// Number at the start of a text, and the rest. Numbers are limited to 32 bits, so that their sums fit.
 pub(crate) fn number(text: &str) -> Option<(u64, &str)> {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number = text.strip_suffix(rest)?;
@@ -81,7 +79,7 @@ pub(crate) fn counted(text: &str) -> impl Iterator<Item = (u64, &str)> {
     })
 }
 
-/// How many blanks a line starts with.
+/// Number of leading spaces of a line.
 pub(crate) fn indent(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }

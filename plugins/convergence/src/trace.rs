@@ -9,20 +9,20 @@ use crate::normalise::Normaliser;
 use crate::report::Failure;
 use crate::text;
 
-/// How many frames of a stack are kept.
+/// Most frames of a stack.
 const MAX_FRAMES: usize = 30;
-/// How many characters of a frame.
+/// Longest frame, in characters.
 const MAX_FRAME: usize = 200;
-/// How many lines of a message.
+/// Most lines of a message.
 const MAX_LINES: usize = 4;
-/// How many characters of a message.
+/// Longest message, in characters.
 const MAX_MESSAGE: usize = 300;
-/// How many of them before what differs between runs is taken out.
+/// Longest message before normalisation, in characters.
 const MAX_RAW_MESSAGE: usize = 1_000;
-/// How many characters of the type of an exception.
+/// Longest type of an exception, in characters.
 const MAX_KIND: usize = 100;
 
-/// What is known about one failure besides its name. Nothing in it is normalised but the frames.
+/// Details of a failure besides its name. Only the frames are normalised.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trace {
     pub kind: Option<String>,
@@ -31,8 +31,8 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Adds the frame of a function in a file. Frames of the language itself and of test tools say
-    /// nothing about a failure and differ between versions; a recursion counts once.
+    /// Adds the frame of a function in a file. Frames of the language and of test tools are skipped, because
+    /// they differ between versions. A recursion counts once.
     pub(crate) fn push(&mut self, normaliser: &Normaliser, path: &str, function: Option<&str>) {
         let path = normaliser.path(path);
         let function = function
@@ -48,7 +48,7 @@ impl Trace {
         });
     }
 
-    /// Adds what stands for a frame and is normalised.
+    /// Adds a normalised substitute for a frame.
     pub(crate) fn keep(&mut self, frame: String) {
         let (frame, _) = text::head(&frame, MAX_FRAME);
         let repeats = self.frames.last().is_some_and(|last| last == frame);
@@ -57,12 +57,12 @@ impl Trace {
         }
     }
 
-    /// Whether nothing was found.
+    /// Returns whether nothing was found.
     pub(crate) fn is_empty(&self) -> bool {
         self.kind.is_none() && self.message.trim().is_empty() && self.frames.is_empty()
     }
 
-    /// The failure of what `name` names.
+    /// Makes the failure of the test or file `name`.
     pub(crate) fn failure(self, normaliser: &Normaliser, name: &str) -> Failure {
         let kind = self.kind.map(|kind| normaliser.kind(&kind));
         Failure {
@@ -79,14 +79,14 @@ impl Trace {
     }
 }
 
-/// The first lines of a message that say something, up to so many characters.
+/// First non-blank lines of a message, at most `limit` characters.
 fn first_lines(message: &str, limit: usize) -> String {
     let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<&str> = lines.take(MAX_LINES).collect();
     text::head(&lines.join("\n"), limit).0.to_owned()
 }
 
-/// How the paths of frames start that are of a language or a test tool.
+/// Prefixes of paths of frames in a language or test tool.
 const RUNTIME_PATHS: &[&str] = &[
     "node:",
     "internal/",
@@ -115,7 +115,7 @@ const RUNTIME_PATHS: &[&str] = &[
     "node_modules/@babel/",
 ];
 
-/// How their functions start.
+/// Prefixes of functions in a language or test tool.
 const RUNTIME_FUNCTIONS: &[&str] = &[
     "core::",
     "std::",
@@ -134,7 +134,7 @@ fn is_runtime(path: &str, function: &str) -> bool {
         || RUNTIME_FUNCTIONS.iter().any(|start| function.starts_with(start))
 }
 
-/// What some text says about a failure in whichever language it is.
+/// Trace of a failure in any language.
 pub(crate) fn any(text: &str, normaliser: &Normaliser) -> Trace {
     let languages = [rust::read, go::read, python::read, js::read];
     languages
@@ -146,7 +146,7 @@ pub(crate) fn any(text: &str, normaliser: &Normaliser) -> Trace {
         })
 }
 
-/// Whether a word is the name of a type such as `calc.RatioError`.
+/// Returns whether a word is the name of a type such as `calc.RatioError`.
 pub(crate) fn is_type(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')

@@ -9,32 +9,30 @@ use crate::error;
 use crate::git::{self, Change, Diff, FileStat, RepoPath, parse_diff, parse_numstat, parse_status};
 use crate::mutation::Mutation;
 
-/// How long one command of Git may take.
+/// Time limit of one Git command.
 const GIT_TIME: Duration = Duration::from_secs(60);
-/// How much of one output is read. A work tree that Git needs more for is refused, or its symbols are
-/// left out.
+/// Size limit of one output. A work tree that needs more is refused, or its symbols are left out.
 const MAX_OUTPUT: u32 = 1 << 20;
-/// How many files one command hashes.
+/// Most files that one command hashes.
 const HASHED_AT_ONCE: usize = 2_000;
-/// How many untracked files are counted line by line, and how large each may be.
+/// Most untracked files whose lines are counted, and their largest size.
 const COUNTED_FILES: usize = 500;
 const COUNTED_BYTES: u64 = 256 << 10;
-/// How many files may be unreadable before the reading is given up.
+/// Most unreadable files before the call fails.
 const MAX_UNREADABLE: usize = 20;
 
-/// What stands for the content of a file that cannot be read, of a folder that is a repository of its
-/// own, and of a link that Git does not know.
+/// Placeholders for the content of unreadable files, nested repositories and links unknown to Git.
 const UNREADABLE: &str = "unreadable";
 const FOLDER: &str = "folder";
 
 /// A work tree as it is now.
 #[derive(Debug)]
 pub(crate) struct WorkTree {
-    /// The commit it is based on; none before the first.
+    /// Hash of the base commit, absent before the first.
     pub head: Option<String>,
-    /// How it differs from that.
+    /// Difference from the base commit.
     pub mutation: Mutation,
-    /// Symbols were left out, because the difference is too large to read.
+    /// True if symbols were left out because the difference is too large to read.
     pub symbols_left_out: bool,
 }
 
@@ -73,7 +71,7 @@ pub(crate) fn read(workspace: &Workspace<'_>) -> Result<WorkTree, ToolError> {
     })
 }
 
-/// Where a workspace is, if Git may be asked and knows.
+/// Folder of a workspace, if Git is allowed and knows it.
 pub(crate) fn root(workspace: &Workspace<'_>) -> Option<String> {
     workspace.info().git?;
     Git::open(workspace).ok().map(|git| git.top)
@@ -81,9 +79,9 @@ pub(crate) fn root(workspace: &Workspace<'_>) -> Option<String> {
 
 struct Git<'a> {
     workspace: &'a Workspace<'a>,
-    /// The top of the repository.
+    /// Top folder of the repository.
     top: String,
-    /// Where the workspace is in it: empty, or a folder with a slash at its end.
+    /// Folder of the workspace in the repository: empty, or with a trailing slash.
     prefix: String,
     empty_tree: &'static str,
 }
@@ -122,7 +120,7 @@ impl<'a> Git<'a> {
         Ok(git)
     }
 
-    /// What a revision is; none if there is no such.
+    /// Hash of a revision, `None` if it does not exist.
     fn revision(&self, name: &str) -> Result<Option<String>, ToolError> {
         let outcome = self.run("rev-parse", &["--verify", "--quiet", name], Vec::new())?;
         let hash = String::from_utf8_lossy(&outcome.stdout.bytes).trim().to_owned();
@@ -183,7 +181,7 @@ impl<'a> Git<'a> {
         Ok(())
     }
 
-    /// The contents of links and submodules, which are no files to hash.
+    /// Contents of links and submodules, which are not files to hash.
     fn special(&self, changes: &[Change], base: &str) -> Result<BTreeMap<RepoPath, String>, ToolError> {
         let paths: Vec<&str> = changes
             .iter()
@@ -202,7 +200,7 @@ impl<'a> Git<'a> {
         Ok(contents)
     }
 
-    /// What stands for the content of what is no plain file.
+    /// Placeholder for the content of a path that is not a regular file.
     fn by_kind(&self, change: &Change) -> Option<String> {
         if change.path.as_str().ends_with('/') {
             return Some(FOLDER.to_owned());
@@ -212,14 +210,14 @@ impl<'a> Git<'a> {
         }
         match self.workspace.stat(change.path.as_str()) {
             Ok(entry) if entry.kind == FileKind::File => None,
-            // Git would hash what a link leads to, wherever that is.
+            // Git would hash the target of a link, wherever the target is.
             Ok(entry) => Some(format!("{:?} {}", entry.kind, entry.size)),
             Err(WorkspaceError::NotFound(_)) => Some(UNREADABLE.to_owned()),
             Err(_) => None,
         }
     }
 
-    /// Hashes files. One that cannot be read is told as such, and the rest goes on.
+    /// Hashes files. An unreadable file gets a placeholder.
     fn hash(&self, paths: &[String], hashes: &mut Vec<String>) -> Result<(), ToolError> {
         let mut unreadable = 0;
         let mut rest = paths;
@@ -245,7 +243,7 @@ impl<'a> Git<'a> {
         Ok(())
     }
 
-    /// How many lines untracked files have.
+    /// Counts the lines of untracked files.
     fn new_lines(&self, changes: &[Change]) -> Vec<FileStat> {
         changes
             .iter()
@@ -268,7 +266,7 @@ impl<'a> Git<'a> {
         Some(stat)
     }
 
-    /// The whole output of a command that has to succeed.
+    /// Complete output of a command that must succeed.
     fn list(&self, subcommand: &str, arguments: &[&str]) -> Result<Vec<u8>, ToolError> {
         let outcome = self.run(subcommand, arguments, Vec::new())?;
         self.check(&outcome)?;
@@ -304,7 +302,7 @@ impl<'a> Git<'a> {
     }
 }
 
-/// What makes a difference as text independent of anybody's configuration.
+/// Options that make a textual diff independent of the user's configuration.
 const PATCH: [&str; 5] = [
     "--no-renames",
     "--no-color",

@@ -1,5 +1,5 @@
-//! The frame of every call that changes something: check, log the change, apply it, audit it, and
-//! bring the files up to date. A refusal is audited too.
+//! The frame of every changing call: check, log the change, apply it, audit it and update the files. Refusals
+//! are audited too.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use crate::event_hash::{event_hash, params_of};
 use crate::files;
 use crate::files::Touched;
 use crate::guard::{self, Action, Holder, Scene};
+use crate::header::Caller;
 use crate::model::{Actor, MilestoneId, Severity, Unit};
 use crate::store::log::{self, Entry, Event};
 use crate::store::milestone::Milestone;
@@ -20,114 +21,92 @@ use crate::store::task::Task;
 use crate::store::{claim, milestone, slice, task};
 use crate::violation::Refusals;
 
-/// Who is named when a caller names nobody.
+/// Actor name of callers that give none.
 pub(crate) const ANONYMOUS: &str = "agent";
 
-/// What every change says about where it happens and who causes it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Header<'a> {
-    pub workspace: &'a str,
-    pub actor_name: Option<&'a str>,
-    pub trigger_reason: Option<&'a str>,
-}
-
-/// Gives an argument struct its [`Header`], from the fields that all of them have.
-macro_rules! header {
-    () => {
-        fn header(&self) -> $crate::act::Header<'_> {
-            $crate::act::Header {
-                workspace: &self.workspace,
-                actor_name: self.actor_name.as_deref(),
-                trigger_reason: self.trigger_reason.as_deref(),
-            }
-        }
-    };
-}
-pub(crate) use header;
-
-/// A call that changes something. It is checked in full before anything is written, so that a refusal
-/// leaves nothing behind but its audit entry.
+/// A changing call. The call is checked in full before anything is written, so that a refusal leaves only its
+/// audit entry.
 pub(crate) trait Change: Tool + Serialize {
-    /// How its events are called.
+    /// Name of the command in its events.
     const CMD: &'static str;
-    /// What the check found and the change needs.
+    /// Facts from the check that the change needs.
     type Facts;
 
-    /// Where and by whom.
-    fn header(&self) -> Header<'_>;
-    /// The unit it is about.
+    /// Workspace, name and reason of the call.
+    fn caller(&self) -> Caller<'_>;
+    /// The unit that changes.
     fn unit(&self) -> Unit;
-    /// Reads what is there and gathers every reason against the change.
+    /// Reads the current state and collects every reason against the change.
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError>;
     /// Makes the change.
     fn apply(&self, act: &Act<'_>, facts: Self::Facts, event: &Event) -> Result<Applied, ToolError>;
 }
 
-/// What a change did.
+/// Result of a change.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
-    /// The unit's status now.
+    /// New status of the unit.
     pub status: String,
     /// Other units whose status changed.
     pub also: Vec<UnitStatus>,
-    /// What somebody should look at.
+    /// Warnings about the change.
     pub warnings: Vec<String>,
-    /// What to do next, if that is plain.
+    /// Suggested next call, if there is an obvious one.
     pub next_call: Option<NextCall>,
-    /// Whose files show it.
+    /// Files that the change affects.
     pub touched: Touched,
 }
 
 /// A unit and its status.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct UnitStatus {
-    /// The unit, such as M01/S01.
+    /// Key of the unit, for example M01/S01.
     pub unit: String,
-    /// Its status now.
+    /// New status of the unit.
     pub status: String,
 }
 
-/// A change that was made.
+/// Result of a change.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Changed {
-    /// The unit, such as M01/S01/T01.
+    /// Key of the unit, for example M01/S01/T01.
     pub unit: String,
-    /// Its status now.
+    /// New status of the unit.
     pub status: String,
-    /// Other units whose status changed with it.
+    /// Other units whose status changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<UnitStatus>,
-    /// The change's place in the event log.
+    /// Id of the change in the event log.
     pub event_id: i64,
-    /// The change's hash.
+    /// Hash of the change's command and arguments.
     pub hash: String,
-    /// What somebody should look at.
+    /// Warnings about the change.
     pub warnings: Vec<String>,
-    /// A file could not be brought up to date; the change itself is stored. gsd_render writes it again.
+    /// True if a file could not be written. The change itself is stored; gsd_render writes the file again.
     pub stale: bool,
-    /// What to do next.
+    /// Suggested next call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_call: Option<NextCall>,
 }
 
-/// A change under way.
+/// A change in progress.
 pub(crate) struct Act<'a> {
     pub cx: &'a Cx<'a>,
     pub config: Config,
-    pub header: Header<'a>,
+    pub caller: Caller<'a>,
     pub unit: Unit,
     pub tool: &'static str,
     pub hash: String,
     params: Map<String, Json>,
 }
 
-/// Checks a change and makes it, or refuses it. Either way the audit log says so.
+/// Checks a change and applies or refuses it. Both are audited.
 pub(crate) fn change<C: Change>(cx: &Cx<'_>, call: &C) -> Result<Changed, ToolError> {
     let params = params_of(call)?;
     let act = Act {
         cx,
         config: cx.config()?,
-        header: call.header(),
+        caller: call.caller(),
         unit: call.unit(),
         tool: C::NAME,
         hash: event_hash(C::CMD, &params),
@@ -151,25 +130,25 @@ impl<'a> Act<'a> {
     }
 
     pub(crate) fn workspace(&self) -> &str {
-        self.header.workspace
+        self.caller.workspace
     }
 
     pub(crate) fn now(&self) -> Timestamp {
         self.cx.now()
     }
 
-    /// The caller's name, or the name for those who give none.
+    /// The caller's name, or the default.
     pub(crate) fn actor(&self) -> &str {
-        self.header.actor_name.unwrap_or(ANONYMOUS)
+        self.caller.actor_name.unwrap_or(ANONYMOUS)
     }
 
     fn check<C: Change>(&self, call: &C) -> Result<C::Facts, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.line("workspace", self.header.workspace, WORKSPACE);
-        if let Some(name) = self.header.actor_name {
+        refusals.line("workspace", self.caller.workspace, WORKSPACE);
+        if let Some(name) = self.caller.actor_name {
             refusals.line("actor_name", name, NAME);
         }
-        if let Some(reason) = self.header.trigger_reason {
+        if let Some(reason) = self.caller.trigger_reason {
             refusals.prose("trigger_reason", reason);
         }
         let facts = call.check(self, &mut refusals)?;
@@ -189,13 +168,13 @@ impl<'a> Act<'a> {
             hash: self.hash.clone(),
             actor: Actor::Agent,
             actor_name: self.actor().to_owned(),
-            trigger_reason: self.header.trigger_reason.map(str::to_owned),
+            trigger_reason: self.caller.trigger_reason.map(str::to_owned),
             session_id: self.cx.session_id().to_owned(),
         };
         log::append_event(self.db(), event)
     }
 
-    /// Audits the change and brings the files up to date.
+    /// Audits the change and updates the files.
     fn finish(&self, applied: Applied, event: Event) -> Result<Changed, ToolError> {
         let Applied {
             status,
@@ -228,8 +207,8 @@ impl<'a> Act<'a> {
         })
     }
 
-    /// Audits a refusal, which is kept though the call is one. Whatever fails here must not hide why
-    /// the call was refused.
+    /// Audits a refusal. The entry is kept although the call fails. An error here must not hide the reason of
+    /// the refusal.
     fn audit_refusal(&self, refusal: &ToolError) {
         let messages: Vec<&str> = match refusal.blockers.as_slice() {
             [] => vec![refusal.message.as_str()],
@@ -237,7 +216,7 @@ impl<'a> Act<'a> {
         };
         let message: String = messages.join("; ").chars().take(TEXT).collect();
         if let Err(err) = self.audit(Severity::Error, Some(&refusal.code), &message) {
-            let line = format!("a refusal is not in the audit log: {err}");
+            let line = format!("writing a refusal to the audit log failed: {err}");
             return self.cx.log(Level::Warn, &line);
         }
         self.cx.keep_rows();
@@ -259,7 +238,7 @@ impl<'a> Act<'a> {
             code: code.map(str::to_owned),
             message: message.to_owned(),
             actor_name: cut(self.actor(), NAME),
-            trigger_reason: self.header.trigger_reason.map(|reason| cut(reason, TEXT)),
+            trigger_reason: self.caller.trigger_reason.map(|reason| cut(reason, TEXT)),
             session_id: self.cx.session_id().to_owned(),
             op_id: self.cx.op_id().to_owned(),
         };
@@ -267,7 +246,7 @@ impl<'a> Act<'a> {
     }
 }
 
-/// What is there on the way to a unit.
+/// The units on the path to a unit, as far as they exist.
 pub(crate) struct Found {
     pub milestone: Option<Milestone>,
     pub slice: Option<Slice>,
@@ -275,7 +254,7 @@ pub(crate) struct Found {
 }
 
 impl Act<'_> {
-    /// Reads the units on the way to one and checks their statuses for an action.
+    /// Reads the units on the path to a unit and checks their statuses for an action.
     pub(crate) fn scene(
         &self,
         action: Action,
@@ -306,7 +285,7 @@ impl Act<'_> {
         Ok(found)
     }
 
-    /// Checks that the milestones a milestone depends on let an action through.
+    /// Checks that a milestone's dependencies permit an action.
     pub(crate) fn dependencies(
         &self,
         action: Action,
@@ -333,7 +312,7 @@ impl Act<'_> {
         Ok(())
     }
 
-    /// Who holds a unit: by a claim on it or, for a task without one, by the claim on its slice.
+    /// Owner of a unit, by a claim on it or on its slice.
     pub(crate) fn holder(&self, unit: &Unit) -> Result<Option<Holder>, DbError> {
         for unit in [Some(unit.clone()), unit.parent_slice()].into_iter().flatten() {
             if let Some(claim) = claim::get(self.db(), self.workspace(), &unit.to_string(), self.now())? {
@@ -346,10 +325,10 @@ impl Act<'_> {
         Ok(None)
     }
 
-    /// Checks that the caller may act on a unit that somebody may hold.
+    /// Checks that the caller may act on a unit that may be claimed.
     pub(crate) fn ownership(&self, unit: &Unit, refusals: &mut Refusals) -> Result<Option<Holder>, DbError> {
         let holder = self.holder(unit)?;
-        refusals.extend(guard::ownership(holder.as_slice(), self.header.actor_name));
+        refusals.extend(guard::ownership(holder.as_slice(), self.caller.actor_name));
         Ok(holder)
     }
 }

@@ -3,13 +3,15 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The pack's configuration. Everything has a default.
+/// The pack's configuration. Every key has a default.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Milestones may be planned before those they depend on are complete; only starting waits.
+    /// Allows planning a milestone before its dependencies are complete (default false). Starting always
+    /// waits.
     pub plan_ahead: bool,
-    /// A milestone is completed only after a validation that passed and is newer than its last change.
+    /// Requires a passed validation, newer than the milestone's last change, before completion (default
+    /// true).
     pub require_validation: bool,
 }
 

@@ -1,15 +1,15 @@
-//! The tree of a workspace as a person reads it.
+//! The tree of a workspace as text for people.
 
 use crate::model::{MilestoneId, Status, Unit, Verdict};
 use crate::standing::{MilestoneNode, Outlook, SliceNode, Tree};
 use crate::store::Reopen;
 use crate::store::task::TaskHead;
 
-/// Steps and blockers below the tree.
+/// Most steps and blockers below the tree.
 const STEPS: usize = 3;
 const BLOCKERS: usize = 10;
 
-/// The tree, with what to do next below.
+/// The tree, with next steps and blockers below.
 pub(crate) fn draw(tree: &Tree, outlook: &Outlook) -> String {
     let mut lines = vec![format!("workspace {}", tree.workspace)];
     if tree.milestones.is_empty() {
@@ -83,16 +83,16 @@ fn draw_task(tree: &Tree, milestone: &MilestoneId, task: &TaskHead, at: &Branch,
     lines.extend(reopened(task.reopen.as_ref(), format!("{}   ", at.below)));
 }
 
-/// How a unit hangs on the one around it.
+/// Line prefixes of a unit in the tree.
 struct Branch {
-    /// What its own line starts with.
+    /// Prefix of the unit's own line.
     line: String,
-    /// What the lines below it start with.
+    /// Prefix of the lines below the unit.
     below: String,
 }
 
 impl Branch {
-    /// One for each of so many units, the last of which ends the trunk.
+    /// A branch for each of `count` units. The last one ends the trunk.
     fn all(above: &str, count: usize) -> impl Iterator<Item = Branch> {
         (1..=count).map(move |number| {
             let (line, below) = if number == count {
@@ -107,7 +107,7 @@ impl Branch {
         })
     }
 
-    /// What a line between a unit and those in it starts with.
+    /// Prefix of a line between a unit and its children.
     fn trunk<T>(above: &str, inside: &[T]) -> String {
         format!("{above}{}", if inside.is_empty() { "   " } else { "│  " })
     }
@@ -118,7 +118,7 @@ fn reopened(reopen: Option<&Reopen>, before: String) -> Option<String> {
     Some(format!("{before}reopened by {by}: {}", one_line(&reason)))
 }
 
-/// ` held by …`, for a unit that is claimed itself.
+/// The text ` held by …` for a claimed unit.
 fn held(tree: &Tree, unit: &Unit) -> String {
     let claim = tree.claims.get(&unit.to_string());
     claim.map_or_else(String::new, |claim| format!(" held by {}", claim.owner))

@@ -1,15 +1,15 @@
-//! What the event log keeps of a call's arguments, and the hash by which changes are compared.
+//! Arguments of a call in the event log, and the hash by which changes are compared.
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest, Sha256};
 use tollgate_sdk::{ToolError, canonical_json};
 
-/// The arguments that say who, why and where.
+/// Arguments for actor, reason and workspace.
 const HEADER: [&str; 3] = ["workspace", "actor_name", "trigger_reason"];
 
-/// The arguments as the event log keeps them: without who, why and where, and without what was left
-/// out or empty, which means the same.
+/// Arguments as the event log stores them: without actor, reason and workspace, and without empty values,
+/// which equal absent ones.
 pub(crate) fn params_of(call: &impl Serialize) -> Result<Map<String, Json>, ToolError> {
     match serde_json::to_value(call) {
         Ok(Json::Object(params)) => Ok(params
@@ -18,7 +18,10 @@ pub(crate) fn params_of(call: &impl Serialize) -> Result<Map<String, Json>, Tool
             .map(|(name, value)| (name, without_nothing(value)))
             .filter(|(_, value)| !is_nothing(value))
             .collect()),
-        _ => Err(ToolError::new("INTERNAL", "the arguments cannot be logged")),
+        _ => Err(ToolError::new(
+            "INTERNAL",
+            "the arguments cannot be written to the event log",
+        )),
     }
 }
 

@@ -1,17 +1,17 @@
-//! The lines of PLAN.md and ROADMAP.md: how units are written there, and how to read them again.
+//! The lines of PLAN.md and ROADMAP.md: rendering and parsing of units.
 //!
-//! `- [x] **T01: title**` is a task and `- [ ] **S01: title** risk:high depends:[S00]` a slice; the box is ticked
-//! when the unit is closed, and the line below says its status. Titles are escaped so that no title can
-//! end its own bold text or look like another unit. Everything else a plan says is indented.
+//! `- [x] **T01: title**` is a task and `- [ ] **S01: title** risk:high depends:[S00]` a slice. The box is
+//! ticked when the unit is closed, and the line below has its status. Titles are escaped so that no title can
+//! end its own bold text or look like another unit. All other text is indented.
 
 /// A task as PLAN.md shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskLine {
-    /// Its id, such as `T01`.
+    /// Id of the task, for example `T01`.
     pub id: String,
-    /// What it is called.
+    /// Title of the unit.
     pub title: String,
-    /// Whether its box is ticked.
+    /// True if the box is ticked.
     pub closed: bool,
     /// `pending`, `in_progress`, `complete` or `skipped`.
     pub status: String,
@@ -20,17 +20,17 @@ pub struct TaskLine {
 /// A slice as ROADMAP.md shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SliceLine {
-    /// Its id, such as `S01`.
+    /// Id of the slice, for example `S01`.
     pub id: String,
-    /// What it is called.
+    /// Title of the unit.
     pub title: String,
-    /// Whether its box is ticked.
+    /// True if the box is ticked.
     pub closed: bool,
     /// `low`, `medium` or `high`.
     pub risk: String,
-    /// Slices that have to be closed before it starts.
+    /// Slices to close before this slice starts.
     pub depends: Vec<String>,
-    /// What can be shown once it is complete.
+    /// Demonstrable result of the slice.
     pub demo: String,
     /// `pending`, `in_progress`, `complete` or `skipped`.
     pub status: String,
@@ -96,7 +96,7 @@ pub fn parse_roadmap(text: &str) -> Vec<SliceLine> {
 }
 
 impl TaskLine {
-    /// The line and the one with the status below it.
+    /// The unit's line and its status line.
     #[must_use]
     pub fn render(&self) -> String {
         format!(
@@ -110,7 +110,7 @@ impl TaskLine {
 }
 
 impl SliceLine {
-    /// The line and those with demo and status below it.
+    /// The unit's line with demo and status lines.
     #[must_use]
     pub fn render(&self) -> String {
         format!(
@@ -130,7 +130,7 @@ const fn tick(closed: bool) -> char {
     if closed { 'x' } else { ' ' }
 }
 
-/// The part that tasks and slices share, and what follows it.
+/// The part that tasks and slices share, and the rest of the line.
 struct Head<'a> {
     closed: bool,
     id: &'a str,
@@ -159,7 +159,7 @@ impl Head<'_> {
     }
 }
 
-/// Where the `**` is that no backslash comes before.
+/// Position of the first `**` without a backslash before it.
 fn end_of_title(text: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in text.char_indices() {
@@ -178,7 +178,8 @@ fn end_of_title(text: &str) -> Option<usize> {
     None
 }
 
-/// One line of text that Markdown shows as it is, at the start of a line too. Line ends become blanks.
+/// Escapes a line of text so that Markdown shows it unchanged, also at the start of a line. Line breaks
+/// become spaces.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -188,9 +189,9 @@ pub fn escape(text: &str) -> String {
         let in_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
         let is_mark = match c {
             '\\' | '*' | '`' | '[' | ']' | '<' | '>' | '|' | '~' | '#' | '&' => true,
-            // Within a word it is a letter.
+            // Within a word the character has no meaning in Markdown.
             '_' => !(in_word(before) && in_word(chars.peek().copied())),
-            // What lists and underlined headings start with, and what follows a list's number.
+            // Characters that start lists and underlined headings, or follow a list's number.
             '-' | '+' | '=' => out.trim_start().is_empty(),
             '.' | ')' => !out.is_empty() && out.chars().all(|c| c.is_ascii_digit()),
             _ => false,
@@ -205,7 +206,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// What [`escape`] was given.
+/// Reverses [`escape`].
 #[must_use]
 pub fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -219,7 +220,7 @@ pub fn unescape(text: &str) -> String {
     out
 }
 
-/// Prose with every line indented, so that none of it is at the start of a line.
+/// Prose with every line indented, so that no text is at the start of a line.
 pub(crate) fn indent(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines = text.trim_end().lines().map(|line| match line.trim_end() {

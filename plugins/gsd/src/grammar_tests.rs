@@ -43,7 +43,7 @@ fn lines_that_only_look_like_units_are_not() {
     }
 }
 
-/// What a title may be: one line, neither blank nor with blanks around it.
+/// Valid titles: one line, not blank and without spaces around it.
 fn title() -> impl Strategy<Value = String> {
     let wild = "[\\\\*\\[\\]`<>|~#_:x !T0-9a-zäöü中]{1,40}";
     prop_oneof![wild, "\\PC{1,60}"]

@@ -1,4 +1,4 @@
-//! What a change wants of the state around it: pure functions from facts to every violation.
+//! Preconditions of changes: pure functions from facts to every violation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::model::{MilestoneId, MilestoneStatus, SliceId, Status, TaskId, Unit, Verdict};
 use crate::violation::{Unvalidated, Violation};
 
-/// What is tried.
+/// Attempted action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     PlanMilestone,
@@ -28,7 +28,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// It plans work that is still to be done, so that a refusal speaks of planning.
+    /// Returns whether the action plans work, so that refusals speak of planning.
     const fn plans(self) -> bool {
         matches!(
             self,
@@ -37,7 +37,7 @@ impl Action {
     }
 }
 
-/// Where a change happens: each unit on the way with its status, as far as it exists.
+/// Scene of a change: each unit on the path with its status, as far as it exists.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene<'a> {
     pub unit: &'a Unit,
@@ -46,7 +46,7 @@ pub(crate) struct Scene<'a> {
     pub task: Option<Status>,
 }
 
-/// What the statuses alone say, the innermost unit first. A unit that is missing hides those inside it.
+/// Violations from the statuses alone, innermost unit first. A missing unit hides the units inside it.
 pub(crate) fn statuses(action: Action, scene: &Scene<'_>) -> Vec<Violation> {
     let mut violations = Vec::new();
     if let Some(slice_id) = scene.unit.slice.as_ref().filter(|_| scene.milestone.is_some()) {
@@ -73,7 +73,7 @@ fn milestone(action: Action, unit: Unit, status: Option<MilestoneStatus>) -> Opt
             Some(MilestoneStatus::Complete),
         ) => Some(Violation::MilestoneComplete { unit, replan }),
         (_, Some(MilestoneStatus::Complete)) => Some(Violation::ParentMilestoneComplete { unit, replan }),
-        // What is set aside may still be planned, corrected or given up.
+        // Parked work may still be planned, corrected or skipped.
         (
             Action::PlanMilestone
             | Action::PlanSlice
@@ -96,7 +96,7 @@ fn slice(action: Action, unit: Unit, scene: &Scene<'_>) -> Option<Violation> {
     match (action, status.is_closed()) {
         (Action::Release, _) | (Action::ReopenSlice, true) => None,
         (Action::ReopenSlice, false) => Some(Violation::NotClosed { unit, status }),
-        // What is reassessed is the roadmap after a slice that is done.
+        // The roadmap is reassessed after a completed slice.
         (Action::Reassess, true) => None,
         (Action::Reassess, false) => Some(Violation::SliceOpen { unit, status }),
         (_, false) => None,
@@ -126,8 +126,8 @@ fn task(action: Action, unit: Unit, status: Option<Status>) -> Option<Violation>
     }
 }
 
-/// The milestones that one depends on, each with its status if it exists. Planning may go ahead of
-/// them if configured so, but not of milestones that do not exist; starting never does.
+/// Checks a milestone's dependencies, each with its status if it exists. With `plan_ahead`, planning does not
+/// wait for existing dependencies. Starting always waits.
 pub(crate) fn dependencies(
     config: &Config,
     action: Action,
@@ -149,7 +149,7 @@ pub(crate) fn dependencies(
         .collect()
 }
 
-/// The slices that one depends on, which have to be closed before anything in it starts.
+/// Checks a slice's dependencies, which must be closed before work in the slice starts.
 pub(crate) fn slice_dependencies(unit: &Unit, on: &[(SliceId, Option<Status>)]) -> Vec<Violation> {
     let slice = match unit.parent_slice() {
         Some(slice) => slice,
@@ -165,7 +165,7 @@ pub(crate) fn slice_dependencies(unit: &Unit, on: &[(SliceId, Option<Status>)]) 
         .collect()
 }
 
-/// Dependencies that a plan names: each has to exist, and none may lead back to where it started.
+/// Checks the dependencies in a plan: each exists, and there is no cycle.
 pub(crate) fn slice_graph(
     milestone: &MilestoneId,
     graph: &BTreeMap<SliceId, Vec<SliceId>>,
@@ -187,12 +187,12 @@ pub(crate) fn slice_graph(
     violations
 }
 
-/// Milestones that depend on each other in a circle.
+/// Checks that milestones do not depend on each other in a cycle.
 pub(crate) fn milestone_graph(graph: &BTreeMap<MilestoneId, Vec<MilestoneId>>) -> Option<Violation> {
     cycle(graph).map(|way| Violation::DependencyCycle(way.iter().map(Unit::milestone).collect()))
 }
 
-/// One way round a circle, if there is one. Without recursion: a guest's stack is small.
+/// A cycle, if there is one. Without recursion, because a guest's stack is small.
 fn cycle<I: Ord + Clone>(graph: &BTreeMap<I, Vec<I>>) -> Option<Vec<I>> {
     let mut done: BTreeSet<&I> = BTreeSet::new();
     for start in graph.keys() {
@@ -222,14 +222,14 @@ fn cycle<I: Ord + Clone>(graph: &BTreeMap<I, Vec<I>>) -> Option<Vec<I>> {
     None
 }
 
-/// Who holds a unit.
+/// Owner of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub unit: Unit,
     pub owner: String,
 }
 
-/// A held unit is for its owner, who has to say so.
+/// Requires the owner of a claimed unit, by name.
 pub(crate) fn ownership(holders: &[Holder], actor: Option<&str>) -> Vec<Violation> {
     holders
         .iter()
@@ -248,7 +248,7 @@ pub(crate) fn ownership(holders: &[Holder], actor: Option<&str>) -> Vec<Violatio
         .collect()
 }
 
-/// A task that is under way belongs to who started it, unless the actor holds a claim that covers it.
+/// Requires the actor who started a task in progress, or a claim that covers it.
 pub(crate) fn under_way(
     unit: &Unit,
     status: Option<Status>,
@@ -268,7 +268,7 @@ pub(crate) fn under_way(
     }
 }
 
-/// Completing a slice wants tasks, all of them closed.
+/// Requires a slice to have tasks, all of them closed.
 pub(crate) fn tasks_closed(slice: &Unit, tasks: &[(SliceId, TaskId, Status)]) -> Vec<Violation> {
     if tasks.is_empty() {
         return vec![Violation::SliceEmpty(slice.clone())];
@@ -287,7 +287,7 @@ fn open_tasks(around: &Unit, tasks: &[(SliceId, TaskId, Status)]) -> Vec<Violati
         .collect()
 }
 
-/// Completing a milestone wants slices, all of them closed, and every task in them too.
+/// Requires a milestone to have slices, all of them closed with all of their tasks.
 pub(crate) fn slices_closed(
     milestone: &Unit,
     slices: &[(SliceId, Status)],
@@ -306,16 +306,14 @@ pub(crate) fn slices_closed(
     open.chain(open_tasks(milestone, tasks)).collect()
 }
 
-/// What is known of a milestone's validation: the verdict and the event it was given at, and the event
-/// of the milestone's last change.
+/// Validation of a milestone: verdict, event of the verdict, and event of the last change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Validation {
     pub verdict: Option<(Verdict, i64)>,
     pub changed: i64,
 }
 
-/// Completing a milestone wants a validation that passed and is newer than its last change, if
-/// configured so, and the caller's word that verification passed.
+/// Requires `verification_passed` and, if configured, a passed validation newer than the last change.
 pub(crate) fn validated(
     config: &Config,
     unit: &Unit,
@@ -337,7 +335,7 @@ pub(crate) fn validated(
     missing.into_iter().chain(unverified).collect()
 }
 
-/// Closed work stays as it is.
+/// Refuses changes to closed work.
 pub(crate) fn protected(unit: Unit, status: Status, dropped: bool) -> Option<Violation> {
     status.is_closed().then_some(Violation::ClosedWorkProtected {
         unit,

@@ -35,7 +35,7 @@ fn task_id(text: &str) -> TaskId {
     TaskId::parse(text).unwrap()
 }
 
-/// How deep the unit of an action is: 1 milestone, 2 slice, 3 task.
+/// Depth of an action's unit: 1 milestone, 2 slice, 3 task.
 const fn depth(action: Action) -> u8 {
     match action {
         Action::PlanMilestone | Action::CompleteMilestone | Action::ReopenMilestone | Action::Validate => 1,
@@ -77,8 +77,8 @@ fn verdict(action: Action, scene: &Scene<'_>) -> String {
     codes.join(" + ")
 }
 
-/// Every state of the unit and of those around it, for every action. A slice or task in a state that the
-/// one around it cannot have is there too: the guard must not rely on it.
+/// Every state of the unit and its parents, for every action. Impossible combinations are included, because
+/// the guard must not rely on their absence.
 #[test]
 fn the_whole_matrix() {
     let mut matrix = String::new();

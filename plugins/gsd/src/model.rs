@@ -6,20 +6,20 @@ use tollgate_sdk::text_enum;
 
 /// Makes the identifier of a unit: a letter and a number of two or three digits.
 macro_rules! unit_id {
-    ($(#[$meta:meta])* $name:ident, $letter:literal) => {
+    ($(#[$meta:meta])* $name:ident, $letter:literal, $what:literal) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
         pub(crate) struct $name(String);
 
         impl $name {
-            /// Reads an identifier. `None` if it is none.
+            /// Reads an identifier. `None` if the text is not one.
             pub(crate) fn parse(text: &str) -> Option<$name> {
                 let digits = text.strip_prefix($letter)?;
                 let fits = matches!(digits.len(), 2 | 3) && digits.bytes().all(|byte| byte.is_ascii_digit());
                 fits.then(|| $name(text.to_owned()))
             }
 
-            /// The number in it, by which units are sorted.
+            /// The number in the identifier, by which units are sorted.
             pub(crate) fn ordinal(&self) -> u32 {
                 self.0.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or_default()
             }
@@ -52,7 +52,11 @@ macro_rules! unit_id {
                 stringify!($name).into()
             }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({"type": "string", "pattern": concat!("^", $letter, "[0-9]{2,3}$")})
+                schemars::json_schema!({
+                    "type": "string",
+                    "pattern": concat!("^", $letter, "[0-9]{2,3}$"),
+                    "description": concat!($what, " id, for example ", $letter, "01."),
+                })
             }
         }
 
@@ -75,19 +79,19 @@ macro_rules! unit_id {
 
 unit_id!(
     /// A milestone, such as `M01`.
-    MilestoneId, "M"
+    MilestoneId, "M", "Milestone"
 );
 unit_id!(
     /// A slice within its milestone, such as `S01`.
-    SliceId, "S"
+    SliceId, "S", "Slice"
 );
 unit_id!(
     /// A task within its slice, such as `T01`.
-    TaskId, "T"
+    TaskId, "T", "Task"
 );
 
 text_enum! {
-    /// How far a milestone is.
+    /// Status of a milestone.
     pub(crate) enum MilestoneStatus {
         Active = "active",
         Complete = "complete",
@@ -96,7 +100,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How far a slice or a task is.
+    /// Status of a slice or a task.
     pub(crate) enum Status {
         Pending = "pending",
         InProgress = "in_progress",
@@ -106,14 +110,14 @@ text_enum! {
 }
 
 impl Status {
-    /// Nothing is left to do: complete or skipped.
+    /// Returns whether no work is left: complete or skipped.
     pub(crate) const fn is_closed(self) -> bool {
         matches!(self, Status::Complete | Status::Skipped)
     }
 }
 
 text_enum! {
-    /// How likely a slice is to go wrong.
+    /// Risk of a slice.
     pub(crate) enum Risk {
         Low = "low",
         Medium = "medium",
@@ -132,7 +136,7 @@ impl Default for Risk {
 }
 
 text_enum! {
-    /// What validating a milestone found.
+    /// Verdict of a milestone's validation.
     pub(crate) enum Verdict {
         Pass = "pass",
         NeedsAttention = "needs_attention",
@@ -141,7 +145,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// Who caused an event: an agent by its call, or the system as a consequence.
+    /// Cause of an event: an agent's call, or the system as a consequence.
     pub(crate) enum Actor {
         Agent = "agent",
         System = "system",
@@ -149,7 +153,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How much an entry of the audit log matters.
+    /// Severity of an audit entry.
     pub(crate) enum Severity {
         Info = "info",
         Warn = "warn",
@@ -157,7 +161,7 @@ text_enum! {
     }
 }
 
-/// A milestone, a slice or a task, by its way from the milestone down.
+/// Key of a milestone, slice or task, from the milestone down.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unit {
     pub milestone: MilestoneId,
@@ -190,7 +194,7 @@ impl Unit {
         }
     }
 
-    /// The slice around a task.
+    /// The slice that contains a task.
     pub(crate) fn parent_slice(&self) -> Option<Unit> {
         self.task.as_ref()?;
         Some(Unit {

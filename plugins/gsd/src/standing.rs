@@ -1,5 +1,4 @@
-//! Where a workspace stands: its tree, what to do next, and what keeps the rest waiting. Pure but for
-//! [`load`].
+//! State of a workspace: its tree, next steps and blockers. Pure except for [`load`].
 
 use std::collections::BTreeMap;
 
@@ -14,17 +13,17 @@ use crate::store::slice::{self, Slice};
 use crate::store::task::{self, TaskHead};
 use crate::violation::Violation;
 
-/// Tasks that one tree shows at most; a milestone asked for by name shows as many.
+/// Most tasks in one tree, for a workspace or one milestone.
 const TASKS: usize = 300;
-/// Claims that are looked at.
+/// Most claims that are read.
 const CLAIMS: u32 = 10_000;
 
-/// A workspace with everything in it.
+/// A workspace with its milestones and claims.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub workspace: String,
     pub milestones: Vec<MilestoneNode>,
-    /// Who holds which unit.
+    /// Claims by unit.
     pub claims: BTreeMap<String, Claim>,
 }
 
@@ -35,7 +34,7 @@ pub(crate) struct MilestoneNode {
     pub slices: Vec<SliceNode>,
 }
 
-/// A slice with its tasks, as far as they are shown.
+/// A slice with the tasks that are shown.
 #[derive(Debug)]
 pub(crate) struct SliceNode {
     pub slice: Slice,
@@ -44,8 +43,8 @@ pub(crate) struct SliceNode {
     pub tasks: Vec<TaskHead>,
 }
 
-/// Reads a workspace. Tasks are read for open slices of milestones that are not complete, or for all
-/// slices of the milestone asked for.
+/// Reads a workspace. Tasks are read for open slices of incomplete milestones, or for all slices of the
+/// requested milestone.
 pub(crate) fn load(
     db: &Db<'_>,
     workspace: &str,
@@ -75,7 +74,7 @@ pub(crate) fn load(
     Ok(tree)
 }
 
-/// The slices of a milestone, with the tasks of those that are open or of all, while there is room.
+/// The slices of a milestone, with the tasks of open slices or of all, up to the limit.
 fn slices(
     db: &Db<'_>,
     workspace: &str,
@@ -103,18 +102,18 @@ fn slices(
     Ok(nodes)
 }
 
-/// Something that can be done now.
+/// A step that can be done now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// In which milestone, slice, task.
+    /// Unit of the step.
     pub unit: Unit,
-    /// By which tool.
+    /// Tool for the step.
     pub tool: &'static str,
-    /// As a sentence.
+    /// Description of the step.
     pub what: String,
 }
 
-/// Something that cannot be done yet, and why.
+/// A blocked unit with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Blocked {
     pub unit: Unit,
@@ -122,7 +121,7 @@ pub(crate) struct Blocked {
     pub why: String,
 }
 
-/// What to do next, the most pressing first, and what waits for what.
+/// Next steps, most urgent first, and blocked units.
 #[derive(Debug, Default)]
 pub(crate) struct Outlook {
     pub steps: Vec<Step>,
@@ -146,7 +145,7 @@ impl Outlook {
     }
 }
 
-/// Looks ahead from a tree, or from one milestone of it.
+/// Derives the next steps and blockers of a tree, or of one milestone.
 pub(crate) fn outlook(config: &Config, tree: &Tree, only: Option<&MilestoneId>) -> Outlook {
     let mut outlook = Outlook::default();
     let statuses: BTreeMap<&MilestoneId, MilestoneStatus> = tree
@@ -172,7 +171,7 @@ pub(crate) fn outlook(config: &Config, tree: &Tree, only: Option<&MilestoneId>) 
             }
         }
     }
-    // What is under way comes before what could be begun.
+    // Tasks in progress come before tasks that can start.
     outlook.steps.sort_by_key(|step| step.tool != "gsd_task_complete");
     outlook
 }
@@ -244,7 +243,7 @@ fn slice_outlook(tree: &Tree, node: &SliceNode, unit: &Unit, outlook: &mut Outlo
     }
 }
 
-/// Who holds a unit, by its own claim or its slice's.
+/// Owner of a unit, by its own claim or its slice's.
 pub(crate) fn holder<'a>(tree: &'a Tree, unit: &Unit) -> Option<&'a str> {
     let own = tree.claims.get(&unit.to_string());
     let claim = own.or_else(|| tree.claims.get(&unit.parent_slice()?.to_string()))?;

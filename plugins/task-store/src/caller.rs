@@ -1,4 +1,4 @@
-//! Who calls: the check of the claimed role, the events a caller causes, and the calls they can make next.
+//! The caller: check of the claimed role, events of the caller, and suggested next calls.
 
 use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, DbError, NextCall, ToolError};
@@ -12,7 +12,7 @@ use crate::role::{Action, Role};
 use crate::store::event::{self, NewEvent};
 use crate::store::task;
 
-/// Somebody who may make a call, with the configuration it runs under.
+/// An authorized caller with the configuration.
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub actor: String,
@@ -21,8 +21,8 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Somebody who wants to change something. `ROLE_FORBIDDEN` if their role may not, or if they
-    /// may not claim it.
+    /// The caller of a change. Fails with `ROLE_FORBIDDEN` if the role may not make it, or may not be claimed
+    /// by the caller.
     pub(crate) fn writer(cx: &Cx<'_>, action: Action, actor: &str, role: Role) -> Result<Caller, ToolError> {
         let config: Config = cx.config()?;
         let mut refusals = Refusals::default();
@@ -38,7 +38,7 @@ impl Caller {
         })
     }
 
-    /// Somebody who wants to read, which every role may. A role they claim has to be theirs.
+    /// The caller of a read. Every role may read, but a claimed role must be allowed for the caller.
     pub(crate) fn reader(
         cx: &Cx<'_>,
         tool: &'static str,
@@ -59,14 +59,14 @@ impl Caller {
         })
     }
 
-    /// Starts the checks of a call with that of the actor.
+    /// Starts the checks of a call with the check of the actor.
     pub(crate) fn check(&self) -> Refusals {
         let mut refusals = Refusals::default();
         refusals.text("actor", &self.actor, REFERENCE);
         refusals
     }
 
-    /// Logs a change and returns the event's place in the log.
+    /// Logs a change and returns the event's id.
     pub(crate) fn log(
         &self,
         cx: &Cx<'_>,
@@ -117,7 +117,7 @@ impl Caller {
         )
     }
 
-    /// A call in the caller's own role or, if that may not make it, in the first that may.
+    /// A call in the caller's own role or, if that role may not make it, in the first role that may.
     fn call(&self, action: Action, mut arguments: Json) -> NextCall {
         let own = action.roles().iter().find(|&&role| role == self.role);
         let role = own.or(action.roles().first());
@@ -130,7 +130,7 @@ impl Caller {
 }
 
 impl Refusals {
-    /// Wants a role that the configuration lets this caller claim.
+    /// Requires a role that the configuration lets this caller claim.
     fn claim(&mut self, cx: &Cx<'_>, config: &Config, role: Role, tool: &'static str) {
         if let Err(why) = config.claim(role, cx.client(), cx.identity()) {
             self.add(Reason::RoleMisclaimed { role, tool, why });

@@ -1,4 +1,4 @@
-//! The pack's `config` table, and which caller may claim which role under it.
+//! The pack's `config` table, and the check of roles against it.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use serde::Deserialize;
 use crate::retry::Policy;
 use crate::role::Role;
 
-/// The pack's configuration. Everything has a default.
+/// The pack's configuration. Every key has a default.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Roles that only certain callers may claim. A caller named here may claim no other role.
+    /// Roles that only the listed callers may claim. A listed caller may claim no other role.
     pub roles: BTreeMap<Role, Binding>,
-    /// How often a task is tried.
+    /// Retry policy: attempts, escalation and backoff.
     pub retry: Policy,
 }
 
-/// Who may claim a role. One match is enough; without any entry nobody may.
+/// Callers that may claim a role. One match is enough. An empty binding allows nobody.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Binding {
-    /// Names of MCP clients, which a client chooses itself: a safeguard against mistakes only.
+    /// Names of MCP clients. Clients choose their name themselves, so this prevents mistakes only.
     pub clients: Vec<String>,
-    /// Identities that the transport proved.
+    /// Identities that the transport has authenticated.
     pub identities: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl Binding {
     }
 }
 
-/// Why a caller may not claim a role.
+/// Reason why a caller may not claim a role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Misclaim {
     /// The caller is bound to other roles.

@@ -5,28 +5,28 @@ use tollgate_sdk::{id, text_enum};
 use crate::phase::Phase;
 
 id!(
-    /// A task.
+    /// Id of a task.
     TaskId, "tsk"
 );
 id!(
-    /// One try at executing a task.
+    /// Id of an attempt at executing a task.
     AttemptId, "att"
 );
 id!(
-    /// A review of a spec or of an attempt.
+    /// Id of a review of a spec or an attempt.
     ReviewId, "rev"
 );
 id!(
-    /// Something an executor or reviewer produced.
+    /// Id of an artifact of an executor or reviewer.
     ArtifactId, "art"
 );
 id!(
-    /// A request to allow a side effect.
+    /// Id of a request to approve a side effect.
     ApprovalId, "apr"
 );
 
 text_enum! {
-    /// A phase that a task may be created in.
+    /// Initial phase of a task.
     pub(crate) enum InitialPhase {
         SpecDraft = "spec_draft",
         SpecReview = "spec_review",
@@ -43,7 +43,7 @@ impl From<InitialPhase> for Phase {
 }
 
 text_enum! {
-    /// Whether execution is barred until somebody looks into it.
+    /// Circuit breaker: execution stops while the circuit is open.
     pub(crate) enum CircuitStatus {
         Closed = "closed",
         Open = "open",
@@ -51,14 +51,14 @@ text_enum! {
 }
 
 text_enum! {
-    /// What an attempt is for.
+    /// Purpose of an attempt.
     pub(crate) enum AttemptPhase {
         Executing = "executing",
     }
 }
 
 text_enum! {
-    /// Where an attempt runs.
+    /// Runtime of an attempt.
     pub(crate) enum Runtime {
         Local = "local",
         Acp = "acp",
@@ -67,7 +67,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What kind of executor works on an attempt.
+    /// Kind of executor of an attempt.
     pub(crate) enum ExecutorKind {
         Builder = "builder",
         Research = "research",
@@ -76,7 +76,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How far an attempt is.
+    /// Status of an attempt.
     pub(crate) enum AttemptStatus {
         Running = "running",
         Succeeded = "succeeded",
@@ -86,7 +86,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How an attempt ended.
+    /// Outcome of an attempt.
     pub(crate) enum AttemptOutcome {
         Succeeded = "succeeded",
         Failed = "failed",
@@ -105,7 +105,7 @@ impl From<AttemptOutcome> for AttemptStatus {
 }
 
 text_enum! {
-    /// What a review is about.
+    /// Subject of a review.
     pub(crate) enum ReviewType {
         Spec = "spec",
         Quality = "quality",
@@ -113,7 +113,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a reviewer concludes.
+    /// Verdict of a reviewer.
     pub(crate) enum Verdict {
         Approved = "approved",
         ChangesRequested = "changes_requested",
@@ -122,7 +122,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How much a finding matters.
+    /// Severity of a finding.
     pub(crate) enum Severity {
         Critical = "critical",
         Major = "major",
@@ -131,7 +131,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What an artifact is.
+    /// Kind of an artifact.
     pub(crate) enum ArtifactKind {
         PrimaryOutput = "primary_output",
         TestReport = "test_report",
@@ -142,7 +142,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How far an approval is.
+    /// Status of an approval.
     pub(crate) enum ApprovalStatus {
         Pending = "pending",
         Approved = "approved",
@@ -152,14 +152,14 @@ text_enum! {
 }
 
 text_enum! {
-    /// The only status a request can ask for.
+    /// Initial status of a request, of which there is one.
     pub(crate) enum RequestedStatus {
         Pending = "pending",
     }
 }
 
 text_enum! {
-    /// The answer to a request for approval.
+    /// Decision on a request for approval.
     pub(crate) enum Resolution {
         Approved = "approved",
         Rejected = "rejected",
@@ -178,7 +178,7 @@ impl From<Resolution> for ApprovalStatus {
 }
 
 text_enum! {
-    /// What an event in the log says happened.
+    /// Kind of an event in the log.
     pub(crate) enum EventType {
         TaskCreated = "task.created",
         SpecUpdated = "spec.updated",

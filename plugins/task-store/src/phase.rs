@@ -6,7 +6,7 @@ use tollgate_sdk::text_enum;
 use crate::model::Verdict;
 
 text_enum! {
-    /// Where a task stands.
+    /// Phase of a task.
     pub(crate) enum Phase {
         SpecDraft = "spec_draft",
         SpecReview = "spec_review",
@@ -23,8 +23,7 @@ text_enum! {
 }
 
 impl Phase {
-    /// The phases a transition may lead to from here. Every phase but the terminal ones leads to
-    /// `failed`.
+    /// The phases that a transition may lead to. Every phase except the terminal ones leads to `failed`.
     pub(crate) const fn next(self) -> &'static [Phase] {
         use Phase::*;
         match self {
@@ -41,37 +40,37 @@ impl Phase {
         }
     }
 
-    /// Whether a transition may lead there.
+    /// Returns whether a transition to a phase is legal.
     pub(crate) fn leads_to(self, to: Phase) -> bool {
         self.next().contains(&to)
     }
 
-    /// Whether nothing leads out of this phase.
+    /// Returns whether nothing leads out of this phase.
     pub(crate) const fn is_terminal(self) -> bool {
         self.next().is_empty()
     }
 }
 
-/// What the conditions of a transition look at.
+/// Facts for the conditions of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// The spec has acceptance criteria.
+    /// True if the spec has acceptance criteria.
     pub acceptance: bool,
     /// The latest spec review of the current attempt or, before the first, of the spec itself.
     pub spec_review: Option<Verdict>,
     /// The latest quality review of the current attempt.
     pub quality_review: Option<Verdict>,
-    /// An attempt is running.
+    /// True if an attempt is running.
     pub attempt_running: bool,
-    /// The circuit is open, or has to be because no retry is left.
+    /// True if the circuit is open, or must be because no retry is left.
     pub circuit_open: bool,
-    /// An approval waits for its answer.
+    /// True if an approval is pending.
     pub approval_pending: bool,
-    /// An approval was given.
+    /// True if an approval was granted.
     pub approved: bool,
 }
 
-/// Something a legal transition still wants.
+/// Unmet condition of a legal transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum Condition {
     #[error("the spec has no acceptance criteria")]
@@ -82,16 +81,16 @@ pub(crate) enum Condition {
     QualityNotApproved(Option<Verdict>),
     #[error("no attempt is running")]
     NoRunningAttempt,
-    #[error("no retry is left, so the circuit counts as open")]
+    #[error("no retry is left, so the circuit must be opened")]
     CircuitOpen,
     #[error("an approval is still pending")]
     ApprovalPending,
-    #[error("no approval was given")]
+    #[error("no approval was granted")]
     ApprovalMissing,
 }
 
 impl Condition {
-    /// Stable UPPER_SNAKE.
+    /// Stable code in UPPER_SNAKE_CASE.
     pub(crate) const fn code(self) -> &'static str {
         match self {
             Condition::AcceptanceMissing => "ACCEPTANCE_MISSING",
@@ -104,32 +103,30 @@ impl Condition {
         }
     }
 
-    /// What removes it.
+    /// Way to resolve the condition.
     pub(crate) const fn remediation(self) -> &'static str {
         match self {
             Condition::AcceptanceMissing => {
-                "Move the task back to spec_draft and give the spec acceptance criteria with task_update_spec."
+                "Move the task back to spec_draft and add acceptance criteria with task_update_spec."
             }
-            Condition::SpecNotApproved(_) => {
-                "A spec_reviewer appends an approving spec review with task_append_review."
-            }
+            Condition::SpecNotApproved(_) => "Have a spec_reviewer approve the spec with task_append_review.",
             Condition::QualityNotApproved(_) => {
-                "A quality_reviewer appends an approving quality review with task_append_review."
+                "Have a quality_reviewer approve the quality with task_append_review."
             }
             Condition::NoRunningAttempt => "Start an attempt with task_start_attempt.",
             Condition::CircuitOpen => {
-                "Open the circuit with task_open_circuit, look into the failures, then move the task on to execution_ready, which counts \
-                 retries anew."
+                "Open the circuit with task_open_circuit, investigate the failures, then move the task to \
+                 execution_ready, which resets the retry count."
             }
-            Condition::ApprovalPending => "A gateway or a human answers it with task_resolve_approval.",
-            Condition::ApprovalMissing => "Ask with task_request_approval and have it approved.",
+            Condition::ApprovalPending => "Have a gateway or human decide it with task_resolve_approval.",
+            Condition::ApprovalMissing => "Request approval with task_request_approval and have it granted.",
         }
     }
 }
 
 fn latest(verdict: Option<Verdict>) -> String {
     match verdict {
-        Some(verdict) => format!("the latest review says {verdict}"),
+        Some(verdict) => format!("the latest verdict is {verdict}"),
         None => "there is no review".to_owned(),
     }
 }
@@ -181,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// Nothing is there and nothing is in the way.
+    /// Facts without evidence and without obstacles.
     const BARE: Facts = Facts {
         acceptance: false,
         spec_review: None,
@@ -192,7 +189,7 @@ mod tests {
         approved: false,
     };
 
-    /// Everything is in the way that can be.
+    /// Facts with every possible obstacle.
     const WORST: Facts = Facts {
         spec_review: Some(Verdict::Blocked),
         quality_review: Some(Verdict::ChangesRequested),
@@ -201,7 +198,7 @@ mod tests {
         ..BARE
     };
 
-    /// Everything is as it should be.
+    /// Facts that meet every condition.
     const BEST: Facts = Facts {
         acceptance: true,
         spec_review: Some(Verdict::Approved),
@@ -296,7 +293,7 @@ mod tests {
     fn a_verdict_that_does_not_approve_is_named() {
         assert_eq!(
             Condition::SpecNotApproved(Some(Verdict::Blocked)).to_string(),
-            "the spec is not approved: the latest review says blocked"
+            "the spec is not approved: the latest verdict is blocked"
         );
         assert_eq!(
             Condition::QualityNotApproved(None).to_string(),

@@ -1,4 +1,4 @@
-//! When another attempt may start, as pure functions over the configured policy.
+//! Start time of the next attempt, as pure functions over the configured policy.
 
 use std::num::NonZeroU32;
 
@@ -10,16 +10,17 @@ use tollgate_sdk::Timestamp;
 use crate::model::AttemptId;
 use crate::phase::Phase;
 
-/// How often a task is tried.
+/// Retry policy: attempts, escalation and backoff.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Policy {
-    /// Attempts before the circuit has to be opened. Attempts count whether they fail or succeed.
+    /// Attempts before the circuit must be opened (default 3). Failed and successful attempts count.
     pub max_attempts: NonZeroU32,
-    /// From this attempt on, attempts are flagged `escalate`: use a stronger executor or a person.
+    /// Number of the first attempt that is flagged `escalate`: use a stronger executor or a person (default
+    /// 3).
     pub escalate_at: NonZeroU32,
-    /// Milliseconds to wait after the first, second, … attempt that did not succeed. The last one
-    /// repeats; an empty list means no wait.
+    /// Wait in milliseconds after the first, second, … unsuccessful attempt. The last value repeats. An empty
+    /// list means no wait.
     pub backoff_ms: Vec<u32>,
 }
 
@@ -34,7 +35,7 @@ impl Default for Policy {
     }
 }
 
-/// What the policy says about the next attempt.
+/// Decision of the policy about the next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     Plain,
@@ -43,7 +44,7 @@ pub(crate) enum Turn {
 }
 
 impl Policy {
-    /// The turn after `used` attempts.
+    /// The decision after `used` attempts.
     pub(crate) const fn turn(&self, used: u32) -> Turn {
         if used >= self.max_attempts.get() {
             Turn::Exhausted
@@ -54,13 +55,13 @@ impl Policy {
         }
     }
 
-    /// How many attempts are left after `used`.
+    /// Attempts that are left after `used`.
     pub(crate) const fn left(&self, used: u32) -> u32 {
         self.max_attempts.get().saturating_sub(used)
     }
 
-    /// When the next attempt may start, if the last of `used` attempts ended now without success.
-    /// `None` if there is no next attempt or nothing to wait for.
+    /// Earliest start of the next attempt, if the last of `used` attempts failed now. `None` if there is no
+    /// next attempt or no wait.
     pub(crate) fn retry_at(&self, used: u32, now: Timestamp) -> Option<Timestamp> {
         if self.turn(used) == Turn::Exhausted {
             return None;
@@ -71,33 +72,33 @@ impl Policy {
     }
 }
 
-/// A task as somebody who wants to start an attempt sees it.
+/// Facts of a task for starting an attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate<'a> {
     pub phase: Phase,
-    /// Attempts since retries were last counted anew.
+    /// Attempts since the retry count was last reset.
     pub used: u32,
     pub running: Option<&'a AttemptId>,
     pub next_retry_at: Option<Timestamp>,
 }
 
-/// Something that stands between a task and its next attempt.
+/// Reason why a task's next attempt cannot start.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum Hold {
     #[error("the circuit is open")]
     CircuitOpen,
-    #[error("an attempt starts in execution_ready, executing or ready_to_resume, not in {0}")]
+    #[error("attempts start in execution_ready, executing or ready_to_resume, but the task is in {0}")]
     WrongPhase(Phase),
     #[error("attempt {0} is still running")]
     AttemptRunning(AttemptId),
-    #[error("the next attempt may start at {0}")]
+    #[error("the next attempt may not start before {0}")]
     TooEarly(Timestamp),
     #[error("all {0} attempts are used")]
     Exhausted(u32),
 }
 
 impl Hold {
-    /// Stable UPPER_SNAKE.
+    /// Stable code in UPPER_SNAKE_CASE.
     pub(crate) const fn code(&self) -> &'static str {
         match self {
             Hold::CircuitOpen => "CIRCUIT_OPEN",
@@ -108,27 +109,27 @@ impl Hold {
         }
     }
 
-    /// What removes it.
+    /// Way to resolve the condition.
     pub(crate) const fn remediation(&self) -> &'static str {
         match self {
             Hold::CircuitOpen => {
-                "Look into the failures, then move the task from circuit_open to execution_ready, which counts \
-                 retries anew."
+                "Investigate the failures, then move the task from circuit_open to execution_ready, which resets \
+                 the retry count."
             }
             Hold::WrongPhase(_) => "Move the task to execution_ready with task_transition first.",
             Hold::AttemptRunning(_) => {
-                "Go on with the running attempt, or end it with task_finish_attempt if nobody works on it."
+                "Continue the running attempt, or end it with task_finish_attempt if nobody works on it."
             }
-            Hold::TooEarly(_) => "Start the attempt again at that time.",
+            Hold::TooEarly(_) => "Start the attempt at that time.",
             Hold::Exhausted(_) => {
-                "Open the circuit with task_open_circuit; moving on from there to execution_ready counts retries \
-                 anew."
+                "Open the circuit with task_open_circuit. Moving the task from there to execution_ready resets \
+                 the retry count."
             }
         }
     }
 }
 
-/// Everything that keeps a task's next attempt from starting.
+/// Every reason why a task's next attempt cannot start.
 pub(crate) fn holds(policy: &Policy, candidate: &Candidate<'_>, now: Timestamp) -> Vec<Hold> {
     let mut holds = Vec::new();
     match candidate.phase {
@@ -139,7 +140,7 @@ pub(crate) fn holds(policy: &Policy, candidate: &Candidate<'_>, now: Timestamp) 
     if let Some(attempt) = candidate.running {
         holds.push(Hold::AttemptRunning(attempt.clone()));
     }
-    // Leaving an open circuit counts retries anew, so being out of them is no reason of its own.
+    // Leaving an open circuit resets the retry count, so exhausted retries are not a separate reason.
     if candidate.phase != Phase::CircuitOpen && policy.turn(candidate.used) == Turn::Exhausted {
         holds.push(Hold::Exhausted(policy.max_attempts.get()));
     }

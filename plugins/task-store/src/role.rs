@@ -1,4 +1,4 @@
-//! Who may do what: roles against actions, as a pure table.
+//! Permissions of roles, as a pure table.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use tollgate_sdk::text_enum;
 use crate::model::ReviewType;
 
 text_enum! {
-    /// The part a caller plays.
+    /// Role of a caller.
     pub(crate) enum Role {
         Orchestrator = "orchestrator",
         Executor = "executor",
@@ -18,7 +18,7 @@ text_enum! {
     }
 }
 
-/// A change that not every role may make. Everybody may read.
+/// A change that needs a certain role. Every role may read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Create,
@@ -35,7 +35,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// The roles that may make it.
+    /// The roles that may make the change.
     pub(crate) const fn roles(self) -> &'static [Role] {
         use Role::*;
         match self {
@@ -55,7 +55,7 @@ impl Action {
         }
     }
 
-    /// The tool that makes it.
+    /// The tool that makes the change.
     pub(crate) const fn tool(self) -> &'static str {
         match self {
             Action::Create => "task_create",

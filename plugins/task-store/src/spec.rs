@@ -1,4 +1,4 @@
-//! What a task is to achieve, in parts.
+//! Spec of a task, in parts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,42 +7,42 @@ use crate::arguments::{ENTRIES, ENTRY, JSON, TEXT};
 use crate::error::Refusals;
 use crate::spec_markdown;
 
-/// What a task is to achieve, in parts.
+/// Spec of a task, in parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Spec {
-    /// What is to be achieved.
+    /// Goal: the result to achieve.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = TEXT))]
     pub goal: Option<String>,
-    /// What belongs to it.
+    /// In scope: the work that belongs to the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub scope_in: Vec<String>,
-    /// What does not belong to it.
+    /// Out of scope: the work that does not belong to the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub scope_out: Vec<String>,
-    /// What it starts from.
+    /// Inputs that the task needs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub inputs: Vec<String>,
-    /// What it produces.
+    /// Outputs that the task produces.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub outputs: Vec<String>,
-    /// How it is judged.
+    /// Acceptance criteria by which the result is judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub acceptance: Vec<String>,
-    /// What may go wrong.
+    /// Risks and their mitigations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = ENTRIES))]
     pub risks: Vec<String>,
 }
 
 impl Spec {
-    /// The parts that Markdown headings name, overridden by those given.
+    /// Reads the parts under Markdown headings. Given parts override them.
     pub(crate) fn read(markdown: &str, given: Spec) -> Spec {
         let parsed = spec_markdown::parse(markdown);
         let list = |given: Vec<String>, parsed| if given.is_empty() { parsed } else { given };
@@ -76,13 +76,13 @@ impl Spec {
         refusals.at_most("spec", bytes, JSON, "bytes");
     }
 
-    /// A sentence for each part that is missing.
+    /// A warning for each missing part.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let goal = self.goal.is_none().then_some("goal");
         let lists = self.lists().into_iter().filter(|(_, entries)| entries.is_empty());
         goal.into_iter()
             .chain(lists.map(|(part, _)| part))
-            .map(|part| format!("the spec has no {part}: add a heading for it, or give spec.{part}"))
+            .map(|part| format!("the spec has no {part}; add a heading for it, or pass spec.{part}"))
             .collect()
     }
 

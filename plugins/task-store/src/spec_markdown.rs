@@ -1,13 +1,13 @@
-//! Reads the parts of a spec out of Markdown headings.
+//! Reads the parts of a spec from Markdown headings.
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::spec::Spec;
 
-/// The parts of a spec, as far as its headings name them.
+/// The parts of a spec, as far as headings name them.
 ///
-/// A part reaches from its heading to the next heading of the same or a higher level, or to the
-/// next one that names a part. Each list item or paragraph is one entry.
+/// A part ends at the next heading of the same or a higher level, or at the next heading that names a part.
+/// Each list item or paragraph is one entry.
 pub(crate) fn parse(markdown: &str) -> Spec {
     let mut reader = Reader::default();
     for event in Parser::new_ext(markdown, Options::ENABLE_TASKLISTS) {
@@ -64,7 +64,7 @@ impl Part {
     }
 }
 
-/// What was read so far.
+/// State of the reader.
 #[derive(Default)]
 struct Reader {
     spec: Spec,
@@ -107,7 +107,7 @@ impl Reader {
         }
     }
 
-    /// The part that a heading names, with or without what it says in parentheses.
+    /// The part that a heading names, with or without its parenthesis.
     fn part_named(&self, heading: &str) -> Option<Part> {
         let bare = heading.split('(').next().unwrap_or_default();
         let in_scope = self.part.is_some_and(Part::is_scope);

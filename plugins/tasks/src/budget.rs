@@ -1,7 +1,7 @@
 //! Bounded views: a reply never has more bytes than the caller allows.
 //!
-//! What is dropped goes in the order that each view documents; then only `{"signal":"minimal"}` is left, and
-//! where even that is too long, `{}`. The `budget` object that says so does not count.
+//! Each view documents the order in which its fields are dropped. The last resort is `{"signal":"minimal"}`,
+//! or `{}` if even that is too long. The `budget` object that reports the cut is not counted.
 
 #[cfg(test)]
 mod every;
@@ -18,14 +18,14 @@ use tollgate_sdk::{DbError, ToolError};
 use crate::error::Reason;
 use crate::limits::json_bytes;
 
-/// Bytes of a view whose caller names no limit.
+/// Default size limit of a view, in bytes.
 const DEFAULT: usize = 30_000;
-/// Most bytes a caller can ask for.
+/// Largest size limit that a caller can set, in bytes.
 const MOST: usize = 500_000;
-/// No reply is shorter.
+/// Bytes of the shortest reply, `{}`.
 const LEAST: i64 = 2;
 
-/// One way to make a view shorter, by the path of a field.
+/// Cut that makes a view shorter, by the path of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shrink {
     /// Leave a field out.
@@ -38,10 +38,10 @@ pub(crate) enum Shrink {
 
 /// A reply that can be made shorter.
 pub(crate) trait View: Serialize + JsonSchema {
-    /// What goes first, first.
+    /// Cuts in the order in which they are tried.
     const ORDER: &'static [Shrink];
 
-    /// Makes what is left fit together again. It may not grow.
+    /// Makes the remaining fields consistent again. The view must not grow.
     fn settle(_view: &mut Map<String, Json>) {}
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Bounded<T> {
     kind: PhantomData<T>,
 }
 
-/// What became of a limit.
+/// Report of a size limit and its effect.
 #[derive(Debug, Serialize)]
 struct Budget {
     max_chars: usize,
@@ -63,7 +63,7 @@ struct Budget {
     warnings: Vec<&'static str>,
 }
 
-/// Fits a view into so many bytes.
+/// Fits a view into `max_chars` bytes.
 pub(crate) fn fit<T: View>(view: &T, max_chars: Option<i64>) -> Result<Bounded<T>, ToolError> {
     let max = match max_chars {
         Some(max) if max < LEAST => return Err(Reason::BudgetTooSmall(max).into()),
@@ -88,7 +88,7 @@ pub(crate) fn fit<T: View>(view: &T, max_chars: Option<i64>) -> Result<Bounded<T
     })
 }
 
-/// Makes a view fit into `max` bytes. How many it has then, and what was done to it.
+/// Shrinks a view to `max` bytes. Returns its size and the cuts that were made.
 fn shrink<T: View>(view: &mut Map<String, Json>, max: usize) -> (usize, Vec<&'static str>) {
     let mut size = json_bytes(view);
     let mut warnings = Vec::new();
@@ -117,7 +117,7 @@ fn shrink<T: View>(view: &mut Map<String, Json>, max: usize) -> (usize, Vec<&'st
     (size, warnings)
 }
 
-/// Makes a view shorter by at least `excess` bytes, if this way can.
+/// Makes a view shorter by `excess` bytes, or by as much as this cut can.
 fn apply(view: &mut Map<String, Json>, shrink: Shrink, excess: usize) {
     let (Shrink::Drop(path) | Shrink::End(path) | Shrink::Start(path)) = shrink;
     let mut fields = path.split('.');
@@ -144,7 +144,7 @@ fn apply(view: &mut Map<String, Json>, shrink: Shrink, excess: usize) {
     }
 }
 
-/// Takes entries away until at least `excess` bytes are gone. Whether they are.
+/// Removes entries until `excess` bytes are saved. Returns whether they were.
 fn shorten(entries: &mut Vec<Json>, excess: usize, take: fn(&mut Vec<Json>) -> Option<Json>) -> bool {
     let mut gone = 0;
     while gone < excess {
@@ -191,7 +191,7 @@ impl<T: JsonSchema> JsonSchema for Bounded<T> {
     }
 }
 
-/// Lets fields of nested views be missing too.
+/// Makes the fields of nested views optional too.
 fn loosen(schema: &mut Json) {
     if let Some(schema) = schema.as_object_mut()
         && schema.get("type").is_some_and(|kind| kind == "object")

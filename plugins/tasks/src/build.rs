@@ -18,26 +18,26 @@ use crate::scope::Located;
 use crate::store;
 use crate::write::Write;
 
-/// A step to make.
+/// Step to create.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewStep {
-    /// One line that says what is done.
+    /// Outcome of the step, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     pub title: String,
-    /// When it counts as done.
+    /// Criteria that must hold before the step counts as done.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub success_criteria: Vec<String>,
-    /// What shows it: commands or checks.
+    /// Commands or checks that prove the step is done.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub tests: Vec<String>,
-    /// What stands in the way, in words.
+    /// Known obstacles, as text. They do not block the step; tasks_block does.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub blockers: Vec<String>,
-    /// Checkpoints beyond criteria and tests that have to be confirmed.
+    /// Checkpoints to confirm in addition to criteria and tests.
     #[serde(default)]
     pub checkpoints: BTreeSet<Checkpoint>,
 }
@@ -54,7 +54,7 @@ impl From<&TemplateStep> for NewStep {
     }
 }
 
-/// What plans and tasks are made of.
+/// Fields of a new plan or task.
 #[derive(Debug, Default)]
 pub(crate) struct NewMeta {
     pub title: String,
@@ -117,7 +117,7 @@ pub(crate) fn plan(
     Ok(plan)
 }
 
-/// Makes a task under a plan. The plan's revision counts on.
+/// Makes a task under a plan and advances the plan's revision.
 pub(crate) fn task(
     write: &mut Write<'_>,
     plan: &Meta,
@@ -151,7 +151,7 @@ fn add_root(write: &mut Write<'_>, root: &Root, event: EventType, data: Json) ->
     Ok(())
 }
 
-/// Adds steps under a task or under one of its steps, behind those that are there.
+/// Appends steps to a task or to one of its steps.
 pub(crate) fn steps(
     write: &mut Write<'_>,
     task: &str,
@@ -166,7 +166,7 @@ pub(crate) fn steps(
     if parent.is_some_and(|parent| parent.path.steps.len() >= MAX_DEPTH) {
         refusals.add(Reason::input(
             "parent_step",
-            format!("is {MAX_DEPTH} steps deep, the most there can be"),
+            format!("is at depth {MAX_DEPTH}, the maximum"),
         ));
     }
     let above = parent.map_or(task, |parent| parent.record.id.as_str());
@@ -226,7 +226,7 @@ fn step(
     })
 }
 
-/// The checkpoints that have to be declared: criteria and tests follow from the items.
+/// Checkpoints that have to be declared. Criteria and tests follow from the step's lists.
 pub(crate) fn declared(checkpoints: &BTreeSet<Checkpoint>) -> BTreeSet<Checkpoint> {
     checkpoints
         .iter()

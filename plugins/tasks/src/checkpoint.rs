@@ -1,4 +1,4 @@
-//! Checkpoints: which ones a step wants, which are missing, and what a call confirms.
+//! Checkpoints: the required ones of a step, the missing ones, and those that a call confirms.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::model::Checkpoint;
 use crate::record::Step;
 use crate::redact;
 
-/// What a step wants confirmed. `named` are those that the call at hand mentions.
+/// Checkpoints that a step requires, with the `named` ones of this call.
 pub(crate) fn required(step: &Step, named: &BTreeSet<Checkpoint>) -> BTreeSet<Checkpoint> {
     let mut required = step.required.clone();
     required.extend(named);
@@ -22,7 +22,7 @@ pub(crate) fn required(step: &Step, named: &BTreeSet<Checkpoint>) -> BTreeSet<Ch
     required
 }
 
-/// What is required and not confirmed.
+/// Required checkpoints that are not confirmed.
 pub(crate) fn missing(step: &Step, named: &BTreeSet<Checkpoint>) -> Vec<Checkpoint> {
     required(step, named)
         .into_iter()
@@ -35,13 +35,13 @@ pub(crate) fn missing(step: &Step, named: &BTreeSet<Checkpoint>) -> Vec<Checkpoi
 pub(crate) enum Checkpoints {
     /// Criteria and tests.
     Gate,
-    /// All that the step requires.
+    /// All checkpoints that the step requires.
     All,
-    /// Some, each with what was said of it.
+    /// Named checkpoints, each with its statement.
     Named(BTreeMap<Checkpoint, Said>),
 }
 
-/// What a call says of one checkpoint.
+/// Statement of a call about one checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Said {
@@ -56,7 +56,9 @@ impl<'de> Deserialize<'de> for Checkpoints {
             Json::String(text) if text == "gate" => Ok(Checkpoints::Gate),
             Json::String(text) if text == "all" => Ok(Checkpoints::All),
             Json::Object(members) => named(members).map(Checkpoints::Named).map_err(de::Error::custom),
-            _ => Err(de::Error::custom("checkpoints is an object, \"gate\" or \"all\"")),
+            _ => Err(de::Error::custom(
+                "checkpoints must be an object, \"gate\" or \"all\"",
+            )),
         }
     }
 }
@@ -79,8 +81,8 @@ fn named(members: Map<String, Json>) -> Result<BTreeMap<Checkpoint, Said>, Strin
 }
 
 impl Checkpoints {
-    /// What a call confirms, with notes. Nothing is confirmed that the step has no use for, unless it
-    /// is named.
+    /// Checkpoints that a call confirms, with notes. A checkpoint that the step does not require is confirmed
+    /// only by name.
     pub(crate) fn confirms(&self, step: &Step) -> BTreeMap<Checkpoint, Option<String>> {
         let wanted = required(step, &BTreeSet::new());
         let gate = [Checkpoint::Criteria, Checkpoint::Tests];
@@ -107,7 +109,7 @@ impl Checkpoints {
         }
     }
 
-    /// Takes secrets out of the notes and counts them.
+    /// Redacts secrets in the notes and counts them.
     pub(crate) fn redact(&mut self, found: &mut usize) {
         if let Checkpoints::Named(said) = self {
             for note in said.values_mut().filter_map(|said| said.note.as_mut()) {
@@ -116,7 +118,7 @@ impl Checkpoints {
         }
     }
 
-    /// Whether it says of a checkpoint that it does not hold.
+    /// Returns whether the call withdraws a checkpoint.
     pub(crate) fn denies(&self) -> bool {
         match self {
             Checkpoints::Gate | Checkpoints::All => false,
@@ -124,7 +126,7 @@ impl Checkpoints {
         }
     }
 
-    /// Whether it mentions criteria or tests, as closing in one call has to.
+    /// Returns whether criteria or tests are named, which tasks_close_step requires.
     pub(crate) fn mentions_gate(&self) -> bool {
         match self {
             Checkpoints::Gate | Checkpoints::All => true,

@@ -1,4 +1,5 @@
-//! The one way in which steps, tasks and plans are closed, and the gate before it.
+//! Closing of steps, tasks and plans, and the gate before it. Every tool that closes something uses this
+//! module.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +18,10 @@ use crate::store::record::{From, children_with, count_by_status, of_root};
 use crate::store::{self, Kind};
 use crate::write::Write;
 
-/// How many open parts a refusal lists.
+/// Most open parts that a refusal lists.
 const SHOWN: usize = 20;
 
-/// A step with confirmations added, and those taken back that the call says do not hold.
+/// Step with the new confirmations, without the withdrawn ones.
 pub(crate) fn confirmed(
     mut step: Step,
     confirms: &BTreeMap<Checkpoint, Option<String>>,
@@ -44,7 +45,7 @@ pub(crate) fn confirmed(
     step
 }
 
-/// Wants a task that work can go on in, and makes one that nobody began ACTIVE.
+/// Requires an unfinished task whose dependencies are finished. Sets a TODO task to ACTIVE.
 pub(crate) fn progress(write: &mut Write<'_>, task: &Task, refusals: &mut Refusals) -> Result<(), ToolError> {
     match task.meta.status {
         Status::Active => {}
@@ -57,7 +58,7 @@ pub(crate) fn progress(write: &mut Write<'_>, task: &Task, refusals: &mut Refusa
     Ok(())
 }
 
-/// Changes a status, with the event that says so.
+/// Changes a status and plans its event.
 pub(crate) fn set_status(write: &mut Write<'_>, mut root: Root, to: Status) -> Result<(), ToolError> {
     let now = write.scope.now();
     let meta = root.meta_mut();
@@ -76,7 +77,7 @@ pub(crate) fn set_status(write: &mut Write<'_>, mut root: Root, to: Status) -> R
     Ok(())
 }
 
-/// Why a step cannot be closed: every reason.
+/// Adds every reason why a step cannot be closed.
 pub(crate) fn gate_step(
     write: &Write<'_>,
     step: &Located<Step>,
@@ -160,7 +161,7 @@ fn open_children(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<(String,
     Ok(open)
 }
 
-/// The call that confirms what a step wants and closes it.
+/// The call that confirms a step's checkpoints and closes it.
 pub(crate) fn close_call(scope: &Scope<'_>, step: &Step) -> NextCall {
     let said: Map<String, Json> = checkpoint::required(step, &BTreeSet::new())
         .into_iter()
@@ -180,7 +181,7 @@ pub(crate) fn close_call(scope: &Scope<'_>, step: &Step) -> NextCall {
     NextCall::new(tool, arguments)
 }
 
-/// Closes a step that the gate let through. A lease on it ends.
+/// Closes a step that passed the gate and ends its lease.
 pub(crate) fn close_step(
     write: &mut Write<'_>,
     step: &Located<Step>,
@@ -201,7 +202,7 @@ pub(crate) fn close_step(
     Ok(())
 }
 
-/// Opens a step again, with the closed steps above it and a task that was done.
+/// Reopens a step, the closed steps above it, and a task that was DONE.
 pub(crate) fn reopen_step(write: &mut Write<'_>, task: &Task, step: &Located<Step>) -> Result<(), ToolError> {
     let mut current = Some(step.record.clone());
     let mut depth = step.path.steps.len();
@@ -223,7 +224,7 @@ pub(crate) fn reopen_step(write: &mut Write<'_>, task: &Task, step: &Located<Ste
         };
     }
     if task.meta.status == Status::Done {
-        // What it depends on may have been reopened before it.
+        // A dependency may have been reopened first.
         let open = dependency::of(&write.scope, &task.meta)?;
         let to = match open.iter().any(Dependency::is_open) {
             true => Status::Todo,
@@ -234,7 +235,7 @@ pub(crate) fn reopen_step(write: &mut Write<'_>, task: &Task, step: &Located<Ste
     Ok(())
 }
 
-/// Why a plan or task cannot get a status: every reason.
+/// Adds every reason why a plan or task cannot get a status.
 pub(crate) fn gate_status(
     scope: &Scope<'_>,
     root: &Root,
@@ -260,7 +261,7 @@ pub(crate) fn gate_status(
     Ok(())
 }
 
-/// A plan that is finished has no open tasks, so that it is reopened before one of them.
+/// Requires an unfinished plan. A finished plan has no open tasks, so it is reopened before any of them.
 pub(crate) fn want_open_plan(
     scope: &Scope<'_>,
     task: &Task,
@@ -350,7 +351,7 @@ fn gate_plan(
 }
 
 impl Refusals {
-    /// Wants a plan or task that is not finished.
+    /// Requires an unfinished plan or task.
     pub(crate) fn unfinished(&mut self, scope: &Scope<'_>, meta: &Meta) {
         if meta.status.is_finished() {
             self.not_open(scope, meta);
@@ -371,7 +372,7 @@ impl Refusals {
         );
     }
 
-    /// Wants a step that is not closed.
+    /// Requires an open step.
     pub(crate) fn step_open(&mut self, scope: &Scope<'_>, step: &Located<Step>) {
         if step.record.is_done() {
             let reopen = NextCall::new(

@@ -7,18 +7,18 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Writes without `task` go to the plan or task that has the focus.
+    /// Lets writes without `task` go to the plan or task that has the focus (default false).
     pub focus_writes: bool,
-    /// Most items of evidence in one call, at most 20.
+    /// Maximum number of evidence items in one call (default 20, at most 20).
     #[schemars(range(min = 1, max = 20))]
     pub max_items: usize,
-    /// Most bytes of one item of evidence, at most 256000.
+    /// Maximum size of one evidence body in bytes (default 256000, at most 256000).
     #[schemars(range(min = 1, max = 256_000))]
     pub max_artifact_bytes: usize,
-    /// Days without a change after which unfinished work counts as stale.
+    /// Days without a change after which unfinished work counts as stale (default 14).
     #[schemars(range(min = 1, max = 3650))]
     pub stale_days: i64,
-    /// Most tasks of a workspace that may be ACTIVE before `tasks_lint` warns.
+    /// Number of ACTIVE tasks in a workspace above which tasks_lint warns (default 3).
     #[schemars(range(min = 1, max = 1000))]
     pub active_limit: usize,
 }
@@ -39,17 +39,17 @@ impl Config {
     const MAX_ITEMS: usize = 20;
     const MAX_ARTIFACT_BYTES: usize = 256_000;
 
-    /// Items of evidence in one call.
+    /// Limit of evidence items in one call.
     pub(crate) fn items(&self) -> usize {
         self.max_items.min(Config::MAX_ITEMS)
     }
 
-    /// Bytes of one item.
+    /// Limit of one evidence body, in bytes.
     pub(crate) fn artifact_bytes(&self) -> usize {
         self.max_artifact_bytes.min(Config::MAX_ARTIFACT_BYTES)
     }
 
-    /// Milliseconds after which work is stale.
+    /// Age in milliseconds at which work is stale.
     pub(crate) const fn stale_ms(&self) -> i64 {
         self.stale_days.saturating_mul(24 * 60 * 60 * 1000)
     }

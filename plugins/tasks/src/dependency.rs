@@ -1,4 +1,4 @@
-//! Dependencies between plans and between tasks: which are open, and whether they go in a circle.
+//! Dependencies between plans and between tasks: open ones and cycles.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::record::{Meta, Root};
 use crate::scope::Scope;
 use crate::store;
 
-/// A dependency and how far it is; nothing if it was deleted.
+/// A dependency and its status, `None` if it was deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub id: String,
@@ -38,7 +38,7 @@ pub(crate) fn of(scope: &Scope<'_>, meta: &Meta) -> Result<Vec<Dependency>, Tool
         .collect()
 }
 
-/// Wants every dependency to be finished.
+/// Requires every dependency to be finished.
 pub(crate) fn want_finished(
     scope: &Scope<'_>,
     meta: &Meta,
@@ -63,7 +63,7 @@ pub(crate) fn want_finished(
     Ok(())
 }
 
-/// The call that takes one dependency away.
+/// The call that removes one dependency.
 pub(crate) fn without(scope: &Scope<'_>, meta: &Meta, dependency: &str) -> NextCall {
     let rest: Vec<&String> = meta.depends_on.iter().filter(|id| *id != dependency).collect();
     NextCall::new(
@@ -72,7 +72,7 @@ pub(crate) fn without(scope: &Scope<'_>, meta: &Meta, dependency: &str) -> NextC
     )
 }
 
-/// Checks what a plan or task is to depend on: known, of its own kind, no circle.
+/// Checks the dependencies of a plan or task: they exist, are of the same kind and form no cycle.
 pub(crate) fn check(scope: &Scope<'_>, root: &Root, refusals: &mut Refusals) -> Result<(), ToolError> {
     let meta = root.meta();
     for (place, id) in meta.depends_on.iter().enumerate() {
@@ -80,7 +80,7 @@ pub(crate) fn check(scope: &Scope<'_>, root: &Root, refusals: &mut Refusals) -> 
         match head.filter(|head| head.status.is_some()) {
             None => refusals.add(Reason::unknown(format!("dependency depends_on[{place}]"), id)),
             Some(head) if head.kind != root.kind() => {
-                let fault = format!("is {id}; a {} depends on others of its kind", root.kind());
+                let fault = format!("is {id}, but a {} can depend only on its own kind", root.kind());
                 refusals.add(Reason::input(format!("depends_on[{place}]"), fault));
             }
             Some(_) => {}
@@ -94,24 +94,24 @@ pub(crate) fn check(scope: &Scope<'_>, root: &Root, refusals: &mut Refusals) -> 
     Ok(())
 }
 
-/// The way from a plan or task over dependencies back to itself, if there is one.
+/// The dependency cycle through a plan or task, if there is one.
 pub(crate) fn circle(scope: &Scope<'_>, meta: &Meta) -> Result<Option<Vec<String>>, ToolError> {
     find_circle(&meta.id, &meta.depends_on, &mut |id| match scope.root(id) {
         Ok(root) => Ok(root.meta().depends_on.clone()),
-        // What is gone depends on nothing.
+        // A deleted plan or task depends on nothing.
         Err(err) if err.code == "UNKNOWN_ID" => Ok(Vec::new()),
         Err(err) => Err(err),
     })
 }
 
-/// The first circle through `start`, depth first.
+/// The first cycle through `start`, depth first.
 fn find_circle<E>(
     start: &str,
     first: &[String],
     dependencies: &mut impl FnMut(&str) -> Result<Vec<String>, E>,
 ) -> Result<Option<Vec<String>>, E> {
     let mut seen = BTreeSet::new();
-    // Each entry is the way to an id that is still to be looked at.
+    // Each entry is the path to an id that is not examined yet.
     let mut open: Vec<Vec<String>> = first
         .iter()
         .rev()

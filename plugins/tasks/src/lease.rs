@@ -1,4 +1,4 @@
-//! Leases: who works on a step, for so many events of the workspace.
+//! Leases on steps, measured in events of the workspace.
 
 use serde_json::json;
 use tollgate_sdk::{NextCall, ToolError};
@@ -7,30 +7,30 @@ use crate::error::{Reason, Refusals};
 use crate::record::{Lease, Step};
 use crate::scope::{Located, Scope};
 
-/// Events a lease lasts unless the call says otherwise.
+/// Default length of a lease, in events.
 pub(crate) const LENGTH: i64 = 200;
-/// Most events a lease may last.
+/// Longest lease, in events.
 pub(crate) const LONGEST: i64 = 10_000;
 
-/// How many more events a lease lasts, if any.
+/// Events until a lease expires, `None` if it has expired.
 pub(crate) fn left(scope: &Scope<'_>, lease: &Lease) -> Option<i64> {
     let left = lease.expires_after.saturating_sub(scope.counters.events);
     (left > 0).then_some(left)
 }
 
-/// The lease on a step that still lasts.
+/// The unexpired lease on a step.
 pub(crate) fn live(scope: &Scope<'_>, step: &str) -> Result<Option<Lease>, ToolError> {
     Ok(scope
         .get::<Lease>(step)?
         .filter(|lease| left(scope, lease).is_some()))
 }
 
-/// Who calls: the owner that the call names, or the identity that the transport proved.
+/// Owner that the call names, otherwise the identity that the transport authenticated.
 pub(crate) fn owner<'a>(scope: &'a Scope<'_>, named: Option<&'a str>) -> Option<&'a str> {
     named.or_else(|| scope.cx.identity())
 }
 
-/// Wants a step that nobody else holds.
+/// Requires a step that nobody else has leased.
 pub(crate) fn guard(
     scope: &Scope<'_>,
     step: &Located<Step>,
@@ -46,7 +46,7 @@ pub(crate) fn guard(
             "tasks_step_claim",
             json!({
                 "workspace": scope.workspace, "task": lease.task, "step_id": lease.step,
-                "owner": owner.unwrap_or("me"), "force": true, "reason": "say why you take over",
+                "owner": owner.unwrap_or("me"), "force": true, "reason": "reason for taking over",
             }),
         );
         let reason = Reason::LeaseHeld {

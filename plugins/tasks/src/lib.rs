@@ -1,8 +1,8 @@
-//! The pack `tasks`: plans, tasks and trees of steps whose completion wants confirmed checkpoints.
+//! The pack `tasks`: plans, tasks and trees of steps that close only with confirmed checkpoints.
 //!
-//! State is a set of records. Every write goes through `write::Write`: it plans records and events, and
-//! applies them together with the journal and the revision. So optimistic concurrency, undo and the stream of
-//! events are the same for every tool, and a refused call has written nothing.
+//! State is a set of records. Every write goes through `write::Write`, which plans records and events and
+//! applies them together with the journal and the revision. Optimistic concurrency, undo and the event stream
+//! are therefore the same for every tool, and a refused call has written nothing.
 
 mod budget;
 mod build;
@@ -23,6 +23,7 @@ mod redact;
 mod reply;
 mod scope;
 mod store;
+mod target;
 mod templates;
 mod tools;
 mod view;
@@ -31,89 +32,69 @@ mod write;
 use tollgate_sdk::{Pack, Want, config_schema, migration};
 
 use crate::config::Config;
-use crate::tools::batch::Batch;
-use crate::tools::close::{CloseStep, Verify};
-use crate::tools::context::{Context, Mirror};
-use crate::tools::create::{Bootstrap, Create};
-use crate::tools::edit::{Edit, PatchTool};
-use crate::tools::evidence::EvidenceCapture;
-use crate::tools::focus::{FocusClear, FocusGet, FocusSet};
-use crate::tools::history::{History, Redo, Undo};
-use crate::tools::lease::{StepClaim, StepRelease, StepRenew};
-use crate::tools::lifecycle::{CloseTask, Complete};
-use crate::tools::lint::Lint;
-use crate::tools::next::Next;
-use crate::tools::node::{TaskAdd, TaskDefine, TaskDelete};
-use crate::tools::plan::{Contract, PlanTool};
-use crate::tools::progress::{AddNote, Block, Done, Progress};
-use crate::tools::resume::{Resume, ResumePack};
-use crate::tools::steps::{Decompose, Define, Delete};
-use crate::tools::storage::Storage;
-use crate::tools::template::{Scaffold, TemplateSave, TemplatesList};
-use crate::tools::views::{ContextPack, Delta, HandoffTool, Radar};
 
 /// The pack.
 pub const PACK: Pack = Pack {
     name: "tasks",
     version: env!("CARGO_PKG_VERSION"),
     summary: "Plans, tasks and steps for agents: explicit targets, checkpoint-gated completion, undo, one-screen views.",
-    instructions: "The loop: tasks_radar shows what is at hand (or tasks_next, what is ready across the workspace) → do the \
-        work → tasks_evidence_capture what shows it → tasks_close_step with the checkpoints you checked → next. Start \
-        with tasks_bootstrap. Every call names its `workspace`. Name steps by step_id; paths such as s:0.s:1 move when \
-        steps are deleted. Pass `expected_revision` from the last reply: REVISION_MISMATCH then says what \
-        others changed. A refusal lists every reason with the call that removes it. Confirm a checkpoint only if it \
-        holds. tasks_resume_pack brings a fresh context up to date; tasks_handoff is for whoever comes next.",
+    instructions: "The loop: tasks_radar (or tasks_next across the workspace) → do the work → tasks_evidence_capture → \
+        tasks_close_step with the checkpoints that you checked → next. Start with tasks_bootstrap. Every call names its \
+        `workspace`. Address steps by step_id, because paths such as s:0.s:1 move when steps are deleted. Pass \
+        `expected_revision` from your last reply: REVISION_MISMATCH then lists what others changed. A refusal lists \
+        every reason with the call that resolves it. Confirm a checkpoint only if it holds. tasks_resume_pack loads the \
+        state into a fresh context; tasks_handoff reports it to the next worker.",
     migrations: &[
         migration!("../../../migrations/tasks", "0001_init"),
         migration!("../../../migrations/tasks", "0002_envelopes"),
     ],
     wants: &[Want::Artifacts],
     tools: tollgate_sdk::tools![
-        Create,
-        Bootstrap,
-        Context,
-        Edit,
-        FocusGet,
-        FocusSet,
-        FocusClear,
-        Decompose,
-        Define,
-        AddNote,
-        Verify,
-        Done,
-        CloseStep,
-        Radar,
-        Delta,
-        Complete,
-        CloseTask,
-        PatchTool,
-        Delete,
-        Progress,
-        Block,
-        PlanTool,
-        Contract,
-        Batch,
-        History,
-        Undo,
-        Redo,
-        EvidenceCapture,
-        Resume,
-        ResumePack,
-        ContextPack,
-        Mirror,
-        HandoffTool,
-        Lint,
-        TaskAdd,
-        TaskDefine,
-        TaskDelete,
-        TemplatesList,
-        Scaffold,
-        TemplateSave,
-        Storage,
-        StepClaim,
-        StepRenew,
-        StepRelease,
-        Next,
+        tools::create::Create,
+        tools::create::Bootstrap,
+        tools::context::Context,
+        tools::edit::Edit,
+        tools::focus::FocusGet,
+        tools::focus::FocusSet,
+        tools::focus::FocusClear,
+        tools::steps::Decompose,
+        tools::steps::Define,
+        tools::progress::AddNote,
+        tools::close::Verify,
+        tools::progress::Done,
+        tools::close::CloseStep,
+        tools::views::Radar,
+        tools::views::Delta,
+        tools::lifecycle::Complete,
+        tools::lifecycle::CloseTask,
+        tools::edit::PatchTool,
+        tools::steps::Delete,
+        tools::progress::Progress,
+        tools::progress::Block,
+        tools::plan::PlanTool,
+        tools::plan::Contract,
+        tools::batch::Batch,
+        tools::history::History,
+        tools::history::Undo,
+        tools::history::Redo,
+        tools::evidence::EvidenceCapture,
+        tools::resume::Resume,
+        tools::resume::ResumePack,
+        tools::views::ContextPack,
+        tools::context::Mirror,
+        tools::views::HandoffTool,
+        tools::lint::Lint,
+        tools::node::TaskAdd,
+        tools::node::TaskDefine,
+        tools::node::TaskDelete,
+        tools::template::TemplatesList,
+        tools::template::Scaffold,
+        tools::template::TemplateSave,
+        tools::storage::Storage,
+        tools::lease::StepClaim,
+        tools::lease::StepRenew,
+        tools::lease::StepRelease,
+        tools::next::Next,
     ],
     config_schema: Some(config_schema::<Config>),
     ..Pack::EMPTY

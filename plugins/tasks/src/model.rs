@@ -4,20 +4,20 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, text_enum};
 
-/// The name of a workspace. Nothing crosses from one to another.
+/// Name of a workspace. Workspaces share no plans, tasks or templates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Workspace(String);
 
 impl Workspace {
-    /// What a name looks like.
+    /// Regular expression of a valid name.
     pub(crate) const PATTERN: &'static str = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$";
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the name is one, where nobody checked it against the schema.
+    /// Returns whether the name matches the pattern, for calls that no schema has checked.
     pub(crate) fn is_valid(&self) -> bool {
         let first = self.0.bytes().next();
         first.is_some_and(|byte| byte.is_ascii_alphanumeric())
@@ -35,7 +35,11 @@ impl JsonSchema for Workspace {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "pattern": Workspace::PATTERN})
+        json_schema!({
+            "type": "string",
+            "pattern": Workspace::PATTERN,
+            "description": "Namespace of your choice. For example the repository's name.",
+        })
     }
 }
 
@@ -45,7 +49,7 @@ impl tollgate_sdk::ToValue for Workspace {
     }
 }
 
-/// A new identifier such as `STEP-8QZ3M0T4`: eight base32 characters of one that the host made.
+/// A new identifier such as `STEP-8QZ3M0T4`, from eight base32 characters of a host-made id.
 pub(crate) fn short_id(cx: &Cx<'_>, prefix: &'static str) -> String {
     struct Made(String);
     impl tollgate_sdk::Id for Made {
@@ -61,7 +65,7 @@ pub(crate) fn short_id(cx: &Cx<'_>, prefix: &'static str) -> String {
 }
 
 text_enum! {
-    /// How far a plan, a task or a node is.
+    /// Status of a plan, task or node.
     pub(crate) enum Status {
         Todo = "TODO",
         Active = "ACTIVE",
@@ -72,14 +76,14 @@ text_enum! {
 }
 
 impl Status {
-    /// Nothing more is to be done. What was given up counts as finished everywhere.
+    /// Returns whether no work is left. CANCELED counts as finished everywhere.
     pub(crate) const fn is_finished(self) -> bool {
         matches!(self, Status::Done | Status::Canceled)
     }
 }
 
 text_enum! {
-    /// How much it matters.
+    /// Priority of a plan, task or node.
     pub(crate) enum Priority {
         Low = "LOW",
         Medium = "MEDIUM",
@@ -89,7 +93,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What has to be confirmed before a step is closed.
+    /// Checkpoint that is confirmed before a step closes.
     pub(crate) enum Checkpoint {
         Criteria = "criteria",
         Tests = "tests",
@@ -100,7 +104,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a piece of evidence is.
+    /// Kind of a piece of evidence.
     pub(crate) enum EvidenceKind {
         CmdOutput = "cmd_output",
         Diff = "diff",
@@ -118,7 +122,7 @@ text_enum! {
 }
 
 impl RootKind {
-    /// The kind that an identifier says it is.
+    /// The kind that an identifier's prefix stands for.
     pub(crate) fn of(id: &str) -> Option<RootKind> {
         match id.split_once('-') {
             Some(("PLAN", _)) => Some(RootKind::Plan),
@@ -129,7 +133,7 @@ impl RootKind {
 }
 
 text_enum! {
-    /// What an event says happened.
+    /// Kind of an event.
     pub(crate) enum EventType {
         PlanCreated = "plan_created",
         TaskCreated = "task_created",

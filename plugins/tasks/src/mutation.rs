@@ -1,8 +1,8 @@
-//! How many mutations there were: what the age of evidence is measured by.
+//! Count of mutations, by which the age of evidence is measured.
 //!
-//! In an envelope its own count says so, which knows the calls of every pack. It also knows those that only
-//! record something about the work or change nothing; these are this pack's own and are taken off. The
-//! pack's count of the workspace goes on where there is no envelope, or another one.
+//! Inside an envelope, the envelope's own count is used, because it covers the calls of every pack. That
+//! count includes this pack's bookkeeping calls and its writes without a change, which are subtracted.
+//! Without an envelope, or across envelopes, the pack's own count for the workspace is used.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,27 +22,27 @@ const BOOKKEEPING: &[&str] = &[
     "tasks_template_save",
 ];
 
-/// How much had happened.
+/// Mutation counts at one point in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Moment {
-    /// How many mutations of the workspace there had been.
+    /// Mutations of the workspace so far.
     pub mutations: i64,
-    /// And of the envelope, whichever pack's.
+    /// Mutations of the envelope so far, of all packs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub envelope: Option<InEnvelope>,
 }
 
-/// How much had happened in an envelope.
+/// Mutation count of an envelope at one point in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct InEnvelope {
-    /// The envelope.
+    /// Id of the envelope.
     pub id: String,
-    /// How many mutations it had counted before.
+    /// Mutations that the envelope had counted so far.
     pub mutations: i64,
 }
 
 impl Moment {
-    /// How many mutations came after an earlier moment, as far as can be known.
+    /// Mutations since an earlier moment, as far as they are known.
     pub(crate) fn since(&self, earlier: &Moment) -> i64 {
         let here = self.mutations.saturating_sub(earlier.mutations);
         let everywhere = match (&self.envelope, &earlier.envelope) {
@@ -53,7 +53,7 @@ impl Moment {
     }
 }
 
-/// The moment of a call that writes, which does not count itself.
+/// The moment of a writing call, without that call itself.
 pub(crate) fn now(scope: &Scope<'_>) -> Result<Moment, DbError> {
     let envelope = match counted(scope.cx) {
         Some((id, used)) => {
@@ -69,7 +69,7 @@ pub(crate) fn now(scope: &Scope<'_>) -> Result<Moment, DbError> {
     })
 }
 
-/// The envelope around a call, and how many mutations it has counted.
+/// The envelope around a call and its mutation count.
 fn counted(cx: &Cx<'_>) -> Option<(String, i64)> {
     let envelope = cx.budget().current()?;
     let used = envelope.counter("mutations")?.used;
@@ -85,7 +85,7 @@ pub(crate) fn advance(scope: &mut Scope<'_>, tool: &str) -> Result<(), DbError> 
     Ok(())
 }
 
-/// Notes that a call which the envelope counted changes nothing of the work.
+/// Records that this call, which the envelope counted, changes no work.
 pub(crate) fn pass(cx: &Cx<'_>) -> Result<(), DbError> {
     match cx.envelope_id() {
         Some(id) => envelope::pass(&cx.db, id, cx.now()),

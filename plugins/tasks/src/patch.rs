@@ -16,7 +16,7 @@ use crate::tools::steps::redefine;
 use crate::write::Write;
 
 text_enum! {
-    /// What is patched: the plan or task itself, a step, or a node.
+    /// Target of a patch: the plan or task itself, a step, or a node.
     pub(crate) enum PatchKind {
         TaskDetail = "task_detail",
         Step = "step",
@@ -25,7 +25,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What to do to a field.
+    /// Operation on a field.
     pub(crate) enum PatchVerb {
         Set = "set",
         Unset = "unset",
@@ -38,22 +38,22 @@ fn anything() -> Json {
     json!({})
 }
 
-/// One change of one field.
+/// Change of a field.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PatchOp {
-    /// What to do: append and remove are for lists.
+    /// Operation on the field. `append` and `remove` work on lists only.
     pub op: PatchVerb,
-    /// The field, such as title, description, priority, tags, success_criteria, tests or blockers.
+    /// Field to change, for example title, description, priority, tags, success_criteria, tests or blockers.
     #[schemars(length(min = 1, max = NAME))]
     pub field: String,
-    /// The value: text, a list, a boolean or an object as the field wants. Not for unset.
+    /// Value of the type that the field has: text, list, boolean or object. Leave it out for unset.
     #[serde(default)]
     #[schemars(with = "String", extend("x-accepts" = anything()))]
     pub value: Option<Json>,
 }
 
-/// What a field takes.
+/// Type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Text,
@@ -102,7 +102,7 @@ const NODE: &[(&str, Field)] = &[
     ("tags", Field::List),
 ];
 
-/// What a patch was about.
+/// Record that a patch changed.
 pub(crate) enum Patched {
     Root,
     Step(Located<Step>),
@@ -121,9 +121,11 @@ pub(crate) fn apply(
         PatchKind::TaskDetail => {
             crate::scope::expect_target(selector.expected, root)?;
             if selector.path.is_some() || selector.id.is_some() {
-                return Err(
-                    Reason::input("path", "names a part; task_detail is the plan or task itself").into(),
-                );
+                return Err(Reason::input(
+                    "path",
+                    "selects a step or node, but kind task_detail is the plan or task itself",
+                )
+                .into());
             }
             patch_root(write, root, ops)?;
             Ok(Patched::Root)
@@ -157,7 +159,7 @@ fn patch_root(write: &mut Write<'_>, id: &str, ops: &[PatchOp]) -> Result<(), To
     replace_root(write, &old, &new)
 }
 
-/// Replaces a plan or task after checking the whole of it. One event.
+/// Replaces a plan or task after checking it in full, with one event.
 pub(crate) fn replace_root(write: &mut Write<'_>, old: &Root, new: &Root) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     refusals.root(new);
@@ -196,14 +198,14 @@ fn patch_step(write: &mut Write<'_>, located: &Located<Step>, mut new: Step) -> 
     redefine(write, located, new)
 }
 
-/// Replaces a node after checking the whole of it.
+/// Replaces a node after checking it in full.
 pub(crate) fn redefine_node(write: &mut Write<'_>, old: &Located<Node>, new: &Node) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     refusals.node(new);
     if new.status != old.record.status
         && let Some(step) = write.scope.get::<Step>(&new.step)?
     {
-        // What is open below a closed step would be lost sight of.
+        // Open nodes below a closed step would be overlooked.
         let path = Path {
             steps: old.path.steps.clone(),
             node: None,
@@ -220,7 +222,7 @@ pub(crate) fn redefine_node(write: &mut Write<'_>, old: &Located<Node>, new: &No
     Ok(())
 }
 
-/// A record after some operations, every fault of which is told.
+/// A record after some operations. Every faulty operation is reported.
 fn patched<T: Serialize + serde::de::DeserializeOwned>(
     record: &T,
     fields: &[(&str, Field)],
@@ -239,7 +241,7 @@ fn patched<T: Serialize + serde::de::DeserializeOwned>(
         match fields.iter().find(|(name, _)| *name == op.field) {
             None => {
                 let legal: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-                let fault = format!("is {}, which is none of {}", clip(&op.field), legal.join(", "));
+                let fault = format!("is {}, but must be one of {}", clip(&op.field), legal.join(", "));
                 refusals.add(Reason::input(format!("ops[{place}].field"), fault));
             }
             Some((_, field)) => {
@@ -251,11 +253,15 @@ fn patched<T: Serialize + serde::de::DeserializeOwned>(
     }
     refusals.finish()?;
     serde_json::from_value(Json::Object(body)).map_err(|err| {
-        Reason::input("ops", format!("gives a field a value that it cannot have: {err}")).into()
+        Reason::input(
+            "ops",
+            format!("contains a value that its field cannot have: {err}"),
+        )
+        .into()
     })
 }
 
-/// What is wrong with an operation: the part of it, and how.
+/// Fault of an operation: the faulty part and the message.
 struct Fault(&'static str, String);
 
 fn change(body: &mut Map<String, Json>, op: &PatchOp, field: Field) -> Result<(), Fault> {
@@ -269,7 +275,7 @@ fn change(body: &mut Map<String, Json>, op: &PatchOp, field: Field) -> Result<()
         (PatchVerb::Unset, Field::Text) => {
             return Err(Fault(
                 "op",
-                format!("is unset, but {} cannot be absent", op.field),
+                format!("must not be unset, because {} is required", op.field),
             ));
         }
         (PatchVerb::Unset, _) => drop(body.shift_remove(&op.field)),
@@ -278,14 +284,14 @@ fn change(body: &mut Map<String, Json>, op: &PatchOp, field: Field) -> Result<()
             if !takes(field, &value) {
                 return Err(Fault(
                     "value",
-                    format!("is no {} as {} wants", wanted(field), op.field),
+                    format!("must be a {}, because `{}` is one", wanted(field), op.field),
                 ));
             }
             body.insert(op.field.clone(), value);
         }
         (PatchVerb::Append | PatchVerb::Remove, Field::List) => {
             let given = texts(&value()?)
-                .ok_or_else(|| Fault("value", "is neither text nor a list of it".to_owned()))?;
+                .ok_or_else(|| Fault("value", "must be text or a list of texts".to_owned()))?;
             let mut entries = body.get(&op.field).and_then(texts).unwrap_or_default();
             if op.op == PatchVerb::Append {
                 entries.extend(given);
@@ -299,7 +305,10 @@ fn change(body: &mut Map<String, Json>, op: &PatchOp, field: Field) -> Result<()
             body.insert(op.field.clone(), json!(entries));
         }
         (PatchVerb::Append | PatchVerb::Remove, _) => {
-            return Err(Fault("op", format!("is {}, but {} is no list", op.op, op.field)));
+            return Err(Fault(
+                "op",
+                format!("is {}, but `{}` is not a list", op.op, op.field),
+            ));
         }
     }
     Ok(())

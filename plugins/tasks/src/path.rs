@@ -4,20 +4,20 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// Most steps below each other.
+/// Deepest nesting of steps.
 pub(crate) const MAX_DEPTH: usize = 8;
 
-/// The way to a step or a node, indexes counted from zero.
+/// Position of a step or node, with indexes from zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path {
     pub steps: Vec<u32>,
     pub node: Option<u32>,
 }
 
-/// Why text is no path.
+/// Reason why text is not a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum PathError {
-    #[error("is no path such as s:0.s:1 or, for a node, s:0.t:1")]
+    #[error("is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node")]
     Malformed,
     #[error("has an index beyond 4294967295")]
     Overflow,
@@ -49,7 +49,7 @@ impl Path {
     }
 }
 
-/// A number without signs and leading zeros, so that each place has one path only.
+/// Parses a number without sign and leading zeros, so that each position has exactly one path.
 fn index(digits: &str) -> Result<u32, PathError> {
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if !plain || (digits.len() > 1 && digits.starts_with('0')) {
@@ -113,23 +113,23 @@ mod tests {
             "s:0" a path
             "s:10.s:2" a path
             "s:0.t:1" a path
-            "" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:x" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:-1" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:+1" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:01" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "t:0" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:0.t:1.s:0" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:0..s:1" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "S:0" is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:0." is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:x" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:-1" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:+1" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:01" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "t:0" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:0.t:1.s:0" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:0..s:1" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "S:0" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:0." is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
             "s:4294967295" a path
             "s:4294967296" has an index beyond 4294967295
             "s:99999999999999999999" has an index beyond 4294967295
-            "s:0 " is no path such as s:0.s:1 or, for a node, s:0.t:1
-            "s:٣" is no path such as s:0.s:1 or, for a node, s:0.t:1
+            "s:0 " is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
+            "s:٣" is not a path, for example s:0.s:1 for a step or s:0.t:1 for a node
             "s:0.s:0.s:0.s:0.s:0.s:0.s:0.s:0.s:0" is deeper than 8 steps
         "#]]
         .assert_eq(&table);

@@ -1,4 +1,4 @@
-//! The records that make up the state. Each is JSON in one row; undoing a change puts the JSON back.
+//! The records that make up the state. Each record is JSON in one row. Undo restores that JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use crate::model::{Checkpoint, EvidenceKind, Priority, RootKind, Status};
 use crate::mutation::Moment;
 use crate::store::{Columns, Kind};
 
-/// A record: what its row's columns hold beside its JSON.
+/// A record, with the columns of its row beside the JSON.
 pub(crate) trait Record: Serialize + DeserializeOwned {
     const KIND: Kind;
     fn columns(&self) -> Columns;
 }
 
-/// What plans and tasks have in common.
+/// Fields that plans and tasks share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Meta {
     pub id: String,
@@ -54,7 +54,7 @@ pub(crate) struct Plan {
     /// The checklist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
-    /// The checklist's current item, as many as there are items once all are done.
+    /// Index of the checklist's current item, or the number of items if all are done.
     #[serde(default)]
     pub current: usize,
 }
@@ -112,7 +112,7 @@ pub(crate) struct Confirmation {
 pub(crate) struct Step {
     pub id: String,
     pub task: String,
-    /// The step above, unless it is the task's own.
+    /// Parent step, if the step is nested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     pub position: i64,
@@ -121,10 +121,10 @@ pub(crate) struct Step {
     pub success_criteria: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
-    /// What stands in the way, in words.
+    /// Known obstacles, as text. They do not block the step; tasks_block does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<String>,
-    /// Checkpoints beyond criteria and tests that were declared or that evidence is linked to.
+    /// Checkpoints beyond criteria and tests, required because they were declared or have evidence.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub required: BTreeSet<Checkpoint>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -136,12 +136,12 @@ pub(crate) struct Step {
     pub created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Timestamp>,
-    /// Why it was closed without its checkpoints.
+    /// Reason given for closing the step without its checkpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
 }
 
-/// How far a step is, as its row says.
+/// Status of a step in its row's column.
 pub(crate) mod step_status {
     pub(crate) const OPEN: &str = "open";
     pub(crate) const BLOCKED: &str = "blocked";
@@ -184,89 +184,89 @@ pub(crate) struct Node {
     pub created_at: Timestamp,
 }
 
-/// Something that shows that work was done. Its body is kept apart.
+/// Proof that work was done. The body is stored separately.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Evidence {
-    /// Its identifier.
+    /// Evidence, note or record id.
     pub id: String,
-    /// The plan or task.
+    /// Id of the plan or task.
     pub task: String,
-    /// The step it is about.
+    /// Id of the step, if it belongs to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// In the order of capture.
+    /// Position in the order of capture.
     pub position: i64,
-    /// What it is.
+    /// Kind of evidence.
     pub kind: EvidenceKind,
-    /// One line.
+    /// Title in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Where it is, if elsewhere.
+    /// Path or URL of external evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
-    /// The exit code of the command.
+    /// Exit code of the command that produced the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The checkpoint it is linked to.
+    /// Checkpoint that the evidence supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
-    /// Bytes of its body.
+    /// Size of the body in bytes.
     pub bytes: usize,
-    /// The artifact that holds the whole body, for `artifact_get`; the pack keeps its beginning.
+    /// Id of the artifact with the whole body, for artifact_get. The pack keeps only the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
-    /// What had happened when it was taken.
+    /// Mutation counts at the time of capture.
     #[serde(flatten)]
     pub taken: Moment,
-    /// When.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
 /// A remark on a plan, a task or a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Note {
-    /// Its identifier.
+    /// Evidence, note or record id.
     pub id: String,
-    /// The plan or task.
+    /// Id of the plan or task.
     pub task: String,
-    /// The step it is about.
+    /// Id of the step, if it belongs to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// In the order of writing.
+    /// Position in the order of writing.
     pub position: i64,
-    /// What it says.
+    /// Text of the note.
     pub text: String,
-    /// It records a decision.
+    /// True if the note records a decision.
     #[serde(default)]
     pub decision: bool,
-    /// When.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// Somebody works on a step and wants no company.
+/// Exclusive lease on a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Lease {
-    /// The step.
+    /// Id of the leased step.
     pub step: String,
-    /// The task.
+    /// Id of the step's task.
     pub task: String,
-    /// Who holds it.
+    /// Owner of the lease.
     pub owner: String,
-    /// The workspace's event sequence number after which it is over.
+    /// Event sequence number of the workspace after which the lease has expired.
     pub expires_after: i64,
-    /// When it was taken.
+    /// Time of the claim.
     pub claimed_at: Timestamp,
 }
 
-/// Steps to start from.
+/// Template of a plan or task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Template {
     pub name: String,
-    /// What it makes.
+    /// Kind of record that the template makes.
     pub kind: RootKind,
-    /// What it is for.
+    /// Purpose of the template.
     pub description: String,
-    /// The tasks it makes; one for a task template.
+    /// Tasks that the template makes; exactly one for a task template.
     pub tasks: Vec<TemplateTask>,
 }
 
@@ -366,7 +366,7 @@ fn parse<T: Record>(body: &str) -> Result<T, DbError> {
     serde_json::from_str(body).map_err(|_| DbError::Internal)
 }
 
-/// The columns of a record that the journal has as JSON.
+/// The columns of a record in the journal's JSON.
 pub(crate) fn columns(kind: Kind, body: &str) -> Result<Columns, DbError> {
     Ok(match kind {
         Kind::Plan => parse::<Plan>(body)?.columns(),
@@ -380,7 +380,7 @@ pub(crate) fn columns(kind: Kind, body: &str) -> Result<Columns, DbError> {
     })
 }
 
-/// The plan or task that a record of the journal is, if it is one.
+/// The plan or task in the journal's JSON, if the record is one.
 pub(crate) fn root(kind: Kind, body: &str) -> Result<Option<Root>, DbError> {
     Ok(match kind {
         Kind::Plan => Some(Root::Plan(parse(body)?)),

@@ -1,4 +1,4 @@
-//! What writes reply, and the parts that other replies share.
+//! Replies of writes, and the parts that other replies share.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,12 +9,12 @@ use crate::path::Path;
 use crate::store::event::Event;
 use crate::write::Receipt;
 
-/// Something that is worth knowing and refuses nothing.
+/// Warning beside a successful result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Warning {
-    /// Stable UPPER_SNAKE.
+    /// Stable code in UPPER_SNAKE_CASE.
     pub code: &'static str,
-    /// One sentence.
+    /// Message in one sentence.
     pub message: String,
 }
 
@@ -26,23 +26,23 @@ impl Warning {
         }
     }
 
-    /// Tells that secrets were taken out, if any were.
+    /// Warning about redacted secrets, if there were any.
     pub(crate) fn redacted(found: usize) -> Option<Warning> {
         (found > 0).then(|| {
             Warning::new(
                 "SECRETS_REDACTED",
-                format!("{found} of what looks like secrets was replaced and not stored"),
+                format!("{found} likely secrets were redacted and not stored"),
             )
         })
     }
 }
 
-/// A step by identifier and present path.
+/// Reference to a step by id and current path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct StepRef {
-    /// Its identifier, which never changes.
+    /// Id, which never changes.
     pub step_id: String,
-    /// Where it is now.
+    /// Current path, which moves when siblings are deleted.
     pub path: String,
 }
 
@@ -55,12 +55,12 @@ impl StepRef {
     }
 }
 
-/// A node by identifier and present path.
+/// Reference to a node by id and current path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct NodeRef {
-    /// Its identifier, which never changes.
+    /// Id, which never changes.
     pub task_node_id: String,
-    /// Where it is now.
+    /// Current path, which moves when siblings are deleted.
     pub path: String,
 }
 
@@ -73,41 +73,41 @@ impl NodeRef {
     }
 }
 
-/// What a write did.
+/// Result of a write.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Written {
-    /// The plan it is about.
+    /// Id of the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// The task it is about.
+    /// Id of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The revision now, for `expected_revision` of the next write.
+    /// New revision, for `expected_revision` of the next write.
     pub revision: i64,
     /// The step it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<StepRef>,
-    /// The node it is about.
+    /// The node that the write changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeRef>,
-    /// Steps that were made, in order.
+    /// Created steps, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepRef>,
-    /// Tasks that were made, in order.
+    /// Created tasks, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
-    /// Identifiers of what else was made.
+    /// Ids of other records that were created, such as notes or evidence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<String>,
-    /// Artifacts that hold what is too large to be kept here, for `artifact_get`, in order.
+    /// Ids of artifacts with bodies too large for the pack, for artifact_get, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
-    /// What happened, in order.
+    /// Events of the write, in order.
     pub events: Vec<Event>,
-    /// Worth knowing.
+    /// Warnings that do not refuse the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
-    /// What to do next, ready to run.
+    /// Suggested next calls with complete arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next_calls: Vec<NextCall>,
 }

@@ -1,4 +1,4 @@
-//! One call in one workspace: finding what it names, for reads and writes alike.
+//! Lookup of the plans, tasks, steps and nodes that a call names.
 
 use serde_json::json;
 use tollgate_sdk::{Cx, Db, DbError, NextCall, Timestamp, ToolError};
@@ -19,18 +19,18 @@ pub(crate) struct Scope<'a> {
     pub workspace: Workspace,
     pub config: Config,
     pub counters: Counters,
-    /// It was written to before.
+    /// True if the workspace has been written to before.
     known: bool,
 }
 
-/// A step with its place in the tree.
+/// A record with its path in the tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Located<T> {
     pub record: T,
     pub path: Path,
 }
 
-/// What a call says to name a step or node.
+/// Arguments that select a step or node.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Selector<'a> {
     pub path: Option<&'a str>,
@@ -39,7 +39,7 @@ pub(crate) struct Selector<'a> {
 }
 
 impl Selector<'_> {
-    /// The step that is named, if one is. Otherwise the plan or task itself is meant.
+    /// The selected step, or `None` if the call is about the plan or task itself.
     pub(crate) fn step_of(&self, scope: &Scope<'_>, root: &str) -> Result<Option<Located<Step>>, ToolError> {
         if self.path.is_none() && self.id.is_none() {
             expect_target(self.expected, root)?;
@@ -50,7 +50,7 @@ impl Selector<'_> {
 }
 
 impl<'a> Scope<'a> {
-    /// A workspace, whether or not it is known.
+    /// Opens a workspace that may be new.
     pub(crate) fn open(cx: &'a Cx<'a>, workspace: &Workspace) -> Result<Scope<'a>, ToolError> {
         let mut refusals = Refusals::default();
         refusals.workspace(workspace);
@@ -65,7 +65,7 @@ impl<'a> Scope<'a> {
         })
     }
 
-    /// A workspace that was written to before. `UNKNOWN_WORKSPACE` if not.
+    /// Opens a workspace that has been written to. Fails with `UNKNOWN_WORKSPACE` otherwise.
     pub(crate) fn known(cx: &'a Cx<'a>, workspace: &Workspace) -> Result<Scope<'a>, ToolError> {
         let scope = Scope::open(cx, workspace)?;
         if scope.known {
@@ -89,14 +89,14 @@ impl<'a> Scope<'a> {
         self.cx.now()
     }
 
-    /// The plan or task that a read is about: the one named, or the one that has the focus.
+    /// Id of the plan or task that a read is about: the named one, otherwise the focus.
     pub(crate) fn root_id(&self, task: Option<&str>, plan: Option<&str>) -> Result<String, ToolError> {
         if let Some(plan) = plan {
             self.plan_head(plan)?;
         }
         match (task, plan) {
             (Some(task), Some(plan)) if task != plan => {
-                // A task and its own plan name one place; anything else does not.
+                // A task together with its own plan is one target; any other pair is two.
                 let head = self.head(task)?;
                 if head.plan.as_deref() == Some(plan) {
                     return Ok(task.to_owned());
@@ -112,37 +112,37 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What has the focus.
+    /// Id of the plan or task that has the focus.
     pub(crate) fn focus(&self, field: &str) -> Result<String, ToolError> {
         let context = NextCall::new("tasks_context", json!({"workspace": self.workspace}));
         self.counters.focus.clone().ok_or_else(|| {
             refusal(
-                Reason::input(field, "is missing, and nothing has the focus"),
+                Reason::input(field, "is missing, and the workspace has no focus"),
                 Some(context),
             )
         })
     }
 
-    /// A plan or task that is there.
+    /// Index entry of an existing plan or task.
     pub(crate) fn head(&self, id: &str) -> Result<Head, ToolError> {
         store::root::head(self.db(), &self.workspace, id)?
             .filter(|head| head.status.is_some())
             .ok_or_else(|| self.unknown_root(id))
     }
 
-    /// A plan that is there.
+    /// Index entry of an existing plan.
     pub(crate) fn plan_head(&self, id: &str) -> Result<Head, ToolError> {
         let head = self.head(id)?;
         match head.kind {
             RootKind::Plan => Ok(head),
             RootKind::Task => {
-                let fault = format!("names task {id}; this is about plans");
+                let fault = format!("is the task {id}, but must be a plan");
                 Err(Reason::input("plan", fault).into())
             }
         }
     }
 
-    /// Wants a plan or task that was there once, if one is named: its events and operations outlive it.
+    /// Requires that a named plan or task has existed. Its events and operations outlive it.
     pub(crate) fn was_there(&self, id: Option<&str>) -> Result<(), ToolError> {
         let Some(id) = id else {
             return Ok(());
@@ -207,7 +207,7 @@ impl<'a> Scope<'a> {
         Ok(path)
     }
 
-    /// The step that a call names. `TARGET_MISMATCH` if it names two.
+    /// The step that a call selects. Fails with `TARGET_MISMATCH` if path and id select two.
     pub(crate) fn step(&self, task: &str, selector: &Selector<'_>) -> Result<Located<Step>, ToolError> {
         let by_id = match selector.id {
             Some(id) => Some(self.step_by_id(task, id)?),
@@ -225,7 +225,7 @@ impl<'a> Scope<'a> {
                 ));
             }
             (Some(located), _) | (None, Some(located)) => located,
-            (None, None) => return Err(Reason::input("step_id", "or path is needed").into()),
+            (None, None) => return Err(Reason::input("step_id", "or path is required").into()),
         };
         expect_target(selector.expected, &located.record.id)?;
         Ok(located)
@@ -243,7 +243,7 @@ impl<'a> Scope<'a> {
     fn step_by_path(&self, task: &str, text: &str) -> Result<Located<Step>, ToolError> {
         let path = parse(text)?;
         if path.node.is_some() {
-            return Err(Reason::input("path", "names a node; this is about steps").into());
+            return Err(Reason::input("path", "is the path of a node, but must be of a step").into());
         }
         let mut parent = task.to_owned();
         let mut found = None;
@@ -257,7 +257,7 @@ impl<'a> Scope<'a> {
         Ok(Located { record, path })
     }
 
-    /// The node that a call names.
+    /// The node that a call selects.
     pub(crate) fn node(&self, task: &str, selector: &Selector<'_>) -> Result<Located<Node>, ToolError> {
         let by_path = match selector.path {
             Some(text) => Some(self.node_by_path(task, text)?),
@@ -282,7 +282,9 @@ impl<'a> Scope<'a> {
                 ));
             }
             (Some(located), _) | (None, Some(located)) => located,
-            (None, None) => return Err(Reason::input("path", "of a node such as s:0.t:1 is needed").into()),
+            (None, None) => {
+                return Err(Reason::input("path", "of a node is required, for example s:0.t:1").into());
+            }
         };
         expect_target(selector.expected, &located.record.id)?;
         Ok(located)
@@ -291,7 +293,11 @@ impl<'a> Scope<'a> {
     fn node_by_path(&self, task: &str, text: &str) -> Result<Located<Node>, ToolError> {
         let path = parse(text)?;
         let Some(index) = path.node else {
-            return Err(Reason::input("path", "names a step; a node's ends with .t:N").into());
+            return Err(Reason::input(
+                "path",
+                "is the path of a step, but must be of a node and end with .t:N",
+            )
+            .into());
         };
         let steps = Path {
             steps: path.steps.clone(),
@@ -317,7 +323,7 @@ fn parse(text: &str) -> Result<Path, ToolError> {
     Path::parse(text).map_err(|err| Reason::input("path", err.to_string()).into())
 }
 
-/// Wants the target to be the one that the caller had in mind.
+/// Requires the target to be the one that the caller expects.
 pub(crate) fn expect_target(expected: Option<&str>, id: &str) -> Result<(), ToolError> {
     match expected {
         Some(expected) if expected != id => Err(mismatch(&format!("expected_target_id {expected}"), id)),

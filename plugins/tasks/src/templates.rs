@@ -8,13 +8,13 @@ type Line = (&'static str, &'static str, &'static str);
 
 const BASIC: &[Line] = &[
     (
-        "Understand what is wanted",
+        "Understand the request",
         "The goal and its limits are written down",
-        "Somebody else agrees with the text",
+        "Another person agrees with the text",
     ),
     (
         "Do it",
-        "The change does what was wanted",
+        "The change fulfils the request",
         "The tests that cover it pass",
     ),
     (
@@ -122,7 +122,7 @@ const RELEASE: &[Line] = &[
     ),
 ];
 
-/// All of them, by name.
+/// All built-in templates, by name.
 pub(crate) fn all() -> Vec<Template> {
     let plan = |name, description, tasks| template(name, RootKind::Plan, description, tasks);
     let task = |name, description, tasks| template(name, RootKind::Task, description, tasks);
@@ -161,7 +161,7 @@ pub(crate) fn all() -> Vec<Template> {
     ]
 }
 
-/// The one with a name.
+/// The built-in template with a name.
 pub(crate) fn find(name: &str) -> Option<Template> {
     all().into_iter().find(|template| template.name == name)
 }

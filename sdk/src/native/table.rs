@@ -48,7 +48,8 @@ fn of_tool(tool: &Entry) -> Vec<String> {
         .collect()
 }
 
-/// The tools with their input schemas, and the configuration's schema, as text for a snapshot.
+/// The tools with their input schemas, and the configuration's schema, as text for a snapshot: a line for each
+/// property, `!` marking the required ones.
 ///
 /// ```
 /// # use tollgate_sdk::{Cx, Effect, Entry, Hints, Pack, Tier, Tool, ToolError, tools};
@@ -76,19 +77,44 @@ pub fn text(pack: &Pack) -> String {
     for tool in pack.tools {
         let _ = writeln!(
             text,
-            "{} ({:?}, {:?}, destructive {}, idempotent {})\n{:#}\n",
-            tool.name,
-            tool.effect,
-            tool.tier,
-            tool.hints.destructive,
-            tool.hints.idempotent,
-            (tool.input_schema)()
+            "{} ({:?}, {:?}, destructive {}, idempotent {})",
+            tool.name, tool.effect, tool.tier, tool.hints.destructive, tool.hints.idempotent,
         );
+        schema(&mut text, (tool.input_schema)(), 1);
+        text.push('\n');
     }
-    if let Some(schema) = pack.config_schema {
-        let _ = writeln!(text, "config\n{:#}", schema());
+    if let Some(config) = pack.config_schema {
+        text.push_str("config\n");
+        schema(&mut text, config(), 1);
     }
     text
+}
+
+/// Prints a schema in one line, and below it a line for each property of the object, or of the objects in the list.
+fn schema(text: &mut String, mut schema: Json, depth: usize) {
+    let in_list = schema.get("properties").is_none();
+    let object = if in_list {
+        schema.get_mut("items")
+    } else {
+        Some(&mut schema)
+    };
+    let mut object = object.and_then(Json::as_object_mut);
+    let mut take = |key| object.as_mut().and_then(|object| object.shift_remove(key));
+    let (properties, required) = (take("properties"), take("required").unwrap_or_default());
+    let _ = writeln!(text, "{schema}");
+    for (name, property) in properties
+        .as_ref()
+        .and_then(Json::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let is_required = required
+            .as_array()
+            .is_some_and(|names| names.iter().any(|known| known == name));
+        let mark = if is_required { "!" } else { "" };
+        let _ = write!(text, "{:indent$}{name}{mark} ", "", indent = depth * 4);
+        self::schema(text, property.clone(), depth + 1);
+    }
 }
 
 #[cfg(test)]
@@ -130,10 +156,10 @@ mod tests {
         };
         expect_test::expect![[r#"
             Sloppy-Tool: the name "Sloppy-Tool" does not match ^[a-z][a-z0-9_]{0,39}$
-            Sloppy-Tool: it has no title
-            Sloppy-Tool: it has no description
-            Sloppy-Tool: it reads and calls itself destructive
-            Sloppy-Tool: it takes arguments that it does not know
+            Sloppy-Tool: the tool has no title
+            Sloppy-Tool: the tool has no description
+            Sloppy-Tool: the tool has the effect read and is marked as destructive
+            Sloppy-Tool: the input schema accepts unknown arguments; set additionalProperties to false
             Sloppy-Tool: input.number has no description
             Sloppy-Tool: output.row has no description
             Sloppy-Tool is there twice"#]]

@@ -16,6 +16,9 @@ use super::report::{Called, Finding, Report};
 use super::scratch::{self, Ended, Place, WORKSPACE};
 use super::validate;
 
+/// Advice for a parameter that is not explained.
+const EXPLAIN: &str = "say what the value is, where it comes from, its default and an example";
+
 /// Finds out everything about a pack.
 pub(super) async fn check(
     place: &Place,
@@ -34,6 +37,9 @@ pub(super) async fn check(
         .unwrap_or_else(|| settings(manifest.config_schema.as_ref()));
     for tool in manifest.tools.iter().chain(&manifest.prompts) {
         report.problems_of(&tool.name, lint::unclear(tool));
+        for vague in lint::vague(tool) {
+            report.note(Finding::new(&tool.name, vague).remedy(EXPLAIN));
+        }
     }
     let source = Source {
         name: manifest.name.clone(),

@@ -19,6 +19,11 @@ pub fn unclear(tool: &ToolSpec) -> Vec<String> {
     faults(tool).unclear
 }
 
+/// Parameters of a tool whose descriptions explain nothing beyond their names.
+pub(crate) fn vague(tool: &ToolSpec) -> Vec<String> {
+    faults(tool).vague
+}
+
 fn faults(tool: &ToolSpec) -> Faults {
     let aliases = tool.aliases.iter().map(String::as_str);
     surface::faults(&Surface {

@@ -1,10 +1,10 @@
-//! Absolute paths, told so that two checkouts agree.
+//! Absolute paths, normalised so that two checkouts agree.
 
 use std::sync::LazyLock;
 
 use regex_lite::{Captures, Regex};
 
-/// Folders after which a path reads the same on every machine.
+/// Folders after which a path is the same on every machine.
 const LIBRARIES: &[(&str, &str)] = &[
     (r"/(?:site|dist)-packages/", ""),
     (r"/node_modules/", "node_modules/"),
@@ -17,7 +17,7 @@ const LIBRARIES: &[(&str, &str)] = &[
     (r"/go(?:-\d[\d.]*)?/src/", "go/"),
 ];
 
-/// Where machines put checkouts, homes and temporary folders. `/etc` and `/dev` are the same on all.
+/// Top folders of checkouts, homes and temporary files. `/etc` and `/dev` are the same on all machines.
 const TOPS: &[&str] = &[
     "home",
     "Users",
@@ -51,7 +51,7 @@ static LIBRARY_PATTERNS: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(||
     LIBRARIES.iter().filter_map(compiled).collect()
 });
 
-/// A path in a text starts at a boundary; what precedes it is the first group.
+/// Path in a text. The path starts at a boundary; the first group is the text before it.
 static IN_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let boundary = r#"(^|[\s'"`(\[{<=,;|@:])"#;
     let part = r#"[^\s/\\'"`()\[\]{}<>,;|:*?]+"#;
@@ -82,7 +82,7 @@ pub(super) fn replace(text: &str, roots: &[String]) -> String {
     replaced.into_owned()
 }
 
-/// A path as one machine wrote it, as all can read it: `file:///C:\\a\b` is `C:/a/b`.
+/// Path in portable form: `file:///C:\\a\b` becomes `C:/a/b`.
 fn unified(path: &str) -> String {
     let path = path.strip_prefix("file://").unwrap_or(path);
     let path = path.strip_prefix(r"\\?\").unwrap_or(path).replace('\\', "/");
@@ -102,8 +102,7 @@ fn unified(path: &str) -> String {
     }
 }
 
-/// Takes out a root wherever it stands as a whole path or as the start of one. Paths with blanks
-/// are found this way only.
+/// Removes a root where it is a whole path or the start of one. Only this way finds paths with spaces.
 fn without_root(text: &str, root: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -140,11 +139,11 @@ fn is_boundary(c: char) -> bool {
         )
 }
 
-/// What remains of a path, or `None` if it may stay as it is.
+/// Shortened path, or `None` if it stays unchanged.
 pub(super) fn shorten(path: &str, roots: &[String]) -> Option<String> {
     let absolute = path.starts_with('/') || path.as_bytes().get(1) == Some(&b':');
     if !absolute {
-        // How many steps up it is to another folder depends on where the checkout is.
+        // The number of steps up to another folder depends on the location of the checkout.
         let outside = path.starts_with("../").then(|| path.rsplit('/').next()).flatten();
         return in_library(&format!("/{path}")).or_else(|| outside.map(str::to_owned));
     }
@@ -159,7 +158,7 @@ pub(super) fn shorten(path: &str, roots: &[String]) -> Option<String> {
         .or_else(|| without_folders(path))
 }
 
-/// What comes after a root: nothing for the root itself.
+/// Part of a path after a root, empty for the root itself.
 fn below<'p>(path: &'p str, root: &str) -> Option<&'p str> {
     let root = root.replace('\\', "/");
     match path.strip_prefix(root.as_str())? {
@@ -180,7 +179,7 @@ fn in_library(path: &str) -> Option<String> {
         .map(|(_, rest)| rest)
 }
 
-/// The file a path names, or a mark for a folder that machines have in different places.
+/// File name of a path, or a mark for a folder whose location differs between machines.
 fn without_folders(path: &str) -> Option<String> {
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let (top, last) = (parts.next()?, parts.next_back());
@@ -199,7 +198,7 @@ fn without_folders(path: &str) -> Option<String> {
     }
 }
 
-/// A path without the line and the column behind it.
+/// Path without line and column.
 pub(super) fn without_place(path: &str) -> &str {
     let found = PLACE.as_ref().and_then(|pattern| pattern.find(path));
     found.and_then(|place| path.get(..place.start())).unwrap_or(path)

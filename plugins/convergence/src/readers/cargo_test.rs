@@ -8,7 +8,7 @@ use crate::report::{Counts, Failure, Findings};
 use crate::text;
 use crate::trace::{self, Trace};
 
-/// Whether libtest or cargo wrote it.
+/// Returns whether a text is output of libtest or cargo.
 pub(super) fn recognises(text: &str) -> bool {
     let libtest = |line: &str| {
         line.starts_with("test result: ")
@@ -58,9 +58,9 @@ fn count(summary: &str, word: &str) -> u64 {
 /// The failures of one test binary, until its result.
 #[derive(Default)]
 struct Binary {
-    /// What each failing test wrote.
+    /// Output of each failing test.
     tests: BTreeMap<String, String>,
-    /// Whose lines follow.
+    /// Test whose output follows.
     current: Option<String>,
     /// In the list of names under the second `failures:`.
     in_list: bool,
@@ -108,10 +108,10 @@ impl Binary {
     }
 }
 
-/// What was written from a panic on, by the name of the thread, which is that of the test.
+/// Output from a panic on, by thread name, which is the test's name.
 type Panics<'a> = BTreeMap<&'a str, &'a str>;
 
-/// With `--nocapture` panics are among whatever else is written.
+/// Finds panics in the output of `--nocapture`, between other output.
 fn panics(text: &str) -> Panics<'_> {
     let mut panics = BTreeMap::new();
     let mut parts = text.split("thread '");
@@ -152,8 +152,7 @@ fn failed(line: &str) -> Option<&str> {
     )
 }
 
-/// Test binaries that a signal ended, or that ended themselves: which of their tests did it is not
-/// known where they run side by side.
+/// Test binaries that crashed or exited. The responsible test is unknown, because tests run in parallel.
 fn crashes(text: &str, normaliser: &Normaliser, errors: &mut Vec<Failure>) {
     let mut target = "";
     for line in text.lines() {
@@ -171,7 +170,7 @@ fn crashes(text: &str, normaliser: &Normaliser, errors: &mut Vec<Failure>) {
             continue;
         };
         let how = how.trim_end_matches(')');
-        // What libtest ends with after a failure that it reported itself.
+        // Exit code of libtest after a failure that libtest reported itself.
         if how != "exit status: 101" {
             let trace = Trace {
                 kind: Some(signal(how)),

@@ -1,9 +1,9 @@
-//! Which tool a command line runs.
+//! Detection of the tool in a command line.
 
 use super::Reader;
 
-/// The reader of the first test tool that a command line names. Wrappers such as `npx`, `env`,
-/// `uv run` or `timeout 60` do not matter, scripts such as `npm test` tell nothing.
+/// Reader of the first test tool in a command line. Wrappers such as `npx`, `env`, `uv run` or `timeout 60`
+/// are skipped. Scripts such as `npm test` do not name a tool.
 pub(super) fn reader(command: &str) -> Option<Reader> {
     let words: Vec<&str> = command
         .split(|c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '\'' | '"'))
@@ -41,7 +41,7 @@ fn tool(words: &[&str]) -> Option<Reader> {
     }
 }
 
-/// `cargo +nightly --locked test`: the first word that is no option.
+/// `cargo +nightly --locked test`: the first word that is not an option.
 fn cargo(rest: &[&str]) -> Option<Reader> {
     match *rest.iter().find(|word| !word.starts_with(['-', '+']))? {
         "test" | "t" => Some(Reader::CargoTest),

@@ -4,9 +4,9 @@ use crate::normalise::Normaliser;
 use crate::report::Failure;
 use crate::trace::{self, Trace};
 
-/// How much of the end of an output is looked at, in bytes.
+/// Bytes at the end of an output that are examined.
 const MAX_TAIL: usize = 64 * 1024;
-/// How many lines that look like errors stand for a stack where there is none.
+/// Most error-like lines that replace a missing stack.
 const MAX_LINES: usize = 20;
 
 const WORDS: &[&str] = &[
@@ -31,11 +31,11 @@ const WORDS: &[&str] = &[
     "illegal",
 ];
 
-/// What a run without readable tests says went wrong.
+/// Error of a run without readable tests.
 pub(super) fn error(text: &str, exit_code: Option<i32>, normaliser: &Normaliser) -> Option<Failure> {
     let text = tail(text);
     let mut lines = suspicious(text);
-    // Where a run was killed is chance, so that its last lines tell nothing.
+    // A killed run ends at a random line, so that its last lines carry no information.
     if lines.is_empty() && exit_code.is_some() {
         lines = last(text);
     }

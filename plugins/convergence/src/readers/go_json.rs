@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::go_test::{Reading, Status};
 
-/// One event.
+/// Event of a test run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct Event {
@@ -16,7 +16,7 @@ pub(super) struct Event {
     import_path: String,
 }
 
-/// The event that a line tells.
+/// Event in a line.
 pub(super) fn event(line: &str) -> Option<Event> {
     let line = line.trim();
     if !line.starts_with('{') || !line.contains("\"Action\":") {
@@ -25,7 +25,7 @@ pub(super) fn event(line: &str) -> Option<Event> {
     serde_json::from_str(line).ok()
 }
 
-/// Takes in an event.
+/// Processes an event.
 pub(super) fn take(event: Event, reading: &mut Reading) {
     reading.verbose = true;
     let Event {
@@ -42,7 +42,7 @@ pub(super) fn take(event: Event, reading: &mut Reading) {
         _ => None,
     };
     match action.as_str() {
-        // It is what the compiler writes without `-json`, with the same headers.
+        // The compiler's output is the same as without `-json`, with the same headers.
         "build-output" if !import_path.is_empty() => output.lines().for_each(|line| reading.line(line)),
         "output" if test.is_empty() => output
             .lines()

@@ -7,7 +7,7 @@ use crate::normalise::Normaliser;
 use crate::report::{Counts, Failure, Findings};
 use crate::trace::{self, Trace, go};
 
-/// Whether `go test` wrote it.
+/// Returns whether a text is output of `go test`.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines()
         .any(|line| verdict(line).is_some() || result(line).is_some() || go_json::event(line).is_some())
@@ -25,7 +25,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
     reading.finish(normaliser)
 }
 
-/// How a test ended.
+/// Status of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     Passed,
@@ -33,22 +33,22 @@ pub(super) enum Status {
     Skipped,
 }
 
-/// What is known of one test.
+/// State of one test.
 #[derive(Debug, Default)]
 pub(super) struct Test {
     pub status: Option<Status>,
     pub output: String,
 }
 
-/// What is known of one package.
+/// State of one package.
 #[derive(Debug, Default)]
 pub(super) struct Package {
     pub tests: BTreeMap<String, Test>,
-    /// What belongs to no test.
+    /// Output outside of tests.
     pub output: String,
-    /// The line that ended it.
+    /// Verdict line of the package.
     verdict: Option<Verdict>,
-    /// What the compiler said of it.
+    /// Output of the compiler.
     build: String,
 }
 
@@ -59,22 +59,22 @@ struct Verdict {
     note: String,
 }
 
-/// What was read so far.
+/// State of the reader.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub packages: BTreeMap<String, Package>,
-    /// The package whose name comes at its end.
+    /// Package whose name follows at its end.
     open: Package,
     /// The test whose output follows.
     current: Option<String>,
     /// The package whose compiler errors follow.
     building: Option<String>,
-    /// Tests that passed are told too.
+    /// True if passed tests are listed.
     pub verbose: bool,
 }
 
 impl Reading {
-    /// Takes in a line of plain text.
+    /// Processes a line of plain text.
     pub(super) fn line(&mut self, line: &str) {
         if let Some((package, verdict)) = verdict(line) {
             self.close(&package);
@@ -99,7 +99,7 @@ impl Reading {
         }
     }
 
-    /// Takes in a line of a package that belongs to no test.
+    /// Processes a line of a package outside of tests.
     pub(super) fn package_line(&mut self, package: &str, line: &str) {
         let package = self.packages.entry(package.to_owned()).or_default();
         match verdict(line) {
@@ -111,7 +111,7 @@ impl Reading {
         }
     }
 
-    /// Files what was read under the package it turned out to be of.
+    /// Assigns the lines read so far to their package.
     fn close(&mut self, name: &str) {
         (self.current, self.building) = (None, None);
         let open = std::mem::take(&mut self.open);
@@ -148,7 +148,7 @@ impl Reading {
         findings.no_tests =
             findings.complete && verdicts().all(|verdict| verdict.note.starts_with("no test"));
         let failed = u64::try_from(findings.failing.len()).unwrap_or(u64::MAX);
-        // What passed is told only to those who ask for it.
+        // Passed tests are listed only with `-v`.
         let known = Counts {
             failed: Some(failed),
             ..Counts::default()
@@ -173,7 +173,7 @@ impl Test {
 }
 
 impl Package {
-    /// The tests without subtests: a test fails with its subtests.
+    /// Tests without subtests. A test with subtests fails because of them.
     fn leaves(&self) -> impl Iterator<Item = (&str, &Test)> {
         let has_subtests = |name: &str| {
             let next = self.tests.range(format!("{name}/")..).next();
@@ -199,7 +199,7 @@ impl Package {
             .any(|(_, test)| test.status == Some(Status::Failed))
     }
 
-    /// Why the package failed without any of its tests.
+    /// Reason why a package failed without a failing test.
     fn error(&self, normaliser: &Normaliser) -> Option<Trace> {
         let verdict = self.verdict.as_ref().filter(|verdict| verdict.failed)?;
         if self

@@ -5,7 +5,7 @@ use crate::report::{Counts, Failure, Findings};
 use crate::text;
 use crate::trace::{Trace, js};
 
-/// Whether Jest wrote it.
+/// Returns whether a text is output of Jest.
 pub(super) fn recognises(text: &str) -> bool {
     let mut failed_file = false;
     text.lines().any(|line| {

@@ -7,12 +7,12 @@ use crate::normalise::Normaliser;
 use crate::report::{Counts, Findings};
 use crate::trace::{self, Trace, python};
 
-/// How deep suites may be nested that are told by name.
+/// Deepest nesting of suites in names.
 const MAX_DEPTH: usize = 64;
-/// How long the name of a suite may be, in characters.
+/// Longest name of a suite, in characters.
 const MAX_NAME: usize = 1_000;
 
-/// Whether a report is in it.
+/// Returns whether a text contains a JUnit report.
 pub(super) fn recognises(text: &str) -> bool {
     text.contains("<testsuite") && (text.trim_start().starts_with('<') || text.contains("<?xml"))
 }
@@ -50,7 +50,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
                 break;
             }
             Ok(_) => {}
-            // What comes before the damage still counts.
+            // The part before the damage still counts.
             Err(_) => break,
         }
     }
@@ -59,13 +59,13 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
 
 struct Reading<'a> {
     normaliser: &'a Normaliser,
-    /// The names of the suites that are open, each with those around it.
+    /// Names of the open suites, each with its parents.
     suites: Vec<String>,
-    /// The test that is open.
+    /// The open test.
     case: Option<Case>,
-    /// The open element of a test whose text is wanted.
+    /// Open element of a test whose text is collected.
     inside: Option<Verdict>,
-    /// Passed, failed, skipped.
+    /// Numbers of passed, failed and skipped tests.
     counted: (u64, u64, u64),
     findings: Findings,
 }
@@ -135,7 +135,7 @@ impl Reading<'_> {
                 let verdict = self.inside.take();
                 case.verdict = case.verdict.take().or(verdict);
             }
-            // Of a suite that could not be set up.
+            // Error of a suite whose setup failed.
             ("failure" | "error", None) => self.inside.take().into_iter().for_each(|verdict| {
                 self.findings
                     .errors
@@ -192,8 +192,8 @@ impl Reading<'_> {
 }
 
 impl Verdict {
-    /// The text has the stack; the attributes have the type and the message, or what a tool thought
-    /// fit to put there.
+    /// Trace of a verdict. The text has the stack; the attributes have type and message, depending on the
+    /// tool.
     fn trace(self, normaliser: &Normaliser) -> Trace {
         let pytest = self.text.lines().any(|line| line.starts_with("E "));
         let mut trace = match pytest {
@@ -224,7 +224,7 @@ fn attribute(tag: &BytesStart<'_>, name: &str) -> String {
     }
 }
 
-/// What a reference such as `&lt;` or `&#10;` stands for.
+/// Character of a reference such as `&lt;` or `&#10;`.
 fn entity(name: &str) -> String {
     quick_xml::escape::unescape(&format!("&{name};"))
         .map(std::borrow::Cow::into_owned)

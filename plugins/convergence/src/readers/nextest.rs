@@ -8,13 +8,13 @@ use crate::report::{Counts, Findings};
 use crate::text;
 use crate::trace::{self, Trace};
 
-/// Whether nextest wrote it.
+/// Returns whether a text is output of nextest.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| {
         line.trim_start().starts_with("Nextest run ID ")
             || summary(line).is_some()
             || line.starts_with("error: no tests to run")
-            // It compiles with cargo, and says how if that fails.
+            // nextest compiles with cargo, and prints the command if that fails.
             || (line.starts_with("error: command `") && line.contains(" test --no-run --message-format json"))
     })
 }
@@ -55,7 +55,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
 
 #[derive(Default)]
 struct Test<'a> {
-    /// The last that was said of it: a test that is tried again may pass in the end.
+    /// Last status of the test. A retried test may pass in the end.
     status: &'a str,
     output: String,
 }
@@ -107,7 +107,7 @@ fn is_failure(status: &str) -> bool {
         || status.contains("FAIL") && !status.starts_with("SETUP")
 }
 
-/// What follows `Summary [   0.010s]`.
+/// Text after `Summary [   0.010s]`.
 fn summary(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("Summary [")?;
     let (_, counted) = rest.split_once("] ")?;

@@ -5,7 +5,7 @@ use crate::report::{Counts, Findings};
 use crate::text;
 use crate::trace::{Trace, js};
 
-/// Whether the test runner of Node wrote it.
+/// Returns whether a text is output of Node's test runner.
 pub(super) fn recognises(text: &str) -> bool {
     let tests = text.lines().any(|line| line.starts_with("ℹ tests "));
     let marks = text
@@ -24,7 +24,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
         .and_then(|header| text.rsplit_once(header))
         .map(|(_, entries)| entries);
     entries(at_end.unwrap_or(text), normaliser, &mut findings);
-    // A file that cannot be loaded fails as a test; why, only its standard error says.
+    // A file that cannot be loaded fails as a test. Only its standard error has the reason.
     uncaught(text, normaliser, &mut findings);
     let counted = |word: &str| {
         let line = text
@@ -51,7 +51,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
     findings
 }
 
-/// The name in `  ✖ doubles (0.339564ms)`, and how far it is indented.
+/// The name in `  ✖ doubles (0.339564ms)`, with its indentation.
 fn entry(line: &str) -> Option<(usize, &str)> {
     let name = line.trim_start().strip_prefix("✖ ")?.trim_end();
     let (name, time) = name.rsplit_once(" (")?;
@@ -66,7 +66,7 @@ fn entries(text: &str, normaliser: &Normaliser, findings: &mut Findings) {
     let mut file = "";
     let mut current: Option<(usize, String, String)> = None;
     let mut finish = |test: Option<(usize, String, String)>| {
-        // A suite fails with its tests and has nothing of its own to say.
+        // A suite fails with its tests and adds no information.
         let Some((_, name, body)) = test.filter(|(_, _, body)| !body.trim().is_empty()) else {
             return;
         };

@@ -8,10 +8,10 @@ use crate::text;
 use crate::trace::Trace;
 use crate::trace::python::read_pytest;
 
-/// How many places are tried at which the name of a test may end.
+/// Most positions that are tried as the end of a test's name.
 const MAX_SPLITS: usize = 20;
 
-/// Whether pytest wrote it.
+/// Returns whether a text is output of pytest.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| {
         let heading = line.contains(" test session starts ") || line.contains(" short test summary info ");
@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
             false => findings.errors.push(failure),
         }
     }
-    // With `-rN`, or where the end was cut off, the sections are all there is.
+    // With `-rN`, or if the end is cut off, only the sections are left.
     if findings.failing.is_empty() && findings.errors.is_empty() {
         for section in &sections.all {
             let failure = read_pytest(section.text, normaliser).failure(normaliser, section.name());
@@ -75,7 +75,7 @@ fn section_header(line: &str) -> Option<&str> {
     (framed && !header.is_empty() && header != "_" && !header.starts_with("_ _")).then_some(header)
 }
 
-/// All of them, and where those with a header are that nobody has taken.
+/// All sections, with the unused ones by header.
 struct Sections<'a> {
     all: Vec<Section<'a>>,
     by_header: BTreeMap<&'a str, VecDeque<usize>>,
@@ -132,7 +132,7 @@ fn summary_lines(text: &str) -> impl Iterator<Item = &str> {
     after.filter(|line| line.starts_with("FAILED ") || line.starts_with("ERROR "))
 }
 
-/// One line of the short summary.
+/// A line of the short summary.
 struct Entry<'a> {
     failed: bool,
     name: &'a str,
@@ -191,7 +191,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What the line itself says, which may be cut.
+    /// Trace from the line itself, which may be truncated.
     fn trace(&self) -> Trace {
         let (kind, message) = self.message.split_once(": ").unwrap_or(("", self.message));
         let kind = match crate::trace::is_type(kind) {
@@ -225,7 +225,7 @@ impl Totals {
             .saturating_add(self.skipped)
     }
 
-    /// An error is a test that could not be set up, unless it is one of the `others`.
+    /// Counts of the run. An error is a test whose setup failed, unless it is one of the `others`.
     fn counts(&self, others: usize) -> Counts {
         let errors = self
             .errors

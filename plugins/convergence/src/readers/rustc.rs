@@ -4,7 +4,7 @@ use crate::normalise::Normaliser;
 use crate::report::Failure;
 use crate::trace::Trace;
 
-/// Errors in code, or else what cargo itself says.
+/// Errors in code, otherwise cargo's own errors.
 pub(super) fn errors(text: &str, normaliser: &Normaliser) -> Vec<Failure> {
     let mut code = Vec::new();
     let mut cargo = Vec::new();
@@ -42,7 +42,7 @@ fn diagnostic(line: &str) -> Option<(&str, &str)> {
     is_code.then_some((kind, message))
 }
 
-/// What only repeats that something failed.
+/// Returns whether a message only repeats that something failed.
 fn is_summary(message: &str) -> bool {
     const STARTS: &[&str] = &[
         "could not compile",

@@ -7,12 +7,12 @@ use crate::report::{Counts, Failure, Findings};
 use crate::text;
 use crate::trace::Trace;
 
-/// How deep subtests may be nested that are told by name.
+/// Deepest nesting of subtests in names.
 const MAX_DEPTH: usize = 64;
-/// How long a name may be, in characters.
+/// Longest name, in characters.
 const MAX_NAME: usize = 1_000;
 
-/// Whether something that speaks TAP wrote it.
+/// Returns whether a text is TAP.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| {
         let numbered = || {
@@ -46,7 +46,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
     reading.finish(text, normaliser)
 }
 
-/// One line `ok` or `not ok`.
+/// A line `ok` or `not ok`.
 #[derive(Debug)]
 struct Point {
     name: String,
@@ -63,11 +63,11 @@ enum Status {
 
 #[derive(Default)]
 struct Reading {
-    /// The points that wait for the one they are subtests of, by depth.
+    /// Points without their parent point yet, by depth.
     levels: Vec<Vec<Point>>,
-    /// The names of the braces that are open, each with those around it.
+    /// Names of the open braces, each with its parents.
     braces: Vec<String>,
-    /// The point that was read last may be described: where it is.
+    /// Position of the last point, which may have a description.
     last: Option<usize>,
     planned: Option<u64>,
     bailed: Option<String>,
@@ -106,7 +106,7 @@ impl Reading {
             self.last = None;
             return;
         }
-        // In braces the indentation says the same once more.
+        // With braces the indentation is redundant.
         let depth = if self.braces.is_empty() {
             depth.min(MAX_DEPTH)
         } else {
@@ -122,8 +122,8 @@ impl Reading {
         );
     }
 
-    /// Files a point with its subtests, which came before it and are further in. One that only sums
-    /// them up is no test of its own. Tells where the point is that may be described.
+    /// Adds a point with its subtests, which precede it with more indentation. A point that only sums up its
+    /// subtests is not a test. Returns the position of the point that may have a description.
     fn file(&mut self, depth: usize, point: Point) -> Option<usize> {
         let subtests_start = self.levels.len().min(depth.saturating_add(1));
         let mut subtests: Vec<Point> = self.levels.drain(subtests_start..).flatten().collect();
@@ -196,7 +196,7 @@ impl Reading {
             let message = format!("planned {planned} tests, {} ran", self.top_level);
             findings.errors.push(error("wrong plan", &message, normaliser));
         }
-        // What a program says that dies is no TAP, or is made comments of.
+        // Output of a dying program is not TAP, or is turned into comments.
         let plain: String = text
             .lines()
             .map(|line| line.strip_prefix("# ").unwrap_or(line))
@@ -234,7 +234,7 @@ fn plan(line: &str) -> Option<u64> {
 struct Found<'a> {
     name: &'a str,
     status: Status,
-    /// It ends with a brace, and its subtests follow.
+    /// True if the point ends with a brace and its subtests follow.
     opens: bool,
 }
 

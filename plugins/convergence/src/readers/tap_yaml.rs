@@ -1,10 +1,10 @@
-//! The YAML block that describes a point of TAP, as far as the tools go in writing it.
+//! YAML block that describes a TAP point, as far as tools use it.
 
 use crate::normalise::Normaliser;
 use crate::text;
 use crate::trace::{Trace, is_type, js};
 
-/// What the lines of a block say.
+/// Trace from the lines of a block.
 pub(super) fn trace(block: &[&str], normaliser: &Normaliser) -> Trace {
     let entries = entries(block);
     let get = |keys: &[&str]| {
@@ -39,11 +39,10 @@ pub(super) fn trace(block: &[&str], normaliser: &Normaliser) -> Trace {
     trace
 }
 
-/// The keys with their values, whatever they are nested in. A value that spans lines is as it is
-/// written, without its indentation.
+/// Keys and values at any nesting. A multi-line value keeps its text without indentation.
 fn entries<'a>(block: &[&'a str]) -> Vec<(&'a str, String)> {
     let mut entries: Vec<(&str, String)> = Vec::new();
-    // How far the key of an open value is indented.
+    // Indentation of the key of an open value.
     let mut open: Option<usize> = None;
     for line in block {
         let indent = text::indent(line);

@@ -7,7 +7,7 @@ use crate::report::{Counts, Findings};
 use crate::text;
 use crate::trace::{Trace, python};
 
-/// Whether unittest wrote it.
+/// Returns whether a text is output of unittest.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines()
         .any(|line| ran(line).is_some() || entry(line).is_some())
@@ -103,7 +103,7 @@ fn counts(text: &str, ran: u64, failed: u64) -> Counts {
             .map_or(0, |(number, _)| number)
     };
     let skipped = of("skipped").saturating_add(of("expected failures"));
-    // Where the failures themselves were cut off, their number is all there is.
+    // If the failures are cut off, only their number is known.
     let failed = if failed == 0 && ran > 0 {
         of("failures")
     } else {

@@ -5,7 +5,7 @@ use crate::report::{Counts, Findings};
 use crate::text;
 use crate::trace::{Trace, js};
 
-/// Whether Vitest wrote it.
+/// Returns whether a text is output of Vitest.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim_start();
@@ -49,7 +49,7 @@ pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
 #[derive(Default)]
 struct Block<'a> {
     names: Vec<&'a str>,
-    /// What it is called if no test is to blame.
+    /// Name of the failure if no test failed.
     heading: Option<&'a str>,
     text: String,
 }

@@ -1,4 +1,4 @@
-//! The tools, and what several of them share.
+//! The tools and their shared parts.
 
 pub(crate) mod mutation;
 pub(crate) mod report;
@@ -14,33 +14,33 @@ use crate::report::{Failure, TestReport};
 use crate::store::{self, Scope, Seen};
 use crate::{Normaliser, cycle, fingerprint};
 
-/// How many failing tests, and how many other errors, a reply tells in full.
+/// Most failing tests, and most other errors, in a reply.
 const SHOWN: usize = 20;
-/// How much of a message is told, in characters.
+/// Longest message in a reply, in characters.
 const MAX_MESSAGE: usize = 500;
-/// How many frames of a stack are told.
+/// Most stack frames in a reply.
 const MAX_FRAMES: usize = 10;
-/// How many bytes of names go into the ledger.
+/// Size limit of names in the ledger, in bytes.
 const MAX_NAMES: usize = 24 << 10;
-/// How long a name in the ledger may be, in bytes.
+/// Longest name in the ledger, in bytes.
 const MAX_NAME: usize = 500;
 
 fn default_workspace() -> String {
     "default".to_owned()
 }
 
-/// A failing test, or something else that went wrong.
+/// A failing test or another error.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FailureView {
-    /// The test. Of an error, the file, crate or package it is in.
+    /// Name of the test. For an error, its file, crate or package.
     name: String,
-    /// The type of the exception, or what comes closest to it.
+    /// Type of the exception, or the closest equivalent.
     #[serde(skip_serializing_if = "Option::is_none")]
     exception_type: Option<String>,
     /// The first lines of the message, normalised.
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
-    /// Where it happened, normalised.
+    /// Stack frames, normalised.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stack: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl From<&Failure> for FailureView {
     }
 }
 
-/// How many tests did what, as far as the tool says it.
+/// Numbers of tests by result, as far as the tool reports them.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CountsView {
     /// Tests that passed.
@@ -68,43 +68,43 @@ pub(crate) struct CountsView {
     /// Tests that were skipped, ignored or expected to fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
-    /// All of them.
+    /// Total number of tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<u64>,
 }
 
-/// What a test run came to, and whether it repeats.
+/// Result of a test run, and whether its failure repeats.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunView {
-    /// Whether there is nothing to fix.
+    /// True if the run passed.
     passed: bool,
-    /// passed, failed, error (the run itself went wrong) or no_tests.
+    /// passed, failed, error (the run itself failed, for example to compile) or no_tests.
     outcome: String,
-    /// Which reader read the output.
+    /// Reader that parsed the output.
     reader: String,
-    /// How many tests did what.
+    /// Numbers of tests by result.
     counts: CountsView,
-    /// The failing tests.
+    /// Failing tests, at most 20.
     failing_tests: Vec<FailureView>,
-    /// How many more failed.
+    /// Number of failing tests that are not listed.
     more_failing_tests: u64,
-    /// What went wrong outside of any test.
+    /// Errors outside of tests, at most 20.
     errors: Vec<FailureView>,
-    /// How many more there were.
+    /// Number of errors that are not listed.
     more_errors: u64,
-    /// What the run ended with, if it ended by itself.
+    /// Exit code of the run, if it ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// The same wherever and whenever the same tests fail in the same way.
+    /// Fingerprint of the failure: equal whenever the same tests fail in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure_fingerprint: Option<String>,
-    /// The same failure was there before, and at least one mutation since did not change it.
+    /// True if the same failure was seen before and persists after at least one mutation.
     non_progress: bool,
-    /// How often the failure was seen, with this time.
+    /// Number of sightings of the failure, including this one.
     failure_seen: u64,
-    /// Mutations from its first time to this.
+    /// Number of mutations since the first sighting.
     failure_mutations: u64,
-    /// The verdict in a line.
+    /// Verdict in one line.
     message: String,
 }
 
@@ -137,7 +137,7 @@ impl RunView {
         }
     }
 
-    /// The failing tests as a person reads them.
+    /// Failing tests as text for people.
     fn text(&self) -> String {
         let mut text = self.message.clone();
         for failure in self.failing_tests.iter().chain(&self.errors) {
@@ -176,7 +176,7 @@ fn verdict(report: &TestReport, failed: bool, repetition: Repetition) -> String 
     verdict
 }
 
-/// The name of a unit variant, as serde has it.
+/// Name of a unit variant, as serde writes it.
 fn text(variant: &impl Serialize) -> String {
     match serde_json::to_value(variant) {
         Ok(serde_json::Value::String(text)) => text,
@@ -184,7 +184,7 @@ fn text(variant: &impl Serialize) -> String {
     }
 }
 
-/// What is compared with each other.
+/// Scope of comparison.
 fn scope(cx: &Cx<'_>, workspace: &str) -> Scope {
     Scope {
         envelope: cx.envelope_id().unwrap_or_default().to_owned(),
@@ -192,7 +192,7 @@ fn scope(cx: &Cx<'_>, workspace: &str) -> Scope {
     }
 }
 
-/// Mutations so far: those of the envelope, or else the recorded ones.
+/// Mutations so far: the envelope's, otherwise the recorded ones.
 fn mutations(cx: &Cx<'_>, db: &Db<'_>, scope: &Scope) -> Result<u64, DbError> {
     match cx.budget().current() {
         Some(envelope) => Ok(envelope.counter("mutations").map_or(0, |counter| counter.used)),
@@ -200,7 +200,7 @@ fn mutations(cx: &Cx<'_>, db: &Db<'_>, scope: &Scope) -> Result<u64, DbError> {
     }
 }
 
-/// Remembers a test run, and says whether its failure repeats.
+/// Stores a test run, and determines whether its failure repeats.
 fn remember(
     cx: &Cx<'_>,
     db: &Db<'_>,
@@ -245,7 +245,7 @@ fn repeated(failure: &str, mutations: u64, before: Option<&Seen>) -> Repetition 
     }
 }
 
-/// Tells the ledger what a test run came to.
+/// Writes the result of a test run to the ledger.
 fn record(cx: &Cx<'_>, report: &TestReport, run: &RunView) -> Result<(), ToolError> {
     let event = match &run.failure_fingerprint {
         None => Event::new("test.passed"),
@@ -264,7 +264,7 @@ fn record(cx: &Cx<'_>, report: &TestReport, run: &RunView) -> Result<(), ToolErr
     Ok(cx.ledger().append(&event.note(run.message.clone()))?)
 }
 
-/// As many names as the ledger takes.
+/// As many names as fit into the ledger.
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut bytes = 0;
     names
@@ -280,7 +280,7 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
         .collect()
 }
 
-/// The normaliser for what ran in a workspace, wherever that is.
+/// Normaliser for runs in a workspace.
 fn normaliser(roots: &[Option<&str>]) -> Normaliser {
     Normaliser::new(roots.iter().flatten().copied())
 }

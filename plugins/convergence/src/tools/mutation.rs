@@ -1,4 +1,4 @@
-//! `mutation_record`
+//! The tool `mutation_record`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,68 +10,68 @@ use crate::cycle::{self, Cycle};
 use crate::mutation::Mutation;
 use crate::{store, work_tree};
 
-/// How many paths and symbols a reply tells.
+/// Most paths and symbols in a reply.
 const SHOWN: usize = 200;
-/// How many bytes of the short diff go into the ledger.
+/// Size limit of the short diff in the ledger, in bytes.
 const MAX_SHORT_DIFF: usize = 4 << 10;
 
-/// Record the state of a workspace's Git work tree after an edit: what changed against the last commit. Flags an edit that
-/// changed nothing, and one that brings back an earlier state.
+/// Record the state of a Git work tree after an edit, compared with the last commit. Flags edits without
+/// effect (`no_op`) or back to an earlier state (`oscillation`).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MutationRecord {
-    /// The workspace.
+    /// Name of a registered workspace.
     #[serde(default = "default_workspace")]
     #[schemars(length(max = 128))]
     workspace: String,
-    /// A few words on what was done.
+    /// Short description of the edit.
     #[schemars(length(max = 200))]
     note: Option<String>,
 }
 
-/// A state of a work tree.
+/// Recorded state of a work tree.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Recorded {
-    /// The workspace.
+    /// Name of a registered workspace.
     workspace: String,
-    /// The same for the same content on the same commit's tree.
+    /// Fingerprint of the state: equal for equal content on the same commit.
     mutation_fingerprint: String,
     /// SHA-256 over path, mode and content of each changed path.
     files_changed_hash: String,
-    /// How much changed since the last commit.
+    /// Size of the difference from the last commit.
     diff_stats: Stats,
     /// Functions and classes that changed, as `path: name`.
     symbol_changes: Vec<String>,
-    /// Symbols were left out, because the difference is too large.
+    /// True if symbols were left out because the difference is too large.
     symbols_left_out: bool,
-    /// The changed paths.
+    /// Changed paths, at most 200.
     changed_paths: Vec<String>,
-    /// One line each: `+ a.py`, `~ b.rs`, `- c.go`.
+    /// A line for each path: `+ a.py`, `~ b.rs`, `- c.go`.
     short_diff: Vec<String>,
-    /// How many more paths changed.
+    /// Number of changed paths that are not listed.
     more_paths: u64,
-    /// The last commit.
+    /// Hash of the last commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     git_head: Option<String>,
-    /// Everything is as the record before left it.
+    /// True if the state equals the previous record.
     no_op: bool,
-    /// The state was there before, and something else in between.
+    /// True if an earlier state came back, with other states in between.
     oscillation: bool,
-    /// How many records ago.
+    /// Number of records since that state.
     #[serde(skip_serializing_if = "Option::is_none")]
     period: Option<u32>,
-    /// The verdict in a line.
+    /// Verdict in one line.
     message: String,
 }
 
-/// How much changed.
+/// Size of the difference.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Stats {
-    /// Paths that were added, changed or removed.
+    /// Number of paths that were added, changed or removed.
     files_changed: u64,
-    /// Lines that were added.
+    /// Number of added lines.
     insertions: u64,
-    /// Lines that were removed.
+    /// Number of removed lines.
     deletions: u64,
 }
 
@@ -161,7 +161,7 @@ fn verdict(mutation: &Mutation, cycle: Cycle) -> String {
         ),
     };
     match cycle {
-        Cycle { no_op: true, .. } => format!("{state}; no-op: as the record before"),
+        Cycle { no_op: true, .. } => format!("{state}; no-op: same state as the previous record"),
         Cycle {
             oscillation: Some(period),
             ..

@@ -1,4 +1,4 @@
-//! `test_report`
+//! The tool `test_report`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,41 +9,41 @@ use crate::readers::{self, Reader, Run};
 use crate::report::TestReport;
 use crate::{error, store};
 
-/// Report a test run that you did yourself. Counts as test_run does, and the same failure has the same fingerprint. Give the
-/// output if you have it.
+/// Record a test run that you executed yourself. It uses the test-run budget and yields the same failure
+/// fingerprints as test_run. Include the raw output if available.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-charge" = "test-run"))]
 pub(crate) struct Report {
-    /// The workspace it ran in.
+    /// Name of the workspace of the run.
     #[serde(default = "default_workspace")]
     #[schemars(length(max = 128))]
     workspace: String,
-    /// What the command ended with.
+    /// Exit code of the command.
     exit_code: Option<i32>,
-    /// What it printed; the end of it if it is long.
+    /// Raw output of the run; only its end if it is long.
     #[schemars(length(max = 800_000))]
     output: Option<String>,
-    /// The names of the failing tests, if there is no output. An empty list says that none failed.
+    /// Names of the failing tests, if there is no output. An empty list means that none failed.
     #[schemars(length(max = 1000))]
     failing_tests: Option<Vec<String>>,
-    /// The command as typed.
+    /// Command line as typed, for example cargo test.
     #[serde(default)]
     #[schemars(length(max = 1000))]
     command: String,
-    /// The absolute path of the folder it ran in, so that paths below it compare.
+    /// Absolute path of the folder of the run, so that paths below it compare.
     #[schemars(length(max = 4096))]
     directory: Option<String>,
-    /// Which tool wrote the output, if it does not show.
+    /// Tool that wrote the output, if the output does not show it.
     reader: Option<Reader>,
 }
 
-/// What a reported test run came to.
+/// Result of a reported test run.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Reported {
-    /// The workspace.
+    /// Name of a registered workspace.
     workspace: String,
-    /// What it came to.
+    /// Result of the run.
     #[serde(flatten)]
     run: RunView,
 }

@@ -1,4 +1,4 @@
-//! `test_run`
+//! The tool `test_run`.
 
 use std::time::Duration;
 
@@ -11,29 +11,29 @@ use crate::config::Config;
 use crate::readers::{self, Run};
 use crate::{error, store, text, work_tree};
 
-/// How much of each stream is read.
+/// Size limit of each stream, in bytes.
 const MAX_OUTPUT: u32 = 1 << 20;
-/// How much of the end of the output a reply shows at most, in bytes.
+/// Longest end of the output in a reply, in bytes.
 const MAX_TAIL: usize = 16 << 10;
 
-/// Run a test command that the operator registered for a workspace. Tells what failed, with a fingerprint of the failure that
-/// shows when it comes back unchanged.
+/// Run a registered test command of a workspace. Reports failures with a fingerprint that stays equal until
+/// the failure changes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-charge" = "test-run"))]
 pub(crate) struct TestRun {
-    /// The workspace.
+    /// Name of a registered workspace.
     #[serde(default = "default_workspace")]
     #[schemars(length(max = 128))]
     workspace: String,
-    /// Which of its test commands.
+    /// Test command of the workspace.
     #[serde(default = "default_test")]
     #[schemars(length(max = 128))]
     test: String,
-    /// Give up after this time.
+    /// Time limit of the run in seconds.
     #[schemars(range(min = 1, max = 86_400))]
     timeout_sec: Option<u32>,
-    /// How many bytes of the end of the output to show.
+    /// Bytes of output to show (default 2000).
     #[serde(default = "default_tail")]
     #[schemars(range(min = 0, max = 16_384))]
     tail_bytes: usize,
@@ -47,28 +47,28 @@ fn default_tail() -> usize {
     2_000
 }
 
-/// What a test run came to.
+/// Result of a test run.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Ran {
-    /// The workspace.
+    /// Name of a registered workspace.
     workspace: String,
-    /// Which of its test commands.
+    /// Test command of the workspace.
     test: String,
-    /// What it came to.
+    /// Result of the run.
     #[serde(flatten)]
     run: RunView,
-    /// How long it took.
+    /// Duration in milliseconds.
     duration_ms: u64,
-    /// It was ended because its time was up.
+    /// True if the run was ended by the time limit.
     timed_out: bool,
-    /// The signal that ended it.
+    /// Signal that ended the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
-    /// The end of what it printed.
+    /// End of the output.
     output_tail: String,
-    /// How many bytes it printed in all.
+    /// Total size of the output in bytes.
     output_bytes: u64,
-    /// Where the full output is kept.
+    /// Id of the artifact with the full output, for artifact_get.
     #[serde(skip_serializing_if = "Option::is_none")]
     artifact_id: Option<String>,
 }
@@ -147,7 +147,7 @@ impl Tool for TestRun {
     }
 }
 
-/// Both streams, one behind the other.
+/// Both streams, concatenated.
 fn output(outcome: &Outcome) -> String {
     let (stdout, stderr) = (outcome.stdout.text(), outcome.stderr.text());
     match (stdout.is_empty(), stderr.is_empty()) {

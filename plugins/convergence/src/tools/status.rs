@@ -1,4 +1,4 @@
-//! `convergence_status`
+//! The tool `convergence_status`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,89 +8,90 @@ use super::{default_workspace, scope};
 use crate::cycle::Repetition;
 use crate::store::{self, LastMutation, MutationCounts, RunCounts, Seen};
 
-/// How many failures are told.
+/// Most failures in a reply.
 const SHOWN: u32 = 20;
 
-/// Show whether the work on a workspace comes to anything: failures that stay, edits that change nothing or go in circles.
+/// Report whether work in a workspace is converging: test failures that persist, edits without effect, edits
+/// that restore an earlier state.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Status {
-    /// The workspace.
+    /// Name of a registered workspace.
     #[serde(default = "default_workspace")]
     #[schemars(length(max = 128))]
     workspace: String,
 }
 
-/// Whether the work comes to anything.
+/// Convergence of the work.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct StatusView {
-    /// The workspace.
+    /// Name of a registered workspace.
     workspace: String,
-    /// The envelope it is about; without one, calls outside of any.
+    /// Id of the envelope. Absent outside of envelopes.
     #[serde(skip_serializing_if = "Option::is_none")]
     envelope_id: Option<String>,
-    /// The envelope's counters.
+    /// Counters of the envelope.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     counters: Vec<CounterView>,
     /// Seconds until the envelope's deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining_sec: Option<u64>,
-    /// Test runs that are remembered.
+    /// Number of stored test runs.
     test_runs: u64,
-    /// How many of them failed.
+    /// Number of failed test runs.
     failed_test_runs: u64,
-    /// The newest failure was there before, with a mutation in between, and still stands.
+    /// True if the newest failure was seen before, persists after a mutation and is not resolved.
     non_progress: bool,
-    /// The failures, the one seen last first.
+    /// Failures, latest first.
     failures: Vec<FailureCount>,
-    /// Recorded changes of files.
+    /// Recorded states of files.
     mutations: Mutations,
-    /// The verdict in a line.
+    /// Verdict in one line.
     message: String,
 }
 
-/// One counter of the envelope.
+/// Counter of the envelope.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CounterView {
-    /// `mutations`, `test_runs`, or a configured budget.
+    /// Name: `mutations`, `test_runs` or a configured budget.
     name: String,
-    /// Used, or set aside by calls that are running.
+    /// Amount that is used or reserved by running calls.
     used: u64,
-    /// Absent: counted, not limited.
+    /// Limit of the counter, absent if unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<u64>,
 }
 
-/// A failure, and how often it was seen.
+/// A failure with its number of sightings.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FailureCount {
-    /// Its fingerprint.
+    /// Fingerprint of the failure.
     failure_fingerprint: String,
-    /// How often it was seen.
+    /// Number of sightings.
     seen: u64,
-    /// Mutations from its first time to its last.
+    /// Number of mutations between the first and last sighting.
     mutations: u64,
-    /// When it was seen last.
+    /// Time of the last sighting.
     last_at: Timestamp,
-    /// The same in words.
+    /// Summary in words.
     text: String,
 }
 
-/// Recorded changes of files.
+/// Recorded states of files.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Mutations {
-    /// How many were recorded.
+    /// Number of recorded states.
     recorded: u64,
-    /// How many changed nothing.
+    /// Number of records without a change.
     no_ops: u64,
-    /// How many brought back an earlier state.
+    /// Number of records that restored an earlier state.
     oscillations: u64,
-    /// The newest one's fingerprint.
+    /// Fingerprint of the newest state.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_fingerprint: Option<String>,
-    /// The newest one changed nothing.
+    /// True if the newest record changed nothing.
     no_op: bool,
-    /// The newest one brought back the state of so many records ago.
+    /// Number of records since the state that the newest one restored.
     #[serde(skip_serializing_if = "Option::is_none")]
     period: Option<u32>,
 }
@@ -182,9 +183,9 @@ fn verdict(runs: &RunCounts, standing: Option<&Seen>, last: Option<&LastMutation
         (_, None) => "the last test run passed".to_owned(),
     };
     match last {
-        Some(last) if last.no_op => verdict.push_str("; the last edit changed nothing"),
+        Some(last) if last.no_op => verdict.push_str("; the last edit had no effect"),
         Some(last) if last.period > 0 => {
-            verdict.push_str(&format!("; edits go in circles of {}", last.period));
+            verdict.push_str(&format!("; edits repeat with period {}", last.period));
         }
         _ => {}
     }

@@ -31,7 +31,7 @@ pub(crate) fn read(text: &str, normaliser: &Normaliser) -> Option<Trace> {
     Some(trace)
 }
 
-/// Adds the frame a line tells, if it tells one.
+/// Adds the frame in a line, if there is one.
 pub(crate) fn push(line: &str, normaliser: &Normaliser, trace: &mut Trace) {
     let line = line.trim();
     let marked = line.strip_prefix("at ").or_else(|| line.strip_prefix("❯ "));
@@ -66,7 +66,7 @@ fn message_from(text: &str, first: &str, rest: &str) -> String {
     std::iter::once(rest).chain(more).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a stack begins, or an excerpt of code: `  > 15 |   if (b === 0)`.
+/// Returns whether a line starts a stack or an excerpt of code: `  > 15 |   if (b === 0)`.
 pub(crate) fn ends_message(line: &str) -> bool {
     let line = line.trim_start();
     let numbered = || {
@@ -76,8 +76,8 @@ pub(crate) fn ends_message(line: &str) -> bool {
     line.starts_with("at ") || line.starts_with("❯ ") || numbered()
 }
 
-/// Where a frame is, and in which function: `divide (src/calc.js:15:22)`, `divide src/calc.js:15:22`
-/// or only the place.
+/// Position and function of a frame: `divide (src/calc.js:15:22)`, `divide src/calc.js:15:22` or only the
+/// position.
 pub(crate) fn frame(line: &str) -> Option<(&str, Option<&str>)> {
     let line = line.trim().trim_end_matches(" {").trim();
     let line = line.strip_prefix("async ").unwrap_or(line);

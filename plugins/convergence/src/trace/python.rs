@@ -13,8 +13,8 @@ pub(crate) fn read(text: &str, normaliser: &Normaliser) -> Option<Trace> {
     (!reading.trace.frames.is_empty()).then(|| reading.finish())
 }
 
-/// A section of pytest. Its styles do not all name functions, so that none is kept: with
-/// `--tb=short` a failure is the same as without.
+/// Trace of a pytest section. Function names are dropped, because not every style has them: `--tb=short` does
+/// not change a failure.
 pub(crate) fn read_pytest(text: &str, normaliser: &Normaliser) -> Trace {
     let mut reading = Reading::default();
     reading.all(text, normaliser);
@@ -25,13 +25,13 @@ pub(crate) fn read_pytest(text: &str, normaliser: &Normaliser) -> Trace {
 struct Reading {
     trace: Trace,
     functions: bool,
-    /// After `Traceback`: the next line that is not indented is the exception.
+    /// True if the next unindented line is the exception, after `Traceback`.
     expects_exception: bool,
-    /// The lines behind it belong to its message.
+    /// True if the following lines belong to the message.
     in_message: bool,
     /// The lines that pytest marks with `E`, of the last exception.
     marked: Vec<String>,
-    /// What pytest says behind the place of the last frame.
+    /// Text after the position of pytest's last frame.
     placed_kind: Option<String>,
 }
 
@@ -140,8 +140,8 @@ fn without_group_bar(line: &str) -> &str {
     }
 }
 
-/// What follows a test wrote while it ran: `---- Captured stdout call ----`, or `Stdout:` with
-/// `unittest --buffer`.
+/// Returns whether captured output follows: `---- Captured stdout call ----`, or `Stdout:` with `unittest
+/// --buffer`.
 fn is_captured(line: &str) -> bool {
     (line.starts_with("---") && line.contains(" Captured ")) || matches!(line, "Stdout:" | "Stderr:")
 }

@@ -3,7 +3,7 @@
 use super::{Trace, is_type};
 use crate::normalise::Normaliser;
 
-/// How panics begin that the standard library words. What follows differs with the values.
+/// Prefixes of the standard library's panics. The rest differs with the values.
 const KNOWN: &[&str] = &[
     "assertion `left == right` failed",
     "assertion `left != right` failed",
@@ -68,7 +68,7 @@ fn until_note<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.take_while(end).collect::<Vec<_>>().join("\n")
 }
 
-/// The type of a panic is how it begins, if that is the same for all values.
+/// Type of a panic: its prefix, if the prefix is the same for all values.
 fn kind(message: &str) -> String {
     let message = message.trim_start();
     match KNOWN.iter().find(|known| message.starts_with(*known)) {

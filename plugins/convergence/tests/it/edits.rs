@@ -41,11 +41,11 @@ fn edits_that_do_nothing_or_go_in_circles_are_flagged() {
         1 file changed, +1 -1 [~ calc.py] calc.py: add
         1 file changed, +1 -1; oscillation: the state of 2 records ago is back [~ calc.py] calc.py: add
         1 file changed, +1 -1; oscillation: the state of 2 records ago is back [~ calc.py] calc.py: add
-        1 file changed, +1 -1; no-op: as the record before [~ calc.py] calc.py: add
-        1 file changed, +1 -1; no-op: as the record before [~ calc.py] calc.py: add
-        1 file changed, +1 -1; no-op: as the record before [~ calc.py] calc.py: add
+        1 file changed, +1 -1; no-op: same state as the previous record [~ calc.py] calc.py: add
+        1 file changed, +1 -1; no-op: same state as the previous record [~ calc.py] calc.py: add
+        1 file changed, +1 -1; no-op: same state as the previous record [~ calc.py] calc.py: add
         2 files changed, +3 -1 [~ calc.py, + new.py] calc.py: add
-        2 files changed, +3 -1; no-op: as the record before [~ calc.py, + new.py] calc.py: add
+        2 files changed, +3 -1; no-op: same state as the previous record [~ calc.py, + new.py] calc.py: add
         nothing differs from the last commit []
     "#]]
     .assert_eq(&log);
@@ -90,10 +90,10 @@ fn odd_work_trees_are_read() {
         nothing differs from the last commit []
         2 files changed, +1 -0 [+ bytes:caf\xe9.txt, + line\nend "quoted" \ back.txt]
         2 files changed, +1 -0 [+ bytes:caf\xe9.txt, + line\nend "quoted" \ back.txt]
-        2 files changed, +1 -0; no-op: as the record before [+ bytes:caf\xe9.txt, + line\nend "quoted" \ back.txt]
+        2 files changed, +1 -0; no-op: same state as the previous record [+ bytes:caf\xe9.txt, + line\nend "quoted" \ back.txt]
         4 files changed, +2 -1 [+ bytes:caf\xe9.txt, + line\nend "quoted" \ back.txt, ~ link, + other link]
         4 files changed, +2 -1 [+ bytes:caf\xe9.txt, + line\nend "quoted" \ back.txt, ~ link, + other link]
-        4 files changed, +2 -1; no-op: as the record before [+ bytes:caf\xe9.txt, + line\nend "quoted" \ back.txt, ~ link, + other link]
+        4 files changed, +2 -1; no-op: same state as the previous record [+ bytes:caf\xe9.txt, + line\nend "quoted" \ back.txt, ~ link, + other link]
         5 files changed, +3 -2 [+ bytes:caf\xe9.txt, ~ library, + line\nend "quoted" \ back.txt, ~ link, + other link]
     "#]].assert_eq(&log);
 }
@@ -139,11 +139,11 @@ fn a_repository_is_read_before_its_first_commit_and_in_a_merge() {
     expect![[r#"
         nothing differs from the last commit []
         1 file changed, +1 -0 [+ one.txt]
-        1 file changed, +1 -0; no-op: as the record before [+ one.txt]
+        1 file changed, +1 -0; no-op: same state as the previous record [+ one.txt]
         1 file changed, +2 -0 [+ one.txt]
         1 file changed, +4 -0 [~ one.txt] one.txt: main
         1 file changed, +1 -1 [~ one.txt]
-        1 file changed, +1 -1; no-op: as the record before [~ one.txt]
+        1 file changed, +1 -1; no-op: same state as the previous record [~ one.txt]
     "#]]
     .assert_eq(&log);
 }
@@ -187,7 +187,7 @@ fn a_huge_binary_and_many_files_are_bounded() {
     log += &format!("{err}\n");
     expect![[r#"
         1 file changed, +0 -0 [+ huge.bin]
-        TOO_MANY_CHANGES: more changed in workspace default than can be read
+        TOO_MANY_CHANGES: workspace default has more changes than can be read
     "#]]
     .assert_eq(&log);
     assert!(session.events().len() == 1);
@@ -226,10 +226,10 @@ fn what_is_no_repository_or_not_allowed_is_refused() {
     );
     log += &format!("{}\n", refusal(&bare, "mutation_record", json!({})));
     expect![[r#"
-        NOT_A_REPOSITORY: workspace default is no work tree of a Git repository
-        GIT_NOT_ALLOWED: git may not be used in workspace default
+        NOT_A_REPOSITORY: workspace default is not a work tree of a Git repository
+        GIT_NOT_ALLOWED: git is not allowed in workspace default
         WORKSPACE_UNKNOWN: workspace `other` does not exist or is not granted to this pack
-        NOT_A_REPOSITORY: workspace default is no work tree of a Git repository
+        NOT_A_REPOSITORY: workspace default is not a work tree of a Git repository
     "#]]
     .assert_eq(&log);
     let status = reply(&session, "convergence_status", json!({}));

@@ -65,7 +65,7 @@ fn a_failure_that_outlives_a_mutation_is_no_progress() {
         failed: 1 passed, 1 failed, 0 skipped; same failure seen 2 times across 0 mutations false
         2 files changed, +17 -1 [~ calc.py, + run.sh] calc.py: add
         failed: 1 passed, 1 failed, 0 skipped; same failure seen 3 times across 1 mutation; no progress true
-        2 files changed, +17 -1; no-op: as the record before [~ calc.py, + run.sh] calc.py: add
+        2 files changed, +17 -1; no-op: same state as the previous record [~ calc.py, + run.sh] calc.py: add
         passed: 1 passed, 0 failed, 0 skipped false
         failed: 1 passed, 1 failed, 0 skipped; same failure seen 4 times across 2 mutations; no progress true
         {
@@ -100,7 +100,7 @@ fn a_failure_that_outlives_a_mutation_is_no_progress() {
             "last_fingerprint": "MUTATION",
             "no_op": true
           },
-          "message": "same failure seen 4 times across 2 mutations; the last edit changed nothing"
+          "message": "same failure seen 4 times across 2 mutations; the last edit had no effect"
         }
     "#]]
     .assert_eq(&log.replace(last, "MUTATION"));
@@ -183,7 +183,7 @@ fn a_run_of_ones_own_is_reported_with_what_one_has() {
         "failed" [] 1
         "failed: 1 passed, 1 failed, 0 skipped" ["two"] 1
         "failed" ["x"] 1
-        NOTHING_REPORTED: the report does not say how the run ended
+        NOTHING_REPORTED: the report has no result of the run
     "#]]
     .assert_eq(&log);
 }

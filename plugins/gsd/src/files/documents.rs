@@ -1,4 +1,4 @@
-//! The documents that people read: roadmap, plan, summary and state. From what is stored to text.
+//! The documents for people: roadmap, plan, summary and state, rendered from stored data.
 
 use std::fmt::Write as _;
 
@@ -13,9 +13,9 @@ use crate::store::milestone::Milestone;
 use crate::store::slice::Slice;
 use crate::store::task::{PlannedTask, Task};
 
-/// Says that editing a file changes nothing.
+/// Note that edits of a file have no effect.
 const NOTE: &str =
-    "<!-- Written by Tollgate. Changes to this file are lost; gsd_status has the truth. -->\n\n";
+    "<!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->\n\n";
 
 /// M01-ROADMAP.md.
 pub(super) fn roadmap(milestone: &Milestone, slices: &[Slice]) -> String {
@@ -102,7 +102,7 @@ fn task_item(out: &mut String, task: &PlannedTask) {
     }
 }
 
-/// T01-SUMMARY.md: what the completion said or, after it was reopened, why.
+/// T01-SUMMARY.md: the completion's summary, or the reason of a reopening.
 pub(super) fn summary(milestone: &MilestoneId, Task { head, plan, summary }: &Task) -> String {
     let unit = Unit::task(milestone, &head.slice, &head.id);
     let mut out = format!("# {}: {}\n\n{NOTE}", head.id, escape(&plan.title));
@@ -113,7 +113,7 @@ pub(super) fn summary(milestone: &MilestoneId, Task { head, plan, summary }: &Ta
     match summary {
         Some(summary) => details(&mut out, summary),
         None if head.status == Status::Skipped => out.push_str("The task was skipped with its slice.\n"),
-        None => out.push_str("The task is open. What earlier completions said is in event-log.jsonl.\n"),
+        None => out.push_str("The task is open. Summaries of earlier completions are in event-log.jsonl.\n"),
     }
     out
 }
@@ -121,7 +121,7 @@ pub(super) fn summary(milestone: &MilestoneId, Task { head, plan, summary }: &Ta
 /// STATE.md.
 pub(super) fn state(tree: &Tree, outlook: &Outlook) -> String {
     let mut out = format!("# State\n\n{NOTE}");
-    // An indented block shows the tree as it is, whatever titles contain.
+    // An indented block shows the tree unchanged, regardless of the titles.
     for line in draw(tree, outlook).lines() {
         let _ = writeln!(out, "    {line}");
     }
@@ -143,7 +143,7 @@ fn section(out: &mut String, name: &str, text: &str) {
     }
 }
 
-/// Entries start with `*`, so that none looks like a slice.
+/// List entries with `*`, so that none looks like a slice.
 fn list(out: &mut String, name: &str, entries: &[String]) {
     if entries.is_empty() {
         return;
@@ -155,7 +155,7 @@ fn list(out: &mut String, name: &str, entries: &[String]) {
     out.push('\n');
 }
 
-/// What a completion said, each part under its name.
+/// Parts of a completion, each under its name.
 fn details(out: &mut String, summary: &Json) {
     for (name, value) in summary.as_object().into_iter().flatten() {
         let name = name.replace('_', " ");

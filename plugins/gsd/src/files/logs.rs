@@ -1,4 +1,4 @@
-//! The files that programs read: the two logs, one JSON object a line, and who holds what.
+//! The files for programs: the two logs with one JSON object per line, and the claims.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::{AUDIT, EVENTS};
 use crate::store::claim::Claim;
 use crate::store::log::{self, Entry, Event, Page};
 
-/// Bytes of a log that are read at once.
+/// Bytes of a log that are read in one piece.
 const PIECE: usize = 512 << 10;
-/// Rows that are read at once.
+/// Rows that are read in one piece.
 const ROWS: u32 = 1_000;
 
-/// One of the logs.
+/// Either of the two logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Log {
     Events,
@@ -32,7 +32,7 @@ impl Log {
         }
     }
 
-    /// Lines after a place in the log: the text, the last place in it, and whether there are more.
+    /// Lines after an id of the log: the text, its last id, and whether there are more.
     pub(super) fn lines(
         self,
         db: &Db<'_>,

@@ -1,5 +1,4 @@
-//! The files in `.gsd/`: projections of what is stored, rendered by pure functions and never read as
-//! truth.
+//! The files in `.gsd/`: projections of stored data, rendered by pure functions and never read back.
 
 mod documents;
 mod logs;
@@ -18,23 +17,23 @@ use crate::store::milestone::Milestone;
 use crate::store::slice::{self, Slice};
 use crate::store::task;
 
-/// Whose files show a change, beside the logs and the state.
+/// Files that a change affects, beside the logs and the state.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
-    /// The milestone's roadmap.
+    /// Roadmap of the milestone.
     pub roadmap: bool,
     /// Plans of slices.
     pub slices: Vec<SliceId>,
     /// Summaries of tasks.
     pub summaries: Vec<(SliceId, TaskId)>,
-    /// Who holds what.
+    /// The claims file changed.
     pub claims: bool,
-    /// Anything at all, so that the state is another.
+    /// True if anything changed, so that the state file is rendered.
     pub changed: bool,
 }
 
 impl Touched {
-    /// Something about a milestone or which slices it has.
+    /// A milestone or its list of slices changed.
     pub(crate) fn roadmap() -> Touched {
         Touched {
             roadmap: true,
@@ -43,7 +42,7 @@ impl Touched {
         }
     }
 
-    /// Something in a slice.
+    /// A part of a slice changed.
     pub(crate) fn slice(slice: &SliceId) -> Touched {
         Touched {
             slices: vec![slice.clone()],
@@ -51,7 +50,7 @@ impl Touched {
         }
     }
 
-    /// Who holds what.
+    /// The claims file changed.
     pub(crate) fn claims() -> Touched {
         Touched {
             claims: true,
@@ -80,8 +79,8 @@ fn summary_path(milestone: &MilestoneId, slice: &SliceId, task: &TaskId) -> Stri
     format!(".gsd/milestones/{milestone}/slices/{slice}/tasks/{task}-SUMMARY.md")
 }
 
-/// A workspace that the pack may write its files to. `None` if the name is only a label, or the
-/// operator does not let it.
+/// A workspace that the pack may write its files to. `None` if the name is only a label or the operator has
+/// not granted writing.
 fn open<'a>(cx: &Cx<'a>, name: &str) -> Result<Option<Workspace<'a>>, WorkspaceError> {
     match cx.workspace(name) {
         Ok(workspace) => Ok(Some(workspace).filter(|workspace| workspace.info().may_write(STATE))),
@@ -90,7 +89,7 @@ fn open<'a>(cx: &Cx<'a>, name: &str) -> Result<Option<Workspace<'a>>, WorkspaceE
     }
 }
 
-/// A file as it should be, or why it cannot be made.
+/// The content of a file, or the reason why it cannot be rendered.
 #[derive(Debug)]
 struct Document {
     path: String,
@@ -111,8 +110,7 @@ impl Document {
         Ok(Document::new(roadmap_path(&milestone.id), content))
     }
 
-    /// A slice's plan. What is larger than any file may be is not even made, because it might be larger
-    /// than memory.
+    /// A slice's plan. A plan above the size limit of files is not rendered, because it might exceed memory.
     fn plan(db: &Db<'_>, name: &str, milestone: &MilestoneId, slice: &Slice) -> Result<Document, DbError> {
         let path = plan_path(milestone, &slice.id);
         if task::bulk(db, name, milestone, &slice.id)? > MAX_WRITE {
@@ -146,7 +144,7 @@ impl Document {
     }
 }
 
-/// A file that could not be written, and why.
+/// A file that could not be written, with the reason.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub path: String,

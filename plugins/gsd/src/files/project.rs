@@ -1,4 +1,4 @@
-//! Bringing the files that show a change up to date. The host writes them after the commit.
+//! Updating the files that a change affects. The host writes them after the commit.
 
 use tollgate_sdk::{Db, DbError, ToolError, Workspace};
 
@@ -9,7 +9,7 @@ use crate::standing;
 use crate::store::file;
 use crate::store::{milestone, slice};
 
-/// Asks for the files that show a change. Returns a sentence for each that cannot be written.
+/// Requests the files that a change affects. Returns a message for each one that cannot be written.
 pub(crate) fn project(act: &Act<'_>, touched: &Touched) -> Vec<String> {
     let workspace = match open(act.cx, act.workspace()) {
         Ok(Some(workspace)) => workspace,
@@ -32,7 +32,7 @@ pub(crate) fn project(act: &Act<'_>, touched: &Touched) -> Vec<String> {
     problems
 }
 
-/// The documents that show a change.
+/// The documents that a change affects.
 fn documents_of(act: &Act<'_>, touched: &Touched) -> Result<Vec<Document>, DbError> {
     let (db, workspace, id) = (act.db(), act.workspace(), &act.unit.milestone);
     let mut documents = Vec::new();
@@ -59,7 +59,7 @@ fn documents_of(act: &Act<'_>, touched: &Touched) -> Result<Vec<Document>, DbErr
     Ok(documents)
 }
 
-/// Appends what is new to a log's file, or writes it anew if it is not as it was left.
+/// Appends new rows to a log's file, or rewrites the file if its size has changed.
 fn append(db: &Db<'_>, workspace: &Workspace<'_>, log: Log) -> Result<(), ToolError> {
     let known = file::get(db, workspace.name(), log.path())?;
     let there = workspace.find(log.path())?;

@@ -1,4 +1,4 @@
-//! Writing every file of a workspace anew, a few at a time, because all of them need not fit into memory.
+//! Rewriting every file of a workspace, a few at a time, because all of them may not fit into memory.
 
 use tollgate_sdk::{Cx, DbError, ToolError, Workspace, WorkspaceError};
 
@@ -10,17 +10,17 @@ use crate::standing;
 use crate::store::file::{self, Extent};
 use crate::store::{log, milestone, slice, task};
 
-/// How often files are written again because something changed meanwhile.
+/// Most passes over the files when changes happen during the rewrite.
 const ROUNDS: usize = 3;
 
-/// The paths that were written, and the problems with the others.
+/// Written paths, and problems with other files.
 #[derive(Debug, Default)]
 pub(crate) struct Rendered {
     pub written: Vec<String>,
     pub problems: Vec<Problem>,
 }
 
-/// Writes every file anew, or those of one milestone and what all share. For a `Run` tool.
+/// Rewrites every file, or those of one milestone and the shared ones. For a `Run` tool.
 pub(crate) fn render(cx: &Cx<'_>, name: &str, only: Option<&MilestoneId>) -> Result<Rendered, ToolError> {
     let workspace = open(cx, name)?.ok_or_else(|| match cx.workspace(name) {
         Ok(_) => WorkspaceError::Denied(format!("`.gsd/` of workspace `{name}` may not be written")),
@@ -43,7 +43,7 @@ pub(crate) fn render(cx: &Cx<'_>, name: &str, only: Option<&MilestoneId>) -> Res
     }
 }
 
-/// Every file once.
+/// A pass over the files.
 struct Round<'a> {
     cx: &'a Cx<'a>,
     workspace: &'a Workspace<'a>,
@@ -128,7 +128,7 @@ impl Round<'_> {
     }
 }
 
-/// The plan of a slice that was begun or has tasks, and the summaries of its tasks.
+/// The plan of a started or planned slice, and the summaries of its tasks.
 fn slice_documents(
     db: &tollgate_sdk::Db<'_>,
     name: &str,

@@ -1,21 +1,21 @@
-//! Who holds which unit.
+//! Claims on units.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-/// A unit that somebody holds.
+/// Claim on a unit.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Claim {
-    /// The workspace.
+    /// Name of the workspace.
     pub workspace: String,
-    /// The unit, such as M01/S01 or M01/S01/T01.
+    /// Key of the unit, for example M01/S01 or M01/S01/T01.
     pub unit: String,
-    /// Who holds it.
+    /// Name of the owner.
     pub owner: String,
-    /// Since when.
+    /// Time of the claim.
     pub claimed_at: Timestamp,
-    /// Until when, if not until it is released.
+    /// Expiry of the claim, absent if it lasts until released.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
@@ -36,7 +36,7 @@ impl TryFrom<Row> for Claim {
     }
 }
 
-/// The claim on exactly this unit, unless it is over.
+/// The unexpired claim on exactly this unit.
 pub(crate) fn get(
     db: &Db<'_>,
     workspace: &str,
@@ -52,8 +52,7 @@ pub(crate) fn get(
     )
 }
 
-/// The claims on units whose key starts with a prefix, unless they are over. Without a workspace,
-/// those of all.
+/// Unexpired claims on units whose key starts with a prefix, of one workspace or of all.
 pub(crate) fn list(
     db: &Db<'_>,
     workspace: Option<&str>,
@@ -76,7 +75,7 @@ pub(crate) fn list(
     )
 }
 
-/// Stores a claim in the place of the one before it.
+/// Stores a claim, replacing an earlier one.
 pub(crate) fn put(db: &Db<'_>, claim: &Claim) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO gsd_claims (workspace, unit, owner, claimed_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5) \
@@ -87,7 +86,7 @@ pub(crate) fn put(db: &Db<'_>, claim: &Claim) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Lets go of a unit. `false` if nobody held it.
+/// Releases a unit. `false` if it was not claimed.
 pub(crate) fn release(db: &Db<'_>, workspace: &str, unit: &str) -> Result<bool, DbError> {
     let changed = db.execute(
         "DELETE FROM gsd_claims WHERE workspace = ?1 AND unit = ?2",
@@ -96,7 +95,7 @@ pub(crate) fn release(db: &Db<'_>, workspace: &str, unit: &str) -> Result<bool, 
     Ok(changed == 1)
 }
 
-/// Lets go of a slice and of every task in it.
+/// Releases a slice and every task in it.
 pub(crate) fn release_within(db: &Db<'_>, workspace: &str, slice: &str) -> Result<(), DbError> {
     let below = format!("{slice}/");
     db.execute(

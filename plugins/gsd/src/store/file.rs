@@ -1,13 +1,13 @@
-//! How far the files of the logs go.
+//! Progress of the log files.
 
 use tollgate_sdk::{Db, DbError, Row, params};
 
-/// How far a log's file goes.
+/// Progress of a log's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Extent {
-    /// The last row in it.
+    /// Id of the last row in the file.
     pub last_id: i64,
-    /// How long it has to be with all rows up to that one.
+    /// Size of the file with all rows up to that one.
     pub size: u64,
 }
 
@@ -22,7 +22,7 @@ impl TryFrom<Row> for Extent {
     }
 }
 
-/// How far a file goes, if it was ever written.
+/// Progress of a file, `None` if it was never written.
 pub(crate) fn get(db: &Db<'_>, workspace: &str, path: &str) -> Result<Option<Extent>, DbError> {
     db.query_one(
         "SELECT last_id, size FROM gsd_files WHERE workspace = ?1 AND path = ?2",
@@ -30,7 +30,7 @@ pub(crate) fn get(db: &Db<'_>, workspace: &str, path: &str) -> Result<Option<Ext
     )
 }
 
-/// Notes how far a file goes from now on.
+/// Stores the progress of a file.
 pub(crate) fn put(db: &Db<'_>, workspace: &str, path: &str, extent: Extent) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO gsd_files (workspace, path, last_id, size) VALUES (?1, ?2, ?3, ?4) \

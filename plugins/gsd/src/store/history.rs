@@ -1,11 +1,11 @@
-//! Assessments of roadmaps and records of replanning: one for each cause, however often it is sent.
+//! Roadmap assessments and replanning records. Each cause has one record; sending it again replaces it.
 
 use serde_json::Value as Json;
 use tollgate_sdk::{Db, DbError, Timestamp, params};
 
 use crate::model::{MilestoneId, SliceId, TaskId};
 
-/// What was found after a slice was completed.
+/// Assessment after a completed slice.
 #[derive(Debug)]
 pub(crate) struct Assessment<'a> {
     pub milestone: &'a MilestoneId,
@@ -15,7 +15,7 @@ pub(crate) struct Assessment<'a> {
     pub slice_changes: Json,
 }
 
-/// Stores an assessment in the place of the one before it. `true` if there was none.
+/// Stores an assessment, replacing an earlier one. `true` if there was none.
 pub(crate) fn assess(
     db: &Db<'_>,
     workspace: &str,
@@ -46,7 +46,7 @@ pub(crate) fn assess(
     Ok(known.is_none())
 }
 
-/// Why a slice was planned anew.
+/// Reason for replanning a slice.
 #[derive(Debug)]
 pub(crate) struct Replan<'a> {
     pub milestone: &'a MilestoneId,
@@ -56,7 +56,7 @@ pub(crate) struct Replan<'a> {
     pub what_changed: &'a str,
 }
 
-/// Stores a record of replanning in the place of the one before it. `true` if there was none.
+/// Stores a replanning record, replacing an earlier one. `true` if there was none.
 pub(crate) fn replan(
     db: &Db<'_>,
     workspace: &str,

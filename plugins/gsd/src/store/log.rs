@@ -1,4 +1,4 @@
-//! The two append-only logs: every change, and every call that changed, was refused or was warned about.
+//! The two append-only logs: events for changes, and audit entries for changes, refusals and warnings.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,31 +7,31 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, ToValue, Value, params};
 
 use crate::model::{Actor, Severity};
 
-/// One change.
+/// Event of a change.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Event {
-    /// Its place in the log.
+    /// Id in the log, usable as `after`.
     pub id: i64,
-    /// The workspace.
+    /// Name of the workspace.
     pub workspace: String,
-    /// What was done, such as `complete-task`.
+    /// Command, for example `complete-task`.
     pub cmd: String,
-    /// The unit it was done to.
+    /// Key of the changed unit.
     pub unit: String,
-    /// With which arguments.
+    /// Arguments of the call.
     pub params: Map<String, Json>,
-    /// When.
+    /// Time of the call.
     pub ts: Timestamp,
     /// The first 16 hex digits of the SHA-256 of `cmd` and `params` as canonical JSON.
     pub hash: String,
-    /// Whether an agent did it or the system.
+    /// True if an agent or the system caused the change.
     pub actor: Actor,
-    /// By which name.
+    /// Name of the actor.
     pub actor_name: String,
-    /// What caused it, as the caller said.
+    /// Reason that the caller gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger_reason: Option<String>,
-    /// The process that served the call.
+    /// Id of the host process that served the call.
     pub session_id: String,
 }
 
@@ -58,34 +58,34 @@ impl TryFrom<Row> for Event {
     }
 }
 
-/// One call that changed something, was refused or was warned about.
+/// Audit entry of a change, refusal or warning.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Entry {
-    /// Its place in the log.
+    /// Id in the log, usable as `after`.
     pub id: i64,
-    /// The workspace.
+    /// Name of the workspace.
     pub workspace: String,
-    /// When.
+    /// Time of the call.
     pub ts: Timestamp,
-    /// `info`: done; `warn`: done, with a doubt; `error`: refused.
+    /// `info`: done. `warn`: done with a warning. `error`: refused.
     pub severity: Severity,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// The unit.
+    /// Key of the unit.
     pub unit: String,
-    /// Why it was refused, as a code.
+    /// Code of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What happened, as a sentence.
+    /// Message in one sentence.
     pub message: String,
-    /// Who called.
+    /// Name of the caller.
     pub actor_name: String,
-    /// What caused it, as the caller said.
+    /// Reason that the caller gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger_reason: Option<String>,
-    /// The process that served the call.
+    /// Id of the host process that served the call.
     pub session_id: String,
-    /// The operation in the ledger.
+    /// Id of the operation in the ledger.
     pub op_id: String,
 }
 
@@ -113,7 +113,7 @@ impl TryFrom<Row> for Entry {
     }
 }
 
-/// Appends a change. Its `id` is given here.
+/// Appends an event and assigns its `id`.
 pub(crate) fn append_event(db: &Db<'_>, event: Event) -> Result<Event, DbError> {
     let id = db
         .query_row(
@@ -137,7 +137,7 @@ pub(crate) fn append_event(db: &Db<'_>, event: Event) -> Result<Event, DbError> 
     Ok(Event { id, ..event })
 }
 
-/// Appends an entry. Its `id` is given here.
+/// Appends an entry and assigns its `id`.
 pub(crate) fn append_entry(db: &Db<'_>, entry: Entry) -> Result<Entry, DbError> {
     let id = db
         .query_row(
@@ -162,16 +162,16 @@ pub(crate) fn append_entry(db: &Db<'_>, entry: Entry) -> Result<Entry, DbError> 
     Ok(Entry { id, ..entry })
 }
 
-/// Which part of a log to read, oldest first.
+/// Page of a log, oldest first.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Page<'a> {
-    /// Of one workspace, or of all.
+    /// Workspace, or `None` for all.
     pub workspace: Option<&'a str>,
-    /// Whose unit's key starts so.
+    /// Prefix of the unit's key.
     pub unit: &'a str,
     pub after: i64,
     pub limit: u32,
-    /// About how many bytes, unless the first row alone has more.
+    /// Approximate size limit. A larger first row is still returned.
     pub bytes: usize,
 }
 
@@ -190,8 +190,8 @@ impl Page<'_> {
         ]
     }
 
-    /// The last row of the page, and whether there are more. Sizes are looked at first, because a row
-    /// may be as large as a call's arguments.
+    /// The last row of the page, and whether there are more. Sizes are read first, because a row may be as
+    /// large as a call's arguments.
     fn end(&self, db: &Db<'_>, table: &str, large: &str) -> Result<(i64, bool), DbError> {
         let sizes = db.query(
             &format!("SELECT id, length({large}) FROM {table} WHERE {PAGE} ORDER BY id LIMIT ?5"),
@@ -210,7 +210,7 @@ impl Page<'_> {
     }
 }
 
-/// Changes, oldest first, and whether there are more.
+/// Events, oldest first, and whether there are more.
 pub(crate) fn events(db: &Db<'_>, page: &Page<'_>) -> Result<(Vec<Event>, bool), DbError> {
     let (last, more) = page.end(db, "gsd_events", "params_json")?;
     let events = db.query_as(

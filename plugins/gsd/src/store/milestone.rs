@@ -7,7 +7,7 @@ use super::{Closed, Closing, Reopen, in_pages, list};
 use crate::guard::Validation;
 use crate::model::{MilestoneId, MilestoneStatus, Verdict};
 
-/// What a plan says about a milestone.
+/// Planned fields of a milestone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Plan {
     pub title: String,
@@ -30,7 +30,7 @@ pub(crate) struct Milestone {
     pub validation: Validation,
 }
 
-/// A milestone without what may be large.
+/// A milestone without its large fields.
 #[derive(Debug, Clone)]
 pub(crate) struct MilestoneHead {
     pub id: MilestoneId,
@@ -90,7 +90,7 @@ fn depends_on(row: &Row, column: usize) -> Result<Vec<MilestoneId>, DbError> {
     Ok(ids.iter().filter_map(|id| MilestoneId::parse(id)).collect())
 }
 
-/// The last change, the verdict, and where that was given, from three columns.
+/// Reads last change, verdict and event of the verdict from three columns.
 fn validation(row: &Row, column: usize) -> Result<Validation, DbError> {
     let (verdict, at): (Option<Verdict>, Option<i64>) = (row.get(column + 1)?, row.get(column + 2)?);
     Ok(Validation {
@@ -99,13 +99,13 @@ fn validation(row: &Row, column: usize) -> Result<Validation, DbError> {
     })
 }
 
-/// Who closed a unit and with what hash, from two columns.
+/// Reads actor and hash of a closing from two columns.
 pub(super) fn closed(row: &Row, column: usize) -> Result<Option<Closed>, DbError> {
     let (by, hash): (Option<String>, Option<String>) = (row.get(column)?, row.get(column + 1)?);
     Ok(by.zip(hash).map(|(by, hash)| Closed { by, hash }))
 }
 
-/// Why a unit was reopened, from a column that may be empty.
+/// Reads a reopening from a nullable column.
 pub(super) fn reopen(row: &Row, column: usize) -> Result<Option<Reopen>, DbError> {
     match row.get::<Option<String>>(column)? {
         Some(_) => row.json(column).map(Some),
@@ -113,7 +113,7 @@ pub(super) fn reopen(row: &Row, column: usize) -> Result<Option<Reopen>, DbError
     }
 }
 
-/// One milestone.
+/// Reads a milestone.
 pub(crate) fn get(db: &Db<'_>, workspace: &str, id: &MilestoneId) -> Result<Option<Milestone>, DbError> {
     db.query_one(
         &format!("SELECT {COLUMNS} FROM gsd_milestones WHERE workspace = ?1 AND id = ?2"),
@@ -121,7 +121,7 @@ pub(crate) fn get(db: &Db<'_>, workspace: &str, id: &MilestoneId) -> Result<Opti
     )
 }
 
-/// Every milestone of a workspace, by number, without what may be large.
+/// Every milestone of a workspace, by number, without large fields.
 pub(crate) fn heads(db: &Db<'_>, workspace: &str) -> Result<Vec<MilestoneHead>, DbError> {
     let sql = format!(
         "SELECT {HEAD} FROM gsd_milestones WHERE workspace = ?1 AND ordinal > ?2 ORDER BY ordinal LIMIT ?3"
@@ -133,7 +133,7 @@ pub(crate) fn heads(db: &Db<'_>, workspace: &str) -> Result<Vec<MilestoneHead>, 
     )
 }
 
-/// Stores a new milestone, or what is planned now for one that is there.
+/// Stores a new milestone, or the new plan of an existing one.
 pub(crate) fn plan(
     db: &Db<'_>,
     workspace: &str,
@@ -164,7 +164,7 @@ pub(crate) fn plan(
     Ok(())
 }
 
-/// Sets a milestone aside or takes it up again, unless it is complete.
+/// Parks or unparks a milestone, unless it is complete.
 pub(crate) fn set_parked(
     db: &Db<'_>,
     workspace: &str,
@@ -183,7 +183,7 @@ pub(crate) fn set_parked(
     Ok(())
 }
 
-/// Completes an active milestone. `false` if it is not active any more.
+/// Completes an active milestone. `false` if it is no longer active.
 pub(crate) fn complete(
     db: &Db<'_>,
     workspace: &str,
@@ -213,7 +213,7 @@ pub(crate) fn reopen_one(
     Ok(changed == 1)
 }
 
-/// Notes the event of the last change to anything in a milestone.
+/// Stores the event of the last change in a milestone.
 pub(crate) fn touch(db: &Db<'_>, workspace: &str, id: &MilestoneId, event: i64) -> Result<(), DbError> {
     db.execute(
         "UPDATE gsd_milestones SET changed_event = ?3 WHERE workspace = ?1 AND id = ?2",
@@ -222,7 +222,7 @@ pub(crate) fn touch(db: &Db<'_>, workspace: &str, id: &MilestoneId, event: i64) 
     Ok(())
 }
 
-/// Stores what validating a milestone found, and at which event.
+/// Stores the verdict of a validation and its event.
 pub(crate) fn validate(
     db: &Db<'_>,
     workspace: &str,

@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use tollgate_sdk::{Db, DbError, Timestamp, ToValue, Value, params};
 
-/// Why a unit was reopened.
+/// Reopening of a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Reopen {
-    /// The reason that was given.
+    /// Reason that the caller gave.
     pub reason: String,
-    /// Who reopened it.
+    /// Name of the actor who reopened the unit.
     pub by: String,
-    /// When.
+    /// Time of the reopening.
     pub at: Timestamp,
 }
 
 impl Reopen {
-    /// With a reason that fits a list.
+    /// Copy with the reason shortened for lists.
     pub(crate) fn in_short(&self) -> Reopen {
         const SHOWN: usize = 300;
         let mut reason: String = self.reason.chars().take(SHOWN).collect();
@@ -45,17 +45,17 @@ impl ToValue for Reopen {
     }
 }
 
-/// What closing a unit leaves on it.
+/// Record of closing a unit.
 #[derive(Debug)]
 pub(crate) struct Closing<'a> {
-    /// What the completion said; absent when the unit was skipped.
+    /// Summary of the completion, absent if the unit was skipped.
     pub summary: Option<&'a Json>,
     pub by: &'a str,
-    /// The event's hash.
+    /// Hash of the event.
     pub hash: &'a str,
 }
 
-/// Who closed a unit, and with what.
+/// Actor and content hash of a closing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Closed {
     pub by: String,
@@ -67,8 +67,8 @@ fn list(entries: &[impl Serialize]) -> Value {
     serde_json::to_value(entries).unwrap_or_default().to_value()
 }
 
-/// Reads a list some rows at a time, because one answer of the database has a limit and each row may be large.
-/// `page` is given the number of the last row before, -1 at first, and how many to read.
+/// Reads a list in pages, because one database reply has a size limit and each row may be large. `page` gets
+/// the number of the last row read (-1 at first) and the page size.
 fn in_pages<T>(
     at_once: u32,
     ordinal: impl Fn(&T) -> u32,
@@ -86,7 +86,7 @@ fn in_pages<T>(
     }
 }
 
-/// The workspaces that have anything planned, by name.
+/// The workspaces with milestones, by name.
 pub(crate) fn workspaces(db: &Db<'_>) -> Result<Vec<String>, DbError> {
     db.query(
         "SELECT workspace FROM gsd_milestones GROUP BY workspace ORDER BY workspace LIMIT 200",

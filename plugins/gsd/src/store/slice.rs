@@ -7,7 +7,7 @@ use super::milestone::{closed, reopen};
 use super::{Closed, Closing, Reopen, in_pages, list};
 use crate::model::{MilestoneId, Risk, SliceId, Status};
 
-/// What a plan says about a slice.
+/// Planned fields of a slice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Plan {
     pub title: String,
@@ -53,7 +53,7 @@ impl TryFrom<Row> for Slice {
     }
 }
 
-/// One slice.
+/// Reads a slice.
 pub(crate) fn get(
     db: &Db<'_>,
     workspace: &str,
@@ -79,7 +79,7 @@ pub(crate) fn all(db: &Db<'_>, workspace: &str, milestone: &MilestoneId) -> Resu
     )
 }
 
-/// Stores a new slice, or what is planned now for one that is there.
+/// Stores a new slice, or the new plan of an existing one.
 pub(crate) fn plan(
     db: &Db<'_>,
     workspace: &str,
@@ -107,7 +107,7 @@ pub(crate) fn plan(
     Ok(())
 }
 
-/// Takes a slice without tasks out.
+/// Removes a slice without tasks.
 pub(crate) fn remove(
     db: &Db<'_>,
     workspace: &str,
@@ -121,7 +121,7 @@ pub(crate) fn remove(
     Ok(())
 }
 
-/// Moves a pending slice to in_progress, now that something in it began.
+/// Moves a pending slice to in_progress when its first task starts.
 pub(crate) fn begin(
     db: &Db<'_>,
     workspace: &str,
@@ -136,7 +136,7 @@ pub(crate) fn begin(
     Ok(changed == 1)
 }
 
-/// Closes an open slice. `false` if it is closed by now.
+/// Closes an open slice. `false` if it is already closed.
 pub(crate) fn close(
     db: &Db<'_>,
     workspace: &str,

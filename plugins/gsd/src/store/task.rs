@@ -9,7 +9,7 @@ use super::milestone::{closed, reopen};
 use super::{Closed, Closing, Reopen, in_pages, list};
 use crate::model::{MilestoneId, SliceId, Status, TaskId};
 
-/// What a plan says about a task.
+/// Planned fields of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Plan {
     pub title: String,
@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub expected_output: Vec<String>,
 }
 
-/// A task without what may be large.
+/// A task without its large fields.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskHead {
     pub slice: SliceId,
@@ -32,7 +32,7 @@ pub(crate) struct TaskHead {
     pub started_by: Option<String>,
     pub closed: Option<Closed>,
     pub reopen: Option<Reopen>,
-    /// How often it was reopened.
+    /// Number of reopenings.
     pub reopened: u32,
 }
 
@@ -116,7 +116,7 @@ impl TryFrom<Row> for Task {
     }
 }
 
-/// One task.
+/// Reads a task.
 pub(crate) fn get(
     db: &Db<'_>,
     workspace: &str,
@@ -133,7 +133,7 @@ pub(crate) fn get(
     )
 }
 
-/// Every task of a slice, by number, without what may be large.
+/// Every task of a slice, by number, without large fields.
 pub(crate) fn heads(
     db: &Db<'_>,
     workspace: &str,
@@ -167,7 +167,7 @@ pub(crate) fn open(
     )
 }
 
-/// How many tasks each slice of a milestone has, and how many of them are closed.
+/// Number of tasks and of closed tasks of each slice.
 pub(crate) fn counts(
     db: &Db<'_>,
     workspace: &str,
@@ -183,7 +183,7 @@ pub(crate) fn counts(
     .collect()
 }
 
-/// How many characters the plans of a slice's tasks have.
+/// Number of characters in the plans of a slice's tasks.
 pub(crate) fn bulk(
     db: &Db<'_>,
     workspace: &str,
@@ -216,7 +216,7 @@ pub(crate) fn planned(
     )
 }
 
-/// Stores a new task, or what is planned now for one that is there.
+/// Stores a new task, or the new plan of an existing one.
 pub(crate) fn plan(
     db: &Db<'_>,
     workspace: &str,
@@ -251,7 +251,7 @@ pub(crate) fn plan(
     Ok(())
 }
 
-/// Takes an open task out.
+/// Removes an open task.
 pub(crate) fn remove(
     db: &Db<'_>,
     workspace: &str,
@@ -267,7 +267,7 @@ pub(crate) fn remove(
     Ok(())
 }
 
-/// Marks an open task as under way. `false` if it is closed by now.
+/// Marks an open task as in progress. `false` if it is already closed.
 pub(crate) fn start(
     db: &Db<'_>,
     workspace: &str,
@@ -285,7 +285,7 @@ pub(crate) fn start(
     Ok(changed == 1)
 }
 
-/// Completes an open task. `false` if it is closed by now.
+/// Completes an open task. `false` if it is already closed.
 pub(crate) fn complete(
     db: &Db<'_>,
     workspace: &str,
@@ -345,7 +345,7 @@ pub(crate) fn reopen_one(
     Ok(changed == 1)
 }
 
-/// Makes every task of a slice pending, whatever it was.
+/// Makes every task of a slice pending.
 pub(crate) fn reopen_all(
     db: &Db<'_>,
     workspace: &str,

@@ -1,15 +1,16 @@
-//! Holding units: claiming, releasing, and who holds what.
+//! Claims on units: claiming, releasing and listing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, DbError, Effect, Tool, ToolError};
 
 use super::change_tool;
-use crate::act::{Act, Applied, Change, Header};
-use crate::arguments::{LINE, NAME, TEXT, TTL_SEC, WORKSPACE};
+use crate::act::{Act, Applied, Change};
+use crate::arguments::{LINE, TEXT, TTL_SEC, WORKSPACE};
 use crate::files::Touched;
 use crate::guard::{Action, Holder};
-use crate::model::{MilestoneId, SliceId, TaskId, Unit};
+use crate::header::{ClaimKey, OwnerHeader, header};
+use crate::model::MilestoneId;
 use crate::store::claim::{self, Claim};
 use crate::store::log::Event;
 use crate::violation::{Refusals, Violation};
@@ -17,35 +18,23 @@ use crate::violation::{Refusals, Violation};
 /// Most claims of one reply.
 const LISTED: u32 = 200;
 
-/// Hold a slice or a task, so that only you may start, complete, skip or reopen it. The first claim wins. A slice's
-/// claim covers those of its tasks that nobody holds. Claiming again as the same actor renews; `force` with a
-/// `reason` takes over.
+/// Claim a slice or task, so that only you may start, complete, skip or reopen it. The first claim wins. A
+/// slice's claim covers its unclaimed tasks. Claiming again renews the claim; `force` with a `reason` takes
+/// it over.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ClaimUnit {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The task, such as T01. Left out: the slice.
-    task_id: Option<TaskId>,
-    /// Who claims.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: String,
-    /// After how many seconds the claim is over. Left out: when it is released.
+    #[serde(flatten)]
+    at: ClaimKey,
+    /// Lifetime of the claim in seconds. Default: until released.
     #[schemars(range(min = 1, max = TTL_SEC))]
     ttl_sec: Option<u32>,
-    /// Take the unit over from who holds it. Wants a reason.
+    /// Take the claim over from its owner. Requires `reason`.
     force: Option<bool>,
-    /// Why it is taken over.
+    /// Reason for taking over. Required with `force`.
     #[schemars(length(min = 1, max = TEXT))]
     reason: Option<String>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: OwnerHeader,
 }
 change_tool!(
     ClaimUnit,
@@ -55,48 +44,28 @@ change_tool!(
     IDEMPOTENT
 );
 
-fn unit_of(milestone: &MilestoneId, slice: &SliceId, task: Option<&TaskId>) -> Unit {
-    match task {
-        Some(task) => Unit::task(milestone, slice, task),
-        None => Unit::slice(milestone, slice),
-    }
-}
-
 impl Change for ClaimUnit {
     const CMD: &'static str = "claim-unit";
-    /// Who held it before.
+    /// The previous owner.
     type Facts = Option<Holder>;
 
-    fn header(&self) -> Header<'_> {
-        Header {
-            workspace: &self.workspace,
-            actor_name: Some(&self.actor_name),
-            trigger_reason: self.trigger_reason.as_deref(),
-        }
-    }
-
-    fn unit(&self) -> Unit {
-        unit_of(&self.milestone_id, &self.slice_id, self.task_id.as_ref())
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         act.scene(Action::Claim, &act.unit, refusals)?;
         let holder = act
             .holder(&act.unit)?
-            .filter(|holder| holder.owner != self.actor_name);
+            .filter(|holder| holder.owner != self.header.actor_name);
         if let Some(reason) = &self.reason {
             refusals.text("reason", reason);
         }
         if let Some(ttl) = self.ttl_sec.filter(|ttl| !(1..=TTL_SEC).contains(ttl)) {
-            let fault = format!("is {ttl}, not within 1 to {TTL_SEC}");
+            let fault = format!("is {ttl}, but must be within 1 to {TTL_SEC}");
             refusals.add(Violation::argument("ttl_sec", fault));
         }
         match (&holder, self.force.unwrap_or_default(), &self.reason) {
             (Some(_), true, None) => {
-                refusals.add(Violation::argument(
-                    "reason",
-                    "is missing, which taking over wants",
-                ));
+                refusals.add(Violation::argument("reason", "is required to take a claim over"));
             }
             (Some(_), false, _) => {
                 act.ownership(&act.unit, refusals)?;
@@ -109,9 +78,9 @@ impl Change for ClaimUnit {
     fn apply(&self, act: &Act<'_>, before: Self::Facts, _event: &Event) -> Result<Applied, ToolError> {
         let ttl_ms = self.ttl_sec.map(|seconds| i64::from(seconds) * 1000);
         let claim = Claim {
-            workspace: self.workspace.clone(),
+            workspace: self.header.workspace.clone(),
             unit: act.unit.to_string(),
-            owner: self.actor_name.clone(),
+            owner: self.header.actor_name.clone(),
             claimed_at: act.now(),
             expires_at: ttl_ms.map(|ttl_ms| act.now().plus_ms(ttl_ms)),
         };
@@ -126,7 +95,7 @@ impl Change for ClaimUnit {
             format!("{} was taken over from {}: {reason}", holder.unit, holder.owner)
         });
         Ok(Applied {
-            status: format!("held by {}", self.actor_name),
+            status: format!("held by {}", self.header.actor_name),
             warnings: taken.into_iter().collect(),
             touched: Touched::claims(),
             ..Applied::default()
@@ -134,25 +103,13 @@ impl Change for ClaimUnit {
     }
 }
 
-/// Let go of a unit you hold. Nothing happens if nobody holds it.
+/// Release your claim on a slice or task. Fails if another actor holds it; does nothing if nobody does.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ReleaseUnit {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The task, such as T01. Left out: the slice.
-    task_id: Option<TaskId>,
-    /// Who holds it.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: String,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    at: ClaimKey,
+    #[serde(flatten)]
+    header: OwnerHeader,
 }
 change_tool!(
     ReleaseUnit,
@@ -166,17 +123,7 @@ impl Change for ReleaseUnit {
     const CMD: &'static str = "release-unit";
     type Facts = ();
 
-    fn header(&self) -> Header<'_> {
-        Header {
-            workspace: &self.workspace,
-            actor_name: Some(&self.actor_name),
-            trigger_reason: self.trigger_reason.as_deref(),
-        }
-    }
-
-    fn unit(&self) -> Unit {
-        unit_of(&self.milestone_id, &self.slice_id, self.task_id.as_ref())
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         act.scene(Action::Release, &act.unit, refusals)?;
@@ -199,23 +146,23 @@ impl Change for ReleaseUnit {
     }
 }
 
-/// List who holds which slices and tasks, and until when.
+/// List the claims on slices and tasks with owner and expiry.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListClaims {
-    /// Only this workspace.
+    /// Name of the workspace. Default: all.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: Option<String>,
-    /// Only this milestone, such as M01.
+    /// Milestone id, for example M01. Default: all.
     milestone_id: Option<MilestoneId>,
 }
 
-/// Who holds what.
+/// List of claims.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Claims {
-    /// The claims that are not over.
+    /// Unexpired claims.
     claims: Vec<Claim>,
-    /// There are more.
+    /// True if there are more claims.
     more: bool,
 }
 

@@ -6,85 +6,73 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{DbError, NextCall, ToolError};
 
 use super::change_tool;
-use crate::act::{Act, Applied, Change, UnitStatus, header};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, WORKSPACE};
+use crate::act::{Act, Applied, Change, UnitStatus};
+use crate::arguments::{ENTRIES, LINE, TEXT};
 use crate::files::Touched;
 use crate::guard::{self, Action};
-use crate::model::{MilestoneId, SliceId, Status, TaskId, Unit};
+use crate::header::{Header, SliceKey, TaskKey, header};
+use crate::model::{MilestoneId, SliceId, Status, Unit};
 use crate::store::log::Event;
 use crate::store::task::TaskHead;
 use crate::store::{Closed, Closing, claim, milestone, slice, task};
 use crate::violation::Refusals;
 
-/// A check that was run.
+/// Check that was run.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Evidence {
-    /// What was run.
+    /// Command line that was run.
     #[schemars(length(min = 1, max = TEXT))]
     command: String,
-    /// What it exited with.
+    /// Exit code of the command.
     exit_code: i32,
-    /// What that means, such as `pass`.
+    /// Result, for example `pass`.
     #[schemars(length(min = 1, max = LINE))]
     verdict: String,
-    /// How long it took.
+    /// Duration in milliseconds.
     duration_ms: Option<u32>,
 }
 
-/// Complete a task with what was done and how it was verified. Refused unless the task, its slice and its
-/// milestone are open, what they depend on is closed, and nobody else holds the task. Completing releases the
-/// claim.
+/// Complete a task and release its claim. Fails if the task, its slice or its milestone is closed, a
+/// dependency is open, or another actor has claimed the task.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CompleteTask {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The task, such as T01.
-    task_id: TaskId,
-    /// What was done, in one line.
+    #[serde(flatten)]
+    at: TaskKey,
+    /// One-line summary of the result.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
-    /// What was done, in full.
+    /// Full description of the result.
     #[schemars(length(min = 1, max = TEXT))]
     narrative: String,
-    /// How it was verified.
+    /// Steps of the verification.
     #[schemars(length(min = 1, max = TEXT))]
     verification: String,
-    /// The checks that were run.
+    /// Checks that were run as proof.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     verification_evidence: Vec<Evidence>,
-    /// Where it departs from the plan.
+    /// Deviations from the plan.
     #[schemars(length(max = TEXT))]
     deviations: Option<String>,
-    /// What is known not to work.
+    /// Known issues that remain.
     #[schemars(length(max = TEXT))]
     known_issues: Option<String>,
-    /// Files that matter for who reads on.
+    /// Files that later work should read.
     #[schemars(length(max = ENTRIES))]
     key_files: Option<Vec<String>>,
-    /// Decisions that matter for who reads on.
+    /// Decisions that later work depends on.
     #[schemars(length(max = ENTRIES))]
     key_decisions: Option<Vec<String>>,
-    /// Something was found that the rest of the slice's plan does not survive; gsd_replan_slice is next.
+    /// True if the slice's plan no longer works. Call gsd_replan_slice next.
     blocker_discovered: Option<bool>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(CompleteTask, "gsd_task_complete", "Complete a task", Core, ADDITIVE, alias "gsd_complete_task");
 
-/// Says whether what is complete already was completed by the same actor with the same content, so that
-/// a call that was sent twice can be told from a second opinion.
+/// Adds to an ALREADY_COMPLETE refusal whether actor and content are the same, so that a repeated call
+/// differs from a conflicting one.
 pub(super) fn same_content(act: &Act<'_>, closed: Option<&Closed>, refusals: &mut Refusals) {
     if let Some(Closed { by, hash }) = closed.filter(|_| refusals.has("ALREADY_COMPLETE")) {
         refusals.fact("same_content", *hash == act.hash && by == act.actor());
@@ -92,7 +80,7 @@ pub(super) fn same_content(act: &Act<'_>, closed: Option<&Closed>, refusals: &mu
     }
 }
 
-/// What a completion says, to be kept beside the unit.
+/// Summary of a completion, stored with the unit.
 pub(super) fn summary(call: &impl Serialize, act: &Act<'_>) -> Json {
     let mut summary = serde_json::to_value(call).unwrap_or_default();
     if let Some(summary) = summary.as_object_mut() {
@@ -144,7 +132,7 @@ impl CompleteTask {
         let unit = self.unit();
         let mut warnings = Vec::new();
         if self.verification_evidence.is_empty() {
-            warnings.push(format!("{unit} was completed without evidence"));
+            warnings.push(format!("{unit} was completed without verification_evidence"));
         }
         for evidence in self
             .verification_evidence
@@ -156,7 +144,7 @@ impl CompleteTask {
         }
         if self.blocker_discovered == Some(true) {
             warnings.push(format!(
-                "{unit} found a blocker: replan the slice with gsd_replan_slice"
+                "{unit} found a blocker; replan the slice with gsd_replan_slice"
             ));
         }
         warnings
@@ -167,11 +155,7 @@ impl Change for CompleteTask {
     const CMD: &'static str = "complete-task";
     type Facts = ();
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::task(&self.milestone_id, &self.slice_id, &self.task_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         let found = act.scene(Action::CompleteTask, &act.unit, refusals)?;
@@ -202,46 +186,46 @@ impl Change for CompleteTask {
         if !task::complete(
             db,
             workspace,
-            &self.milestone_id,
-            &self.slice_id,
-            &self.task_id,
+            &self.at.milestone_id,
+            &self.at.slice_id,
+            &self.at.task_id,
             &closing,
         )? {
             return Err(DbError::Internal.into());
         }
-        let began = slice::begin(db, workspace, &self.milestone_id, &self.slice_id)?;
+        let began = slice::begin(db, workspace, &self.at.milestone_id, &self.at.slice_id)?;
         let claims = claim::release(db, workspace, &act.unit.to_string())?;
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
-        let tasks = task::heads(db, workspace, &self.milestone_id, &self.slice_id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
+        let tasks = task::heads(db, workspace, &self.at.milestone_id, &self.at.slice_id)?;
         Ok(Applied {
             status: Status::Complete.to_string(),
-            also: began_slice(began, &self.milestone_id, &self.slice_id),
+            also: began_slice(began, &self.at.milestone_id, &self.at.slice_id),
             warnings: self.warnings(),
             next_call: self.next_call(act, &tasks),
             touched: Touched {
-                summaries: vec![(self.slice_id.clone(), self.task_id.clone())],
+                summaries: vec![(self.at.slice_id.clone(), self.at.task_id.clone())],
                 claims,
-                ..Touched::slice(&self.slice_id)
+                ..Touched::slice(&self.at.slice_id)
             },
         })
     }
 }
 
 impl CompleteTask {
-    /// The next task of the slice that nobody has begun, if no blocker was found.
+    /// The start of the slice's next pending task, if no blocker was found.
     fn next_call(&self, act: &Act<'_>, tasks: &[TaskHead]) -> Option<NextCall> {
         let pending = tasks.iter().find(|task| task.status == Status::Pending)?;
         (self.blocker_discovered != Some(true)).then(|| {
             NextCall::new(
                 "gsd_task_start",
-                json!({"workspace": act.workspace(), "milestone_id": self.milestone_id,
-                    "slice_id": self.slice_id, "task_id": pending.id}),
+                json!({"workspace": act.workspace(), "milestone_id": self.at.milestone_id,
+                    "slice_id": self.at.slice_id, "task_id": pending.id}),
             )
         })
     }
 }
 
-/// The slice as something else that changed, if it began with its first task.
+/// The slice's new status, if it was started by its first task.
 pub(super) fn began_slice(began: bool, milestone: &MilestoneId, slice: &SliceId) -> Vec<UnitStatus> {
     let status = began.then(|| UnitStatus {
         unit: Unit::slice(milestone, slice).to_string(),
@@ -250,36 +234,26 @@ pub(super) fn began_slice(began: bool, milestone: &MilestoneId, slice: &SliceId)
     status.into_iter().collect()
 }
 
-/// Complete a slice whose tasks are all closed. Refused without tasks, while a slice it depends on is open, and if
-/// somebody else holds it.
+/// Complete a slice. Fails if the slice has no tasks or open ones, depends on an open slice, or is claimed by
+/// another actor.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CompleteSlice {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// What was done, in one line.
+    #[serde(flatten)]
+    at: SliceKey,
+    /// One-line summary of the result.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
-    /// What was done, in full.
+    /// Full description of the result.
     #[schemars(length(min = 1, max = TEXT))]
     narrative: String,
-    /// How it was verified.
+    /// Steps of the verification.
     #[schemars(length(min = 1, max = TEXT))]
     verification: String,
-    /// How a person can try it.
+    /// Steps for a person to try the result.
     #[schemars(length(min = 1, max = TEXT))]
     uat_content: String,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(CompleteSlice, "gsd_slice_complete", "Complete a slice", Core, ADDITIVE, alias "gsd_complete_slice");
 
@@ -287,11 +261,7 @@ impl Change for CompleteSlice {
     const CMD: &'static str = "complete-slice";
     type Facts = ();
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::slice(&self.milestone_id, &self.slice_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         let found = act.scene(Action::CompleteSlice, &act.unit, refusals)?;
@@ -300,7 +270,12 @@ impl Change for CompleteSlice {
         }
         if let Some(slice) = found.slice.as_ref().filter(|slice| !slice.status.is_closed()) {
             act.slice_dependencies(slice, refusals)?;
-            let tasks = task::heads(act.db(), act.workspace(), &self.milestone_id, &self.slice_id)?;
+            let tasks = task::heads(
+                act.db(),
+                act.workspace(),
+                &self.at.milestone_id,
+                &self.at.slice_id,
+            )?;
             let tasks: Vec<_> = tasks
                 .into_iter()
                 .map(|task| (task.slice, task.id, task.status))
@@ -331,20 +306,20 @@ impl Change for CompleteSlice {
         if !slice::close(
             db,
             workspace,
-            &self.milestone_id,
-            &self.slice_id,
+            &self.at.milestone_id,
+            &self.at.slice_id,
             Status::Complete,
             &closing,
         )? {
             return Err(DbError::Internal.into());
         }
         claim::release_within(db, workspace, &act.unit.to_string())?;
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         Ok(Applied {
             status: Status::Complete.to_string(),
             touched: Touched {
                 claims: true,
-                ..Touched::slice(&self.slice_id)
+                ..Touched::slice(&self.at.slice_id)
             },
             ..Applied::default()
         })

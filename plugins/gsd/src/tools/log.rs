@@ -8,35 +8,35 @@ use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 use crate::arguments::WORKSPACE;
 use crate::store::log::{self, Entry, Event, Page};
 
-/// Most rows of one reply, and how many without being asked.
+/// Most rows of one reply, and the default.
 const MOST: u32 = 200;
 const USUAL: u32 = 50;
-/// Bytes of rows that one reply carries, unless its first row alone is larger.
+/// Size limit of the rows of one reply. A larger first row is still returned.
 const BYTES: usize = 32_768;
 
-/// List changes, oldest first, with who made them and why. Page with `after`.
+/// List changes with actor and reason, oldest first. To read on, pass `next_after` as `after`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListEvents {
-    /// Only this workspace.
+    /// Name of the workspace. Default: all.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: Option<String>,
-    /// Only units whose key starts so, such as M01/S01.
+    /// Prefix of unit keys, for example M01/S01. Default: all.
     #[schemars(length(max = 20))]
     unit: Option<String>,
-    /// Only changes after this place in the log.
+    /// Cursor: `next_after` of the previous page (default 0).
     after: Option<i64>,
-    /// At most this many, 50 unless given.
+    /// Maximum number of rows, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = MOST))]
     limit: Option<u32>,
 }
 
-/// Changes.
+/// Page of changes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Events {
-    /// The changes, oldest first.
+    /// Changes, oldest first.
     events: Vec<Event>,
-    /// Where to go on, if there is more.
+    /// Cursor for `after` of the next call, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<i64>,
 }
@@ -63,29 +63,30 @@ impl Tool for ListEvents {
     }
 }
 
-/// List what was done, refused and warned about, oldest first, with who called and why. Page with `after`.
+/// List the audit log of changes, refusals and warnings with caller and reason, oldest first. To read on,
+/// pass `next_after` as `after`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListAudit {
-    /// Only this workspace.
+    /// Name of the workspace. Default: all.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: Option<String>,
-    /// Only units whose key starts so, such as M01/S01.
+    /// Prefix of unit keys, for example M01/S01. Default: all.
     #[schemars(length(max = 20))]
     unit: Option<String>,
-    /// Only entries after this place in the log.
+    /// Cursor: `next_after` of the previous page (default 0).
     after: Option<i64>,
-    /// At most this many, 50 unless given.
+    /// Maximum number of rows, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = MOST))]
     limit: Option<u32>,
 }
 
-/// Entries of the audit log.
+/// Page of audit entries.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Audit {
-    /// The entries, oldest first.
+    /// Entries, oldest first.
     entries: Vec<Entry>,
-    /// Where to go on, if there is more.
+    /// Cursor for `after` of the next call, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<i64>,
 }
@@ -124,7 +125,7 @@ fn page<'a>(
     }
 }
 
-/// A plan may be as large as a call's arguments; the file of the log has all of it.
+/// Removes large arguments from an event. The log's file has all of them.
 fn without_bulk(event: Event) -> Event {
     let bytes = serde_json::to_string(&event.params).map_or(0, |text| text.len());
     if bytes <= BYTES {

@@ -7,42 +7,35 @@ use tollgate_sdk::{DbError, NextCall, ToolError};
 
 use super::change_tool;
 use super::complete::{same_content, summary};
-use crate::act::{Act, Applied, Change, header};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, WORKSPACE};
+use crate::act::{Act, Applied, Change};
+use crate::arguments::{ENTRIES, LINE, TEXT};
 use crate::files::Touched;
 use crate::guard::{self, Action};
+use crate::header::{Header, header};
 use crate::model::{MilestoneId, MilestoneStatus, Unit, Verdict};
 use crate::store::log::Event;
 use crate::store::{Closing, milestone, slice, task};
 use crate::violation::{Refusals, Violation};
 
-/// Open tasks that a refusal names at most.
+/// Most open tasks that a refusal names.
 const NAMED: u32 = 100;
 
-/// Complete a milestone whose slices and tasks are all closed, after a validation with the verdict `pass` that is
-/// newer than the milestone's last change.
+/// Complete a milestone. Fails if a slice or task is open, or without a `pass` validation that is newer than
+/// the last change. Call gsd_validate_milestone before.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CompleteMilestone {
-    /// The milestone, such as M01.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// What was done, in one line.
+    /// One-line summary of the result.
     #[schemars(length(min = 1, max = LINE))]
     one_liner: String,
-    /// What was done, in full.
+    /// Full description of the result.
     #[schemars(length(min = 1, max = TEXT))]
     narrative: String,
-    /// Whether everything that was to be verified was, and passed.
+    /// true if all verification was done and passed. Required.
     verification_passed: bool,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(
     CompleteMilestone, "gsd_milestone_complete", "Complete a milestone", Standard, ADDITIVE, alias "gsd_complete_milestone"
@@ -106,46 +99,38 @@ impl Change for CompleteMilestone {
     }
 }
 
-/// A criterion of a milestone and whether it is met.
+/// Criterion of a milestone with its result.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Checked {
-    /// The criterion.
+    /// Criterion that was checked.
     #[schemars(length(min = 1, max = LINE))]
     criterion: String,
-    /// Whether it is met.
+    /// True if the criterion is met.
     met: bool,
-    /// What shows it.
+    /// Evidence for the criterion.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     evidence: String,
 }
 
-/// Record whether a milestone as it is now does what it promised. Any later change to the milestone makes the
-/// validation too old to complete it with.
+/// Record the validation of a milestone in its current state. Any later change outdates it. Next:
+/// gsd_milestone_complete after `pass`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ValidateMilestone {
-    /// The milestone, such as M01.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// What was found.
+    /// Result of the validation.
     verdict: Verdict,
-    /// Why.
+    /// Reason for the verdict, with the findings.
     #[schemars(length(min = 1, max = TEXT))]
     rationale: String,
-    /// The criteria that were checked. A verdict of `pass` wants all of them met.
+    /// Criteria that were checked. `pass` requires all of them to be met.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     criteria: Vec<Checked>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(
     ValidateMilestone, "gsd_validate_milestone", "Validate a milestone", Standard, IDEMPOTENT,
@@ -171,10 +156,7 @@ impl Change for ValidateMilestone {
             refusals.prose(&format!("criteria[{index}].evidence"), &checked.evidence);
             if self.verdict == Verdict::Pass && !checked.met {
                 let field = format!("criteria[{index}].met");
-                refusals.add(Violation::argument(
-                    field,
-                    "is false, which a verdict of pass rules out",
-                ));
+                refusals.add(Violation::argument(field, "is false, but the verdict is pass"));
             }
         }
         Ok(Some(()))
@@ -188,7 +170,7 @@ impl Change for ValidateMilestone {
         let mut warnings = Vec::new();
         if self.verdict == Verdict::Pass && !closed {
             warnings.push(format!(
-                "{id} has open slices; closing them makes this validation too old"
+                "{id} has open slices; closing them outdates this validation"
             ));
         }
         Ok(Applied {

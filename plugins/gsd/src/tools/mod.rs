@@ -1,4 +1,4 @@
-//! The tools, by what they do, and what several of them share.
+//! The tools, grouped by subject, and their shared parts.
 
 pub(crate) mod claim;
 pub(crate) mod complete;
@@ -13,7 +13,7 @@ pub(crate) mod skip;
 pub(crate) mod start;
 pub(crate) mod status;
 
-/// Lets a [`Change`](crate::act::Change) run as a tool that replies with what changed.
+/// Makes a tool of a [`Change`](crate::act::Change) that replies with the change.
 macro_rules! change_tool {
     ($tool:ty, $name:literal, $title:literal, $tier:ident, $hints:ident $(, alias $alias:literal)?) => {
         impl tollgate_sdk::Tool for $tool {

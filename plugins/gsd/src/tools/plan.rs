@@ -1,4 +1,4 @@
-//! Planning what a slice is made of: its tasks, all at once or one by one.
+//! Planning the tasks of a slice, all at once or one by one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,47 +6,47 @@ use serde_json::json;
 use tollgate_sdk::{DbError, NextCall, ToolError};
 
 use super::change_tool;
-use crate::act::{Act, Applied, Change, header};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS, WORKSPACE};
+use crate::act::{Act, Applied, Change};
+use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
-use crate::model::{MilestoneId, SliceId, Status, TaskId, Unit};
+use crate::header::{Header, SliceKey, TaskKey, header};
+use crate::model::{SliceId, Status, TaskId, Unit};
 use crate::store::log::Event;
 use crate::store::milestone;
 use crate::store::slice::{self, Slice};
 use crate::store::task::{self, TaskHead};
 use crate::violation::{Refusals, Violation};
 
-/// A task as it is planned.
+/// Plan of a task.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskPlan {
-    /// Its id, such as T01.
     pub(super) task_id: TaskId,
-    /// What it is called, in one line.
+    /// One-line title of the task.
     #[schemars(length(min = 1, max = LINE))]
     pub(super) title: String,
-    /// What is to be done.
+    /// Description of the work to do.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     pub(super) description: String,
-    /// How long it takes, such as 30m.
+    /// Estimated duration, for example 30m.
     #[serde(default)]
     #[schemars(length(max = NAME))]
     pub(super) estimate: String,
-    /// Files it touches.
+    /// Files that the task changes.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub(super) files: Vec<String>,
-    /// How to see that it is done, in one line.
+    /// Check that proves the task is done, in one line.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     pub(super) verify: String,
-    /// What it starts from.
+    /// Inputs that the task needs.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub(super) inputs: Vec<String>,
-    /// What it produces.
+    /// Results that the task produces.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub(super) expected_output: Vec<String>,
@@ -66,36 +66,25 @@ impl TaskPlan {
     }
 }
 
-/// Plan the tasks of a slice that its milestone's plan names, or change the plan of those that are open. Tasks
-/// that are not named stay as they are; gsd_replan_slice removes them.
+/// Add tasks to a slice or change open ones. Unnamed tasks stay; gsd_replan_slice removes them. Next:
+/// gsd_task_start.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PlanSlice {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// What the slice is to achieve. Left out: as it is.
+    #[serde(flatten)]
+    at: SliceKey,
+    /// New goal of the slice. Default: unchanged.
     #[schemars(length(max = TEXT))]
     goal: Option<String>,
-    /// Its tasks.
+    /// Tasks of the slice to plan.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     tasks: Vec<TaskPlan>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(PlanSlice, "gsd_plan_slice", "Plan a slice", Core, IDEMPOTENT, alias "gsd_slice_plan");
 
-/// Checks tasks that are planned or removed against those that are there. Returns warnings about work
-/// that is under way.
+/// Checks planned and removed tasks against the existing ones. Returns warnings about work in progress.
 pub(super) fn check_tasks(
     act: &Act<'_>,
     slice: &SliceId,
@@ -142,7 +131,7 @@ fn under_way(head: &TaskHead, unit: &Unit) -> Option<String> {
         .as_deref()
         .filter(|_| head.status == Status::InProgress)?;
     Some(format!(
-        "{unit} is being worked on by {by}, who has to hear of the new plan"
+        "{unit} is in progress by {by}; tell {by} about the new plan"
     ))
 }
 
@@ -150,11 +139,7 @@ impl Change for PlanSlice {
     const CMD: &'static str = "plan-slice";
     type Facts = (Slice, Vec<String>);
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::slice(&self.milestone_id, &self.slice_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         let found = act.scene(Action::PlanSlice, &act.unit, refusals)?;
@@ -163,7 +148,7 @@ impl Change for PlanSlice {
         }
         refusals.prose("goal", self.goal.as_deref().unwrap_or_default());
         refusals.at_most("tasks", self.tasks.len(), UNITS);
-        let warnings = check_tasks(act, &self.slice_id, &self.tasks, &[], refusals)?;
+        let warnings = check_tasks(act, &self.at.slice_id, &self.tasks, &[], refusals)?;
         Ok(found.slice.map(|slice| (slice, warnings)))
     }
 
@@ -179,20 +164,20 @@ impl Change for PlanSlice {
                 goal: goal.clone(),
                 ..slice.plan
             };
-            slice::plan(db, workspace, &self.milestone_id, &self.slice_id, &plan)?;
+            slice::plan(db, workspace, &self.at.milestone_id, &self.at.slice_id, &plan)?;
         }
         for planned in &self.tasks {
             let plan = planned.plan();
             task::plan(
                 db,
                 workspace,
-                &self.milestone_id,
-                &self.slice_id,
+                &self.at.milestone_id,
+                &self.at.slice_id,
                 &planned.task_id,
                 &plan,
             )?;
         }
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         let first = self.tasks.iter().min_by_key(|task| task.task_id.ordinal());
         Ok(Applied {
             status: slice.status.to_string(),
@@ -200,62 +185,50 @@ impl Change for PlanSlice {
             next_call: first.map(|first| {
                 NextCall::new(
                     "gsd_task_start",
-                    json!({"workspace": workspace, "milestone_id": self.milestone_id,
-                        "slice_id": self.slice_id, "task_id": first.task_id}),
+                    json!({"workspace": workspace, "milestone_id": self.at.milestone_id,
+                        "slice_id": self.at.slice_id, "task_id": first.task_id}),
                 )
             }),
-            touched: Touched::slice(&self.slice_id),
+            touched: Touched::slice(&self.at.slice_id),
             ..Applied::default()
         })
     }
 }
 
-/// Add one task to a slice, or change the plan of one that is open.
+/// Add one task to a slice, or change the plan of an open one. Next: gsd_task_start.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PlanTask {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The task, such as T01.
-    task_id: TaskId,
-    /// What it is called, in one line.
+    #[serde(flatten)]
+    at: TaskKey,
+    /// One-line title of the task.
     #[schemars(length(min = 1, max = LINE))]
     title: String,
-    /// What is to be done.
+    /// Description of the work to do.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     description: String,
-    /// How long it takes, such as 30m.
+    /// Estimated duration, for example 30m.
     #[serde(default)]
     #[schemars(length(max = NAME))]
     estimate: String,
-    /// Files it touches.
+    /// Files that the task changes.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     files: Vec<String>,
-    /// How to see that it is done, in one line.
+    /// Check that proves the task is done, in one line.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     verify: String,
-    /// What it starts from.
+    /// Inputs that the task needs.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     inputs: Vec<String>,
-    /// What it produces.
+    /// Results that the task produces.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     expected_output: Vec<String>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(PlanTask, "gsd_plan_task", "Plan a task", Standard, IDEMPOTENT, alias "gsd_task_plan");
 
@@ -277,11 +250,7 @@ impl Change for PlanTask {
     const CMD: &'static str = "plan-task";
     type Facts = Option<TaskHead>;
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::task(&self.milestone_id, &self.slice_id, &self.task_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         let found = act.scene(Action::PlanTask, &act.unit, refusals)?;
@@ -289,9 +258,14 @@ impl Change for PlanTask {
             act.dependencies(Action::PlanTask, &milestone.plan.depends_on, refusals)?;
         }
         refusals.task_plan("", &self.plan());
-        let known = task::heads(act.db(), act.workspace(), &self.milestone_id, &self.slice_id)?;
+        let known = task::heads(
+            act.db(),
+            act.workspace(),
+            &self.at.milestone_id,
+            &self.at.slice_id,
+        )?;
         let ids: Vec<&TaskId> = known.iter().map(|task| &task.id).collect();
-        refusals.numbers("task_id", [&self.task_id], &ids);
+        refusals.numbers("task_id", [&self.at.task_id], &ids);
         Ok(Some(found.task.map(|task| task.head)))
     }
 
@@ -300,12 +274,12 @@ impl Change for PlanTask {
         task::plan(
             db,
             workspace,
-            &self.milestone_id,
-            &self.slice_id,
-            &self.task_id,
+            &self.at.milestone_id,
+            &self.at.slice_id,
+            &self.at.task_id,
             &self.plan(),
         )?;
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         let status = before.as_ref().map_or(Status::Pending, |head| head.status);
         Ok(Applied {
             status: status.to_string(),
@@ -313,7 +287,7 @@ impl Change for PlanTask {
                 .and_then(|head| under_way(&head, &act.unit))
                 .into_iter()
                 .collect(),
-            touched: Touched::slice(&self.slice_id),
+            touched: Touched::slice(&self.at.slice_id),
             ..Applied::default()
         })
     }

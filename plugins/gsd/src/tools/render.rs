@@ -1,4 +1,4 @@
-//! Writing the files anew.
+//! Rewriting the files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,36 +8,36 @@ use crate::arguments::WORKSPACE;
 use crate::files::{self, Problem};
 use crate::model::MilestoneId;
 
-/// Paths that one reply names.
+/// Most paths that one reply names.
 const NAMED: usize = 200;
 
-/// Write every file in `.gsd/` of a registered workspace anew from what is stored, whatever became of the files.
+/// Rewrite every file in `.gsd/` of a registered workspace from the stored data.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenderFiles {
-    /// Which workspace.
+    /// Name of a registered workspace.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: String,
-    /// Only what belongs to this milestone, beside the logs, the claims and the state.
+    /// Milestone id, to rewrite only its files and the shared ones. Default: all.
     milestone_id: Option<MilestoneId>,
 }
 
-/// What was written.
+/// Result of rewriting the files.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Rendered {
-    /// How many files were written.
+    /// Number of files that were written.
     written: usize,
-    /// The first of them, at most 200.
+    /// Paths of the first 200 files.
     paths: Vec<String>,
-    /// Some files could not be written.
+    /// True if some files could not be written.
     stale: bool,
-    /// Which, and why.
+    /// Files that could not be written, with reasons.
     warnings: Vec<String>,
 }
 
 impl Tool for RenderFiles {
     const NAME: &'static str = "gsd_render";
-    const TITLE: &'static str = "Write the files anew";
+    const TITLE: &'static str = "Rewrite the files";
     const EFFECT: Effect = Effect::Run;
     const HINTS: Hints = Hints::IDEMPOTENT;
     type Output = Rendered;

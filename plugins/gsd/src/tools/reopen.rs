@@ -1,15 +1,16 @@
-//! Taking back what was closed, with a reason that reaches who works on it next.
+//! Reopening closed units, with a reason that the next worker sees.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
-use crate::act::{Act, Applied, Change, UnitStatus, header};
-use crate::arguments::{NAME, TEXT, WORKSPACE};
+use crate::act::{Act, Applied, Change, UnitStatus};
+use crate::arguments::TEXT;
 use crate::files::Touched;
 use crate::guard::Action;
-use crate::model::{MilestoneId, MilestoneStatus, SliceId, Status, TaskId, Unit};
+use crate::header::{Header, SliceKey, TaskKey, header};
+use crate::model::{MilestoneId, MilestoneStatus, Status, Unit};
 use crate::store::log::Event;
 use crate::store::task::TaskHead;
 use crate::store::{Reopen, milestone, slice, task};
@@ -23,29 +24,17 @@ fn reopen(act: &Act<'_>, reason: &str) -> Reopen {
     }
 }
 
-/// Make a complete or skipped task pending again. The reason is shown wherever the task is, and returned to who
-/// starts it next. Refused inside a closed slice or milestone, and if somebody else holds the task.
+/// Make a complete or skipped task pending again. gsd_task_start returns the reason to the next worker. Fails
+/// in a closed slice or milestone, or if another actor has claimed the task.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ReopenTask {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The task, such as T01.
-    task_id: TaskId,
-    /// Why: what the next worker has to know.
+    #[serde(flatten)]
+    at: TaskKey,
+    /// Reason, as the next worker needs it.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(ReopenTask, "gsd_task_reopen", "Reopen a task", Standard, ADDITIVE, alias "gsd_reopen_task");
 
@@ -53,11 +42,7 @@ impl Change for ReopenTask {
     const CMD: &'static str = "reopen-task";
     type Facts = ();
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::task(&self.milestone_id, &self.slice_id, &self.task_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         act.scene(Action::ReopenTask, &act.unit, refusals)?;
@@ -72,47 +57,37 @@ impl Change for ReopenTask {
         if !task::reopen_one(
             db,
             workspace,
-            &self.milestone_id,
-            &self.slice_id,
-            &self.task_id,
+            &self.at.milestone_id,
+            &self.at.slice_id,
+            &self.at.task_id,
             &reopen,
         )? {
             return Err(DbError::Internal.into());
         }
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         Ok(Applied {
             status: Status::Pending.to_string(),
             touched: Touched {
-                summaries: vec![(self.slice_id.clone(), self.task_id.clone())],
-                ..Touched::slice(&self.slice_id)
+                summaries: vec![(self.at.slice_id.clone(), self.at.task_id.clone())],
+                ..Touched::slice(&self.at.slice_id)
             },
             ..Applied::default()
         })
     }
 }
 
-/// Make a complete or skipped slice in_progress again, and all its tasks pending. The reason is shown wherever they
-/// are, and returned to who starts one next. Refused inside a complete milestone, and if somebody else holds the
-/// slice or a task of it.
+/// Make a complete or skipped slice in_progress again and all its tasks pending. gsd_task_start returns the
+/// reason to the next worker. Fails in a complete milestone, or if another actor has claimed the slice or one
+/// of its tasks.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ReopenSlice {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// Why: what the next worker has to know.
+    #[serde(flatten)]
+    at: SliceKey,
+    /// Reason, as the next worker needs it.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(ReopenSlice, "gsd_slice_reopen", "Reopen a slice", Standard, ADDITIVE, alias "gsd_reopen_slice");
 
@@ -120,19 +95,20 @@ impl Change for ReopenSlice {
     const CMD: &'static str = "reopen-slice";
     type Facts = Vec<TaskHead>;
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::slice(&self.milestone_id, &self.slice_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         act.scene(Action::ReopenSlice, &act.unit, refusals)?;
         act.ownership(&act.unit, refusals)?;
-        let tasks = task::heads(act.db(), act.workspace(), &self.milestone_id, &self.slice_id)?;
+        let tasks = task::heads(
+            act.db(),
+            act.workspace(),
+            &self.at.milestone_id,
+            &self.at.slice_id,
+        )?;
         for task in &tasks {
             act.ownership(
-                &Unit::task(&self.milestone_id, &self.slice_id, &task.id),
+                &Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id),
                 refusals,
             )?;
         }
@@ -143,13 +119,13 @@ impl Change for ReopenSlice {
     fn apply(&self, act: &Act<'_>, tasks: Self::Facts, event: &Event) -> Result<Applied, ToolError> {
         let (db, workspace) = (act.db(), act.workspace());
         let reopen = reopen(act, &self.reason);
-        if !slice::reopen_one(db, workspace, &self.milestone_id, &self.slice_id, &reopen)? {
+        if !slice::reopen_one(db, workspace, &self.at.milestone_id, &self.at.slice_id, &reopen)? {
             return Err(DbError::Internal.into());
         }
-        task::reopen_all(db, workspace, &self.milestone_id, &self.slice_id, &reopen)?;
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        task::reopen_all(db, workspace, &self.at.milestone_id, &self.at.slice_id, &reopen)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         let pending = tasks.iter().map(|task| UnitStatus {
-            unit: Unit::task(&self.milestone_id, &self.slice_id, &task.id).to_string(),
+            unit: Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id).to_string(),
             status: Status::Pending.to_string(),
         });
         let summarised = tasks.iter().filter(|task| task.status == Status::Complete);
@@ -160,32 +136,24 @@ impl Change for ReopenSlice {
                 summaries: summarised
                     .map(|task| (task.slice.clone(), task.id.clone()))
                     .collect(),
-                ..Touched::slice(&self.slice_id)
+                ..Touched::slice(&self.at.slice_id)
             },
             ..Applied::default()
         })
     }
 }
 
-/// Make a complete or parked milestone active again. Its slices stay as they are; reopen those whose work has to be
-/// done again. The reason is shown wherever the milestone is, and returned to who starts a task in it.
+/// Make a complete or parked milestone active again. Its slices stay closed; reopen those to redo with
+/// gsd_slice_reopen. gsd_task_start returns the reason to the next worker.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ReopenMilestone {
-    /// The milestone, such as M01.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// Why: what the next worker has to know.
+    /// Reason, as the next worker needs it.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(
     ReopenMilestone, "gsd_milestone_reopen", "Reopen a milestone", Standard, ADDITIVE, alias "gsd_reopen_milestone"

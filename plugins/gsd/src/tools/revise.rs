@@ -1,4 +1,4 @@
-//! Changing plans because of what was learnt: after a completed slice, and around a blocker.
+//! Revising plans after a completed slice or because of a blocker.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,11 @@ use tollgate_sdk::{DbError, ToolError};
 use super::change_tool;
 use super::plan::{TaskPlan, check_tasks};
 use super::roadmap::{SlicePlan, check_slices};
-use crate::act::{Act, Applied, Change, header};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS, WORKSPACE};
+use crate::act::{Act, Applied, Change};
+use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
+use crate::header::{Header, SliceKey, header};
 use crate::model::{MilestoneId, Risk, SliceId, TaskId, Unit};
 use crate::store::history::{self, Assessment, Replan};
 use crate::store::log::Event;
@@ -18,24 +19,24 @@ use crate::store::slice::{self, Slice};
 use crate::store::{claim, milestone, task};
 use crate::violation::{Refusals, Violation};
 
-/// What is to change about a slice. What is left out stays.
+/// Changes to a slice. Absent fields stay.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SliceEdit {
-    /// Which slice.
+    /// Slice id, for example S01.
     slice_id: SliceId,
-    /// What it is called.
+    /// New title of the slice, in one line.
     #[schemars(length(min = 1, max = LINE))]
     title: Option<String>,
-    /// How likely it is to go wrong.
+    /// New risk level of the slice.
     risk: Option<Risk>,
-    /// Slices that have to be closed before it starts.
+    /// Ids of slices to close before this one starts.
     #[schemars(length(max = ENTRIES))]
     depends: Option<Vec<SliceId>>,
-    /// What can be shown once it is complete.
+    /// Demonstrable result of the slice, in one line.
     #[schemars(length(max = LINE))]
     demo: Option<String>,
-    /// What it is to achieve.
+    /// New goal: the intended result.
     #[schemars(length(max = TEXT))]
     goal: Option<String>,
 }
@@ -52,55 +53,47 @@ impl SliceEdit {
     }
 }
 
-/// What is to change about the slices of a milestone.
+/// Changes to the slices of a milestone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SliceChanges {
-    /// New slices.
+    /// Slices to add to the roadmap.
     #[schemars(length(max = UNITS))]
     added: Vec<SlicePlan>,
-    /// Open slices with what changes about them.
+    /// Open slices to change, with their new fields.
     #[schemars(length(max = UNITS))]
     modified: Vec<SliceEdit>,
-    /// Open slices to take out, with their open tasks.
+    /// Ids of open slices to remove, with their open tasks.
     #[schemars(length(max = UNITS))]
     removed: Vec<SliceId>,
 }
 
-/// Record what a completed slice means for the rest of the roadmap, and add, change or remove open slices. There
-/// is one assessment for each completed slice: sending it again replaces it.
+/// Record what a completed slice means for the roadmap, and add, change or remove open slices. A second
+/// assessment of the same slice replaces the first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ReassessRoadmap {
-    /// The milestone, such as M01.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// The slice that was completed.
+    /// Id of the completed slice, for example S01.
     completed_slice_id: SliceId,
-    /// What follows for the roadmap, in a word or two, such as `confirmed` or `adjusted`.
+    /// Verdict in a word or two, for example `confirmed` or `adjusted`.
     #[schemars(length(min = 1, max = NAME))]
     verdict: String,
-    /// Why.
+    /// Reasons for the verdict, with the findings.
     #[schemars(length(min = 1, max = TEXT))]
     assessment: String,
-    /// What changes.
+    /// Slices to add, change or remove.
     #[serde(default)]
     slice_changes: SliceChanges,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(
     ReassessRoadmap, "gsd_reassess_roadmap", "Reassess the roadmap", Standard, DESTRUCTIVE, alias "gsd_roadmap_reassess"
 );
 
 impl ReassessRoadmap {
-    /// What is planned for each slice that is added or modified.
+    /// Plans of the slices that are added or modified.
     fn planned<'a>(&'a self, known: &'a [Slice]) -> Vec<(&'a SliceId, slice::Plan)> {
         let added = self
             .slice_changes
@@ -124,7 +117,10 @@ impl ReassessRoadmap {
         for slice in added.iter().filter(|slice| is_known(&slice.slice_id)) {
             refusals.add(Violation::argument(
                 "slice_changes.added",
-                format!("names {}, which exists; modify it instead", slice.slice_id),
+                format!(
+                    "contains {}, which already exists; put it into modified",
+                    slice.slice_id
+                ),
             ));
         }
         let missing = modified.iter().map(|edit| &edit.slice_id).chain(removed);
@@ -141,7 +137,7 @@ impl ReassessRoadmap {
         for edit in modified.iter().filter(|edit| removed.contains(&edit.slice_id)) {
             refusals.add(Violation::argument(
                 "slice_changes",
-                format!("modifies and removes {}", edit.slice_id),
+                format!("cannot both modify and remove {}", edit.slice_id),
             ));
         }
         for id in removed {
@@ -224,40 +220,30 @@ impl Change for ReassessRoadmap {
     }
 }
 
-/// Plan an open slice anew because a completed task found a blocker: add or change open tasks, remove others.
-/// There is one record for each blocker: sending it again replaces it.
+/// Replan an open slice after a completed task found a blocker: add, change or remove open tasks. A second
+/// record for the same blocker replaces the first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ReplanSlice {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The completed task that found the blocker.
+    #[serde(flatten)]
+    at: SliceKey,
+    /// Id of the completed task that found the blocker, for example T01.
     blocker_task_id: TaskId,
-    /// What blocks.
+    /// Description of the blocker.
     #[schemars(length(min = 1, max = TEXT))]
     blocker_description: String,
-    /// What changes in the plan.
+    /// Summary of the changes to the plan.
     #[schemars(length(min = 1, max = TEXT))]
     what_changed: String,
-    /// New tasks, and open ones with their new plan.
+    /// Tasks to add, and open tasks with their new plan.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     updated_tasks: Vec<TaskPlan>,
-    /// Open tasks to take out.
+    /// Ids of open tasks to remove.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     removed_task_ids: Vec<TaskId>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(ReplanSlice, "gsd_replan_slice", "Replan a slice", Standard, DESTRUCTIVE, alias "gsd_slice_replan");
 
@@ -265,14 +251,10 @@ impl Change for ReplanSlice {
     const CMD: &'static str = "replan-slice";
     type Facts = (Slice, Vec<String>);
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::slice(&self.milestone_id, &self.slice_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
-        let blocker = Unit::task(&self.milestone_id, &self.slice_id, &self.blocker_task_id);
+        let blocker = Unit::task(&self.at.milestone_id, &self.at.slice_id, &self.blocker_task_id);
         let found = act.scene(Action::Replan, &blocker, refusals)?;
         if let Some(milestone) = &found.milestone {
             act.dependencies(Action::Replan, &milestone.plan.depends_on, refusals)?;
@@ -285,12 +267,12 @@ impl Change for ReplanSlice {
             if self.removed_task_ids.contains(&task.task_id) {
                 refusals.add(Violation::argument(
                     "removed_task_ids",
-                    format!("removes {}, which updated_tasks changes", task.task_id),
+                    format!("contains {}, which updated_tasks changes", task.task_id),
                 ));
             }
         }
         let (updated, removed) = (&self.updated_tasks, &self.removed_task_ids);
-        let warnings = check_tasks(act, &self.slice_id, updated, removed, refusals)?;
+        let warnings = check_tasks(act, &self.at.slice_id, updated, removed, refusals)?;
         Ok(found.slice.map(|slice| (slice, warnings)))
     }
 
@@ -300,8 +282,12 @@ impl Change for ReplanSlice {
         (slice, warnings): Self::Facts,
         event: &Event,
     ) -> Result<Applied, ToolError> {
-        let (db, workspace, milestone, slice_id) =
-            (act.db(), act.workspace(), &self.milestone_id, &self.slice_id);
+        let (db, workspace, milestone, slice_id) = (
+            act.db(),
+            act.workspace(),
+            &self.at.milestone_id,
+            &self.at.slice_id,
+        );
         for planned in &self.updated_tasks {
             task::plan(
                 db,

@@ -1,4 +1,4 @@
-//! Planning and reassessing roadmaps: milestones and the slices they are made of.
+//! Planning milestones and their slices.
 
 use std::collections::BTreeMap;
 
@@ -7,37 +7,37 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
-use crate::act::{Act, Applied, Change, header};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS, WORKSPACE};
+use crate::act::{Act, Applied, Change};
+use crate::arguments::{ENTRIES, LINE, TEXT, UNITS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
+use crate::header::{Header, header};
 use crate::model::{MilestoneId, Risk, SliceId, Unit};
 use crate::store::log::Event;
 use crate::store::milestone;
 use crate::store::slice::{self, Slice};
 use crate::violation::Refusals;
 
-/// A slice as it is planned.
+/// Plan of a slice.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SlicePlan {
-    /// Its id, such as S01.
     pub(super) slice_id: SliceId,
-    /// What it is called, in one line.
+    /// One-line title of the slice.
     #[schemars(length(min = 1, max = LINE))]
     pub(super) title: String,
-    /// How likely it is to go wrong.
+    /// Risk that the slice fails or changes (default medium).
     #[serde(default)]
     pub(super) risk: Risk,
-    /// Slices of the same milestone that have to be closed before it starts.
+    /// Ids of slices in the milestone to close before this one starts.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     pub(super) depends: Vec<SliceId>,
-    /// What can be shown once it is complete, in one line.
+    /// Demonstrable result of the slice, in one line.
     #[serde(default)]
     #[schemars(length(max = LINE))]
     pub(super) demo: String,
-    /// What it is to achieve.
+    /// Goal of the slice: the intended result.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     pub(super) goal: String,
@@ -55,52 +55,44 @@ impl SlicePlan {
     }
 }
 
-/// Plan a milestone and its slices, or change the plan of what is open in it. Slices that are not named stay as
-/// they are; gsd_reassess_roadmap removes them. Refused while a milestone in `depends_on` is not complete, and for
-/// every change to closed work.
+/// Plan a milestone with its slices, or change open ones. Unnamed slices stay; gsd_reassess_roadmap removes
+/// them. Fails if a dependency is incomplete or closed work would change. Next: gsd_plan_slice.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PlanMilestone {
-    /// The milestone, such as M01.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// What it is called, in one line.
+    /// One-line title of the milestone.
     #[schemars(length(min = 1, max = LINE))]
     title: String,
-    /// What the world looks like once it is complete.
+    /// Intended result of the milestone.
     #[serde(default)]
     #[schemars(length(max = TEXT))]
     vision: String,
-    /// Milestones that have to be complete first.
+    /// Ids of milestones to complete first.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     depends_on: Vec<MilestoneId>,
-    /// How its success is judged.
+    /// Criteria by which success is judged.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     success_criteria: Vec<String>,
-    /// What may go wrong.
+    /// Risks of the milestone as a whole.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     key_risks: Vec<String>,
-    /// What has to hold before it is complete.
+    /// Conditions for completion.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     definition_of_done: Vec<String>,
-    /// Its slices, in any order.
+    /// Slices of the milestone to plan.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
     slices: Vec<SlicePlan>,
-    /// Set it aside, so that nothing in it starts or completes, or take it up again. Left out: as it is.
+    /// true parks the milestone. Parked work neither starts nor completes. false resumes it. Default:
+    /// unchanged.
     parked: Option<bool>,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(PlanMilestone, "gsd_plan_milestone", "Plan a milestone", Core, IDEMPOTENT, alias "gsd_milestone_plan");
 
@@ -129,7 +121,7 @@ impl PlanMilestone {
         }
     }
 
-    /// No milestone may come to depend on itself.
+    /// Refuses milestones that would depend on themselves.
     fn check_dependencies(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<(), DbError> {
         act.dependencies(Action::PlanMilestone, &self.depends_on, refusals)?;
         let known = milestone::heads(act.db(), act.workspace())?;
@@ -145,7 +137,7 @@ impl PlanMilestone {
     }
 }
 
-/// The slices of a milestone after a plan, with the checks that every such plan needs.
+/// Checks the slices of a milestone as they would be after a plan.
 pub(super) fn check_slices<'a>(
     milestone: &MilestoneId,
     known: &[Slice],

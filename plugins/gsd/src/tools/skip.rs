@@ -1,4 +1,4 @@
-//! Leaving slices out.
+//! Skipping slices.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,36 +6,28 @@ use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
 use super::complete::summary;
-use crate::act::{Act, Applied, Change, UnitStatus, header};
-use crate::arguments::{NAME, TEXT, WORKSPACE};
+use crate::act::{Act, Applied, Change, UnitStatus};
+use crate::arguments::TEXT;
 use crate::files::Touched;
 use crate::guard::Action;
-use crate::model::{MilestoneId, SliceId, Status, Unit};
+use crate::header::{Header, SliceKey, header};
+use crate::model::{Status, Unit};
 use crate::store::log::Event;
 use crate::store::task::TaskHead;
 use crate::store::{Closing, claim, milestone, slice, task};
 use crate::violation::Refusals;
 
-/// Skip a slice that is not worth doing, with its open tasks. Skipped counts as closed; reopening works on it.
+/// Skip a slice and its open tasks. Skipped units count as closed; gsd_slice_reopen reverses it. Fails if
+/// another actor has claimed the slice or one of its tasks.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct SkipSlice {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// Why.
+    #[serde(flatten)]
+    at: SliceKey,
+    /// Reason for skipping the slice.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    header: Header,
 }
 change_tool!(SkipSlice, "gsd_slice_skip", "Skip a slice", Standard, ADDITIVE, alias "gsd_skip_slice");
 
@@ -43,20 +35,21 @@ impl Change for SkipSlice {
     const CMD: &'static str = "skip-slice";
     type Facts = Vec<TaskHead>;
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::slice(&self.milestone_id, &self.slice_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         act.scene(Action::SkipSlice, &act.unit, refusals)?;
         act.ownership(&act.unit, refusals)?;
-        let mut open = task::heads(act.db(), act.workspace(), &self.milestone_id, &self.slice_id)?;
+        let mut open = task::heads(
+            act.db(),
+            act.workspace(),
+            &self.at.milestone_id,
+            &self.at.slice_id,
+        )?;
         open.retain(|task| !task.status.is_closed());
         for task in &open {
             act.ownership(
-                &Unit::task(&self.milestone_id, &self.slice_id, &task.id),
+                &Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id),
                 refusals,
             )?;
         }
@@ -75,18 +68,18 @@ impl Change for SkipSlice {
         if !slice::close(
             db,
             workspace,
-            &self.milestone_id,
-            &self.slice_id,
+            &self.at.milestone_id,
+            &self.at.slice_id,
             Status::Skipped,
             &closing,
         )? {
             return Err(DbError::Internal.into());
         }
-        task::skip_open(db, workspace, &self.milestone_id, &self.slice_id, &closing)?;
+        task::skip_open(db, workspace, &self.at.milestone_id, &self.at.slice_id, &closing)?;
         claim::release_within(db, workspace, &act.unit.to_string())?;
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         let skipped = open.iter().map(|task| UnitStatus {
-            unit: Unit::task(&self.milestone_id, &self.slice_id, &task.id).to_string(),
+            unit: Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id).to_string(),
             status: Status::Skipped.to_string(),
         });
         Ok(Applied {
@@ -94,7 +87,7 @@ impl Change for SkipSlice {
             also: skipped.collect(),
             touched: Touched {
                 claims: true,
-                ..Touched::slice(&self.slice_id)
+                ..Touched::slice(&self.at.slice_id)
             },
             ..Applied::default()
         })

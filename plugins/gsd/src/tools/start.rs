@@ -1,74 +1,61 @@
-//! Starting tasks: who starts gets all that is needed to do the work.
+//! Starting tasks. The reply has everything that the work needs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Tool, ToolError};
 
 use super::complete::began_slice;
-use crate::act::{Act, Applied, Change, Changed, change, header};
-use crate::arguments::{NAME, TEXT, WORKSPACE};
+use crate::act::{Act, Applied, Change, Changed, change};
 use crate::files::Touched;
 use crate::guard::{self, Action};
-use crate::model::{MilestoneId, SliceId, Status, TaskId, Unit};
+use crate::header::{Header, TaskKey, header};
+use crate::model::{Status, Unit};
 use crate::store::log::Event;
 use crate::store::{Reopen, milestone, slice, task};
 use crate::violation::Refusals;
 
-/// Start a task, or come back to one you started. Returns its plan and, if it or what it belongs to was reopened,
-/// why. Refused while what it depends on is open, if somebody else holds it, or if somebody else is at it and
-/// you hold no claim.
+/// Start a task, or resume your own. Returns its plan and the reasons of reopenings. Fails if a dependency is
+/// open, or another actor has claimed or started the task. Next: gsd_task_complete.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct StartTask {
-    /// The milestone, such as M01.
-    milestone_id: MilestoneId,
-    /// The slice, such as S01.
-    slice_id: SliceId,
-    /// The task, such as T01.
-    task_id: TaskId,
-    /// Where it belongs: a registered workspace or just a label.
-    #[schemars(length(min = 1, max = WORKSPACE))]
-    workspace: String,
-    /// Who calls.
-    #[schemars(length(min = 1, max = NAME))]
-    actor_name: Option<String>,
-    /// What caused the call.
-    #[schemars(length(max = TEXT))]
-    trigger_reason: Option<String>,
+    #[serde(flatten)]
+    at: TaskKey,
+    #[serde(flatten)]
+    header: Header,
 }
 
-/// A task to work on.
+/// A started task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Started {
-    /// What changed.
+    /// The change.
     #[serde(flatten)]
     changed: Changed,
-    /// What it is called.
+    /// Title of the task.
     title: String,
-    /// What is to be done.
+    /// Description of the work to do.
     description: String,
-    /// How long it takes.
+    /// Estimated duration.
     estimate: String,
-    /// Files it touches.
+    /// Files that the task changes.
     files: Vec<String>,
-    /// How to see that it is done.
+    /// Check that proves the task is done.
     verify: String,
-    /// What it starts from.
+    /// Inputs that the task needs.
     inputs: Vec<String>,
-    /// What it produces.
+    /// Results that the task produces.
     expected_output: Vec<String>,
-    /// What its slice is to achieve.
+    /// Goal of the slice.
     slice_goal: String,
-    /// Why it, its slice or its milestone was reopened, if one was: what the work has to answer to.
+    /// Reopenings of the task, its slice or its milestone, whose reasons the work must address.
     reopened: Vec<Reopened>,
 }
 
-/// Why a unit was reopened.
+/// Reopening of a unit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Reopened {
-    /// The unit.
+    /// Key of the unit.
     unit: String,
-    /// Why, by whom and when.
+    /// Reason, actor and time.
     #[serde(flatten)]
     reopen: Reopen,
 }
@@ -84,16 +71,26 @@ impl Tool for StartTask {
 
     fn run(self, cx: &Cx<'_>) -> Result<Started, ToolError> {
         let changed = change(cx, &self)?;
-        let (db, workspace) = (&cx.db, self.workspace.as_str());
+        let (db, workspace) = (&cx.db, self.header.workspace.as_str());
         let missing = || ToolError::from(DbError::Internal);
-        let milestone = milestone::get(db, workspace, &self.milestone_id)?.ok_or_else(missing)?;
-        let slice = slice::get(db, workspace, &self.milestone_id, &self.slice_id)?.ok_or_else(missing)?;
-        let task = task::get(db, workspace, &self.milestone_id, &self.slice_id, &self.task_id)?;
+        let milestone = milestone::get(db, workspace, &self.at.milestone_id)?.ok_or_else(missing)?;
+        let slice =
+            slice::get(db, workspace, &self.at.milestone_id, &self.at.slice_id)?.ok_or_else(missing)?;
+        let task = task::get(
+            db,
+            workspace,
+            &self.at.milestone_id,
+            &self.at.slice_id,
+            &self.at.task_id,
+        )?;
         let task = task.ok_or_else(missing)?;
         let reopened = [
             (self.unit(), task.head.reopen),
-            (Unit::slice(&self.milestone_id, &self.slice_id), slice.reopen),
-            (Unit::milestone(&self.milestone_id), milestone.reopen),
+            (
+                Unit::slice(&self.at.milestone_id, &self.at.slice_id),
+                slice.reopen,
+            ),
+            (Unit::milestone(&self.at.milestone_id), milestone.reopen),
         ];
         Ok(Started {
             changed,
@@ -120,11 +117,7 @@ impl Change for StartTask {
     const CMD: &'static str = "start-task";
     type Facts = ();
 
-    header!();
-
-    fn unit(&self) -> Unit {
-        Unit::task(&self.milestone_id, &self.slice_id, &self.task_id)
-    }
+    header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         let found = act.scene(Action::StartTask, &act.unit, refusals)?;
@@ -136,7 +129,7 @@ impl Change for StartTask {
         }
         let holder = act.ownership(&act.unit, refusals)?;
         if let Some(head) = found.task.map(|task| task.head) {
-            let holds = holder.is_some_and(|holder| act.header.actor_name == Some(holder.owner.as_str()));
+            let holds = holder.is_some_and(|holder| act.caller.actor_name == Some(holder.owner.as_str()));
             let by = head.started_by.as_deref();
             refusals.extend(guard::under_way(
                 &act.unit,
@@ -154,19 +147,19 @@ impl Change for StartTask {
         if !task::start(
             db,
             workspace,
-            &self.milestone_id,
-            &self.slice_id,
-            &self.task_id,
+            &self.at.milestone_id,
+            &self.at.slice_id,
+            &self.at.task_id,
             act.actor(),
         )? {
             return Err(DbError::Internal.into());
         }
-        let began = slice::begin(db, workspace, &self.milestone_id, &self.slice_id)?;
-        milestone::touch(db, workspace, &self.milestone_id, event.id)?;
+        let began = slice::begin(db, workspace, &self.at.milestone_id, &self.at.slice_id)?;
+        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         Ok(Applied {
             status: Status::InProgress.to_string(),
-            also: began_slice(began, &self.milestone_id, &self.slice_id),
-            touched: Touched::slice(&self.slice_id),
+            also: began_slice(began, &self.at.milestone_id, &self.at.slice_id),
+            touched: Touched::slice(&self.at.slice_id),
             ..Applied::default()
         })
     }

@@ -1,4 +1,4 @@
-//! Where everything stands.
+//! The state of all milestones.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,37 +14,37 @@ use crate::store::task::TaskHead;
 use crate::store::{self, Reopen};
 use crate::violation::{Refusals, Violation};
 
-/// Steps and blockers that one reply shows.
+/// Most steps and blockers in one reply.
 const SHOWN: usize = 20;
-/// Workspaces that one reply shows in full.
+/// Most workspaces that one reply shows in full.
 const WORKSPACES: usize = 10;
 
-/// Show where everything stands: the tree of milestones, slices and tasks, what to do next, and what waits for
-/// what. Tasks of closed slices are shown when `milestone_id` names their milestone.
+/// Show the tree of milestones, slices and tasks, the next steps, and what blocks the rest. Call this first.
+/// `milestone_id` adds the tasks of closed slices.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShowStatus {
-    /// Only this workspace. Left out: all that have milestones.
+    /// Workspace name. Default: all with milestones.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: Option<String>,
-    /// Only this milestone, in full.
+    /// Milestone id, to show only that one in full.
     milestone_id: Option<MilestoneId>,
 }
 
-/// Where everything stands, level by level.
+/// The state of all milestones, level by level.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Standing {
-    /// The milestones, by workspace and number.
+    /// Milestones by workspace and number.
     milestones: Vec<MilestoneView>,
-    /// The slices of milestones that are not complete, or of the one asked for.
+    /// Slices of incomplete milestones, or of the requested one.
     slices: Vec<SliceView>,
-    /// The tasks of slices that are open, or of the milestone asked for.
+    /// Tasks of open slices, or of the requested milestone.
     tasks: Vec<TaskView>,
-    /// What can be done now, the most pressing first.
+    /// Steps that can be done now, most urgent first.
     next: Vec<NextStep>,
-    /// What cannot be done yet, and why.
+    /// Blocked units with reasons.
     blockers: Vec<BlockedUnit>,
-    /// Workspaces that are not shown; ask for them by name.
+    /// Workspaces that are not shown. Request them by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_workspaces: Vec<String>,
     /// The tree as text.
@@ -55,23 +55,23 @@ pub(crate) struct Standing {
 /// A milestone.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct MilestoneView {
-    /// Where it belongs.
+    /// Name of the workspace.
     workspace: String,
-    /// Its id.
+    /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// What it is called.
+    /// Title of the unit.
     title: String,
-    /// How far it is.
+    /// Status of the unit.
     status: MilestoneStatus,
-    /// Milestones that have to be complete first.
+    /// Ids of milestones to complete first.
     depends_on: Vec<MilestoneId>,
-    /// What its last validation found.
+    /// Verdict of the last validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     validation: Option<Verdict>,
-    /// Something changed since that validation.
+    /// True if a change has outdated the validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     validation_stale: Option<bool>,
-    /// Why it was reopened.
+    /// Reopening of the unit, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     reopened: Option<Reopen>,
 }
@@ -79,28 +79,28 @@ pub(crate) struct MilestoneView {
 /// A slice.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SliceView {
-    /// Where it belongs.
+    /// Name of the workspace.
     workspace: String,
-    /// Its key, such as M01/S01.
+    /// Key of the slice, for example M01/S01.
     unit: String,
-    /// Its id.
+    /// Slice id, for example S01.
     slice_id: SliceId,
-    /// What it is called.
+    /// Title of the unit.
     title: String,
-    /// How far it is.
+    /// Status of the unit.
     status: Status,
-    /// How likely it is to go wrong.
+    /// Risk of the slice.
     risk: Risk,
-    /// Slices that have to be closed first.
+    /// Ids of slices to close first.
     depends: Vec<SliceId>,
-    /// How many tasks it has.
+    /// Number of tasks.
     tasks_total: u32,
-    /// How many of them are closed.
+    /// Number of closed tasks.
     tasks_closed: u32,
-    /// Who holds it.
+    /// Owner of the claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
-    /// Why it was reopened.
+    /// Reopening of the unit, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     reopened: Option<Reopen>,
 }
@@ -108,59 +108,59 @@ pub(crate) struct SliceView {
 /// A task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TaskView {
-    /// Where it belongs.
+    /// Name of the workspace.
     workspace: String,
-    /// Its key, such as M01/S01/T01.
+    /// Key of the task, for example M01/S01/T01.
     unit: String,
-    /// Its id.
+    /// Task id, for example T01.
     task_id: TaskId,
-    /// What it is called.
+    /// Title of the unit.
     title: String,
-    /// How far it is.
+    /// Status of the unit.
     status: Status,
-    /// Who holds it, by a claim on it or on its slice.
+    /// Owner of the claim on the task or its slice.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<String>,
-    /// Who started it last.
+    /// Actor who started the task last.
     #[serde(skip_serializing_if = "Option::is_none")]
     started_by: Option<String>,
-    /// Why it was reopened.
+    /// Reopening of the unit, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     reopened: Option<Reopen>,
 }
 
-/// Something that can be done now.
+/// A step that can be done now.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct NextStep {
-    /// Where.
+    /// Name of the workspace.
     workspace: String,
-    /// The unit.
+    /// Key of the unit.
     unit: String,
-    /// What to do, as a sentence.
+    /// Description of the step.
     action: String,
-    /// By which tool.
+    /// Tool for the step.
     tool: String,
-    /// The call, if it needs nothing that only the caller knows.
+    /// The complete call, if it needs no further input.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_call: Option<NextCall>,
 }
 
-/// Something that cannot be done yet.
+/// A blocked unit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BlockedUnit {
-    /// Where.
+    /// Name of the workspace.
     workspace: String,
-    /// The unit.
+    /// Key of the unit.
     unit: String,
-    /// Why, as a code.
+    /// Code of the blocker.
     code: String,
-    /// Why, as a sentence.
+    /// Message of the blocker.
     message: String,
 }
 
 impl Tool for ShowStatus {
     const NAME: &'static str = "gsd_status";
-    const TITLE: &'static str = "Show where everything stands";
+    const TITLE: &'static str = "Show status and next steps";
     const EFFECT: Effect = Effect::Read;
     const TIER: Tier = Tier::Core;
     type Output = Standing;
@@ -192,7 +192,7 @@ impl Tool for ShowStatus {
             refusals.finish(self.workspace.as_deref())?;
         }
         if standing.text.is_empty() {
-            standing.text = "nothing is planned; begin with gsd_plan_milestone\n".to_owned();
+            standing.text = "Nothing is planned. Start with gsd_plan_milestone.\n".to_owned();
         }
         Ok(standing)
     }

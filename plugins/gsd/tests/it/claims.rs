@@ -100,7 +100,7 @@ fn claims_end_are_renewed_and_taken_over() {
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by ada, not bob
             # over
             ok {"unit":"M01/S01/T01","status":"held by bob","event_id":5,"hash":"ea4fb9cd44bd34f5","warnings":[],"stale":false}
-            err INVALID_ARGUMENTS: reason is missing, which taking over wants
+            err INVALID_ARGUMENTS: reason is required to take a claim over
             ok {"unit":"M01/S01/T01","status":"held by eve","event_id":6,"hash":"63429fb7e8c6ddea","warnings":["M01/S01/T01 was taken over from bob: bob is ill"],"stale":false}
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by eve, not bob
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by eve, not bob

@@ -64,7 +64,7 @@ fn what_the_documents_look_like() {
     expect![[r#"
         # M01: milestone M01
 
-        <!-- Written by Tollgate. Changes to this file are lost; gsd_status has the truth. -->
+        <!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->
 
         Status: active
 
@@ -81,7 +81,7 @@ fn what_the_documents_look_like() {
     expect![[r#"
         # S01: slice S01
 
-        <!-- Written by Tollgate. Changes to this file are lost; gsd_status has the truth. -->
+        <!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->
 
         Unit: M01/S01. Status: in_progress
 
@@ -112,19 +112,19 @@ fn what_the_documents_look_like() {
     expect![[r#"
         # T01: task T01
 
-        <!-- Written by Tollgate. Changes to this file are lost; gsd_status has the truth. -->
+        <!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->
 
         Unit: M01/S01/T01. Status: pending
 
         Reopened by ada at 2026-01-01T00:00:07.000Z: the tests never ran
 
-        The task is open. What earlier completions said is in event-log.jsonl.
+        The task is open. Summaries of earlier completions are in event-log.jsonl.
     "#]]
     .assert_eq(&read(&dir, "milestones/M01/slices/S01/tasks/T01-SUMMARY.md"));
     expect![[r#"
         # State
 
-        <!-- Written by Tollgate. Changes to this file are lost; gsd_status has the truth. -->
+        <!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->
 
             workspace app
             M01 milestone M01 (active, 0 of 2 slices closed)

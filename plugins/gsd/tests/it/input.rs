@@ -123,7 +123,7 @@ fn what_is_missing_is_named() {
             err NOT_CLOSED: Cannot reopen: task T01 is pending, not closed; and 1 more reason
               - NOT_CLOSED: Cannot reopen: task T01 is pending, not closed
               - INVALID_ARGUMENTS (reason): reason is blank
-            err INVALID_ARGUMENTS: criteria[0].met is false, which a verdict of pass rules out
+            err INVALID_ARGUMENTS: criteria[0].met is false, but the verdict is pass
         "#]],
     );
 }
@@ -138,9 +138,9 @@ fn what_is_suspicious_is_warned_about() {
              validate M01 pass"
         ),
         expect![[r#"
-            ok {"unit":"M01/S01/T01","status":"complete","also":[{"unit":"M01/S01","status":"in_progress"}],"event_id":3,"hash":"8cac855b266528cb","warnings":["M01/S01/T01 was completed without evidence"],"stale":false,"next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","milestone_id":"M01","slice_id":"S01","task_id":"T02"}}}
-            ok {"unit":"M01/S01/T02","status":"complete","event_id":4,"hash":"cf6d786df02b4ecf","warnings":["M01/S01/T02: `make` exited with 2","M01/S01/T02 found a blocker: replan the slice with gsd_replan_slice"],"stale":false}
-            ok {"unit":"M01","status":"active","event_id":5,"hash":"8d64e3cdde06fbdd","warnings":["M01 has open slices; closing them makes this validation too old"],"stale":false}
+            ok {"unit":"M01/S01/T01","status":"complete","also":[{"unit":"M01/S01","status":"in_progress"}],"event_id":3,"hash":"8cac855b266528cb","warnings":["M01/S01/T01 was completed without verification_evidence"],"stale":false,"next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","milestone_id":"M01","slice_id":"S01","task_id":"T02"}}}
+            ok {"unit":"M01/S01/T02","status":"complete","event_id":4,"hash":"cf6d786df02b4ecf","warnings":["M01/S01/T02: `make` exited with 2","M01/S01/T02 found a blocker; replan the slice with gsd_replan_slice"],"stale":false}
+            ok {"unit":"M01","status":"active","event_id":5,"hash":"8d64e3cdde06fbdd","warnings":["M01 has open slices; closing them outdates this validation"],"stale":false}
         "#]],
     );
 }

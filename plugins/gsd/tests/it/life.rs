@@ -238,7 +238,7 @@ fn the_tree_as_people_read_it() {
     let session = Session::new(&gsd::PACK);
     assert_eq!(
         text(&session, "status"),
-        "nothing is planned; begin with gsd_plan_milestone\n"
+        "Nothing is planned. Start with gsd_plan_milestone.\n"
     );
     run(
         &session,

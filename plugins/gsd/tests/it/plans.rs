@@ -62,11 +62,11 @@ fn replanning_wants_a_completed_blocker() {
             err BLOCKER_NOT_COMPLETE: Blocker task T01 is not complete: it is pending; and 1 more reason
               - BLOCKER_NOT_COMPLETE: Blocker task T01 is not complete: it is pending
               - NOT_FOUND: Task T07 does not exist (M01/S01/T07)
-            err INVALID_ARGUMENTS: removed_task_ids removes T01, which updated_tasks changes; and 2 more reasons
-              - INVALID_ARGUMENTS (removed_task_ids): removed_task_ids removes T01, which updated_tasks changes
+            err INVALID_ARGUMENTS: removed_task_ids contains T01, which updated_tasks changes; and 2 more reasons
+              - INVALID_ARGUMENTS (removed_task_ids): removed_task_ids contains T01, which updated_tasks changes
               - CLOSED_WORK_PROTECTED: Cannot change task T01: it is already complete
               - CLOSED_WORK_PROTECTED: Cannot remove task T01: it is already complete
-            ok {"unit":"M01/S01","status":"in_progress","event_id":5,"hash":"8831f9d647c79cb8","warnings":["M01/S01/T02 is being worked on by bob, who has to hear of the new plan"],"stale":false}
+            ok {"unit":"M01/S01","status":"in_progress","event_id":5,"hash":"8831f9d647c79cb8","warnings":["M01/S01/T02 is in progress by bob; tell bob about the new plan"],"stale":false}
             ok {"unit":"M01/S01","status":"in_progress","event_id":6,"hash":"942fd07acd77629a","warnings":[],"stale":false}
             err NOT_CLAIM_OWNER: Unit M01/S01/T02 is owned by bob, not eve
             ok {"milestones":[{"workspace":"app","milestone_id":"M01","title":"milestone M01","status":"active","depends_on":[]}],"slices":[{"workspace":"app","unit":"M01/S01","slice_id":"S01","title":"slice S01","status":"in_progress","risk":"medium","depends":[],"tasks_total":2,"tasks_closed":1},{"workspace":"app","unit":"M01/S02","slice_id":"S02","title":"slice S02","status":"pending","risk":"medium","depends":["S01"],"tasks_total":0,"tasks_closed":0}],"tasks":[{"workspace":"app","unit":"M01/S01/T01","task_id":"T01","title":"task T01","status":"complete"},{"workspace":"app","unit":"M01/S01/T02","task_id":"T02","title":"another","status":"in_progress","owner":"bob","started_by":"bob"}],"next":[{"workspace":"app","unit":"M01/S01/T02","action":"finish M01/S01/T02 “another”, started by bob, held by bob","tool":"gsd_task_complete"}],"blockers":[{"workspace":"app","unit":"M01/S02","code":"SLICE_DEPENDENCY_OPEN","message":"Slice S02 depends on slice S01, which is in_progress, not complete"}]}
@@ -108,11 +108,11 @@ fn a_roadmap_changes_after_a_completed_slice() {
         expect![[r#"
             err SLICES_OPEN: Slice S01 is not complete: it is pending (M01/S01)
             # closed, unknown, needed by another, known, circular
-            err INVALID_ARGUMENTS: slice_changes.added names S02, which exists; modify it instead; and 7 more reasons
-              - INVALID_ARGUMENTS (slice_changes.added): slice_changes.added names S02, which exists; modify it instead
+            err INVALID_ARGUMENTS: slice_changes.added contains S02, which already exists; put it into modified; and 7 more reasons
+              - INVALID_ARGUMENTS (slice_changes.added): slice_changes.added contains S02, which already exists; put it into modified
               - NOT_FOUND: Slice S08 does not exist (M01/S08)
               - NOT_FOUND: Slice S09 does not exist (M01/S09)
-              - INVALID_ARGUMENTS (slice_changes): slice_changes modifies and removes S01
+              - INVALID_ARGUMENTS (slice_changes): slice_changes cannot both modify and remove S01
               - CLOSED_WORK_PROTECTED: Cannot remove task T01: it is already complete
               - CLOSED_WORK_PROTECTED: Cannot change slice S01: it is already complete
               - CLOSED_WORK_PROTECTED: Cannot remove slice S01: it is already complete

@@ -1,4 +1,4 @@
-//! Requests to allow side effects, and their answers.
+//! Requests for approval of side effects, and their decisions.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,34 +6,34 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use crate::model::{ApprovalId, ApprovalStatus, AttemptId, TaskId};
 
-/// A request to allow a side effect, with its answer once there is one.
+/// A request for approval of a side effect, with its decision.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Approval {
-    /// The approval's id.
+    /// Id of the approval, for task_resolve_approval.
     pub id: ApprovalId,
-    /// The task it is about.
+    /// Id of the task.
     pub task_id: TaskId,
-    /// The attempt that wants the side effect.
+    /// Id of the attempt that needs the side effect.
     pub attempt_id: AttemptId,
-    /// What is to be done.
+    /// Action to approve.
     pub requested_action: String,
-    /// What kind of side effect it is.
+    /// Kind of side effect, for example deploy.
     pub side_effect_kind: String,
-    /// Names the side effect, so that asking again is not asking for another.
+    /// Key of the side effect, so that a repeated request is recognized.
     pub idempotency_key: String,
-    /// How far it is.
+    /// Status of the approval.
     pub status: ApprovalStatus,
-    /// Who asked.
+    /// Name of the requester.
     pub requested_by: String,
-    /// Who answered.
+    /// Name of the person or agent who decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved_by: Option<String>,
-    /// What was said with the answer.
+    /// Note on the decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// When it was asked.
+    /// Time of the request.
     pub created_at: Timestamp,
-    /// When it was answered.
+    /// Time of the decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved_at: Option<Timestamp>,
 }
@@ -90,7 +90,7 @@ pub(crate) fn get(db: &Db<'_>, task_id: &TaskId, id: &ApprovalId) -> Result<Opti
     )
 }
 
-/// The request for the same side effect, if it was made before.
+/// The earlier request for the same side effect, if there is one.
 pub(crate) fn find(
     db: &Db<'_>,
     task_id: &TaskId,
@@ -106,7 +106,7 @@ pub(crate) fn find(
     )
 }
 
-/// Up to `limit` approvals of a task, latest first.
+/// Up to `limit` approvals of a task, newest first.
 pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<Approval>, DbError> {
     db.query_as(
         &format!("SELECT {COLUMNS} FROM task_store_approvals WHERE task_id = ?1 ORDER BY seq DESC LIMIT ?2"),
@@ -114,7 +114,7 @@ pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<Ap
     )
 }
 
-/// Up to `limit` unanswered approvals of a task, oldest first.
+/// Up to `limit` pending approvals of a task, oldest first.
 pub(crate) fn pending(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<Approval>, DbError> {
     db.query_as(
         &format!(
@@ -125,7 +125,7 @@ pub(crate) fn pending(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<A
     )
 }
 
-/// Stores the answer to a pending approval. `false` if it was answered meanwhile.
+/// Stores the decision on a pending approval. `false` if it is no longer pending.
 pub(crate) fn resolve(db: &Db<'_>, answered: &Approval) -> Result<bool, DbError> {
     let changed = db.execute(
         "UPDATE task_store_approvals SET status = ?2, resolved_by = ?3, note = ?4, resolved_at = ?5 \

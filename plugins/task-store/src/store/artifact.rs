@@ -1,4 +1,4 @@
-//! What executors and reviewers produced, by reference.
+//! Artifacts of executors and reviewers, by reference.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,26 +6,26 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use crate::model::{ArtifactId, ArtifactKind, AttemptId, TaskId};
 
-/// Something that was produced.
+/// Reference to an artifact.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Artifact {
-    /// The artifact's id.
+    /// Id of the artifact.
     pub id: ArtifactId,
-    /// The task it belongs to.
+    /// Id of the task.
     pub task_id: TaskId,
-    /// The attempt that produced it.
+    /// Id of the attempt that produced the artifact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt_id: Option<AttemptId>,
-    /// What it is.
+    /// Kind of artifact.
     pub kind: ArtifactKind,
-    /// Where it is: a path or a URI.
+    /// Location of the artifact: a path or URI.
     pub uri: String,
-    /// What is in it.
+    /// Short description of the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Who produced it.
+    /// Name of the producer, for example a worker.
     pub produced_by: String,
-    /// When it was recorded.
+    /// Time of recording.
     pub created_at: Timestamp,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn insert(db: &Db<'_>, artifact: &Artifact) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Up to `limit` artifacts of a task, latest first.
+/// Up to `limit` artifacts of a task, newest first.
 pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<Artifact>, DbError> {
     db.query_as(
         &format!("SELECT {COLUMNS} FROM task_store_artifacts WHERE task_id = ?1 ORDER BY seq DESC LIMIT ?2"),

@@ -6,37 +6,37 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use crate::model::{AttemptId, AttemptPhase, AttemptStatus, ExecutorKind, Runtime, TaskId};
 
-/// One try at executing a task.
+/// Id of an attempt at executing a task.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Attempt {
-    /// The attempt's id.
+    /// Id of the attempt.
     pub id: AttemptId,
-    /// The task it is about.
+    /// Id of the task.
     pub task_id: TaskId,
-    /// Counts the task's attempts from 1, for good.
+    /// Number of the attempt within the task, from 1.
     pub ordinal: u32,
-    /// What it is for.
+    /// Purpose of the attempt.
     pub phase: AttemptPhase,
-    /// Where it runs.
+    /// Runtime that runs the attempt.
     pub runtime: Runtime,
-    /// What kind of executor works on it.
+    /// Kind of executor that works on the attempt.
     pub executor_kind: ExecutorKind,
-    /// The executor, by a name of its own.
+    /// Name of the executor, for example worker-3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_ref: Option<String>,
-    /// The session it runs in elsewhere.
+    /// Id of the executor's session in another system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external_session_ref: Option<String>,
-    /// How far it is.
+    /// Status of the attempt.
     pub status: AttemptStatus,
-    /// Earlier attempts failed: use a stronger executor or a person.
+    /// True to use a stronger executor or a person, because earlier attempts failed.
     pub escalate: bool,
-    /// What went wrong.
+    /// Summary of the error, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_summary: Option<String>,
-    /// When it started.
+    /// Start of the attempt.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// End of the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
 }
@@ -97,7 +97,7 @@ pub(crate) fn get(db: &Db<'_>, id: &AttemptId) -> Result<Option<Attempt>, DbErro
     )
 }
 
-/// Up to `limit` attempts of a task, latest first.
+/// Up to `limit` attempts of a task, newest first.
 pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<Attempt>, DbError> {
     db.query_as(
         &format!(
@@ -107,7 +107,7 @@ pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<At
     )
 }
 
-/// Stores how a running attempt ended. `false` if it ended meanwhile.
+/// Stores the outcome of a running attempt. `false` if it has already ended.
 pub(crate) fn finish(db: &Db<'_>, ended: &Attempt) -> Result<bool, DbError> {
     let changed = db.execute(
         "UPDATE task_store_attempts SET status = ?2, error_summary = ?3, finished_at = ?4 \

@@ -9,28 +9,28 @@ use super::Where;
 use crate::model::{AttemptId, EventType, TaskId};
 use crate::role::Role;
 
-/// Bytes of payload that one page of events carries, unless its first event alone is larger.
+/// Payload limit of a page of events. A larger first event is still returned.
 const PAGE_BYTES: usize = 32_768;
 
-/// One change, as it was logged.
+/// Event of a change.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Event {
-    /// Its place in the log.
+    /// Id in the log, usable as `after_id`.
     pub id: i64,
-    /// The task that changed.
+    /// Id of the task that changed.
     pub task_id: TaskId,
-    /// The attempt it is about.
+    /// Id of the attempt that the event is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt_id: Option<AttemptId>,
-    /// What happened.
+    /// Kind of the event.
     pub event_type: EventType,
-    /// Who did it.
+    /// Name of the actor.
     pub actor: String,
-    /// In which role.
+    /// Role of the actor.
     pub actor_role: Role,
-    /// What changed: `before` and `after`, beside what was said about it.
+    /// State `before` and `after` the change, with details.
     pub payload: Map<String, Json>,
-    /// When.
+    /// Time of the event.
     pub created_at: Timestamp,
 }
 
@@ -61,12 +61,12 @@ pub(crate) struct NewEvent<'a> {
     pub event_type: EventType,
     pub actor: &'a str,
     pub actor_role: Role,
-    /// A JSON object.
+    /// Details as a JSON object.
     pub payload: Json,
     pub created_at: Timestamp,
 }
 
-/// Appends to the log and returns the event's place in it.
+/// Appends to the log and returns the event's id.
 pub(crate) fn append(db: &Db<'_>, event: &NewEvent<'_>) -> Result<i64, DbError> {
     db.query_row(
         "INSERT INTO task_store_events (task_id, attempt_id, event_type, actor, actor_role, payload_json, created_at) \
@@ -85,17 +85,17 @@ pub(crate) fn append(db: &Db<'_>, event: &NewEvent<'_>) -> Result<i64, DbError> 
     .get(0)
 }
 
-/// Which end of the log to read.
+/// Part of the log to read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Page {
-    /// The events after a place in the log.
+    /// The events after an id.
     After(i64),
     /// The latest events.
     Latest,
 }
 
-/// Events in the order they happened, at most `limit`, and fewer if their payloads are large. The
-/// flag says that the log may hold more in that direction.
+/// At most `limit` events in log order, fewer if payloads are large. The flag tells whether there may be
+/// more.
 pub(crate) fn page(
     db: &Db<'_>,
     task_id: Option<&TaskId>,

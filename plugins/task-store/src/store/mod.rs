@@ -11,10 +11,10 @@ pub(crate) mod task;
 
 use tollgate_sdk::{ToValue, Value};
 
-/// How many rows of each kind a snapshot of a task shows.
+/// Most rows of each kind in a snapshot of a task.
 pub(crate) const SHOWN: u32 = 10;
 
-/// The conditions of a query that depend on what was asked for.
+/// Optional conditions of a query.
 struct Where {
     sql: String,
     params: Vec<Value>,
@@ -29,7 +29,7 @@ impl Where {
         }
     }
 
-    /// Adds a parameter and returns how the statement names it.
+    /// Adds a parameter and returns its placeholder.
     fn param(&mut self, value: &impl ToValue) -> String {
         self.params.push(value.to_value());
         format!("?{}", self.params.len())

@@ -1,4 +1,4 @@
-//! Tasks in `execution_ready`, by whether their next attempt may start.
+//! Tasks in `execution_ready`: startable and waiting ones.
 
 use tollgate_sdk::{Db, DbError, Row, Timestamp};
 
@@ -7,12 +7,12 @@ use super::task::{HEAD, HEAD_COLUMNS, TaskHead};
 use crate::model::AttemptId;
 use crate::retry::Policy;
 
-/// Which of the tasks in `execution_ready` to list.
+/// Selection of tasks in `execution_ready`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// Those whose next attempt may start.
+    /// Tasks whose next attempt may start.
     Ready,
-    /// Those whose next attempt has to wait for something.
+    /// Tasks whose next attempt must wait.
     Waiting,
 }
 
@@ -34,7 +34,7 @@ impl TryFrom<Row> for Queued {
     }
 }
 
-/// What decides whether an attempt may start, and for whose tasks to ask.
+/// Filter of the queue, with the facts that decide whether an attempt may start.
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
     pub policy: &'a Policy,
@@ -42,8 +42,8 @@ pub(crate) struct Wanted<'a> {
     pub workspace: Option<&'a String>,
 }
 
-/// Up to `limit` tasks in `execution_ready`, oldest first, after the one a cursor names. The condition says
-/// in SQL what [`holds`](crate::retry::holds) says of a single task.
+/// Up to `limit` tasks in `execution_ready` after the cursor, oldest first. The condition expresses
+/// [`holds`](crate::retry::holds) in SQL.
 pub(crate) fn list(
     db: &Db<'_>,
     wanted: &Wanted<'_>,

@@ -8,52 +8,52 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 use crate::arguments::{ENTRY, PATH};
 use crate::model::{AttemptId, ReviewId, ReviewType, Severity, TaskId, Verdict};
 
-/// Something a reviewer found.
+/// Finding of a reviewer.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Finding {
-    /// How much it matters.
+    /// Severity of this finding.
     pub severity: Severity,
-    /// What it is.
+    /// Description of the finding.
     #[schemars(length(min = 1, max = ENTRY))]
     pub message: String,
-    /// The file it is in.
+    /// Path of the file with the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = PATH))]
     pub file: Option<String>,
-    /// The line of the file, from 1.
+    /// Line in the file, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The artifact it is about.
+    /// URI of the artifact with the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = PATH))]
     pub artifact_uri: Option<String>,
 }
 
-/// A review of a spec or of an attempt, without its findings.
+/// Review of a spec or an attempt, without its findings.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ReviewLine {
-    /// The review's id.
+    /// Id of the review.
     pub id: ReviewId,
-    /// The task it is about.
+    /// Id of the task.
     pub task_id: TaskId,
-    /// The attempt it is about; absent for a review of the spec alone.
+    /// Id of the reviewed attempt, absent for a review of the spec alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt_id: Option<AttemptId>,
-    /// What it is about.
+    /// Subject of the review.
     pub review_type: ReviewType,
-    /// Who reviewed.
+    /// Name of the reviewer, for example reviewer-1.
     pub reviewer_ref: String,
-    /// What the reviewer concludes.
+    /// Verdict of the reviewer.
     pub verdict: Verdict,
-    /// The conclusion in words.
+    /// Reasons for the verdict, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// How much the reviewer found.
+    /// Number of findings.
     pub finding_count: u32,
-    /// The revision of the spec that was reviewed.
+    /// Revision of the reviewed spec.
     pub spec_revision: u32,
-    /// When.
+    /// Time of the review.
     pub created_at: Timestamp,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct ReviewLine {
 const LINE: &str = "id, task_id, attempt_id, review_type, reviewer_ref, verdict, summary, finding_count, \
     spec_revision, created_at";
 
-/// How many columns [`LINE`] names.
+/// Number of columns in [`LINE`].
 const LINE_COLUMNS: usize = 10;
 
 impl ReviewLine {
@@ -92,10 +92,10 @@ impl TryFrom<Row> for ReviewLine {
 /// A review with its findings.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Review {
-    /// Everything but the findings.
+    /// The review without its findings.
     #[serde(flatten)]
     pub line: ReviewLine,
-    /// What the reviewer found.
+    /// Findings of the reviewer.
     pub findings: Vec<Finding>,
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId) -> Result<Option<Review>, Db
     )
 }
 
-/// Up to `limit` reviews of a task, latest first.
+/// Up to `limit` reviews of a task, newest first.
 pub(crate) fn list(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<ReviewLine>, DbError> {
     db.query_as(
         &format!("SELECT {LINE} FROM task_store_reviews WHERE task_id = ?1 ORDER BY seq DESC LIMIT ?2"),

@@ -1,4 +1,4 @@
-//! Where a task stands, in one statement: what transitions and attempts are decided on.
+//! State of a task in one statement, for decisions on transitions and attempts.
 
 use tollgate_sdk::{Db, DbError, Row, params};
 
@@ -7,7 +7,7 @@ use crate::model::{AttemptId, TaskId, Verdict};
 use crate::phase::{Facts, Phase};
 use crate::retry::{Policy, Turn};
 
-/// A task with everything its next step depends on.
+/// A task with everything that its next step depends on.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub task: TaskHead,
@@ -36,7 +36,7 @@ impl TryFrom<Row> for Standing {
 }
 
 impl Standing {
-    /// What the conditions of transitions look at.
+    /// Facts for the conditions of transitions.
     pub(crate) fn facts(&self, policy: &Policy) -> Facts {
         let exhausted = policy.turn(self.task.attempts_used()) == Turn::Exhausted;
         Facts {
@@ -51,7 +51,7 @@ impl Standing {
     }
 }
 
-/// Where a task stands.
+/// State of a task.
 pub(crate) fn get(db: &Db<'_>, id: &TaskId) -> Result<Option<Standing>, DbError> {
     // The latest review of a type counts, if it is about the current spec and attempt. Before the
     // first attempt both sides of the comparison are absent.

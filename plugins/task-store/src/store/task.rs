@@ -14,34 +14,34 @@ use crate::spec::Spec;
 /// A task without its spec.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct TaskHead {
-    /// The task's id.
+    /// Id of the task.
     pub id: TaskId,
-    /// What it is called.
+    /// Title of the task.
     pub title: String,
-    /// Where it belongs: a registered workspace or just a label.
+    /// Name of a registered workspace, or any label.
     pub workspace: String,
-    /// Where it stands.
+    /// Phase of the task.
     pub phase: Phase,
-    /// Its labels.
+    /// Labels of the task.
     pub labels: Vec<String>,
-    /// `open` exactly while the phase is `circuit_open`.
+    /// `open` only in the phase `circuit_open`.
     pub circuit_status: CircuitStatus,
-    /// Its latest attempt, running or not.
+    /// Id of the latest attempt, running or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_attempt_id: Option<AttemptId>,
-    /// How many attempts it had.
+    /// Number of attempts so far.
     pub attempt_count: u32,
-    /// The attempts that no longer count as retries.
+    /// Number of attempts that no longer count as retries.
     #[serde(skip)]
     pub retry_base: u32,
-    /// When the next attempt may start, if it has to wait.
+    /// Earliest start of the next attempt, if it must wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_retry_at: Option<Timestamp>,
-    /// Grows whenever the spec is replaced. Reviews of an older revision do not count.
+    /// Revision of the spec. Reviews of an older revision do not count.
     pub spec_revision: u32,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When anything about it was last recorded.
+    /// Time of the last record about the task.
     pub updated_at: Timestamp,
 }
 
@@ -49,11 +49,11 @@ pub(crate) struct TaskHead {
 pub(super) const HEAD: &str = "t.id, t.title, t.workspace, t.phase, t.labels_json, t.circuit_status, \
     t.current_attempt_id, t.attempt_count, t.retry_base, t.next_retry_at, t.spec_revision, t.created_at, t.updated_at";
 
-/// How many columns [`HEAD`] names.
+/// Number of columns in [`HEAD`].
 pub(super) const HEAD_COLUMNS: usize = 13;
 
 impl TaskHead {
-    /// A task that was just created.
+    /// A new task.
     pub(crate) fn new(
         id: TaskId,
         title: String,
@@ -97,12 +97,12 @@ impl TaskHead {
         })
     }
 
-    /// Attempts since retries were last counted anew.
+    /// Attempts since the retry count was last reset.
     pub(crate) fn attempts_used(&self) -> u32 {
         self.attempt_count.saturating_sub(self.retry_base)
     }
 
-    /// The task as somebody who wants to start an attempt sees it.
+    /// Facts of the task for starting an attempt.
     pub(crate) fn candidate<'a>(&self, running: Option<&'a AttemptId>) -> Candidate<'a> {
         Candidate {
             phase: self.phase,
@@ -112,7 +112,7 @@ impl TaskHead {
         }
     }
 
-    /// What a move changes, for the log.
+    /// Fields that a transition changes, for the log.
     pub(crate) fn position(&self) -> Json {
         json!({
             "phase": self.phase,
@@ -121,8 +121,8 @@ impl TaskHead {
         })
     }
 
-    /// The task after a move. Entering `circuit_open` opens the circuit; leaving it closes it and
-    /// counts retries anew.
+    /// The task after a transition. Entering `circuit_open` opens the circuit. Leaving it closes the circuit
+    /// and resets the retry count.
     pub(crate) fn moved(&self, to: Phase) -> TaskHead {
         let mut moved = TaskHead {
             phase: to,
@@ -151,10 +151,10 @@ impl TryFrom<Row> for TaskHead {
 /// A task with its spec in parts.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Task {
-    /// Everything but the spec.
+    /// The task without its spec.
     #[serde(flatten)]
     pub head: TaskHead,
-    /// What it is to achieve.
+    /// Spec of the task, in parts.
     pub spec: Spec,
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn get(db: &Db<'_>, id: &TaskId) -> Result<Option<Task>, DbError> {
     )
 }
 
-/// The text a task's spec was read from.
+/// The Markdown of a task's spec.
 pub(crate) fn spec_markdown(db: &Db<'_>, id: &TaskId) -> Result<Option<String>, DbError> {
     db.query_row(
         "SELECT spec_markdown FROM task_store_tasks WHERE id = ?1",
@@ -247,7 +247,7 @@ pub(crate) fn insert(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Result<()
     Ok(())
 }
 
-/// Replaces the spec of a task that is still being drafted. `false` if it moved on meanwhile.
+/// Replaces the spec of a task in spec_draft. `false` if the task has left that phase.
 pub(crate) fn replace_spec(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Result<bool, DbError> {
     let Task { head, spec } = task;
     let changed = db.execute(
@@ -271,7 +271,7 @@ pub(crate) fn replace_spec(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Res
     Ok(changed == 1)
 }
 
-/// Moves a task from the phase it was seen in. `false` if it moved meanwhile.
+/// Moves a task from its known phase. `false` if the phase has changed.
 pub(crate) fn set_phase(db: &Db<'_>, seen: Phase, moved: &TaskHead) -> Result<bool, DbError> {
     let changed = db.execute(
         "UPDATE task_store_tasks SET phase = ?3, circuit_status = ?4, retry_base = ?5, next_retry_at = ?6 \
@@ -288,7 +288,7 @@ pub(crate) fn set_phase(db: &Db<'_>, seen: Phase, moved: &TaskHead) -> Result<bo
     Ok(changed == 1)
 }
 
-/// Makes an attempt the task's current one and ends any wait.
+/// Makes an attempt the current one and clears the wait.
 pub(crate) fn set_attempt(
     db: &Db<'_>,
     id: &TaskId,
@@ -302,7 +302,7 @@ pub(crate) fn set_attempt(
     Ok(())
 }
 
-/// Sets when the next attempt may start.
+/// Sets the earliest start of the next attempt.
 pub(crate) fn set_next_retry(db: &Db<'_>, id: &TaskId, at: Option<Timestamp>) -> Result<(), DbError> {
     db.execute(
         "UPDATE task_store_tasks SET next_retry_at = ?2 WHERE id = ?1",
@@ -311,7 +311,7 @@ pub(crate) fn set_next_retry(db: &Db<'_>, id: &TaskId, at: Option<Timestamp>) ->
     Ok(())
 }
 
-/// Notes that something about a task was recorded.
+/// Updates the time of a task's last record.
 pub(crate) fn touch(db: &Db<'_>, id: &TaskId, now: Timestamp) -> Result<(), DbError> {
     db.execute(
         "UPDATE task_store_tasks SET updated_at = ?2 WHERE id = ?1",
@@ -320,7 +320,7 @@ pub(crate) fn touch(db: &Db<'_>, id: &TaskId, now: Timestamp) -> Result<(), DbEr
     Ok(())
 }
 
-/// What a list of tasks is narrowed to.
+/// Filter of a list of tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Filter<'a> {
     pub phase: Option<Phase>,
@@ -328,7 +328,7 @@ pub(crate) struct Filter<'a> {
     pub label: Option<&'a String>,
 }
 
-/// Up to `limit` tasks, newest first, after the one a cursor names.
+/// Up to `limit` tasks after the cursor, newest first.
 pub(crate) fn list(
     db: &Db<'_>,
     filter: &Filter<'_>,

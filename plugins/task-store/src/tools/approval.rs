@@ -1,4 +1,4 @@
-//! Asking for side effects to be allowed, and answering.
+//! Requesting approval of side effects, and deciding.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,44 +14,44 @@ use crate::role::{Action, Role};
 use crate::store::approval::{self, Approval};
 use crate::store::task;
 
-/// Ask for a side effect to be allowed. Asking again with the same `side_effect_kind` and `idempotency_key`
-/// returns the first request, answered or not, and says `replayed`. Does not move the task. Roles:
+/// Request approval of a side effect. A second request with the same `side_effect_kind` and `idempotency_key`
+/// returns the first one with `replayed`. Does not move the task. Next: task_resolve_approval. Roles:
 /// orchestrator, gateway.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskRequestApproval {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// The attempt that wants the side effect.
+    /// Id of the attempt that needs the side effect.
     attempt_id: AttemptId,
-    /// What is to be done, in words.
+    /// Action to approve, in words.
     #[schemars(length(min = 1, max = TITLE))]
     requested_action: String,
-    /// What kind of side effect it is, such as `deploy`.
+    /// Kind of side effect, for example `deploy`.
     #[schemars(length(min = 1, max = LABEL))]
     side_effect_kind: String,
-    /// Names this side effect among those of its kind.
+    /// Key that is unique for this side effect within its kind, for example `v1.4.0`.
     #[schemars(length(min = 1, max = REFERENCE))]
     idempotency_key: String,
-    /// Who asks. The actor, if left out.
+    /// Name of the requester (default: `actor`).
     #[schemars(length(min = 1, max = REFERENCE))]
     requested_by: Option<String>,
-    /// A request starts out as `pending`, said or not.
-    #[expect(dead_code, reason = "its only value is what happens anyway")]
+    /// Initial status. The only value, `pending`, is the default.
+    #[expect(dead_code, reason = "its only value is the default")]
     status: Option<RequestedStatus>,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 
-/// An approval, and whether the call changed it.
+/// An approval, and whether this call changed it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Answer {
-    /// The approval.
+    /// The request with its decision.
     approval: Approval,
-    /// It was so before, and nothing changed.
+    /// True if an earlier call had the same effect, so that nothing changed.
     replayed: bool,
 }
 
@@ -101,7 +101,7 @@ impl Tool for TaskRequestApproval {
 }
 
 impl TaskRequestApproval {
-    /// The same request, if it was made before. A refusal if it cannot be made.
+    /// The earlier identical request, if there is one. Fails if the request is not allowed.
     fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<Option<Approval>, ToolError> {
         let mut refusals = caller.check();
         refusals.text("requested_action", &self.requested_action, TITLE);
@@ -120,27 +120,27 @@ impl TaskRequestApproval {
     }
 }
 
-/// Answer a request for approval. The same answer again changes nothing and says `replayed`; another one is
-/// refused with ALREADY_RESOLVED. Does not move the task. Roles: gateway, human.
+/// Decide a request for approval. Repeating the decision changes nothing and returns `replayed`. Fails with
+/// ALREADY_RESOLVED if the other decision was made. Does not move the task. Roles: gateway, human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskResolveApproval {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// The approval.
+    /// Approval id from task_request_approval.
     approval_id: ApprovalId,
-    /// The answer.
+    /// Decision: approved, rejected or request_changes.
     resolution: Resolution,
-    /// Who answers.
+    /// Name of the person or agent who decides.
     #[schemars(length(min = 1, max = REFERENCE))]
     resolved_by: String,
-    /// What there is to say about it.
+    /// Note on the decision, for example a condition.
     #[schemars(length(min = 1, max = TEXT))]
     note: Option<String>,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 
@@ -185,7 +185,7 @@ impl Tool for TaskResolveApproval {
 }
 
 impl TaskResolveApproval {
-    /// The approval, if it is pending or was answered the same way before.
+    /// The approval, if it is pending or was decided the same way before.
     fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<Approval, ToolError> {
         let mut refusals = caller.check();
         refusals.text("resolved_by", &self.resolved_by, REFERENCE);

@@ -19,41 +19,41 @@ use crate::store::attempt::{self, Attempt};
 use crate::store::standing::{self, Standing};
 use crate::store::task::{self, TaskHead};
 
-/// Start the next attempt at a task in `execution_ready`, `executing` or `ready_to_resume`. One attempt runs
-/// at a time. After one that did not succeed there is a wait (RETRY_TOO_EARLY); late ones are flagged
-/// `escalate`; when all are used, RETRIES_EXHAUSTED asks for `task_open_circuit`. Role: orchestrator.
+/// Start the next attempt at a task in `execution_ready`, `executing` or `ready_to_resume`. Fails while one
+/// runs, during the wait after a failure (RETRY_TOO_EARLY) or when all are used (RETRIES_EXHAUSTED: call
+/// task_open_circuit). Late attempts have `escalate`. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskStartAttempt {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// What the attempt is for.
+    /// Purpose of the attempt. For example executing.
     phase: AttemptPhase,
-    /// Where it runs.
+    /// Runtime that runs the attempt.
     runtime: Runtime,
-    /// What kind of executor works on it.
+    /// Kind of executor that works on the attempt.
     executor_kind: ExecutorKind,
-    /// The executor, by a name of its own.
+    /// Name of the executor, for example worker-3.
     #[schemars(length(min = 1, max = REFERENCE))]
     worker_ref: Option<String>,
-    /// The session it runs in elsewhere.
+    /// Id of the executor's session in another system.
     #[schemars(length(min = 1, max = REFERENCE))]
     external_session_ref: Option<String>,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 
-/// An attempt that started.
+/// A started attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Started {
-    /// The attempt.
+    /// The attempt after the call.
     attempt: Attempt,
-    /// How many more the task may have before its circuit has to be opened.
+    /// Attempts left before the circuit must be opened.
     attempts_left: u32,
-    /// The move to `executing`, unless the task is there.
+    /// The call that moves the task to `executing`, unless it is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Map<String, Json>")]
     next_call: Option<NextCall>,
@@ -66,9 +66,8 @@ impl Tool for TaskStartAttempt {
     const TIER: Tier = Tier::Core;
     type Output = Started;
 
-    /// The refusal of an attempt too many writes nothing, as no refusal does. It is permanent all the
-    /// same, because it follows from the attempts that are stored; the circuit that it asks for is
-    /// opened by a call of its own.
+    /// A refusal because of too many attempts writes nothing. The refusal is permanent, because it follows
+    /// from the stored attempts. The circuit is opened by a separate call.
     fn run(self, cx: &Cx<'_>) -> Result<Started, ToolError> {
         let caller = Caller::writer(cx, Action::StartAttempt, &self.actor, self.actor_role)?;
         let task = self.check(cx, &caller)?;
@@ -110,7 +109,7 @@ impl TaskStartAttempt {
         Ok(refusals.finish_with(standing)?.task)
     }
 
-    /// The attempt that starts now.
+    /// The new attempt.
     fn into_attempt(self, cx: &Cx<'_>, caller: &Caller, task: &TaskHead) -> Attempt {
         Attempt {
             id: cx.new_id(),
@@ -130,37 +129,37 @@ impl TaskStartAttempt {
     }
 }
 
-/// End a running attempt. After `failed` or `aborted` the next one may have to wait until
-/// `next_retry_at`. Ending it again the same way changes nothing and says `replayed`. Does not move the
-/// task. Roles: orchestrator, executor.
+/// End a running attempt. After `failed` or `aborted` the next one may have to wait until `next_retry_at`.
+/// Repeating the same outcome changes nothing and returns `replayed`. Does not move the task; call
+/// task_transition next. Roles: orchestrator, executor.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskFinishAttempt {
-    /// The attempt.
+    /// Attempt id from task_start_attempt.
     attempt_id: AttemptId,
-    /// How it ended.
+    /// Outcome of the attempt, for example succeeded.
     status: AttemptOutcome,
-    /// What went wrong.
+    /// Summary of the error, if it failed.
     #[schemars(length(min = 1, max = TEXT))]
     error_summary: Option<String>,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 
-/// An attempt that ended.
+/// A finished attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Finished {
-    /// The attempt.
+    /// The attempt after the call.
     attempt: Attempt,
-    /// How many more the task may have before its circuit has to be opened.
+    /// Attempts left before the circuit must be opened.
     attempts_left: u32,
-    /// When the next attempt may start, if it has to wait.
+    /// Earliest start of the next attempt, if it must wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_retry_at: Option<Timestamp>,
-    /// It had ended this way before, so nothing changed.
+    /// True if the attempt had already ended this way, so that nothing changed.
     replayed: bool,
 }
 
@@ -194,7 +193,7 @@ impl Tool for TaskFinishAttempt {
     }
 }
 
-/// What the end of an attempt changes.
+/// Changes at the end of an attempt.
 #[derive(Serialize)]
 struct Ended {
     #[serde(flatten)]

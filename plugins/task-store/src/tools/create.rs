@@ -15,44 +15,44 @@ use crate::role::{Action, Role};
 use crate::spec::Spec;
 use crate::store::task::{self, Task, TaskHead};
 
-/// Create a task and store its spec. The spec's parts are read from the Markdown headings Goal, Scope (In,
-/// Out), Inputs, Outputs, Acceptance and Risks; `spec` overrides them part by part. Missing parts come back
-/// as warnings. Role: orchestrator.
+/// Create a task with its spec, read from the Markdown headings Goal, Scope (In, Out), Inputs, Outputs,
+/// Acceptance and Risks; `spec` overrides parts. Missing parts become warnings. Next: task_transition. Role:
+/// orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskCreate {
-    /// What the task is called.
+    /// Title of the task in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// What it is to achieve, in Markdown of at most 256 KiB.
+    /// Spec as Markdown. At most 256 KiB.
     #[schemars(length(min = 1, max = MARKDOWN))]
     spec_markdown: String,
-    /// Where it belongs: a registered workspace or any other label.
+    /// Registered workspace or any label.
     #[schemars(length(min = 1, max = PATH))]
     workspace: String,
-    /// The phase it starts in.
+    /// Initial phase of the task.
     initial_phase: InitialPhase,
-    /// Labels to find it by.
+    /// Labels, a filter of task_list.
     #[serde(default)]
     #[schemars(length(max = LABELS))]
     labels: Vec<String>,
-    /// Parts of the spec that win over the Markdown.
+    /// Spec parts that override the Markdown.
     spec: Option<Spec>,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 
-/// A task after its spec was stored.
+/// A task with its stored spec.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Specified {
-    /// The task.
+    /// Task id from task_create.
     task: Task,
-    /// What the spec lacks.
+    /// Missing parts of the spec.
     warnings: Vec<String>,
-    /// The event's place in the log.
+    /// Id of the event in the log.
     event_id: i64,
 }
 
@@ -97,22 +97,22 @@ impl Tool for TaskCreate {
     }
 }
 
-/// Replace the spec of a task in `spec_draft`, read as in `task_create`. Earlier reviews of the spec no
-/// longer count. Role: orchestrator.
+/// Replace the spec of a task in `spec_draft`, read as in task_create. Earlier spec reviews no longer count.
+/// Fails in any other phase. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskUpdateSpec {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// What it is to achieve, in Markdown of at most 256 KiB.
+    /// Spec as Markdown. At most 256 KiB.
     #[schemars(length(min = 1, max = MARKDOWN))]
     spec_markdown: String,
-    /// Parts of the spec that win over the Markdown.
+    /// Spec parts that override the Markdown.
     spec: Option<Spec>,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 
@@ -155,7 +155,7 @@ impl Tool for TaskUpdateSpec {
     }
 }
 
-/// Wants a task whose spec may still change: later, attempts and reviews rest on it.
+/// Requires a task in spec_draft. In later phases, attempts and reviews depend on the spec.
 fn refuse_frozen(caller: &Caller, refusals: &mut Refusals, task: &TaskHead) {
     if task.phase == Phase::SpecDraft {
         return;
@@ -167,7 +167,7 @@ fn refuse_frozen(caller: &Caller, refusals: &mut Refusals, task: &TaskHead) {
             phase: task.phase,
             allowed: vec![Phase::SpecDraft],
         },
-        back.then(|| caller.transition(&task.id, task.phase, Phase::SpecDraft, "the spec has to change")),
+        back.then(|| caller.transition(&task.id, task.phase, Phase::SpecDraft, "the spec must change")),
     );
 }
 

@@ -1,4 +1,4 @@
-//! Listing tasks, all of them or those to work on.
+//! Listing tasks: all of them, or those ready to start.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,18 +18,18 @@ use crate::store::task::{self, Filter, TaskHead};
 /// A task in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TaskLine {
-    /// The task's id.
+    /// Id of the task.
     id: TaskId,
-    /// What it is called.
+    /// Title of the task.
     title: String,
-    /// Where it belongs.
+    /// Name of the workspace.
     workspace: String,
-    /// Where it stands.
+    /// Phase of the task.
     phase: Phase,
-    /// Its labels.
+    /// Labels of the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     labels: Vec<String>,
-    /// When anything about it was last recorded.
+    /// Time of the last record about the task.
     updated_at: Timestamp,
 }
 
@@ -46,37 +46,37 @@ impl From<TaskHead> for TaskLine {
     }
 }
 
-/// List tasks, newest first, by phase, workspace or label.
+/// List tasks, newest first. All filters are combined with AND. Next: task_recover for one of them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskList {
-    /// Only tasks in this phase.
+    /// Phase of the tasks. Default: all.
     phase: Option<Phase>,
-    /// Only tasks of this workspace.
+    /// Workspace of the tasks. Default: all.
     #[schemars(length(max = PATH))]
     workspace: Option<String>,
-    /// Only tasks with this label.
+    /// Label of the tasks. Default: all.
     #[schemars(length(max = LABEL))]
     label: Option<String>,
-    /// At most so many, 1 to 100. 20 if left out.
+    /// Maximum number of tasks, 1 to 100 (default 20).
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// The `next_cursor` of the page before.
+    /// Cursor: `next_cursor` of the previous page.
     #[schemars(length(max = REFERENCE))]
     cursor: Option<String>,
-    /// Who calls.
+    /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// In which role.
+    /// Your role, for next calls.
     actor_role: Option<Role>,
 }
 
-/// One page of tasks.
+/// Page of tasks.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Tasks {
-    /// The tasks.
+    /// Tasks of the page.
     tasks: Vec<TaskLine>,
-    /// What asks for the next page, if there is one.
+    /// Cursor for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<TaskId>,
 }
@@ -107,24 +107,24 @@ impl Tool for TaskList {
     }
 }
 
-/// List the tasks whose next attempt may start now, oldest first, and those in `execution_ready` that
-/// wait for something, with what that is.
+/// List the tasks whose next attempt may start now, oldest first, and waiting tasks in `execution_ready` with
+/// the reasons. Next: task_start_attempt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskListReady {
-    /// Only tasks of this workspace.
+    /// Workspace of the tasks. Default: all.
     #[schemars(length(max = PATH))]
     workspace: Option<String>,
-    /// At most so many of each, 1 to 100. 20 if left out.
+    /// Maximum number of tasks in each list, 1 to 100 (default 20).
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// The `next_cursor` of the page before. Later pages leave out the waiting tasks.
+    /// Cursor: `next_cursor` of the previous page. Later pages omit the waiting tasks.
     #[schemars(length(max = REFERENCE))]
     cursor: Option<String>,
-    /// Who calls.
+    /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// In which role.
+    /// Your role, for next calls.
     actor_role: Option<Role>,
 }
 
@@ -133,10 +133,10 @@ pub(crate) struct TaskListReady {
 pub(crate) struct Ready {
     /// Tasks whose next attempt may start now.
     ready: Vec<ReadyTask>,
-    /// What asks for the next page of those, if there is one.
+    /// Cursor for the next page of ready tasks, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<TaskId>,
-    /// The first tasks that wait.
+    /// The first waiting tasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waiting: Vec<WaitingTask>,
 }
@@ -144,9 +144,9 @@ pub(crate) struct Ready {
 /// A task whose next attempt may start.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ReadyTask {
-    /// The task.
+    /// Task id from task_create.
     task: TaskLine,
-    /// Earlier attempts failed: use a stronger executor or a person.
+    /// True to use a stronger executor or a person, because earlier attempts failed.
     escalate: bool,
     /// The call that starts the attempt.
     #[schemars(with = "Map<String, Json>")]
@@ -156,9 +156,9 @@ pub(crate) struct ReadyTask {
 /// A task whose next attempt may not start yet.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WaitingTask {
-    /// The task.
+    /// Task id from task_create.
     task: TaskLine,
-    /// What for.
+    /// Reasons why the task waits.
     #[schemars(with = "Vec<Map<String, Json>>")]
     waiting_for: Vec<Blocker>,
 }

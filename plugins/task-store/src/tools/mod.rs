@@ -1,4 +1,4 @@
-//! The tools, by what they are about, and what several of them share.
+//! The tools, grouped by subject, and their shared parts.
 
 pub(crate) mod approval;
 pub(crate) mod attempt;
@@ -23,7 +23,7 @@ use crate::store::attempt::Attempt;
 use crate::store::standing::Standing;
 use crate::store::task::{self, TaskHead};
 
-/// The attempt that a call names, if it names one. A reason to refuse if that is not the task's.
+/// The attempt that a call names, if any. Adds a refusal if it does not belong to the task.
 fn find_attempt(
     cx: &Cx<'_>,
     refusals: &mut Refusals,
@@ -42,7 +42,7 @@ fn find_attempt(
     Ok(found)
 }
 
-/// A task that is no longer in the phase it was seen in.
+/// The refusal because a task has left its known phase.
 fn moved_meanwhile(cx: &Cx<'_>, seen: &TaskHead) -> Result<Reason, DbError> {
     let actual = task::head(&cx.db, &seen.id)?.map_or(seen.phase, |task| task.phase);
     Ok(Reason::PhaseConflict {
@@ -52,7 +52,7 @@ fn moved_meanwhile(cx: &Cx<'_>, seen: &TaskHead) -> Result<Reason, DbError> {
 }
 
 impl Refusals {
-    /// Wants what was read about a task to be there.
+    /// Requires a task to exist.
     fn known<T>(&mut self, id: &TaskId, found: Option<T>) -> Option<T> {
         if found.is_none() {
             let list = NextCall::new("task_list", json!({}));
@@ -61,7 +61,7 @@ impl Refusals {
         found
     }
 
-    /// Wants a task that is neither completed nor failed.
+    /// Requires a task that is neither completed nor failed.
     fn unfinished(&mut self, tool: &'static str, task: &TaskHead) {
         if task.phase.is_terminal() {
             let unfinished = Phase::ALL.iter().filter(|phase| !phase.is_terminal());
@@ -74,18 +74,17 @@ impl Refusals {
     }
 }
 
-/// The call that shows where a task stands.
+/// The call that shows a task's state.
 fn recover_call(id: &TaskId) -> NextCall {
     NextCall::new("task_recover", json!({"task_id": id}))
 }
 
-/// A condition that does not hold, with the call that removes it.
+/// An unmet condition with the call that resolves it.
 fn unmet_blocker(cx: &Cx<'_>, caller: &Caller, standing: &Standing, condition: Condition) -> Blocker {
     Reason::from(condition).blocker(condition_remedy(cx, caller, standing, condition))
 }
 
-/// The call that removes an unmet condition, if it needs no judgement: a review or an answer is for
-/// somebody to think about.
+/// The call that resolves an unmet condition, if it needs no judgement. Reviews and approvals do.
 fn condition_remedy(
     cx: &Cx<'_>,
     caller: &Caller,
@@ -113,27 +112,27 @@ fn condition_remedy(
     }
 }
 
-/// The call that lets go of a hold, if it needs no judgement.
+/// The call that resolves a hold, if it needs no judgement.
 fn hold_remedy(caller: &Caller, task: &TaskHead, hold: &Hold) -> Option<NextCall> {
     match hold {
         Hold::CircuitOpen => Some(caller.transition(
             &task.id,
             Phase::CircuitOpen,
             Phase::ExecutionReady,
-            "the failures were looked into",
+            "the failures were investigated",
         )),
         Hold::Exhausted(_) if !task.phase.is_terminal() => Some(caller.open_circuit(&task.id)),
         Hold::Exhausted(_) | Hold::WrongPhase(_) | Hold::AttemptRunning(_) | Hold::TooEarly(_) => None,
     }
 }
 
-/// A hold with the call that lets go of it.
+/// A hold with the call that resolves it.
 fn hold_blocker(caller: &Caller, task: &TaskHead, hold: Hold) -> Blocker {
     let next_call = hold_remedy(caller, task, &hold);
     Reason::from(hold).blocker(next_call)
 }
 
-/// Cuts rows to a limit. Says whether there were more.
+/// Cuts rows to a limit. Returns whether there were more.
 fn cut<T>(rows: &mut Vec<T>, limit: u32) -> bool {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = rows.len() > limit;

@@ -1,4 +1,4 @@
-//! Adding evidence to a task without moving it: checkpoints, artifacts and reviews.
+//! Adding evidence to a task without moving the task: checkpoints, artifacts and reviews.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,40 +16,40 @@ use crate::store::artifact::{self, Artifact};
 use crate::store::review::{self, Finding, Review, ReviewLine};
 use crate::store::task::{self, TaskHead};
 
-/// Append a checkpoint to a task's log: a heartbeat, a summary, a scheduled retry, a marker to recover
-/// from, or a note. Does not move the task. Roles: all but human.
+/// Append a checkpoint to a task's log: a heartbeat, summary, scheduled retry, recovery marker or note. Does
+/// not move the task. Fails if the task is completed or failed. Roles: all but human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskRecordCheckpoint {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// The attempt it is about. Leave it out for the task as a whole.
+    /// Id of the attempt. Leave it out for the task as a whole.
     attempt_id: Option<AttemptId>,
-    /// `heartbeat`, `execution_summary`, `retry_scheduled`, `recovery_marker`, `note`, or a type of your own.
+    /// Type: `heartbeat`, `execution_summary`, `retry_scheduled`, `recovery_marker`, `note`, or your own.
     #[schemars(length(min = 1, max = LABEL))]
     checkpoint_type: String,
-    /// What to remember, at most 64 KiB of JSON.
+    /// Data to store, at most 64 KiB of JSON.
     payload: Map<String, Json>,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 
 /// A checkpoint in the log.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Checkpoint {
-    /// Its place in the log.
+    /// Id of the event in the log.
     event_id: i64,
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
     /// The attempt it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt_id: Option<AttemptId>,
-    /// Its type.
+    /// Type of the checkpoint.
     checkpoint_type: String,
-    /// When.
+    /// Time of the record.
     created_at: Timestamp,
 }
 
@@ -87,29 +87,30 @@ impl Tool for TaskRecordCheckpoint {
     }
 }
 
-/// Record something that was produced, by reference. Does not move the task. Roles: all but human.
+/// Record an artifact by reference. Does not move the task. Fails if the task is completed or failed. Roles:
+/// all but human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskRecordArtifact {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// The attempt that produced it. Leave it out if none did, as for a report on the spec.
+    /// Id of the attempt that produced the artifact. Leave it out if none did.
     attempt_id: Option<AttemptId>,
-    /// What it is.
+    /// Kind of artifact, for example patch.
     kind: ArtifactKind,
-    /// Where it is: a path or a URI.
+    /// Location of the artifact: a path or URI.
     #[schemars(length(min = 1, max = PATH))]
     uri: String,
-    /// What is in it.
+    /// Short description of the content.
     #[schemars(length(min = 1, max = TEXT))]
     summary: Option<String>,
-    /// Who produced it.
+    /// Name of the producer, for example a worker.
     #[schemars(length(min = 1, max = REFERENCE))]
     produced_by: String,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 
@@ -151,32 +152,33 @@ impl Tool for TaskRecordArtifact {
     }
 }
 
-/// Append a review of a spec or of an attempt. The latest review of a type counts. Does not move the task.
-/// Roles: spec_reviewer for `spec`, quality_reviewer for `quality`.
+/// Append a review of a spec or an attempt. The latest review of each type counts. Does not move the task;
+/// the orchestrator calls task_transition next. Roles: spec_reviewer for `spec`, quality_reviewer for
+/// `quality`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskAppendReview {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// The attempt that was reviewed. Leave it out only for a spec review in `spec_review`.
+    /// Id of the reviewed attempt. Leave it out only for a spec review in `spec_review`.
     attempt_id: Option<AttemptId>,
-    /// What was reviewed.
+    /// Type of the review: `spec` or `quality`.
     review_type: ReviewType,
-    /// Who reviewed.
+    /// Name of the reviewer, for example reviewer-1.
     #[schemars(length(min = 1, max = REFERENCE))]
     reviewer_ref: String,
-    /// The conclusion.
+    /// Verdict on the reviewed work.
     verdict: Verdict,
-    /// The conclusion in words.
+    /// Reasons for the verdict, in words.
     #[schemars(length(min = 1, max = TEXT))]
     summary: Option<String>,
-    /// What was found, at most 64 KiB of JSON. Empty if nothing was.
+    /// Findings, at most 64 KiB of JSON. Empty if there are none.
     #[schemars(length(max = FINDINGS))]
     findings: Vec<Finding>,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 

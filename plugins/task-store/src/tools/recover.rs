@@ -1,4 +1,4 @@
-//! Bringing a fresh context up to date.
+//! Resuming a task in a fresh context.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,71 +21,70 @@ use crate::store::review::{self, Review};
 use crate::store::standing::{self, Standing};
 use crate::store::task::{self, Task};
 
-/// Show all that is needed to go on with a task without knowing its history: its phase and spec, the latest
-/// attempt, review, approval, checkpoint and artifact, what is pending, and every legal move with
-/// what it still wants and the call that makes it.
+/// Show everything needed to resume a task: phase, spec, the latest attempt, review, approval, checkpoint and
+/// artifact, pending work, and each legal transition with its call and unmet conditions. Call this first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskRecover {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// Who calls.
+    /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// In which role.
+    /// Your role, for next calls.
     actor_role: Option<Role>,
 }
 
-/// Where a task stands and what can be done next.
+/// State of a task and its next steps.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Recovery {
-    /// Where it stands.
+    /// Phase of the task.
     phase: Phase,
-    /// The task.
+    /// The task with its spec.
     task: Task,
-    /// How many more attempts it may have before its circuit has to be opened.
+    /// Attempts left before the circuit must be opened.
     attempts_left: u32,
-    /// Its latest attempt.
+    /// Latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_attempt: Option<Attempt>,
-    /// Its latest review of either type.
+    /// Latest review of either type.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_review: Option<Review>,
-    /// Its latest approval.
+    /// Latest approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_approval: Option<Approval>,
-    /// Its latest checkpoint.
+    /// Latest checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_checkpoint: Option<Event>,
-    /// Its latest artifact.
+    /// Latest artifact.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_artifact: Option<Artifact>,
-    /// What is under way or waited for, each with a code, a message and, where one helps, a call.
+    /// Running and awaited work, each with a code, a message and, if possible, a call.
     #[schemars(with = "Vec<Map<String, Json>>")]
     pending: Vec<Blocker>,
-    /// Every legal move.
+    /// Every legal transition.
     transitions: Vec<LegalMove>,
 }
 
-/// A legal move.
+/// A legal transition.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LegalMove {
-    /// Where it leads.
+    /// Target phase of the transition.
     to_phase: Phase,
-    /// Nothing is unmet.
+    /// True if every condition is met.
     ready: bool,
-    /// Every condition that does not hold, with the call that changes that, if one does.
+    /// Every unmet condition, with the call that resolves it, if there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Map<String, Json>>")]
     unmet: Vec<Blocker>,
-    /// The call that makes the move.
+    /// The call that makes the transition.
     #[schemars(with = "Map<String, Json>")]
     next_call: NextCall,
 }
 
 impl Tool for TaskRecover {
     const NAME: &'static str = "task_recover";
-    const TITLE: &'static str = "Go on with a task";
+    const TITLE: &'static str = "Resume a task";
     const EFFECT: Effect = Effect::Read;
     const TIER: Tier = Tier::Core;
     type Output = Recovery;
@@ -111,8 +110,8 @@ impl Tool for TaskRecover {
     }
 }
 
-/// What is under way or waited for: the running attempt, what keeps the next one from starting, and
-/// approvals without an answer.
+/// Running and awaited work: the running attempt, the reasons why the next one cannot start, and pending
+/// approvals.
 fn pending(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Result<Vec<Blocker>, DbError> {
     let task = &standing.task;
     let candidate = task.candidate(standing.running.as_ref());
@@ -125,7 +124,7 @@ fn pending(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Result<Vec<Bloc
         pending.push(Blocker::new(
             "APPROVAL_PENDING",
             format!(
-                "approval {} waits for an answer: {}",
+                "approval {} is pending: {}",
                 approval.id, approval.requested_action
             ),
         ));
@@ -145,7 +144,7 @@ fn legal_moves(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Vec<LegalMo
                 .into_iter()
                 .map(|condition| unmet_blocker(cx, caller, standing, condition))
                 .collect(),
-            next_call: caller.transition(&task.id, task.phase, to, "the task goes on"),
+            next_call: caller.transition(&task.id, task.phase, to, "the task continues"),
         }
     };
     task.phase.next().iter().map(legal_move).collect()

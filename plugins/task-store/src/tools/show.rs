@@ -1,4 +1,4 @@
-//! Showing one task, and reading the log.
+//! Showing one task and reading the log.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,40 +17,40 @@ use crate::store::event::{self, Event, Page};
 use crate::store::review::{self, Review, ReviewLine};
 use crate::store::task::{self, Task};
 
-/// Show a task: phase, spec in parts, and its latest attempts, reviews, artifacts and approvals,
-/// newest first. `task_events` has everything older.
+/// Show a task: phase, spec in parts, and its latest attempts, reviews, artifacts and approvals, newest
+/// first. For older ones call task_events.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskGet {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// How many of its latest events to add, at most 200; fewer come if they are large. None if left out.
+    /// Number of latest events to add, 0 to 200 (default 0). Fewer if they are large.
     #[schemars(range(max = 200))]
     include_events_limit: Option<u32>,
-    /// Add the Markdown that the spec was read from.
+    /// Add the Markdown source of the spec (default false).
     #[serde(default)]
     include_spec_markdown: bool,
-    /// Who calls.
+    /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// In which role.
+    /// Your role, for next calls.
     actor_role: Option<Role>,
 }
 
-/// A task with what was recorded about it, newest first.
+/// A task with its records, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Snapshot {
-    /// The task.
+    /// The task with its spec.
     task: Task,
-    /// How many more attempts it may have before its circuit has to be opened.
+    /// Attempts left before the circuit must be opened.
     attempts_left: u32,
-    /// Its latest attempt.
+    /// Latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_attempt: Option<Attempt>,
-    /// Its latest review of either type, with its findings.
+    /// Latest review of either type, with its findings.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_review: Option<Review>,
-    /// Its latest approval.
+    /// Latest approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_approval: Option<Approval>,
     /// Up to 10 attempts.
@@ -61,13 +61,13 @@ pub(crate) struct Snapshot {
     artifacts: Vec<Artifact>,
     /// Up to 10 approvals.
     approvals: Vec<Approval>,
-    /// Which of the lists hold more than is shown.
+    /// Names of the lists that are truncated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     truncated: Vec<&'static str>,
-    /// The latest events in the order they happened, if asked for.
+    /// Latest events in log order, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<Event>,
-    /// The Markdown that the spec was read from, if asked for.
+    /// Markdown source of the spec, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     spec_markdown: Option<String>,
 }
@@ -116,7 +116,7 @@ impl Tool for TaskGet {
     }
 }
 
-/// Cuts a list that was read with one row more than is shown, and notes that it was cut.
+/// Cuts a list that was read with one extra row, and records that it was truncated.
 fn shown<T>(name: &'static str, mut rows: Vec<T>, truncated: &mut Vec<&'static str>) -> Vec<T> {
     if cut(&mut rows, SHOWN) {
         truncated.push(name);
@@ -124,33 +124,33 @@ fn shown<T>(name: &'static str, mut rows: Vec<T>, truncated: &mut Vec<&'static s
     rows
 }
 
-/// Read the append-only log in order: who changed what, when, with the state before and after. Pages end
-/// early when events are large; `next_after_id` goes on.
+/// Read the append-only event log in order, with actor, time and the state before and after. To read on, pass
+/// `next_after_id` as `after_id`. Pages with large events are shorter.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskEvents {
-    /// Only events of this task.
+    /// Task id, to read only its events. Default: all tasks.
     task_id: Option<TaskId>,
-    /// Only events after this place in the log. From the beginning if left out.
+    /// Cursor: `next_after_id` of the previous page (default 0).
     #[serde(default)]
     #[schemars(range(min = 0))]
     after_id: i64,
-    /// At most so many, 1 to 200. 50 if left out.
+    /// Maximum number of events, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
-    /// Who calls.
+    /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
-    /// In which role.
+    /// Your role, for next calls.
     actor_role: Option<Role>,
 }
 
-/// One page of the log.
+/// Page of the log.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Events {
-    /// The events in the order they happened.
+    /// Events in log order.
     events: Vec<Event>,
-    /// What to give as `after_id` for the next page, if there is one.
+    /// Cursor for `after_id` of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after_id: Option<i64>,
 }

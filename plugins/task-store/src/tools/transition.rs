@@ -16,53 +16,52 @@ use crate::store::attempt::Attempt;
 use crate::store::standing::{self, Standing};
 use crate::store::task::{self, TaskHead};
 
-/// Move a task from one phase to another. `from_phase` has to be where the task is, else PHASE_CONFLICT
-/// tells where that is. Every unmet condition is named at once. `task_recover` lists the legal moves and
-/// what each still wants. Role: orchestrator.
+/// Move a task to another phase. Fails with PHASE_CONFLICT if it is not in `from_phase`, or with every unmet
+/// condition. task_recover lists the legal transitions. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskTransition {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// The phase the task was seen in.
+    /// Phase that the task is in.
     from_phase: Phase,
-    /// The phase it is to be in.
+    /// Phase to move the task to.
     to_phase: Phase,
-    /// Why it moves.
+    /// Reason for the transition.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
-    /// The attempt the move is about. If given, it has to be the task's current one.
+    /// Id of the task's current attempt. Fails if the task has a newer one.
     attempt_id: Option<AttemptId>,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 
-/// A task that moved.
+/// A moved task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Moved {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// Where it was.
+    /// Previous phase of the task.
     from_phase: Phase,
-    /// Where it is.
+    /// New phase of the task.
     phase: Phase,
-    /// `open` exactly while the phase is `circuit_open`.
+    /// `open` only in the phase `circuit_open`.
     circuit_status: CircuitStatus,
-    /// Its latest attempt.
+    /// Latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt_id: Option<AttemptId>,
-    /// Where it may move next, conditions aside.
+    /// Phases that are legal next, regardless of conditions.
     legal_transitions: Vec<Phase>,
-    /// The event's place in the log, if anything changed.
+    /// Id of the event in the log, if anything changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     event_id: Option<i64>,
 }
 
 impl Moved {
-    /// A task that stays where it is.
+    /// A task that was not moved.
     fn at(task: TaskHead) -> Moved {
         Moved {
             task_id: task.id,
@@ -105,8 +104,8 @@ impl Tool for TaskTransition {
 }
 
 impl TaskTransition {
-    /// Finds everything that is wrong with the move itself. Conditions are those of a legal move from
-    /// the actual phase; for any other there are none to speak of.
+    /// Finds every fault of the transition. Conditions are checked only for a legal transition from the
+    /// actual phase.
     fn judge(&self, cx: &Cx<'_>, caller: &Caller, standing: &Standing, refusals: &mut Refusals) {
         let task = &standing.task;
         let (from, to) = (self.from_phase, self.to_phase);
@@ -128,7 +127,7 @@ impl TaskTransition {
     }
 }
 
-/// Wants an attempt, if a move names one, to be the task's current one.
+/// Requires a named attempt to be the task's current one.
 fn refuse_stale(refusals: &mut Refusals, task: &TaskHead, named: Option<&Attempt>) {
     if let (Some(named), Some(current)) = (named, &task.current_attempt_id)
         && named.id != *current
@@ -140,7 +139,7 @@ fn refuse_stale(refusals: &mut Refusals, task: &TaskHead, named: Option<&Attempt
     }
 }
 
-/// A move that may be made.
+/// An allowed transition.
 struct Move<'a> {
     to: Phase,
     event_type: EventType,
@@ -149,7 +148,7 @@ struct Move<'a> {
 }
 
 impl Move<'_> {
-    /// Moves a task and logs it. Nothing else writes the phase.
+    /// Moves a task and logs the transition. No other code writes the phase.
     fn apply(&self, cx: &Cx<'_>, caller: &Caller, task: &TaskHead) -> Result<Moved, ToolError> {
         let moved = task.moved(self.to);
         if !task::set_phase(&cx.db, task.phase, &moved)? {
@@ -165,33 +164,33 @@ impl Move<'_> {
     }
 }
 
-/// Stop executing a task: move it to `circuit_open` from any phase but `completed` and `failed`, and
-/// keep the failure summary. Opening an open circuit changes nothing and says `replayed`. Moving on to
-/// `execution_ready` closes the circuit and counts retries anew. Role: orchestrator.
+/// Stop executing a task: move it to `circuit_open` with a failure summary, from any phase but `completed`
+/// and `failed`. Opening an open circuit changes nothing and returns `replayed`. task_transition to
+/// `execution_ready` closes the circuit and resets the retry count. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskOpenCircuit {
-    /// The task.
+    /// Task id from task_create.
     task_id: TaskId,
-    /// What failed.
+    /// Summary of the failures so far.
     #[schemars(length(min = 1, max = TEXT))]
     reason: String,
-    /// The attempt that failed last.
+    /// Id of the last failed attempt.
     latest_attempt_id: Option<AttemptId>,
-    /// Who calls.
+    /// Your name. Stored with the event.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: String,
-    /// In which role.
+    /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
 
-/// A task whose circuit is open.
+/// A task with an open circuit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Opened {
-    /// Where the task is and was.
+    /// New and previous phase of the task.
     #[serde(flatten)]
     moved: Moved,
-    /// The circuit was open before, so nothing changed.
+    /// True if the circuit was already open, so that nothing changed.
     replayed: bool,
 }
 

@@ -30,8 +30,8 @@ fn an_attempt_starts_in_three_phases_only() {
         start tsk_1
         ",
         expect![[r#"
-            err WRONG_PHASE: an attempt starts in execution_ready, executing or ready_to_resume, not in spec_draft
-              - WRONG_PHASE: an attempt starts in execution_ready, executing or ready_to_resume, not in spec_draft
+            err WRONG_PHASE: attempts start in execution_ready, executing or ready_to_resume, but the task is in spec_draft
+              - WRONG_PHASE: attempts start in execution_ready, executing or ready_to_resume, but the task is in spec_draft
         "#]],
     );
     check_after(
@@ -48,8 +48,8 @@ fn an_attempt_starts_in_three_phases_only() {
         expect![[r##"
             # Still in executing.
             ok {"attempt":{"id":"att_2","task_id":"tsk_1","ordinal":2,"phase":"executing","runtime":"local","executor_kind":"builder","status":"running","escalate":false,"started_at":"2026-01-01T00:00:38.000Z"},"attempts_left":1}
-            err WRONG_PHASE: an attempt starts in execution_ready, executing or ready_to_resume, not in spec_gate
-              - WRONG_PHASE: an attempt starts in execution_ready, executing or ready_to_resume, not in spec_gate
+            err WRONG_PHASE: attempts start in execution_ready, executing or ready_to_resume, but the task is in spec_gate
+              - WRONG_PHASE: attempts start in execution_ready, executing or ready_to_resume, but the task is in spec_gate
         "##]],
     );
 }
@@ -84,13 +84,13 @@ fn waits_escalation_and_exhaustion() {
         expect![[r##"
             # The first failure: 30 seconds.
             ok {"attempt":{"id":"att_1","task_id":"tsk_1","ordinal":1,"phase":"executing","runtime":"local","executor_kind":"builder","status":"failed","escalate":false,"started_at":"2026-01-01T00:00:05.000Z","finished_at":"2026-01-01T00:00:07.000Z"},"attempts_left":2,"next_retry_at":"2026-01-01T00:00:37.000Z","replayed":false}
-            err RETRY_TOO_EARLY: the next attempt may start at 2026-01-01T00:00:37.000Z {"next_retry_at":"2026-01-01T00:00:37.000Z"}
-              - RETRY_TOO_EARLY: the next attempt may start at 2026-01-01T00:00:37.000Z
+            err RETRY_TOO_EARLY: the next attempt may not start before 2026-01-01T00:00:37.000Z {"next_retry_at":"2026-01-01T00:00:37.000Z"}
+              - RETRY_TOO_EARLY: the next attempt may not start before 2026-01-01T00:00:37.000Z
             ok {"attempt":{"id":"att_2","task_id":"tsk_1","ordinal":2,"phase":"executing","runtime":"local","executor_kind":"builder","status":"running","escalate":false,"started_at":"2026-01-01T00:00:37.000Z"},"attempts_left":1}
             # The second: two minutes, and the third attempt is escalated.
             ok {"attempt":{"id":"att_2","task_id":"tsk_1","ordinal":2,"phase":"executing","runtime":"local","executor_kind":"builder","status":"aborted","escalate":false,"started_at":"2026-01-01T00:00:37.000Z","finished_at":"2026-01-01T00:00:38.000Z"},"attempts_left":1,"next_retry_at":"2026-01-01T00:02:38.000Z","replayed":false}
-            err RETRY_TOO_EARLY: the next attempt may start at 2026-01-01T00:02:38.000Z {"next_retry_at":"2026-01-01T00:02:38.000Z"}
-              - RETRY_TOO_EARLY: the next attempt may start at 2026-01-01T00:02:38.000Z
+            err RETRY_TOO_EARLY: the next attempt may not start before 2026-01-01T00:02:38.000Z {"next_retry_at":"2026-01-01T00:02:38.000Z"}
+              - RETRY_TOO_EARLY: the next attempt may not start before 2026-01-01T00:02:38.000Z
             ok {"attempt":{"id":"att_3","task_id":"tsk_1","ordinal":3,"phase":"executing","runtime":"local","executor_kind":"builder","status":"running","escalate":true,"started_at":"2026-01-01T00:02:39.000Z"},"attempts_left":0}
             ok {"attempt":{"id":"att_3","task_id":"tsk_1","ordinal":3,"phase":"executing","runtime":"local","executor_kind":"builder","status":"failed","escalate":true,"started_at":"2026-01-01T00:02:39.000Z","finished_at":"2026-01-01T00:02:40.000Z"},"attempts_left":0,"replayed":false}
             # No wait makes a fourth.
@@ -98,10 +98,10 @@ fn waits_escalation_and_exhaustion() {
               - RETRIES_EXHAUSTED: all 3 attempts are used -> task_open_circuit {"task_id":"tsk_1","reason":"all attempts are used","actor":"boss","actor_role":"orchestrator"}
             err NO_RUNNING_ATTEMPT: no attempt is running; and 1 more reason
               - NO_RUNNING_ATTEMPT: no attempt is running
-              - CIRCUIT_OPEN: no retry is left, so the circuit counts as open -> task_open_circuit {"task_id":"tsk_1","reason":"all attempts are used","actor":"boss","actor_role":"orchestrator"}
+              - CIRCUIT_OPEN: no retry is left, so the circuit must be opened -> task_open_circuit {"task_id":"tsk_1","reason":"all attempts are used","actor":"boss","actor_role":"orchestrator"}
             ok {"task_id":"tsk_1","from_phase":"execution_ready","phase":"circuit_open","circuit_status":"open","attempt_id":"att_3","legal_transitions":["execution_ready","failed"],"event_id":13,"replayed":false}
             err CIRCUIT_OPEN: the circuit is open
-              - CIRCUIT_OPEN: the circuit is open -> task_transition {"task_id":"tsk_1","from_phase":"circuit_open","to_phase":"execution_ready","reason":"the failures were looked into","actor":"boss","actor_role":"orchestrator"}
+              - CIRCUIT_OPEN: the circuit is open -> task_transition {"task_id":"tsk_1","from_phase":"circuit_open","to_phase":"execution_ready","reason":"the failures were investigated","actor":"boss","actor_role":"orchestrator"}
             ok {"task_id":"tsk_1","from_phase":"circuit_open","phase":"execution_ready","circuit_status":"closed","attempt_id":"att_3","legal_transitions":["executing","failed"],"event_id":14}
             # Retries count anew, ordinals go on.
             ok {"attempt":{"id":"att_4","task_id":"tsk_1","ordinal":4,"phase":"executing","runtime":"local","executor_kind":"builder","status":"running","escalate":false,"started_at":"2026-01-02T03:49:27.000Z"},"attempts_left":2,"next_call":{"tool":"task_transition","arguments":{"task_id":"tsk_1","from_phase":"execution_ready","to_phase":"executing","reason":"an attempt is running","actor":"boss","actor_role":"orchestrator"}}}

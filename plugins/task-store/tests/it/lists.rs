@@ -120,7 +120,7 @@ fn ready_and_waiting_tasks() {
         expect![[r#"
             ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:04.000Z"},"escalate":false,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}]}
             ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:06.000Z"},"waiting_for":[{"code":"ATTEMPT_RUNNING","message":"attempt att_1 is still running"}]}]}
-            ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"waiting_for":[{"code":"RETRY_TOO_EARLY","message":"the next attempt may start at 2026-01-01T00:00:38.000Z"}]}]}
+            ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"waiting_for":[{"code":"RETRY_TOO_EARLY","message":"the next attempt may not start before 2026-01-01T00:00:38.000Z"}]}]}
             # The very moment it was to wait for.
             ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"escalate":false,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"cron","actor_role":"orchestrator"}}}]}
             ok {"ready":[]}

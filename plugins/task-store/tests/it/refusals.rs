@@ -64,8 +64,8 @@ fn unmet_conditions_come_together() {
             err QUALITY_NOT_APPROVED: the quality is not approved: there is no review; and 1 more reason
               - QUALITY_NOT_APPROVED: the quality is not approved: there is no review
               - APPROVAL_PENDING: an approval is still pending
-            err APPROVAL_MISSING: no approval was given; and 1 more reason
-              - APPROVAL_MISSING: no approval was given
+            err APPROVAL_MISSING: no approval was granted; and 1 more reason
+              - APPROVAL_MISSING: no approval was granted
               - APPROVAL_PENDING: an approval is still pending
         "#]],
     );

@@ -28,10 +28,10 @@ fn the_latest_review_of_the_current_attempt_counts() {
             err QUALITY_NOT_APPROVED: the quality is not approved: there is no review
               - QUALITY_NOT_APPROVED: the quality is not approved: there is no review
             # A later review overrides an earlier one.
-            err QUALITY_NOT_APPROVED: the quality is not approved: the latest review says changes_requested
-              - QUALITY_NOT_APPROVED: the quality is not approved: the latest review says changes_requested
-            err QUALITY_NOT_APPROVED: the quality is not approved: the latest review says blocked
-              - QUALITY_NOT_APPROVED: the quality is not approved: the latest review says blocked
+            err QUALITY_NOT_APPROVED: the quality is not approved: the latest verdict is changes_requested
+              - QUALITY_NOT_APPROVED: the quality is not approved: the latest verdict is changes_requested
+            err QUALITY_NOT_APPROVED: the quality is not approved: the latest verdict is blocked
+              - QUALITY_NOT_APPROVED: the quality is not approved: the latest verdict is blocked
             # A spec review is no quality review.
             err APPROVAL_PENDING: an approval is still pending
               - APPROVAL_PENDING: an approval is still pending

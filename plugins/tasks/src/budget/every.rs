@@ -1,7 +1,7 @@
-//! Each bounded view of random plans at every budget there is.
+//! Every bounded view of random plans at every budget.
 //!
-//! A view is rendered once by its tool and then shrunk to each budget, which is the part that depends on it. At
-//! budgets that the whole view fits into it stays as it is, so that a few thousand budgets tell of all.
+//! The tool renders a view once. The view is then shrunk to each budget. Budgets above the view's size change
+//! nothing, so a few thousand budgets cover all of them.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
@@ -14,10 +14,10 @@ use crate::tools::next::Next;
 use crate::tools::resume::ResumePack;
 use crate::tools::views::{ContextPack, Delta, HandoffTool, Radar};
 
-/// The largest budget that is tried.
+/// Largest budget that the test tries.
 const MOST: usize = 20_000;
 
-/// What a tool's reply is a view of.
+/// Access to the view inside a tool's reply.
 trait Viewed {
     type View: View;
 }
@@ -26,7 +26,7 @@ impl<T: View> Viewed for Bounded<T> {
     type View = T;
 }
 
-/// Text that is long in bytes: letters, quotes, control characters and characters of two to four bytes.
+/// Text that needs many bytes: letters, quotes, control characters and characters of two to four bytes.
 fn text() -> impl Strategy<Value = String> {
     proptest::string::string_regex("[a-z \"\\\\\n\täß漢字🦀\u{301}\u{202e}]{1,40}")
         .unwrap()
@@ -65,7 +65,7 @@ fn plan(texts: &[String]) -> Session {
     session
 }
 
-/// Whether a view keeps to every budget and says what was done to it.
+/// Checks that a view keeps to every budget and reports its cuts.
 fn holds<T: Tool>(session: &Session, target: Option<&str>)
 where
     T::Output: Viewed,

@@ -19,7 +19,7 @@ pub(crate) fn insert(
     .map(drop)
 }
 
-/// The start of a body, at most so many characters.
+/// The start of a body, at most `most` characters.
 pub(crate) fn start(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -35,8 +35,8 @@ pub(crate) fn start(
     .transpose()
 }
 
-/// Drops the bodies of a root that is deleted. Evidence whose capture was undone keeps its body until
-/// then, because the capture can be redone.
+/// Deletes the bodies of a deleted root. Undone evidence keeps its body until then, because the capture can
+/// be redone.
 pub(crate) fn remove_of_root(db: &Db<'_>, workspace: &Workspace, root: &str) -> Result<(), DbError> {
     db.execute(
         "DELETE FROM tasks_bodies WHERE workspace = ?1 AND root = ?2",

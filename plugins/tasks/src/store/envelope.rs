@@ -1,17 +1,17 @@
-//! What this pack did in each envelope that changed nothing of the work.
+//! Count of this pack's calls in each envelope that changed no work.
 
 use tollgate_sdk::{Db, DbError, Timestamp, params};
 
-/// For how long an envelope is remembered.
+/// Retention of an envelope's count.
 const KEPT_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
-/// How many mutations that an envelope counted changed nothing.
+/// Mutations counted by an envelope that changed no work.
 pub(crate) fn passed(db: &Db<'_>, id: &str) -> Result<i64, DbError> {
     db.query_row("SELECT passed FROM tasks_envelopes WHERE id = ?1", params![id])?
         .map_or(Ok(0), |row| row.get(0))
 }
 
-/// Counts one more. With the first of an envelope, those of long ago are forgotten.
+/// Adds one to the count. The first call of an envelope also deletes expired counts.
 pub(crate) fn pass(db: &Db<'_>, id: &str, now: Timestamp) -> Result<(), DbError> {
     let passed = db.query_row(
         "INSERT INTO tasks_envelopes (id, passed, at) VALUES (?1, 1, ?2) \

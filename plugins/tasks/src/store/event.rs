@@ -7,26 +7,26 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, ToValue, Value, params};
 
 use crate::model::{EventType, Workspace};
 
-/// Something that happened.
+/// Event of a workspace.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Event {
-    /// Its place in the workspace's stream; a cursor for `tasks_delta`.
+    /// Sequence number in the workspace's stream, usable as `since` of tasks_delta.
     pub seq: i64,
-    /// What happened.
+    /// Kind of the event.
     #[serde(rename = "type")]
     pub event_type: EventType,
     /// The plan or task.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub task: String,
-    /// Its revision afterwards.
+    /// Revision of the plan or task after the event.
     pub revision: i64,
     /// The step, node or other part that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The facts by name.
+    /// Details of the event by name.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Json>,
-    /// When.
+    /// Time of creation.
     pub at: Timestamp,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn latest(
     Ok(events)
 }
 
-/// What happened to a root after a revision, oldest first.
+/// Events of a root after a revision, oldest first.
 pub(crate) fn since_revision(
     db: &Db<'_>,
     workspace: &Workspace,

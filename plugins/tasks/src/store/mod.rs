@@ -11,7 +11,7 @@ pub(crate) mod workspace;
 use tollgate_sdk::text_enum;
 
 text_enum! {
-    /// What a record is.
+    /// Kind of a record.
     pub(crate) enum Kind {
         Plan = "plan",
         Task = "task",
@@ -24,11 +24,11 @@ text_enum! {
     }
 }
 
-/// What a record's row holds beside its JSON.
+/// Columns of a record's row beside the JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Columns {
     pub id: String,
-    /// The plan or task whose revision covers it, empty if none does.
+    /// Plan or task whose revision covers the record; empty if none.
     pub root: String,
     pub parent: String,
     pub position: i64,

@@ -1,4 +1,4 @@
-//! The journal: operations in order, and what each changed.
+//! The journal: operations in order, with their changes.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,29 +8,29 @@ use super::Kind;
 use crate::model::Workspace;
 
 text_enum! {
-    /// What can still be done about an operation.
+    /// Undo state of an operation.
     pub(crate) enum State {
-        /// It can be undone.
+        /// The operation can be undone.
         Done = "done",
-        /// It was undone and can be redone.
+        /// The operation was undone and can be redone.
         Undone = "undone",
-        /// It was undone, and a later write took its place.
+        /// The operation was undone, and a later write made redo impossible.
         Dropped = "dropped",
-        /// It cannot be undone.
+        /// The operation cannot be undone.
         Final = "final",
     }
 }
 
-/// A write that changed something.
+/// Journal entry of a write.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Operation {
-    /// Its place in the workspace's journal.
+    /// Sequence number in the workspace's journal.
     pub seq: i64,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What can still be done about it.
+    /// True if the operation can be undone or redone.
     pub state: State,
-    /// When.
+    /// Time of creation.
     pub at: Timestamp,
 }
 
@@ -47,8 +47,8 @@ impl TryFrom<Row> for Operation {
     }
 }
 
-/// A record before and after an operation, as JSON. Without `before` it was made, without `after`
-/// removed.
+/// A record before and after an operation, as JSON. `before` is absent if the record was created, `after` if
+/// it was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub kind: Kind,
@@ -96,7 +96,7 @@ pub(crate) fn insert<'a>(
     Ok(())
 }
 
-/// Adds what an operation changed.
+/// Adds a change to an operation.
 pub(crate) fn insert_change(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -120,7 +120,7 @@ pub(crate) fn insert_change(
     .map(drop)
 }
 
-/// What an operation changed, in order.
+/// Changes of an operation, in order.
 pub(crate) fn changes(db: &Db<'_>, workspace: &Workspace, operation: i64) -> Result<Vec<Change>, DbError> {
     db.query_as(
         "SELECT kind, id, before, after FROM tasks_changes \
@@ -129,7 +129,7 @@ pub(crate) fn changes(db: &Db<'_>, workspace: &Workspace, operation: i64) -> Res
     )
 }
 
-/// The operation to undo: the latest that can be, of a root or of all.
+/// The latest operation that can be undone, of a root or of the workspace.
 pub(crate) fn to_undo(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -150,7 +150,7 @@ pub(crate) fn to_undo(
     }
 }
 
-/// The operation to redo: the one that was undone last, of a root or of all.
+/// The operation that was undone last, of a root or of the workspace.
 pub(crate) fn to_redo(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -172,7 +172,7 @@ pub(crate) fn to_redo(
     )
 }
 
-/// An operation that has to be undone or redone before another, with the root that both changed.
+/// Operation that must be undone or redone first, with the root that both changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Before {
     pub seq: i64,
@@ -190,7 +190,7 @@ impl TryFrom<Row> for Before {
     }
 }
 
-/// The latest operation after another that changed one of its roots and still stands.
+/// The latest later operation that changed one of the same roots and is not undone.
 pub(crate) fn later(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Option<Before>, DbError> {
     db.query_one(
         "SELECT later.seq, later.root FROM tasks_operation_roots AS own JOIN tasks_operation_roots AS later \
@@ -201,7 +201,7 @@ pub(crate) fn later(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Opti
     )
 }
 
-/// The first operation before another that changed one of its roots and is undone.
+/// The first earlier operation that changed one of the same roots and is undone.
 pub(crate) fn earlier(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Option<Before>, DbError> {
     db.query_one(
         "SELECT earlier.seq, earlier.root FROM tasks_operation_roots AS own \
@@ -243,7 +243,7 @@ pub(crate) fn set_state(
     .map(drop)
 }
 
-/// Ends what was done to a root: after it is gone, nothing of it can be undone.
+/// Makes all operations of a deleted root final.
 pub(crate) fn seal(db: &Db<'_>, workspace: &Workspace, root: &str) -> Result<(), DbError> {
     for seq in of_state(db, workspace, root, State::Done, 0)? {
         set_state(db, workspace, seq, State::Final, 0)?;
@@ -251,8 +251,7 @@ pub(crate) fn seal(db: &Db<'_>, workspace: &Workspace, root: &str) -> Result<(),
     Ok(())
 }
 
-/// Ends what was undone of some roots, since a new write took its place; and with each such operation the later
-/// ones that changed the same roots, which built on it.
+/// Drops the undone operations of some roots after a new write, and later operations that built on them.
 pub(crate) fn drop_undone<'a>(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -287,7 +286,7 @@ fn of_state(
     .collect()
 }
 
-/// The latest operations, latest first.
+/// Latest operations, newest first.
 pub(crate) fn latest(
     db: &Db<'_>,
     workspace: &Workspace,

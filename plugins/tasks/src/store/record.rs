@@ -14,7 +14,7 @@ pub(crate) struct Placed<T> {
     pub ordinal: i64,
 }
 
-/// Where a record hangs.
+/// Parent and index of a record.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub parent: String,
@@ -64,7 +64,7 @@ pub(crate) fn get<T: Record>(db: &Db<'_>, workspace: &Workspace, id: &str) -> Re
     .transpose()
 }
 
-/// Under what a record hangs, and where there.
+/// Parent and index of a record.
 pub(crate) fn place(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -99,7 +99,7 @@ pub(crate) fn at<T: Record>(
     .transpose()
 }
 
-/// What hangs under a parent, in order, at most `limit`.
+/// At most `limit` children of a parent, in order.
 pub(crate) fn children<T: Record>(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -128,7 +128,7 @@ pub(crate) fn children_with<T: Record>(
     )?)
 }
 
-/// Whether anything of a status hangs under a parent.
+/// Returns whether a parent has a child with a status.
 pub(crate) fn has_child(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -160,7 +160,7 @@ pub(crate) enum From {
     Latest,
 }
 
-/// Records of a root with a status, in the order of making or backwards.
+/// Records of a root with a status, in creation order or reversed.
 pub(crate) fn of_root<T: Record>(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -182,7 +182,7 @@ pub(crate) fn of_root<T: Record>(
     )?)
 }
 
-/// How many records of a kind a root has, by status.
+/// Number of records of a kind under a root, by status.
 pub(crate) fn count_by_status(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -233,7 +233,7 @@ pub(crate) fn write(
     .map(drop)
 }
 
-/// The index at which a record belongs, those behind it having moved on.
+/// Index for a new record, after its later siblings were moved up.
 fn make_room(db: &Db<'_>, workspace: &Workspace, kind: Kind, columns: &Columns) -> Result<i64, DbError> {
     let last = db.query_row(
         "SELECT ordinal, position FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 \
@@ -262,7 +262,7 @@ fn make_room(db: &Db<'_>, workspace: &Workspace, kind: Kind, columns: &Columns) 
     Ok(ordinal)
 }
 
-/// Removes a record; its later siblings move up.
+/// Removes a record and closes the gap in its siblings' indexes.
 pub(crate) fn remove(db: &Db<'_>, workspace: &Workspace, kind: Kind, id: &str) -> Result<(), DbError> {
     let removed = db.query_row(
         "DELETE FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND id = ?3 RETURNING parent, ordinal",
@@ -278,7 +278,7 @@ pub(crate) fn remove(db: &Db<'_>, workspace: &Workspace, kind: Kind, id: &str) -
     Ok(())
 }
 
-/// Removes all that belongs to a root but the root's own record.
+/// Removes everything below a root, but not the root's own record.
 pub(crate) fn remove_content(db: &Db<'_>, workspace: &Workspace, root: &str) -> Result<(), DbError> {
     db.execute(
         "DELETE FROM tasks_records WHERE workspace = ?1 AND root = ?2 AND id <> ?2",

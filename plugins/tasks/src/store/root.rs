@@ -1,17 +1,17 @@
-//! Plans and tasks: their revisions, and what lists of them are filtered and counted by.
+//! Index of plans and tasks: revisions and the columns that lists filter and count by.
 
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use crate::model::{RootKind, Status, Workspace};
 
-/// What is known of a plan or task beside its record.
+/// Index entry of a plan or task.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Head {
     pub id: String,
     pub kind: RootKind,
     pub plan: Option<String>,
     pub number: i64,
-    /// Nothing if it was deleted, or if its creation was undone.
+    /// Status, `None` if the plan or task was deleted or its creation undone.
     pub status: Option<Status>,
     pub revision: i64,
     pub touched_at: Timestamp,
@@ -37,7 +37,7 @@ impl TryFrom<Row> for Head {
     }
 }
 
-/// A plan or task that was ever there.
+/// Index entry of a plan or task, deleted ones included.
 pub(crate) fn head(db: &Db<'_>, workspace: &Workspace, id: &str) -> Result<Option<Head>, DbError> {
     db.query_one(
         &format!("SELECT {COLUMNS} FROM tasks_roots WHERE workspace = ?1 AND id = ?2"),
@@ -45,7 +45,7 @@ pub(crate) fn head(db: &Db<'_>, workspace: &Workspace, id: &str) -> Result<Optio
     )
 }
 
-/// Sets a root's status, `None` being absent, and counts its revision on. Returns the new one.
+/// Sets a root's status (`None` for deleted) and advances its revision. Returns the new revision.
 pub(crate) fn advance(db: &Db<'_>, workspace: &Workspace, head: &Head) -> Result<i64, DbError> {
     let status = head.status.map_or("ABSENT", Status::as_str);
     db.query_row(
@@ -69,18 +69,18 @@ pub(crate) fn advance(db: &Db<'_>, workspace: &Workspace, head: &Head) -> Result
     .get(0)
 }
 
-/// Which roots a list wants.
+/// Filter of a list of roots.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub kind: RootKind,
     pub plan: Option<&'a str>,
     pub statuses: &'a [Status],
-    /// Only those with a higher number.
+    /// Lower bound of the number, exclusive.
     pub after: i64,
     pub limit: usize,
 }
 
-/// Plans or tasks by number. Each status is a range of an index, so that what is not wanted is not read.
+/// Plans or tasks by number. Each status is an index range, so rows with other statuses are not read.
 pub(crate) fn page(db: &Db<'_>, workspace: &Workspace, wanted: &Wanted<'_>) -> Result<Vec<Head>, DbError> {
     let mut heads = Vec::new();
     for status in wanted.statuses {
@@ -116,7 +116,7 @@ fn with_status(
     }
 }
 
-/// How many tasks a plan has of each status, `None` being absent.
+/// Number of a plan's tasks by status (`None` for deleted).
 pub(crate) fn count_tasks(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -131,7 +131,7 @@ pub(crate) fn count_tasks(
     .collect()
 }
 
-/// How many unfinished tasks of a plan nobody touched since.
+/// Number of a plan's unfinished tasks without a change since a time.
 pub(crate) fn count_stale(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -147,7 +147,7 @@ pub(crate) fn count_stale(
     .get(0)
 }
 
-/// How many plans or tasks of a workspace have a status.
+/// Number of a workspace's plans or tasks with a status.
 pub(crate) fn count(
     db: &Db<'_>,
     workspace: &Workspace,

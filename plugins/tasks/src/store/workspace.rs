@@ -1,4 +1,4 @@
-//! Workspaces: counters, and what has the focus.
+//! Workspaces: counters and focus.
 
 use tollgate_sdk::{Db, DbError, Row, params};
 
@@ -30,7 +30,7 @@ impl TryFrom<Row> for Counters {
     }
 }
 
-/// The counters of a workspace that was written to before.
+/// Counters of a workspace, `None` if it is new.
 pub(crate) fn counters(db: &Db<'_>, workspace: &Workspace) -> Result<Option<Counters>, DbError> {
     db.query_one(
         "SELECT plans, tasks, events, operations, mutations, focus FROM tasks_workspaces WHERE name = ?1",

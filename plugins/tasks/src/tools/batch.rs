@@ -11,67 +11,68 @@ use crate::model::Workspace;
 use crate::mutation;
 use crate::tools::steps::Delete;
 
-/// Bytes of results after which further ones are told shortly.
+/// Size of results in bytes after which further results are compact.
 const AMPLE: usize = 256 << 10;
 
-/// Run several tasks_* operations in order. With `atomic=true` all of them hold or none; otherwise those that
-/// succeed hold. Batches do not nest. Each operation is judged and counted like a call of its own.
+/// Run several tasks_* operations in order. With `atomic=true` all operations are applied or none; otherwise
+/// each successful one is kept. Policies and budgets apply to every operation separately. Fails if an
+/// operation is a batch itself.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Batch {
-    /// The workspace, for operations that leave it out.
+    /// Namespace for plans and tasks. Operations inherit it and must not name another one.
     #[schemars(extend("x-inherited" = true))]
     workspace: Workspace,
-    /// What to run, in order.
+    /// Operations to run, in order: tool name and arguments.
     #[schemars(length(min = 1, max = OPERATIONS))]
     operations: Vec<Operation>,
-    /// Any failure takes all back.
+    /// Roll back everything if one operation fails (default false).
     #[serde(default)]
     atomic: bool,
-    /// Tell each result shortly.
+    /// Leave out the operations' replies and error details (default false).
     #[serde(default)]
     compact: bool,
 }
 
-/// One call of a tool.
+/// Call of a tool.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Operation {
-    /// The tool's name.
+    /// Name of a tasks_* tool, for example tasks_note.
     #[schemars(length(min = 1, max = NAME))]
     tool: String,
-    /// Its arguments.
+    /// Arguments of the tool. `workspace` may be left out.
     #[serde(default)]
     args: Map<String, Json>,
 }
 
-/// What became of a batch.
+/// Result of a batch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Ran {
-    /// Whether all held together.
+    /// True if the batch was atomic.
     atomic: bool,
-    /// How many succeeded.
+    /// Number of operations that succeeded.
     succeeded: usize,
-    /// How many failed and left nothing.
+    /// Number of operations that failed and changed nothing.
     failed: usize,
-    /// The outcomes in order.
+    /// Outcome of each operation, in order.
     results: Vec<Outcome>,
 }
 
-/// What became of one operation.
+/// Outcome of one operation.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Outcome {
-    /// The tool.
+    /// Name of the tool.
     tool: String,
-    /// Whether it succeeded.
+    /// True if the operation succeeded.
     ok: bool,
-    /// The revision it left.
+    /// Revision after the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<i64>,
-    /// Its reply, unless results are compact.
+    /// Reply of the tool, unless results are compact.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Map<String, Json>>,
-    /// The error's code.
+    /// Code of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
     /// The error, unless results are compact.
@@ -103,7 +104,7 @@ impl Tool for Batch {
             ahead -= u64::from(writes(tool));
             let cx = &cx.member(ahead);
             let mut arguments = operation.args;
-            // The gate wrote it down before it judged the operation. Without a gate it is added here.
+            // The gate adds the workspace before policies see the operation. Without a gate it is added here.
             arguments
                 .entry("workspace")
                 .or_insert_with(|| json!(self.workspace));
@@ -118,7 +119,7 @@ impl Tool for Batch {
                         self.compact || bytes > AMPLE,
                     ));
                 }
-                // What storage refuses in the middle of a write may have left a part of it.
+                // A storage error in the middle of a write may leave a part of it.
                 Err(err) if self.atomic || is_fatal(&err) => return Err(failure(place, tool.name, err)),
                 Err(err) => {
                     if writes(tool) {
@@ -134,7 +135,7 @@ impl Tool for Batch {
 }
 
 impl Batch {
-    /// The tools of all operations. Refused, and nothing run, if any cannot be part of a batch.
+    /// The tools of all operations. Fails before running any if one cannot be part of a batch.
     fn check(&self) -> Result<Vec<&'static Entry>, ToolError> {
         let mut refusals = Refusals::default();
         refusals.workspace(&self.workspace);
@@ -182,7 +183,7 @@ fn writes(tool: &Entry) -> bool {
     tool.effect != Effect::Read
 }
 
-/// Failures of storage itself, after which a write may be half done.
+/// Returns whether storage itself failed, so that a write may be incomplete.
 fn is_fatal(err: &ToolError) -> bool {
     err.code.starts_with("STORAGE")
         || matches!(
@@ -218,7 +219,7 @@ fn failed(tool: &str, err: ToolError, compact: bool) -> Outcome {
     }
 }
 
-/// The refusal of the whole batch for one operation, with all that it was refused for.
+/// Refusal of the whole batch because of one operation, with all of its reasons.
 fn failure(place: usize, tool: &str, err: ToolError) -> ToolError {
     let reason = Reason::BatchFailed {
         place,

@@ -1,4 +1,4 @@
-//! The gate of a step: confirming checkpoints, and closing with or without confirming in the same call.
+//! Tools for a step's gate: confirming checkpoints, and closing with or without confirming in the same call.
 
 use std::collections::BTreeSet;
 
@@ -10,46 +10,32 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 use crate::checkpoint::Checkpoints;
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRY, NAME};
-use crate::model::{Checkpoint, EventType, Status, Workspace};
+use crate::model::{Checkpoint, EventType, Status};
 use crate::record::{Evidence, Step, Task};
 use crate::reply::{Warning, Written};
 use crate::scope::{Located, Scope, Selector};
 use crate::store::record::children;
+use crate::target::StepTarget;
 use crate::write::Write;
 use crate::{checkpoint, closing, lease, mutation};
 
-/// Beside an object, `checkpoints` may be one of two words. A listed schema has one type per property, so
-/// the other form is said apart.
+/// Alternative form of `checkpoints`: one of two words instead of an object. A listed schema has one type per
+/// property, so this form stands in an extension key.
 fn words() -> Json {
     json!({"type": "string", "enum": ["gate", "all"]})
 }
 
-/// Confirm checkpoints of a step: criteria, tests, security, perf, docs; `"confirmed": false` takes one back. It
-/// does not close the step. Warns when linked evidence is older than the last change.
+/// Confirm checkpoints of a step: criteria, tests, security, perf, docs. `"confirmed": false` withdraws one.
+/// Does not close the step; call tasks_done next. Warns if linked evidence is older than the last change.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Verify {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// What is confirmed, such as {"criteria": {"confirmed": true, "note": "…"}}; or "gate" for criteria and
-    /// tests, or "all" for all that the step requires.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// Checkpoints by name, for example {"criteria": {"confirmed": true, "note": "…"}}. Or "gate" for
+    /// criteria and tests, or "all" for every required one.
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
-    /// Who you are, if you hold a lease on the step.
+    /// Your name as in tasks_step_claim. Needed if the step is leased.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -62,15 +48,9 @@ impl Tool for Verify {
     type Output = Written;
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
         write.redact(&mut self.checkpoints);
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let located = write.scope.step(&task.meta.id, &selector)?;
+        let (task, located) = self.target.step(&mut write)?;
         let mut refusals = Refusals::default();
         lease::guard(&write.scope, &located, self.owner.as_deref(), &mut refusals)?;
         refusals.notes(&self.checkpoints);
@@ -86,32 +66,17 @@ impl Tool for Verify {
     }
 }
 
-/// Confirm checkpoints and close the step in one call: both happen or neither. Refused with every reason at
-/// once if a required checkpoint is missing.
+/// Confirm checkpoints and close the step, or do neither. Fails with every reason if a checkpoint is missing,
+/// the step is blocked or parts of it are open.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CloseStep {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// What is confirmed, criteria or tests among it, such as {"criteria": {"confirmed": true}, "tests":
-    /// {"confirmed": true}}; or "gate" for both, or "all" for all that the step requires.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// Checkpoints by name, for example {"criteria": {"confirmed": true}, "tests": {"confirmed": true}}. Or
+    /// "gate" for these two, or "all" for every required one.
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
-    /// Who you are, if you hold a lease on the step.
+    /// Your name as in tasks_step_claim. Needed if the step is leased.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -125,17 +90,13 @@ impl Tool for CloseStep {
     type Output = Written;
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
         if !self.checkpoints.mentions_gate() {
             return Err(Reason::input("checkpoints", "names neither criteria nor tests").into());
         }
         write.redact(&mut self.checkpoints);
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
+        let task = self.target.task(&mut write)?;
+        let selector = self.target.selector();
         let how = Closing::Confirming(&self.checkpoints);
         Close {
             task,
@@ -147,20 +108,20 @@ impl Tool for CloseStep {
     }
 }
 
-/// How a step's completion changes.
+/// Change of a step's completion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Closing<'a> {
-    /// As it stands.
+    /// Close with the confirmations that the step has.
     Gated,
-    /// After confirming checkpoints.
+    /// Confirm checkpoints and close.
     Confirming(&'a Checkpoints),
-    /// Past missing checkpoints, for a reason.
+    /// Close despite missing checkpoints, with a reason.
     Forced(&'a str),
-    /// Back to open.
+    /// Reopen the step.
     Reopen,
 }
 
-/// One change of a step's completion.
+/// Change of a step's completion.
 pub(crate) struct Close<'a> {
     pub task: Task,
     pub selector: Selector<'a>,
@@ -184,7 +145,7 @@ impl Close<'_> {
                 refusals = Refusals::default();
                 closing::reopen_step(&mut write, &self.task, &located)?;
             }
-            // Closing what is closed changes nothing.
+            // Closing a closed step changes nothing.
             _ if located.record.is_done() => {}
             _ => self.close(&mut write, &located, &mut refusals)?,
         }
@@ -238,7 +199,7 @@ impl Close<'_> {
     }
 }
 
-/// Confirms checkpoints of a step, with the event and the warnings that go with it.
+/// Confirms checkpoints of a step and plans the event and the warnings.
 pub(crate) fn confirm(
     write: &mut Write<'_>,
     located: &Located<Step>,
@@ -280,7 +241,7 @@ pub(crate) fn confirm(
     Ok(located.record.clone())
 }
 
-/// Whether the evidence for a checkpoint is older than the last change of anything.
+/// Warning if the evidence for a checkpoint is older than the last mutation.
 fn stale(scope: &Scope<'_>, step: &Step, checkpoint: Checkpoint) -> Result<Option<Warning>, ToolError> {
     const LATEST: usize = 200;
     let evidence = children::<Evidence>(scope.db(), &scope.workspace, &step.id, LATEST)?;
@@ -293,13 +254,13 @@ fn stale(scope: &Scope<'_>, step: &Step, checkpoint: Checkpoint) -> Result<Optio
     Ok(passed.filter(|&passed| passed > 0).map(|passed| {
         Warning::new(
             "STALE_EVIDENCE",
-            format!("{passed} mutations came after the evidence for {checkpoint} was taken; take it again"),
+            format!("{passed} mutations happened after the evidence for {checkpoint} was captured; capture it again"),
         )
     }))
 }
 
 impl Write<'_> {
-    /// Takes secrets out of what is said of checkpoints, with the warning that tells of it.
+    /// Redacts secrets in checkpoint notes and adds a warning.
     fn redact(&mut self, checkpoints: &mut Checkpoints) {
         let mut found = 0;
         checkpoints.redact(&mut found);
@@ -308,11 +269,11 @@ impl Write<'_> {
 }
 
 impl Refusals {
-    /// Wants notes on checkpoints within bounds.
+    /// Requires notes on checkpoints within their limits.
     fn notes(&mut self, checkpoints: &Checkpoints) {
         if let Checkpoints::Named(said) = checkpoints {
             if said.is_empty() {
-                self.add(Reason::input("checkpoints", "names none"));
+                self.add(Reason::input("checkpoints", "is empty"));
             }
             for (checkpoint, said) in said {
                 self.optional(

@@ -16,41 +16,41 @@ use crate::path::Path;
 use crate::record::Root;
 use crate::scope::{Scope, Selector};
 use crate::store::root::{Head, Wanted, page};
+use crate::target::Subject;
 use crate::view::tree::{self, Branch};
 
-/// List the plans and tasks of a workspace by number. Pass `next_after` as `after` to go on.
+/// List the plans and tasks of a workspace by number. To read the next page, pass `next_after` as `after`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Context {
-    /// The workspace.
     workspace: Workspace,
-    /// Only plans or only tasks; tasks if `plan` is given, else plans, then tasks.
+    /// Kind to list. Default: tasks if `plan` is given, otherwise plans, then tasks.
     kind: Option<RootKind>,
-    /// Only tasks of this plan.
+    /// Plan id, to list only its tasks.
     #[schemars(length(max = NAME))]
     plan: Option<String>,
-    /// Only these statuses.
+    /// Statuses to include. Default: all.
     #[serde(default)]
     status: BTreeSet<Status>,
-    /// Only numbers after this one; needs `kind` or `plan`.
+    /// Cursor: `next_after` of the previous page. Needs `kind` or `plan`.
     #[schemars(range(min = 0))]
     after: Option<i64>,
-    /// Entries of each kind, 1 to 200; 50 if absent.
+    /// Entries of each kind, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<i64>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
 /// Plans and tasks.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Listing {
-    /// What has the focus.
+    /// Id of the plan or task that has the focus.
     #[serde(skip_serializing_if = "Option::is_none")]
     focus: Option<String>,
-    /// There are more entries.
+    /// True if there are more entries.
     has_more: bool,
-    /// The cursor for the next call, if there are more of the one kind that was asked for.
+    /// Cursor for `after` of the next call, if one kind is listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<i64>,
     /// Plans and tasks by number.
@@ -60,29 +60,29 @@ pub(crate) struct Listing {
 /// A plan or task in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ListEntry {
-    /// Its identifier.
+    /// Plan or task id, for example TASK-001.
     id: String,
-    /// Its number.
+    /// Number of the plan or task.
     number: i64,
-    /// The plan of a task.
+    /// Plan id of a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<String>,
-    /// How far it is.
+    /// Status of the plan or task.
     status: Status,
-    /// How much it matters.
+    /// Priority of the plan or task.
     priority: Priority,
-    /// One line.
+    /// Title in one line.
     title: String,
-    /// Its revision, for `expected_revision`.
+    /// Revision, for `expected_revision` of the next write.
     revision: i64,
-    /// When it changed last.
+    /// Time of the last change.
     touched_at: Timestamp,
 }
 
 impl View for Listing {
     const ORDER: &'static [Shrink] = &[Shrink::End("entries"), Shrink::Drop("focus")];
 
-    /// The cursor follows what is left.
+    /// Moves the cursor to the last entry that is left.
     fn settle(view: &mut Map<String, Json>) {
         let last = view
             .get("entries")
@@ -149,11 +149,11 @@ impl Context {
         if self.after.is_some() && kinds.len() > 1 {
             refusals.add(crate::error::Reason::input(
                 "after",
-                "is one kind's; pass kind as well",
+                "works for one kind only; pass kind as well",
             ));
         }
         if self.plan.is_some() && self.kind == Some(RootKind::Plan) {
-            refusals.add(crate::error::Reason::input("plan", "is for tasks"));
+            refusals.add(crate::error::Reason::input("plan", "applies only to tasks"));
         }
         refusals.finish()?;
         Ok(kinds)
@@ -189,39 +189,32 @@ fn entry(scope: &Scope<'_>, head: Head) -> Result<Option<ListEntry>, ToolError> 
     }))
 }
 
-/// Export a compact slice for other programs: the tasks of a plan, or the steps and nodes of a task or below
-/// one step, flat and in order.
+/// Export part of a plan or task for other programs, flat and in order: the tasks of a plan, or the steps and
+/// nodes of a task or below one step.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Mirror {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
-    /// The step to start from, such as s:0.
+    #[serde(flatten)]
+    subject: Subject,
+    /// Step to start from, for example s:0. Default: the whole task.
     #[schemars(length(max = NAME))]
     path: Option<String>,
-    /// Entries, 1 to 500; 100 if absent.
+    /// Maximum number of entries, 1 to 500 (default 100).
     #[schemars(range(min = 1, max = 500))]
     limit: Option<i64>,
 }
 
-/// A slice of a plan or task.
+/// Exported part of a plan or task.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Slice {
-    /// The plan or task.
+    /// Id of the plan or task.
     task: String,
-    /// Its revision.
+    /// Revision of the plan or task.
     revision: i64,
-    /// How far it is.
+    /// Status of the plan or task.
     status: String,
-    /// One line.
+    /// Title in one line.
     title: String,
-    /// There is more.
+    /// True if there are more entries.
     has_more: bool,
     /// A plan's tasks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -247,8 +240,7 @@ impl Tool for Mirror {
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = bounded("limit", self.limit, 100, 500)?;
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         let root = scope.root(&id)?;
         let mut slice = Slice {
             revision: scope.head(&id)?.revision,

@@ -13,52 +13,52 @@ use crate::record::Meta;
 use crate::reply::Written;
 use crate::write::Write;
 
-/// Create a plan, or a task under a plan. A task is made if `plan` is given, unless `kind` says otherwise.
+/// Create a plan, or a task in a plan. Without `kind`, it creates a task if `plan` is given. Next:
+/// tasks_decompose adds steps.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Create {
-    /// The workspace.
     workspace: Workspace,
-    /// What to create.
+    /// Kind to create. Default: task if `plan` is given, otherwise plan.
     kind: Option<RootKind>,
-    /// The plan that a task belongs to.
+    /// Plan id of the new task, for example PLAN-001.
     #[schemars(length(max = NAME))]
     plan: Option<String>,
-    /// The same as `plan`.
+    /// Alias of `plan`. Give only one of them.
     #[schemars(length(max = NAME))]
     parent: Option<String>,
-    /// One line.
+    /// Title of the plan or task, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// What it is about.
+    /// Description: the goal and its scope.
     #[schemars(length(max = TEXT))]
     description: Option<String>,
-    /// What somebody has to know to work on it.
+    /// Background needed to work on it, such as links or constraints.
     #[schemars(length(max = TEXT))]
     context: Option<String>,
-    /// How much it matters; MEDIUM if absent.
+    /// Priority of the work (default MEDIUM).
     priority: Option<Priority>,
-    /// Words to find it by.
+    /// Tags for searching and grouping, for example backend.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     tags: Vec<String>,
-    /// Others of its kind that have to be finished first.
+    /// Ids of plans (for a plan) or tasks (for a task) to finish first, for example TASK-001.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     depends_on: Vec<String>,
-    /// A task's domain.
+    /// Domain of a task, for example storage. Not for plans.
     #[schemars(length(max = NAME))]
     domain: Option<String>,
-    /// A plan's contract: what it promises.
+    /// Contract of a plan: the promised results, as text.
     #[schemars(length(max = TEXT))]
     contract: Option<String>,
-    /// The contract as data.
+    /// Contract of a plan as a JSON object.
     contract_data: Option<Map<String, Json>>,
-    /// A task's first steps.
+    /// First steps of the task, in order. Not for plans.
     #[serde(default)]
     #[schemars(length(max = STEPS))]
     steps: Vec<NewStep>,
-    /// The plan's revision, when a task is made.
+    /// Revision of the plan from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
 }
 
@@ -102,7 +102,7 @@ impl Tool for Create {
 }
 
 impl Create {
-    /// Wants what goes with the kind.
+    /// Requires arguments that fit the kind.
     fn check(&self, kind: RootKind, above: Option<&str>) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
         let mut only = |present: bool, field: &str, fault: &str| {
@@ -112,22 +112,26 @@ impl Create {
         };
         match kind {
             RootKind::Task => {
-                only(above.is_none(), "plan", "is missing; a task belongs to a plan");
-                only(self.contract.is_some(), "contract", "is for plans");
-                only(self.contract_data.is_some(), "contract_data", "is for plans");
+                only(above.is_none(), "plan", "is required for a task");
+                only(self.contract.is_some(), "contract", "applies only to plans");
+                only(
+                    self.contract_data.is_some(),
+                    "contract_data",
+                    "applies only to plans",
+                );
             }
             RootKind::Plan => {
-                only(above.is_some(), "plan", "is given; a plan belongs to no other");
-                only(self.domain.is_some(), "domain", "is for tasks");
+                only(above.is_some(), "plan", "must be left out for a plan");
+                only(self.domain.is_some(), "domain", "applies only to tasks");
                 only(
                     !self.steps.is_empty(),
                     "steps",
-                    "is for tasks; a plan's checklist is set with tasks_plan",
+                    "applies only to tasks; set a plan's checklist with tasks_plan",
                 );
                 only(
                     self.expected_revision.is_some(),
                     "expected_revision",
-                    "is for tasks, whose plan has one",
+                    "applies only to tasks, as the revision of their plan",
                 );
             }
         }
@@ -135,7 +139,7 @@ impl Create {
     }
 }
 
-/// The plan that `plan` and `parent` name.
+/// The plan that `plan` or its alias `parent` names.
 pub(crate) fn one_plan<'a>(
     plan: Option<&'a str>,
     parent: Option<&'a str>,
@@ -149,51 +153,50 @@ pub(crate) fn one_plan<'a>(
     }
 }
 
-/// A step of a task that is made whole.
+/// Step of a task that is created with its steps.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadyStep {
-    /// One line that says what is done.
+    /// One-line outcome of the step.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// When it counts as done. Not empty.
+    /// Criteria for done, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     success_criteria: Vec<String>,
-    /// What shows it. Not empty.
+    /// Tests that prove it, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     tests: Vec<String>,
-    /// What stands in the way, in words.
+    /// Known obstacles, as text. They do not block the step; tasks_block does.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     blockers: Vec<String>,
 }
 
-/// Start work in one call: a task with its steps, in an existing plan or, with `plan_title`, in a new one.
-/// Every step needs success criteria and tests, so that its checkpoints can gate it.
+/// Create a task with its steps, in an existing plan or in a new one (`plan_title`). Every step needs success
+/// criteria and tests, which gate it. Next: tasks_radar.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Bootstrap {
-    /// The workspace.
     workspace: Workspace,
-    /// An existing plan.
+    /// Id of an existing plan. For example PLAN-001.
     #[schemars(length(max = NAME))]
     plan: Option<String>,
-    /// The same as `plan`.
+    /// Alias of `plan`. Give only one of them.
     #[schemars(length(max = NAME))]
     parent: Option<String>,
-    /// The title of a new plan.
+    /// Title of the new plan to create.
     #[schemars(length(min = 1, max = TITLE))]
     plan_title: Option<String>,
-    /// The task's title.
+    /// Title of the task to bootstrap.
     #[schemars(length(min = 1, max = TITLE))]
     task_title: String,
-    /// What the task is about.
+    /// Goal and scope of the task.
     #[schemars(length(max = TEXT))]
     description: Option<String>,
-    /// The steps in order.
+    /// Steps of the task to bootstrap.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<ReadyStep>,
-    /// The existing plan's revision.
+    /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
 }
 
@@ -222,17 +225,23 @@ impl Tool for Bootstrap {
 }
 
 impl Bootstrap {
-    /// Wants one plan, and steps that can be gated.
+    /// Requires one plan, and steps with criteria and tests.
     fn check(&self) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
         let existing = self.plan.is_some() || self.parent.is_some();
         match (existing, &self.plan_title) {
-            (false, None) => refusals.add(Reason::input("plan", "or plan_title is needed")),
-            (true, Some(_)) => refusals.add(Reason::input("plan_title", "is given beside an existing plan")),
+            (false, None) => refusals.add(Reason::input("plan", "or plan_title is required")),
+            (true, Some(_)) => refusals.add(Reason::input(
+                "plan_title",
+                "must be left out for an existing plan",
+            )),
             (false, Some(title)) => {
                 refusals.text("plan_title", title, TITLE);
                 if self.expected_revision.is_some() {
-                    refusals.add(Reason::input("expected_revision", "is for an existing plan"));
+                    refusals.add(Reason::input(
+                        "expected_revision",
+                        "applies only to an existing plan",
+                    ));
                 }
             }
             (true, None) => {}

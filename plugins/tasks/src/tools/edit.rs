@@ -7,52 +7,42 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRIES, NAME, OPERATIONS, TEXT, TITLE};
-use crate::model::{Priority, Workspace};
+use crate::model::Priority;
 use crate::patch::{self, PatchKind, PatchOp, Patched};
 use crate::record::Root;
 use crate::reply::{NodeRef, Written};
-use crate::scope::Selector;
-use crate::write::Write;
+use crate::target::RootTarget;
 
-/// Edit what a plan or task says about itself. What is given replaces what was there; one event.
+/// Edit fields of a plan or task. Given fields replace the old values; others stay.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Edit {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan or task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// One line.
+    #[serde(flatten)]
+    target: RootTarget,
+    /// New title of the plan or task, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: Option<String>,
-    /// What it is about.
+    /// Description: the goal and its scope.
     #[schemars(length(max = TEXT))]
     description: Option<String>,
-    /// What somebody has to know to work on it.
+    /// Background needed to work on it, such as links or constraints.
     #[schemars(length(max = TEXT))]
     context: Option<String>,
-    /// How much it matters.
+    /// New priority of the plan or task.
     priority: Option<Priority>,
-    /// A task's domain.
+    /// Domain of a task, for example storage. Not for plans.
     #[schemars(length(max = NAME))]
     new_domain: Option<String>,
-    /// Words to find it by.
+    /// Tags for searching and grouping, for example backend.
     #[schemars(length(max = ENTRIES))]
     tags: Option<Vec<String>>,
-    /// Others of its kind that have to be finished first.
+    /// Ids of plans (for a plan) or tasks (for a task) to finish first, for example TASK-001.
     #[schemars(length(max = ENTRIES))]
     depends_on: Option<Vec<String>>,
-    /// A plan's contract.
+    /// New contract text of a plan.
     #[schemars(length(max = TEXT))]
     contract: Option<String>,
-    /// A plan's contract as data.
+    /// New contract of a plan as a JSON object.
     contract_data: Option<Map<String, Json>>,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for Edit {
@@ -66,9 +56,9 @@ impl Tool for Edit {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let old = write.root(self.task.as_deref(), self.expected_revision)?;
-        crate::scope::expect_target(self.expected_target_id.as_deref(), &old.meta().id)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let old = self.target.root(&mut write)?;
+        self.target.expect(&old.meta().id)?;
         let new = self.edited(old.clone())?;
         patch::replace_root(&mut write, &old, &new)?;
         Ok(Written::about(&new.meta().id, write.finish()?))
@@ -89,14 +79,14 @@ impl Edit {
             Root::Task(task) => {
                 task.domain = self.new_domain.or(task.domain.take());
                 if self.contract.is_some() || self.contract_data.is_some() {
-                    refusals.add(Reason::input("contract", "is for plans"));
+                    refusals.add(Reason::input("contract", "applies only to plans"));
                 }
             }
             Root::Plan(plan) => {
                 plan.contract = self.contract.or(plan.contract.take());
                 plan.contract_data = self.contract_data.or(plan.contract_data.take());
                 if self.new_domain.is_some() {
-                    refusals.add(Reason::input("new_domain", "is for tasks"));
+                    refusals.add(Reason::input("new_domain", "applies only to tasks"));
                 }
             }
         }
@@ -105,35 +95,26 @@ impl Edit {
     }
 }
 
-/// Change single fields of a plan or task (`kind` task_detail), a step (step) or a node (task) with set, unset,
-/// append and remove. New criteria or tests have to be confirmed anew.
+/// Change single fields with set, unset, append and remove, of a plan or task (`kind` task_detail), a step
+/// (step) or a node (task). Changed criteria or tests must be confirmed again.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PatchTool {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan or task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// What is patched.
+    #[serde(flatten)]
+    target: RootTarget,
+    /// Target: task_detail for the plan or task itself, step, or task for a node.
     kind: PatchKind,
-    /// A step such as s:0 or a node such as s:0.t:1, by path.
+    /// Step or node by path, for example s:0 or s:0.t:1.
     #[schemars(length(max = NAME))]
     path: Option<String>,
-    /// A step by id.
+    /// Step by id, for example STEP-8QZ3M0T4.
     #[schemars(length(max = NAME))]
     step_id: Option<String>,
-    /// A node by id.
+    /// Node by id, for example NODE-8QZ3M0T4.
     #[schemars(length(max = NAME))]
     task_node_id: Option<String>,
-    /// What to change, in order.
+    /// Changes to the fields, applied in order.
     #[schemars(length(min = 1, max = OPERATIONS))]
     ops: Vec<PatchOp>,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for PatchTool {
@@ -144,8 +125,8 @@ impl Tool for PatchTool {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let root = write.root(self.task.as_deref(), self.expected_revision)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let root = self.target.root(&mut write)?;
         let id = root.meta().id.clone();
         let part = match (self.kind, &self.step_id, &self.task_node_id) {
             (PatchKind::Task, None, node) => node.as_deref(),
@@ -154,17 +135,12 @@ impl Tool for PatchTool {
             _ => {
                 return Err(Reason::input(
                     "kind",
-                    format!("is {}, which the given id does not name", self.kind),
+                    format!("is {}, which does not fit the given id", self.kind),
                 )
                 .into());
             }
         };
-        let expected = self.expected_target_id.as_deref();
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: part,
-            expected,
-        };
+        let selector = self.target.selector(self.path.as_deref(), part);
         let patched = patch::apply(&mut write, &id, self.kind, &selector, &self.ops)?;
         let mut written = Written::about(&id, write.finish()?);
         match patched {

@@ -1,4 +1,4 @@
-//! Evidence: what shows that work was done.
+//! Evidence: the proof that work was done.
 
 use std::collections::BTreeSet;
 
@@ -9,73 +9,58 @@ use tollgate_sdk::{ArtifactKind, Cx, Effect, Level, Tier, Tool, ToolError};
 
 use crate::build::declared;
 use crate::error::{Reason, Refusals};
-use crate::limits::{ENTRIES, ENTRY, NAME, TITLE};
-use crate::model::{Checkpoint, EventType, EvidenceKind, Workspace};
+use crate::limits::{ENTRIES, ENTRY, TITLE};
+use crate::model::{Checkpoint, EventType, EvidenceKind};
 use crate::mutation;
 use crate::record::{Evidence, Step};
 use crate::redact;
 use crate::reply::{Warning, Written};
-use crate::scope::{Located, Selector};
+use crate::scope::Located;
 use crate::store::Kind;
+use crate::target::StepTarget;
 use crate::write::Write;
 
-/// Bytes of a body from which on it is kept as an artifact, if artifacts are kept.
+/// Body size in bytes above which a body becomes an artifact, if artifacts are enabled.
 const LARGE: usize = 16_000;
-/// Characters of such a body that are kept here as well.
+/// Characters of such a body that the pack keeps as a preview.
 const PREVIEW: usize = 2_000;
 
-/// Attach evidence to a step, or to the plan or task itself: items with a body or a URI, names of checks that
-/// were made, paths or URIs of attachments. It closes nothing. Linked to a checkpoint, it makes that one
-/// required. Secrets are redacted.
+/// Attach evidence to a step, plan or task: output, diffs, links or checks. A linked checkpoint becomes
+/// required. Secrets are redacted. Next: tasks_close_step.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct EvidenceCapture {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan or task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// The checkpoint that all of it is for, unless an item says another.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// Checkpoint to support. Items can name another one.
     checkpoint: Option<Checkpoint>,
-    /// Items with content, at most 20 in one call with checks and attachments.
+    /// Evidence with content. At most 20 items, checks and attachments together.
     #[serde(default)]
     items: Vec<Item>,
-    /// Checks that were made, a line each.
+    /// Checks that you performed. One line each.
     #[serde(default)]
     checks: Vec<String>,
-    /// Paths or URIs of files.
+    /// Paths or URIs of evidence files.
     #[serde(default)]
     attachments: Vec<String>,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
-/// One piece of evidence.
+/// Piece of evidence.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Item {
-    /// What it is.
+    /// Kind of evidence. url and file need `uri`.
     kind: EvidenceKind,
-    /// One line, such as the command.
+    /// Title in one line, for example the command that ran.
     #[schemars(length(min = 1, max = TITLE))]
     title: Option<String>,
-    /// Its content: output or a diff, at most 256000 bytes.
+    /// Content: output or a diff, at most 256000 bytes.
     body: Option<String>,
-    /// Where it is, for a url or file.
+    /// URL or path. Needed for the kinds url and file.
     #[schemars(length(min = 1, max = ENTRY))]
     uri: Option<String>,
-    /// The exit code of the command.
+    /// Exit code of the command that produced the output.
     exit_code: Option<i32>,
-    /// The checkpoint it is for.
+    /// Checkpoint that the item supports.
     checkpoint: Option<Checkpoint>,
 }
 
@@ -87,16 +72,10 @@ impl Tool for EvidenceCapture {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
         self.check(&write)?;
-        let root = write.root(self.task.as_deref(), self.expected_revision)?;
+        let (root, step) = self.target.root_or_step(&mut write)?;
         let id = root.meta().id.clone();
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let step = selector.step_of(&write.scope, &id)?;
         let mut kept = Vec::new();
         let mut found = 0;
         for item in self.all_items() {
@@ -123,7 +102,7 @@ impl Tool for EvidenceCapture {
 }
 
 impl EvidenceCapture {
-    /// Wants evidence within its bounds, every item that is not being told with its size.
+    /// Requires evidence within its limits and reports every item that is too large.
     fn check(&self, write: &Write<'_>) -> Result<(), ToolError> {
         let (most, bytes) = (write.scope.config.items(), write.scope.config.artifact_bytes());
         let mut refusals = Refusals::default();
@@ -131,7 +110,7 @@ impl EvidenceCapture {
         if count == 0 {
             refusals.add(Reason::input(
                 "items",
-                "are missing; so are checks and attachments",
+                "are missing, and there are no checks or attachments",
             ));
         }
         if count > most {
@@ -158,7 +137,7 @@ impl EvidenceCapture {
         refusals.finish()
     }
 
-    /// All of it as items: a check is output without a body, an attachment a file elsewhere.
+    /// All evidence as items. A check becomes command output without a body, an attachment a file.
     fn all_items(&self) -> impl Iterator<Item = Item> {
         let plain = |kind| Item {
             kind,
@@ -196,19 +175,16 @@ impl Item {
         if needs_uri && self.uri.is_none() {
             refusals.add(Reason::input(
                 format!("{at}.uri"),
-                format!("is missing; a {} is somewhere", self.kind),
+                format!("is required for the kind {}", self.kind),
             ));
         }
         if !needs_uri && self.body.as_deref().unwrap_or_default().is_empty() && self.title.is_none() {
-            refusals.add(Reason::input(
-                format!("{at}.body"),
-                "is missing, and so is a title",
-            ));
+            refusals.add(Reason::input(format!("{at}.body"), "or a title is required"));
         }
     }
 }
 
-/// Keeps one item without its secrets.
+/// Stores one item with its secrets redacted.
 fn keep(
     write: &mut Write<'_>,
     root: &str,
@@ -246,7 +222,8 @@ fn keep(
     Ok(evidence)
 }
 
-/// The artifact that a large body becomes. What the host does not keep is kept here like any other.
+/// Stores a large body as an artifact. `None` if the host keeps no artifacts; the pack then stores the body
+/// itself.
 fn set_aside(write: &Write<'_>, kind: EvidenceKind, body: &str) -> Option<String> {
     if body.len() <= LARGE {
         return None;
@@ -257,7 +234,10 @@ fn set_aside(write: &Write<'_>, kind: EvidenceKind, body: &str) -> Option<String
         EvidenceKind::CmdOutput | EvidenceKind::Url | EvidenceKind::File => ArtifactKind::Log,
     };
     cx.keep_artifact(kind, body.as_bytes()).unwrap_or_else(|err| {
-        cx.log(Level::Warn, &format!("a body is no artifact: {err}"));
+        cx.log(
+            Level::Warn,
+            &format!("a body could not be stored as an artifact: {err}"),
+        );
         None
     })
 }

@@ -1,4 +1,4 @@
-//! The focus: what reads without `task` are about. It is a convenience, not part of the plan.
+//! The focus: default plan or task of reads. The focus is not part of the plan's state.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,16 @@ use crate::mutation;
 use crate::scope::Scope;
 use crate::store;
 
-/// What has the focus.
+/// The focus of a workspace.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Focus {
-    /// The plan or task; absent if nothing has the focus.
+    /// Id of the plan or task, absent without a focus.
     #[serde(skip_serializing_if = "Option::is_none")]
     focus: Option<String>,
-    /// What had it before.
+    /// Id of the plan or task that had the focus before.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous: Option<String>,
-    /// Whether writes without `task` go there too.
+    /// True if writes without `task` use the focus too.
     focus_writes: bool,
 }
 
@@ -27,7 +27,6 @@ pub(crate) struct Focus {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FocusGet {
-    /// The workspace.
     workspace: Workspace,
 }
 
@@ -48,13 +47,12 @@ impl Tool for FocusGet {
     }
 }
 
-/// Give a plan or task the focus of its workspace: reads without `task` are about it.
+/// Set the focus of a workspace: the plan or task that reads without `task` show.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FocusSet {
-    /// The workspace.
     workspace: Workspace,
-    /// The plan or task.
+    /// Plan or task id to focus, for example TASK-001.
     #[schemars(length(min = 1, max = NAME))]
     task: String,
 }
@@ -74,11 +72,10 @@ impl Tool for FocusSet {
     }
 }
 
-/// Take the focus away.
+/// Clear the focus of a workspace.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FocusClear {
-    /// The workspace.
     workspace: Workspace,
 }
 

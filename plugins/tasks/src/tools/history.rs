@@ -1,4 +1,4 @@
-//! The journal: what was done, undoing and redoing it.
+//! The journal of operations, undo and redo.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,20 +12,19 @@ use crate::scope::Scope;
 use crate::store::operation::{self, Operation, State};
 use crate::write::Write;
 
-/// Operations that are shown unless the call says otherwise.
+/// Default number of operations that are shown.
 const SHOWN: u32 = 20;
 
-/// Show the latest operations of a workspace, or of one plan or task, latest first, and what can be undone or
-/// redone.
+/// Show the latest operations of a workspace, plan or task, newest first, and the ones that tasks_undo and
+/// tasks_redo would revert.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct History {
-    /// The workspace.
     workspace: Workspace,
-    /// Only operations that changed this plan or task.
+    /// Plan or task id, to consider only operations that changed it. Default: the workspace.
     #[schemars(length(max = NAME))]
     task: Option<String>,
-    /// How many, 1 to 200; 20 if absent.
+    /// Maximum number of operations, 1 to 200 (default 20).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
 }
@@ -33,7 +32,7 @@ pub(crate) struct History {
 /// The journal.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Journal {
-    /// Operations, latest first.
+    /// Operations, newest first.
     operations: Vec<Entry>,
     /// The operation that tasks_undo would undo.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,12 +42,12 @@ pub(crate) struct Journal {
     redo: Option<i64>,
 }
 
-/// One operation.
+/// Journal entry with the plans and tasks that it changed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Entry {
-    /// What it was.
+    /// The operation.
     operation: Operation,
-    /// The plans and tasks that it changed.
+    /// Ids of the plans and tasks that the operation changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tasks: Vec<String>,
 }
@@ -86,16 +85,16 @@ impl Tool for History {
     }
 }
 
-/// Undo the latest operation that can be undone, of the workspace or of one plan or task.
+/// Undo the latest operation of the workspace, plan or task that can be undone. Call tasks_history to see it
+/// first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Undo {
-    /// The workspace.
     workspace: Workspace,
-    /// Only operations that changed this plan or task.
+    /// Plan or task id, to consider only operations that changed it. Default: the workspace.
     #[schemars(length(max = NAME))]
     task: Option<String>,
-    /// The plan's or task's revision as you know it.
+    /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
 }
 
@@ -111,17 +110,16 @@ impl Tool for Undo {
     }
 }
 
-/// Redo the operation that was undone last, of the workspace or of one plan or task. A write after the undo
-/// takes its place and ends that.
+/// Redo the operation of the workspace, plan or task that was undone last. Fails if another write followed
+/// the undo.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Redo {
-    /// The workspace.
     workspace: Workspace,
-    /// Only operations that changed this plan or task.
+    /// Plan or task id, to consider only operations that changed it. Default: the workspace.
     #[schemars(length(max = NAME))]
     task: Option<String>,
-    /// The plan's or task's revision as you know it.
+    /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
 }
 
@@ -146,10 +144,10 @@ fn revert(
 ) -> Result<Written, ToolError> {
     let (db, workspace) = (*write.scope.db(), write.scope.workspace.clone());
     match (task, expected_revision) {
-        // What a redo brings back is not there yet.
+        // A redo may restore a plan or task that does not exist yet.
         (Some(task), Some(_)) => write.expect_revision(task, expected_revision)?,
         (None, Some(_)) => {
-            return Err(Reason::input("task", "is missing; a revision is one's of a plan or task").into());
+            return Err(Reason::input("task", "is required with expected_revision").into());
         }
         (_, None) => {}
     }

@@ -8,45 +8,31 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 use crate::error::{Reason, Refusals};
 use crate::lease::{self, LENGTH, LONGEST};
 use crate::limits::{ENTRY, NAME};
-use crate::model::{EventType, Workspace};
+use crate::model::EventType;
 use crate::record::{Lease, Step};
 use crate::reply::{StepRef, Written};
-use crate::scope::{Located, Selector};
+use crate::scope::Located;
+use crate::target::StepTarget;
 use crate::write::Write;
 
-/// Claim a step for yourself, for so many events of the workspace. Others cannot verify or close it meanwhile.
-/// Claiming again as the same owner renews it; taking over from another needs `force` and a `reason`.
+/// Lease a step. Until `events` workspace events have passed, only `owner` can verify or close it. The same
+/// owner renews the lease by claiming again. Taking over another owner's lease needs `force` and a `reason`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct StepClaim {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// Who you are.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// Your name, the same in every call about the lease.
     #[schemars(length(min = 1, max = NAME))]
     owner: String,
-    /// How many events it lasts; 200 if absent.
+    /// Length of the lease in workspace events (default 200).
     #[schemars(range(min = 1, max = LONGEST))]
     events: Option<i64>,
-    /// Take it over from who holds it.
+    /// Take the lease over from its owner (default false).
     #[serde(default)]
     force: bool,
-    /// Why it is taken over.
+    /// Reason for taking over. Required with `force`.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for StepClaim {
@@ -56,19 +42,13 @@ impl Tool for StepClaim {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let step = write.scope.step(&task.meta.id, &selector)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let (_, step) = self.target.step(&mut write)?;
         let mut refusals = check(&self.owner, self.events);
         refusals.optional("reason", self.reason.as_deref(), ENTRY);
         refusals.step_open(&write.scope, &step);
         if self.force && self.reason.is_none() {
-            refusals.add(Reason::input("reason", "is needed with force=true"));
+            refusals.add(Reason::input("reason", "is required with force=true"));
         }
         if !self.force {
             lease::guard(&write.scope, &step, Some(&self.owner), &mut refusals)?;
@@ -90,32 +70,17 @@ impl Tool for StepClaim {
     }
 }
 
-/// Renew a lease that you hold, for so many events from now.
+/// Renew your lease on a step, from the current event on. Fails if you do not hold one.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct StepRenew {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// Who you are.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// Your name, the same in every call about the lease.
     #[schemars(length(min = 1, max = NAME))]
     owner: String,
-    /// How many events it lasts from now; 200 if absent.
+    /// Length of the lease from now, in workspace events (default 200).
     #[schemars(range(min = 1, max = LONGEST))]
     events: Option<i64>,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for StepRenew {
@@ -125,14 +90,8 @@ impl Tool for StepRenew {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let step = write.scope.step(&task.meta.id, &selector)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let (_, step) = self.target.step(&mut write)?;
         check(&self.owner, self.events).finish()?;
         held(&write, &step, &self.owner)?;
         let data = json!({"owner": self.owner});
@@ -147,29 +106,14 @@ impl Tool for StepRenew {
     }
 }
 
-/// Release a lease that you hold.
+/// Release your lease on a step. Fails if you do not hold one.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct StepRelease {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// Who you are.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// Your name, the same in every call about the lease.
     #[schemars(length(min = 1, max = NAME))]
     owner: String,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for StepRelease {
@@ -180,14 +124,8 @@ impl Tool for StepRelease {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let step = write.scope.step(&task.meta.id, &selector)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let (task, step) = self.target.step(&mut write)?;
         check(&self.owner, None).finish()?;
         let lease = held(&write, &step, &self.owner)?;
         write.remove(&lease)?;
@@ -211,7 +149,7 @@ fn check(owner: &str, events: Option<i64>) -> Refusals {
     refusals
 }
 
-/// The lease that somebody holds on a step.
+/// The lease that an owner holds on a step.
 fn held(write: &Write<'_>, step: &Located<Step>, owner: &str) -> Result<Lease, ToolError> {
     let mut refusals = Refusals::default();
     lease::guard(&write.scope, step, Some(owner), &mut refusals)?;

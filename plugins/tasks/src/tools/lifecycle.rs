@@ -8,36 +8,28 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 use crate::closing::{gate_status, set_status};
 use crate::error::{Reason, Refusals};
 use crate::limits::{NAME, OPERATIONS, short};
-use crate::model::{RootKind, Status, Workspace};
+use crate::model::{RootKind, Status};
 use crate::mutation;
 use crate::patch::{self, PatchKind, PatchOp};
 use crate::record::Root;
 use crate::reply::{Warning, Written};
-use crate::scope::{Selector, expect_target};
+use crate::scope::Selector;
 use crate::store;
 use crate::store::event::Event;
+use crate::target::RootTarget;
 use crate::write::Write;
 
-/// Set the status of a plan or task; DONE if absent. A task is done when all its steps are closed with
-/// confirmed checkpoints, a plan when all its tasks are finished.
+/// Set the status of a plan or task (default DONE). DONE fails while a task has open steps or a plan has
+/// unfinished tasks.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Complete {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan or task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The status.
+    #[serde(flatten)]
+    target: RootTarget,
+    /// New status (default DONE).
     status: Option<Status>,
-    /// Complete it although it has no step, or no task.
+    /// Allow DONE without steps or tasks.
     #[serde(default)]
     allow_empty: bool,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for Complete {
@@ -49,9 +41,9 @@ impl Tool for Complete {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let root = write.root(self.task.as_deref(), self.expected_revision)?;
-        expect_target(self.expected_target_id.as_deref(), &root.meta().id)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let root = self.target.root(&mut write)?;
+        self.target.expect(&root.meta().id)?;
         let to = self.status.unwrap_or(Status::Done);
         let mut refusals = Refusals::default();
         gate_status(&write.scope, &root, to, self.allow_empty, &mut refusals)?;
@@ -66,7 +58,7 @@ impl Tool for Complete {
     }
 }
 
-/// The call that completes the plan, if this was the last of its tasks. Somebody has to make it.
+/// The call that completes the plan, if this was its last open task. Plans do not complete by themselves.
 fn plan_to_complete(write: &Write<'_>, root: &Root, to: Status) -> Result<Option<NextCall>, ToolError> {
     let Root::Task(task) = root else {
         return Ok(None);
@@ -87,82 +79,73 @@ fn plan_to_complete(write: &Write<'_>, root: &Root, to: Status) -> Result<Option
     Ok((!others).then(|| NextCall::new("tasks_complete", plan)))
 }
 
-/// One patch of a task that is being closed.
+/// Patch of a task that is being closed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Patch {
-    /// What is patched.
+    /// Target: task_detail for the plan or task itself, step, or task for a node.
     kind: PatchKind,
-    /// The step or node by path.
+    /// Step or node by path, for example s:0 or s:0.t:1.
     #[schemars(length(max = NAME))]
     path: Option<String>,
-    /// The step by id.
+    /// Step by id, for example STEP-8QZ3M0T4.
     #[schemars(length(max = NAME))]
     step_id: Option<String>,
-    /// The node by id.
+    /// Node by id, for example NODE-8QZ3M0T4.
     #[schemars(length(max = NAME))]
     task_node_id: Option<String>,
-    /// What to change, in order.
+    /// Changes to the fields, applied in order.
     #[schemars(length(min = 1, max = OPERATIONS))]
     ops: Vec<PatchOp>,
 }
 
-/// Close a task in one call: optional patches, then completion, all or nothing. Without `apply=true` it only
-/// shows what would change. Refused for a stale revision or unmet checkpoints in both cases.
+/// Close a task in one call: optional patches, then completion, all or nothing. Without `apply=true` it
+/// previews the changes. Both fail for a stale revision or unconfirmed checkpoints.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct CloseTask {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// Do it; otherwise only show what would change.
+    #[serde(flatten)]
+    target: RootTarget,
+    /// Apply the changes; otherwise only preview them (default false).
     #[serde(default)]
     apply: bool,
-    /// Changes before completion, in order.
+    /// Patches to apply before completion, in order.
     #[serde(default)]
     #[schemars(length(max = OPERATIONS))]
     patches: Vec<Patch>,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
-/// What closing a task changed, or would change.
+/// Result or preview of closing a task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TaskClosed {
-    /// The task.
+    /// Id of the task.
     task: String,
-    /// Whether it was done.
+    /// True if the changes were applied.
     applied: bool,
-    /// The task's revision.
+    /// Revision of the task.
     revision: i64,
-    /// What changes, field by field.
+    /// Changes, field by field.
     diff: Vec<Difference>,
-    /// What happened.
+    /// Events of the write, in order.
     events: Vec<Event>,
-    /// Worth knowing.
+    /// Warnings that do not refuse the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Warning>,
-    /// What to do next, ready to run.
+    /// Suggested next calls with complete arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     next_calls: Vec<NextCall>,
 }
 
-/// One field of one record.
+/// Changed field of a record.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Difference {
-    /// The task, step or node.
+    /// Id of the task, step or node.
     id: String,
-    /// The field.
+    /// Name of the field.
     field: String,
-    /// Its JSON before, cut if it is long.
+    /// JSON before the change, cut if long.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<String>,
-    /// Its JSON after, cut if it is long.
+    /// JSON after the change, cut if long.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<String>,
 }
@@ -174,10 +157,10 @@ impl Tool for CloseTask {
     type Output = TaskClosed;
 
     fn run(self, cx: &Cx<'_>) -> Result<TaskClosed, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let task = self.target.task(&mut write)?;
         let id = task.meta.id.clone();
-        expect_target(self.expected_target_id.as_deref(), &id)?;
+        self.target.expect(&id)?;
         self.patch(&mut write, &id)?;
         let patched = Root::Task(write.get(&id)?.unwrap_or(task));
         let mut refusals = Refusals::default();
@@ -218,7 +201,7 @@ impl CloseTask {
     fn patch(&self, write: &mut Write<'_>, task: &str) -> Result<(), ToolError> {
         if self.patches.len() > OPERATIONS {
             let fault = format!(
-                "has {} entries, at most {OPERATIONS} are taken",
+                "has {} entries, at most {OPERATIONS} are allowed",
                 self.patches.len()
             );
             return Err(Reason::input("patches", fault).into());

@@ -5,24 +5,15 @@ use serde::Deserialize;
 use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
 use crate::budget::{self, Bounded};
-use crate::limits::NAME;
-use crate::model::Workspace;
-use crate::scope::Scope;
+use crate::target::Subject;
 use crate::view;
 
-/// Check a plan with its tasks, or a task, for what is wrong. It changes nothing; each issue has a severity, a
-/// recovery and a ready call that mends it.
+/// Check a task, or a plan with its tasks, for problems. Each issue has a severity, a recovery and a call
+/// that fixes it. Changes nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Lint {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
+    #[serde(flatten)]
+    subject: Subject,
 }
 
 impl Tool for Lint {
@@ -32,8 +23,7 @@ impl Tool for Lint {
     type Output = Bounded<view::lint::Lint>;
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         budget::fit(&view::lint::of(&scope, &id)?, None)
     }
 }

@@ -1,4 +1,4 @@
-//! The tools, by what they are about.
+//! The tools, grouped by subject.
 
 pub(crate) mod batch;
 pub(crate) mod close;

@@ -1,4 +1,4 @@
-//! What to work on next, across a workspace.
+//! The work queue of a workspace.
 
 use std::cmp::Reverse;
 
@@ -19,63 +19,61 @@ use crate::scope::{Located, Scope};
 use crate::store::root::{Wanted, page};
 use crate::view::current;
 
-/// Tasks that are looked at.
+/// Most tasks that one call examines.
 const TASKS: usize = 200;
 
-/// Show what to work on next: ready steps across the workspace or a plan, best first, with why; and what is
-/// blocked, with what blocks it.
+/// Show the work queue of a workspace or plan: ready steps by rank, and blocked tasks with their blockers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Next {
-    /// The workspace.
     workspace: Workspace,
-    /// Only tasks of this plan.
+    /// Plan id, to list only its tasks.
     #[schemars(length(max = NAME))]
     plan: Option<String>,
-    /// Who you are: steps that others hold are blocked for you.
+    /// Your name; steps leased to others are blocked.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
-    /// Entries of each list, 1 to 50; 5 if absent.
+    /// Entries per list, 1 to 50 (default 5).
     #[schemars(range(min = 1, max = 50))]
     limit: Option<i64>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
 /// Ready and blocked work.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Queue {
-    /// Steps that can be worked on, best first.
+    /// Steps that are ready to work on, by rank.
     ready: Vec<Ready>,
-    /// Tasks with nothing to work on.
+    /// Tasks without a ready step.
     blocked: Vec<Waiting>,
-    /// There is more of either.
+    /// True if there are more entries of either list.
     has_more: bool,
 }
 
-/// A step that can be worked on.
+/// A step that is ready to work on.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Ready {
-    /// Its task.
+    /// Id of the step's task.
     task: String,
-    /// The step.
+    /// The ready step.
     step: StepRef,
-    /// What is done.
+    /// Title of the step.
     title: String,
-    /// Why it comes here.
+    /// Reason for the rank.
     why: String,
-    /// The call that closes it, once it is done.
+    /// The call that closes the step once it is done.
     next_call: NextCall,
 }
 
 /// A task that waits.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Waiting {
-    /// The task.
+    /// Id of the task.
     task: String,
-    /// One line.
+    /// Title in one line.
     title: String,
-    /// What it waits for, everything.
+    /// Everything that the task waits for.
     waits_for: Vec<String>,
 }
 
@@ -140,7 +138,7 @@ impl Next {
     }
 }
 
-/// What has begun comes first, then what matters more, then what was made earlier.
+/// Sort key: ACTIVE tasks first, then higher priority, then lower number.
 fn rank(task: &Task) -> (bool, Reverse<Priority>, i64) {
     (
         task.meta.status != Status::Active,
@@ -161,7 +159,7 @@ fn look(scope: &Scope<'_>, task: &Task, owner: Option<&str>) -> Result<Result<Re
         .collect();
     let step = current::step(scope, &task.meta.id)?;
     match &step {
-        None => waits_for.push("steps: it has none that is open".to_owned()),
+        None => waits_for.push("an open step: the task has none".to_owned()),
         Some(step) => obstacles(scope, step, owner, &mut waits_for)?,
     }
     match step {
@@ -197,7 +195,7 @@ fn obstacles(
         && lease::owner(scope, owner) != Some(lease.owner.as_str())
     {
         waits_for.push(short(
-            &format!("step {}, which {} holds", step.path, lease.owner),
+            &format!("step {}, which is leased to {}", step.path, lease.owner),
             240,
         ));
     }
@@ -207,12 +205,12 @@ fn obstacles(
 fn why(task: &Task, step: &Step) -> String {
     let meta = &task.meta;
     let begun = if meta.status == Status::Active {
-        "it has begun"
+        "has been started"
     } else {
-        "nothing it depends on is open"
+        "has no open dependencies"
     };
     let proof = if step.tests.is_empty() {
-        ", but the step says no test"
+        ", but the step has no tests"
     } else {
         ""
     };

@@ -7,46 +7,36 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::error::Refusals;
 use crate::limits::{ENTRIES, NAME, TEXT, TITLE, short};
-use crate::model::{EventType, Priority, Status, Workspace};
+use crate::model::{EventType, Priority, Status};
 use crate::patch::redefine_node;
 use crate::record::Node;
 use crate::reply::{NodeRef, Written};
-use crate::scope::Selector;
 use crate::store::Kind;
-use crate::write::Write;
+use crate::target::{NodeTarget, RootTarget};
 
-/// Add a task node to the plan inside a step. The step cannot be closed before its nodes are finished.
+/// Add a task node to a step. The step cannot be closed before its nodes are finished.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct TaskAdd {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step, by id or by path such as s:0.
+    #[serde(flatten)]
+    target: RootTarget,
+    /// Step by id or path, for example STEP-8QZ3M0T4 or s:0.
     #[schemars(length(min = 1, max = NAME))]
     parent_step: String,
-    /// One line.
+    /// Title of the node, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// What it is about.
+    /// Description: the goal and its scope.
     #[schemars(length(max = TEXT))]
     description: Option<String>,
-    /// What somebody has to know to work on it.
+    /// Background needed to work on it, such as links or constraints.
     #[schemars(length(max = TEXT))]
     context: Option<String>,
-    /// How much it matters; MEDIUM if absent.
+    /// Priority of the work (default MEDIUM).
     priority: Option<Priority>,
-    /// Words to find it by.
+    /// Tags for searching and grouping, for example backend.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     tags: Vec<String>,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for TaskAdd {
@@ -56,26 +46,15 @@ impl Tool for TaskAdd {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let by_path = self
-            .parent_step
-            .starts_with("s:")
-            .then_some(self.parent_step.as_str());
-        let by_id = if by_path.is_none() {
-            Some(self.parent_step.as_str())
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let task = self.target.task(&mut write)?;
+        let parent = Some(self.parent_step.as_str());
+        let (path, id) = if self.parent_step.starts_with("s:") {
+            (parent, None)
         } else {
-            None
+            (None, parent)
         };
-        let expected = self.expected_target_id.as_deref();
-        let step = write.scope.step(
-            &task.meta.id,
-            &Selector {
-                path: by_path,
-                id: by_id,
-                expected,
-            },
-        )?;
+        let step = write.scope.step(&task.meta.id, &self.target.selector(path, id))?;
         let node = Node {
             id: write.fresh_id(Kind::Node, "NODE")?,
             task: task.meta.id.clone(),
@@ -105,42 +84,27 @@ impl Tool for TaskAdd {
     }
 }
 
-/// Redefine a task node: what is given replaces what was there.
+/// Change fields of a task node. Given fields replace the old values; others stay.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct TaskDefine {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The node by path such as s:0.t:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The node by id.
-    #[schemars(length(max = NAME))]
-    task_node_id: Option<String>,
-    /// One line.
+    #[serde(flatten)]
+    target: NodeTarget,
+    /// Title of the node, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: Option<String>,
-    /// What it is about.
+    /// Description: the goal and its scope.
     #[schemars(length(max = TEXT))]
     description: Option<String>,
-    /// What somebody has to know to work on it.
+    /// Background needed to work on it, such as links or constraints.
     #[schemars(length(max = TEXT))]
     context: Option<String>,
-    /// How far it is.
+    /// New status of the node, for example DONE.
     status: Option<Status>,
-    /// How much it matters.
+    /// New priority of the node.
     priority: Option<Priority>,
-    /// Words to find it by.
+    /// Tags for searching and grouping, for example backend.
     #[schemars(length(max = ENTRIES))]
     tags: Option<Vec<String>>,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The node id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for TaskDefine {
@@ -154,14 +118,7 @@ impl Tool for TaskDefine {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.task_node_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let located = write.scope.node(&task.meta.id, &selector)?;
+        let (mut write, task, located) = self.target.begin(cx, Self::NAME)?;
         let old = located.record.clone();
         let node = Node {
             title: self.title.unwrap_or(old.title),
@@ -179,26 +136,11 @@ impl Tool for TaskDefine {
     }
 }
 
-/// Delete a task node from the plan inside a step. It can be undone.
+/// Delete a task node from a step. tasks_undo restores it.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct TaskDelete {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The node by path such as s:0.t:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The node by id.
-    #[schemars(length(max = NAME))]
-    task_node_id: Option<String>,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The node id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
+    #[serde(flatten)]
+    target: NodeTarget,
 }
 
 impl Tool for TaskDelete {
@@ -209,14 +151,7 @@ impl Tool for TaskDelete {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.task_node_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let node = write.scope.node(&task.meta.id, &selector)?;
+        let (mut write, task, node) = self.target.begin(cx, Self::NAME)?;
         write.remove(&node.record)?;
         let data = json!({"path": node.path.to_string(), "title": short(&node.record.title, 120)});
         write.event(EventType::NodeDeleted, &task.meta.id, Some(&node.record.id), data);

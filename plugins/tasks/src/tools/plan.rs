@@ -6,39 +6,29 @@ use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
-use crate::limits::{CHECKLIST, NAME, TEXT};
-use crate::model::{EventType, Workspace};
+use crate::limits::{CHECKLIST, TEXT};
+use crate::model::EventType;
 use crate::record::{Plan, Root};
 use crate::reply::Written;
-use crate::scope::expect_target;
-use crate::write::Write;
+use crate::target::PlanTarget;
 
-/// Update a plan's checklist: `steps` replaces it, `current` points into it, `advance` moves on by one, `doc`
-/// replaces the document beside it.
+/// Update a plan's checklist: `steps` replaces the entries, `current` sets the current entry, `advance` moves
+/// to the next one, `doc` replaces the accompanying document.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct PlanTool {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: String,
-    /// The new checklist.
+    #[serde(flatten)]
+    target: PlanTarget,
+    /// Entries that replace the checklist.
     #[schemars(length(max = CHECKLIST))]
     steps: Option<Vec<String>>,
-    /// The index of the current entry, from zero; the number of entries once all are done.
+    /// Index of the current entry, from 0. The number of entries means that all are done.
     current: Option<usize>,
-    /// The document.
+    /// Document that accompanies the checklist.
     #[schemars(length(max = TEXT))]
     doc: Option<String>,
-    /// Move on to the next entry.
+    /// Move to the next entry (default false). Not together with `current`.
     #[serde(default)]
     advance: bool,
-    /// The plan's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for PlanTool {
@@ -49,9 +39,7 @@ impl Tool for PlanTool {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let old = write.plan(&self.plan, self.expected_revision)?;
-        expect_target(self.expected_target_id.as_deref(), &old.meta.id)?;
+        let (mut write, old) = self.target.begin(cx, Self::NAME)?;
         let mut plan = old.clone();
         self.update(&mut plan)?;
         if plan != old {
@@ -73,18 +61,18 @@ impl PlanTool {
         }
         let entries = plan.steps.len();
         match (self.current, self.advance) {
-            (Some(_), true) => refusals.add(Reason::input("advance", "is given beside current")),
+            (Some(_), true) => refusals.add(Reason::input("advance", "cannot be combined with current")),
             (Some(current), false) if current > entries => {
                 refusals.add(Reason::input(
                     "current",
-                    format!("is {current}, the checklist has {entries} entries"),
+                    format!("is {current}, but the checklist has {entries} entries"),
                 ));
             }
             (Some(current), false) => plan.current = current,
             (None, true) if plan.current >= entries => {
                 refusals.add(Reason::input(
                     "advance",
-                    "is too far: the checklist is at its end",
+                    "is not possible at the end of the checklist",
                 ));
             }
             (None, true) => plan.current += 1,
@@ -95,28 +83,19 @@ impl PlanTool {
     }
 }
 
-/// Set a plan's contract, as text (`current`) and as data, or take both away with `clear=true`.
+/// Set a plan's contract as text (`current`) or as data, or remove both with `clear=true`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Contract {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: String,
-    /// The contract's text.
+    #[serde(flatten)]
+    target: PlanTarget,
+    /// Contract of the plan, as text.
     #[schemars(length(max = TEXT))]
     current: Option<String>,
-    /// The contract as data.
+    /// Contract of a plan as a JSON object.
     contract_data: Option<Map<String, Json>>,
-    /// Take text and data away.
+    /// Remove text and data of the contract (default false).
     #[serde(default)]
     clear: bool,
-    /// The plan's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for Contract {
@@ -130,9 +109,7 @@ impl Tool for Contract {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let old = write.plan(&self.plan, self.expected_revision)?;
-        expect_target(self.expected_target_id.as_deref(), &old.meta.id)?;
+        let (mut write, old) = self.target.begin(cx, Self::NAME)?;
         let mut plan = old.clone();
         self.update(&mut plan)?;
         if plan != old {
@@ -154,8 +131,8 @@ impl Contract {
         let mut refusals = Refusals::default();
         let given = self.current.is_some() || self.contract_data.is_some();
         match (self.clear, given) {
-            (true, true) => refusals.add(Reason::input("clear", "is given beside a contract")),
-            (false, false) => refusals.add(Reason::input("current", "or contract_data or clear is needed")),
+            (true, true) => refusals.add(Reason::input("clear", "cannot be combined with a contract")),
+            (false, false) => refusals.add(Reason::input("current", "or contract_data or clear is required")),
             (true, false) => (plan.contract, plan.contract_data) = (None, None),
             (false, true) => {
                 plan.contract = self.current.or(plan.contract.take());

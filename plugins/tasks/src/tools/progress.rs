@@ -1,4 +1,4 @@
-//! Work on one step: confirming, closing, reopening, blocking, remarks.
+//! Tools for one step: closing, reopening, blocking and notes.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,37 +7,21 @@ use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRY, NAME, TEXT, short};
-use crate::model::{EventType, Workspace};
-use crate::record::{Note, Root};
+use crate::model::EventType;
+use crate::record::Note;
 use crate::redact;
 use crate::reply::{Warning, Written};
-use crate::scope::Selector;
 use crate::store::Kind;
+use crate::target::StepTarget;
 use crate::tools::close::{Close, Closing};
-use crate::write::Write;
 
-/// Close a step whose checkpoints are confirmed. Refused with every reason at once if they are not, if
-/// something below it is open, or if it is blocked.
+/// Close a step whose checkpoints are confirmed. Fails with every reason at once if one is missing, if a part
+/// of the step is open, or if the step is blocked.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Done {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
-    /// Who you are, if you hold a lease on the step.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// Your name as in tasks_step_claim. Needed if the step is leased.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -50,13 +34,9 @@ impl Tool for Done {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let task = self.target.task(&mut write)?;
+        let selector = self.target.selector();
         let close = Close {
             task,
             selector,
@@ -67,36 +47,21 @@ impl Tool for Done {
     }
 }
 
-/// Set whether a step is completed. `completed=true` is gated like tasks_done; `force=true` with a `reason`
-/// goes past missing checkpoints and is recorded. `completed=false` reopens it and the steps above it.
+/// Close or reopen a step. `completed=true` is gated like tasks_done; `force=true` with a `reason` overrides
+/// missing checkpoints and is recorded. `completed=false` reopens the step and its parents.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Progress {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// Whether it is completed.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// true closes the step, false reopens it.
     completed: bool,
-    /// Close it although checkpoints are missing.
+    /// Close the step despite missing checkpoints (default false).
     #[serde(default)]
     force: bool,
-    /// Why it is forced.
+    /// Reason for forcing. Required with `force`.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
-    /// Who you are, if you hold a lease on the step.
+    /// Your name as in tasks_step_claim. Needed if the step is leased.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -112,18 +77,14 @@ impl Tool for Progress {
         let mut refusals = Refusals::default();
         refusals.optional("reason", self.reason.as_deref(), ENTRY);
         match (self.force, self.completed, &self.reason) {
-            (true, true, None) => refusals.add(Reason::input("reason", "is needed with force=true")),
-            (true, false, _) => refusals.add(Reason::input("force", "is for completed=true")),
+            (true, true, None) => refusals.add(Reason::input("reason", "is required with force=true")),
+            (true, false, _) => refusals.add(Reason::input("force", "requires completed=true")),
             _ => {}
         }
         refusals.finish()?;
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let task = self.target.task(&mut write)?;
+        let selector = self.target.selector();
         let how = match (self.completed, self.reason.as_deref().filter(|_| self.force)) {
             (false, _) => Closing::Reopen,
             (true, Some(reason)) => Closing::Forced(reason),
@@ -139,31 +100,16 @@ impl Tool for Progress {
     }
 }
 
-/// Block a step, which then cannot be closed, or unblock it with `blocked=false`.
+/// Block a step, so that it cannot be closed, or unblock it with `blocked=false`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Block {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// Whether it is blocked; true if absent.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// true blocks the step (default), false unblocks it.
     blocked: Option<bool>,
-    /// What blocks it.
+    /// Reason why the step is blocked.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for Block {
@@ -174,14 +120,8 @@ impl Tool for Block {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let located = write.scope.step(&task.meta.id, &selector)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let (task, located) = self.target.step(&mut write)?;
         let mut step = located.record.clone();
         step.blocked = self.blocked.unwrap_or(true);
         step.block_reason = self.reason.filter(|_| step.blocked);
@@ -203,33 +143,18 @@ impl Tool for Block {
     }
 }
 
-/// Add a progress note to a plan, a task or one of its steps. With `decision=true` it is kept among the
-/// decisions. Secrets are redacted.
+/// Add a progress note to a plan, task or step. With `decision=true` the note is a decision. Secrets are
+/// redacted.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct AddNote {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan or task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// What to note.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// Text of the note: progress, findings or a decision.
     #[schemars(length(min = 1, max = TEXT))]
     note: String,
-    /// It records a decision.
+    /// Keep the note among the decisions, which tasks_resume_pack shows (default false).
     #[serde(default)]
     decision: bool,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for AddNote {
@@ -240,15 +165,9 @@ impl Tool for AddNote {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let root: Root = write.root(self.task.as_deref(), self.expected_revision)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let (root, step) = self.target.root_or_step(&mut write)?;
         let id = root.meta().id.clone();
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let step = selector.step_of(&write.scope, &id)?;
         let mut refusals = Refusals::default();
         refusals.text("note", &self.note, TEXT);
         refusals.finish()?;

@@ -1,4 +1,4 @@
-//! Coming back to work: a plan or task whole, or all that a fresh context needs in one bounded call.
+//! Resuming work: a whole plan or task, or everything that a fresh context needs in one bounded call.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,34 +7,26 @@ use tollgate_sdk::{Cx, DbError, Effect, Tier, Tool, ToolError};
 
 use super::views::from_zero;
 use crate::budget::{self, Bounded, Shrink, View};
-use crate::limits::{NAME, short};
-use crate::model::Workspace;
+use crate::limits::short;
 use crate::path::Path;
 use crate::record::{Evidence, Note, Record, Root};
 use crate::scope::Scope;
 use crate::store;
 use crate::store::event::{self, Event};
 use crate::store::record::{From, of_root};
+use crate::target::Subject;
 use crate::view::radar;
 use crate::view::tree::{self, Branch};
 
 /// Steps that tasks_resume shows.
 const STEPS: usize = 100;
 
-/// Load a plan or task: what it says about itself, its first 100 steps, and with `events_limit` its latest
-/// events.
+/// Load a plan or task: its fields, its first 100 steps and, with `events_limit`, its latest events.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Resume {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
-    /// Latest events, 0 to 100; 0 if absent.
+    #[serde(flatten)]
+    subject: Subject,
+    /// Number of latest events, 0 to 100 (default 0).
     #[schemars(range(min = 0, max = 100))]
     events_limit: Option<i64>,
 }
@@ -42,15 +34,15 @@ pub(crate) struct Resume {
 /// A plan or task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Loaded {
-    /// The plan or task.
+    /// Id of the plan or task.
     task: String,
-    /// Its revision, for `expected_revision`.
+    /// Revision, for `expected_revision` of the next write.
     revision: i64,
-    /// What it says about itself.
+    /// Fields of the plan or task.
     detail: Map<String, Json>,
-    /// Its steps and nodes, depth first.
+    /// Steps and nodes, depth first.
     steps: Vec<Branch>,
-    /// There are more steps; tasks_mirror shows them by path.
+    /// True if there are more steps; tasks_mirror shows them by path.
     has_more: bool,
     /// The latest events, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -82,8 +74,7 @@ impl Tool for Resume {
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = from_zero("events_limit", self.events_limit, 0, 100)?;
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         let top = Path {
             steps: Vec::new(),
             node: None,
@@ -115,52 +106,46 @@ fn detail(root: &Root) -> Result<Map<String, Json>, DbError> {
     }
 }
 
-/// Bring a fresh context up to date in one call: radar, timeline, decisions, evidence and blockers, bounded.
+/// Load everything that a fresh context needs in one bounded reply: radar, blockers, timeline, decisions and
+/// evidence.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ResumePack {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
-    /// Latest events, 0 to 100; 10 if absent.
+    #[serde(flatten)]
+    subject: Subject,
+    /// Number of latest events, 0 to 100 (default 10).
     #[schemars(range(min = 0, max = 100))]
     events_limit: Option<i64>,
-    /// Latest decisions, 0 to 50; 5 if absent.
+    /// Number of latest decisions, 0 to 50 (default 5).
     #[schemars(range(min = 0, max = 50))]
     decisions_limit: Option<i64>,
-    /// Latest pieces of evidence, 0 to 50; 5 if absent.
+    /// Number of latest pieces of evidence, 0 to 50 (default 5).
     #[schemars(range(min = 0, max = 50))]
     evidence_limit: Option<i64>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
-/// All that a fresh context needs.
+/// Everything that a fresh context needs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Fresh {
-    /// Where it stands, with what blocks it.
+    /// Current state with its blockers.
     radar: radar::Radar,
-    /// What was decided, oldest first.
+    /// Decisions, oldest first.
     decisions: Vec<Note>,
     /// Latest evidence, oldest first.
     evidence: Vec<Shown>,
     /// The latest events, oldest first.
     timeline: Vec<Event>,
-    /// The cursor for tasks_delta.
+    /// Cursor for `since` of tasks_delta.
     next_since: i64,
 }
 
 /// A piece of evidence with the start of its body.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Shown {
-    /// What it is.
+    /// The evidence without its body.
     item: Evidence,
-    /// How its body starts.
+    /// Start of the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<String>,
 }
@@ -192,8 +177,7 @@ impl Tool for ResumePack {
         let events = from_zero("events_limit", self.events_limit, 10, 100)?;
         let decisions = from_zero("decisions_limit", self.decisions_limit, 5, 50)?;
         let evidence = from_zero("evidence_limit", self.evidence_limit, 5, 50)?;
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         let fresh = Fresh {
             radar: radar::of(&scope, &id)?,
             decisions: latest::<Note>(&scope, &id, "decision", decisions)?,

@@ -10,40 +10,25 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 use crate::build::{self, NewStep, declared};
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRIES, NAME, STEPS, TITLE, short};
-use crate::model::{Checkpoint, EventType, RootKind, Status, Workspace};
+use crate::model::{Checkpoint, EventType, RootKind, Status};
 use crate::record::{Evidence, Lease, Node, Note, Root, Step, Task};
 use crate::reply::Written;
 use crate::scope::{Located, Selector};
 use crate::store::{self, record::children};
+use crate::target::StepTarget;
 use crate::write::Write;
 
-/// Add steps to a task, or below one of its steps if `step_id`, `parent_step` or `path` names it. They come
-/// behind those that are there.
+/// Append steps to a task, or below the step that `step_id`, `parent_step` or `path` names.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Decompose {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step to add below, by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// The same as `step_id`.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// Alias of `step_id`. Give only one of them.
     #[schemars(length(max = NAME))]
     parent_step: Option<String>,
-    /// The step to add below, by path such as s:0.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The steps in order.
+    /// Steps to append, in order.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<NewStep>,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for Decompose {
@@ -53,8 +38,8 @@ impl Tool for Decompose {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let task = self.target.task(&mut write)?;
         let parent = self.parent(&write, &task)?;
         let mut refusals = Refusals::default();
         refusals.unfinished(&write.scope, &task.meta);
@@ -71,61 +56,41 @@ impl Tool for Decompose {
 
 impl Decompose {
     fn parent(&self, write: &Write<'_>, task: &Task) -> Result<Option<Located<Step>>, ToolError> {
-        let id = match (self.step_id.as_deref(), self.parent_step.as_deref()) {
+        let id = match (self.target.step_id.as_deref(), self.parent_step.as_deref()) {
             (Some(one), Some(other)) if one != other => {
                 let (given, other) = (format!("step_id {one}"), format!("parent_step {other}"));
                 return Err(Reason::TargetMismatch { given, other }.into());
             }
             (one, other) => one.or(other),
         };
-        let expected = self.expected_target_id.as_deref();
-        if id.is_none() && self.path.is_none() {
-            crate::scope::expect_target(expected, &task.meta.id)?;
-            return Ok(None);
-        }
         let selector = Selector {
-            path: self.path.as_deref(),
             id,
-            expected,
+            ..self.target.selector()
         };
-        write.scope.step(&task.meta.id, &selector).map(Some)
+        selector.step_of(&write.scope, &task.meta.id)
     }
 }
 
-/// Redefine a step: what is given replaces what was there. New criteria or tests have to be confirmed anew.
+/// Change fields of a step. Given fields replace the old values; others stay. Changed criteria or tests must
+/// be confirmed again.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Define {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// The step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// One line that says what is done.
+    #[serde(flatten)]
+    target: StepTarget,
+    /// Outcome of the step, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: Option<String>,
-    /// When it counts as done.
+    /// Criteria that must hold before the step counts as done.
     #[schemars(length(max = ENTRIES))]
     success_criteria: Option<Vec<String>>,
-    /// What shows it.
+    /// Commands or checks that prove the step is done.
     #[schemars(length(max = ENTRIES))]
     tests: Option<Vec<String>>,
-    /// What stands in the way, in words.
+    /// Known obstacles, as text. They do not block the step; tasks_block does.
     #[schemars(length(max = ENTRIES))]
     blockers: Option<Vec<String>>,
-    /// Checkpoints beyond criteria and tests that have to be confirmed.
+    /// Checkpoints to confirm in addition to criteria and tests.
     checkpoints: Option<BTreeSet<Checkpoint>>,
-    /// The task's revision as you know it.
-    expected_revision: Option<i64>,
-    /// The step id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
 }
 
 impl Tool for Define {
@@ -139,14 +104,8 @@ impl Tool for Define {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let task = write.task(self.task.as_deref(), self.expected_revision)?;
-        let selector = Selector {
-            path: self.path.as_deref(),
-            id: self.step_id.as_deref(),
-            expected: self.expected_target_id.as_deref(),
-        };
-        let located = write.scope.step(&task.meta.id, &selector)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let (task, located) = self.target.step(&mut write)?;
         let mut step = located.record.clone();
         step.title = self.title.unwrap_or(step.title);
         step.success_criteria = self.success_criteria.unwrap_or(step.success_criteria);
@@ -160,8 +119,7 @@ impl Tool for Define {
     }
 }
 
-/// Replaces a step. What its gate wants cannot change once it is closed, and new criteria or tests take
-/// their confirmation back.
+/// Replaces a step. The gate of a closed step cannot change. New criteria or tests lose their confirmation.
 pub(crate) fn redefine(write: &mut Write<'_>, old: &Located<Step>, mut new: Step) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     let criteria = new.success_criteria != old.record.success_criteria;
@@ -184,27 +142,12 @@ pub(crate) fn redefine(write: &mut Write<'_>, old: &Located<Step>, mut new: Step
     Ok(())
 }
 
-/// Delete a plan with its tasks, a task with its steps, or, with `path` or `step_id`, a step with all below
-/// it. Deleting a step can be undone; deleting a plan or task cannot.
+/// Delete a plan with its tasks, a task with its steps, or, with `path` or `step_id`, a step with everything
+/// below it. tasks_undo restores a step, but not a plan or task.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Delete {
-    /// The workspace.
-    workspace: Workspace,
-    /// The plan or task.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// A step by path such as s:0.s:1.
-    #[schemars(length(max = NAME))]
-    path: Option<String>,
-    /// A step by id.
-    #[schemars(length(max = NAME))]
-    step_id: Option<String>,
-    /// The revision as you know it.
-    expected_revision: Option<i64>,
-    /// The id that the target has to have.
-    #[schemars(length(max = NAME))]
-    expected_target_id: Option<String>,
+    #[serde(flatten)]
+    target: StepTarget,
 }
 
 impl Tool for Delete {
@@ -215,26 +158,15 @@ impl Tool for Delete {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
-        let root = write.root(self.task.as_deref(), self.expected_revision)?;
+        let mut write = self.target.begin(cx, Self::NAME)?;
+        let (root, step) = self.target.root_or_step(&mut write)?;
         let id = root.meta().id.clone();
-        let (path, step_id) = (self.path.as_deref(), self.step_id.as_deref());
-        let expected = self.expected_target_id.as_deref();
-        if path.is_some() || step_id.is_some() {
-            let step = write.scope.step(
-                &id,
-                &Selector {
-                    path,
-                    id: step_id,
-                    expected,
-                },
-            )?;
+        if let Some(step) = step {
             remove_step(&mut write, &step.record)?;
             let data = json!({"path": step.path.to_string(), "title": short(&step.record.title, 120)});
             write.event(EventType::StepDeleted, &id, Some(&step.record.id), data);
             return Ok(Written::about(&id, write.finish()?).step(&step.record.id, &step.path));
         }
-        crate::scope::expect_target(expected, &id)?;
         let roots = with_tasks(&write, root)?;
         for root in roots.iter().rev() {
             let event = match root.kind() {

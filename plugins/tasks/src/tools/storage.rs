@@ -1,4 +1,4 @@
-//! Where things are kept.
+//! Storage of plans and tasks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,34 +7,33 @@ use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
 use crate::model::Workspace;
 use crate::scope::Scope;
 
-/// Show where plans and tasks are kept, and how much a workspace holds.
+/// Show where plans and tasks are stored, and the counters of a workspace.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Storage {
-    /// The workspace.
     workspace: Workspace,
 }
 
-/// Where a workspace's rows are.
+/// Storage of a workspace.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Places {
-    /// The file, below the host's data directory.
+    /// Database file in the host's data directory.
     path: &'static str,
-    /// What the names of the pack's tables start with.
+    /// Prefix of the pack's table names.
     namespace: &'static str,
-    /// The tables.
+    /// Names of the tables.
     tables: Vec<&'static str>,
-    /// The workspace whose rows are meant.
+    /// Name of the workspace.
     workspace: String,
-    /// Plans that were ever made.
+    /// Number of plans ever created.
     plans: i64,
-    /// Tasks that were ever made.
+    /// Number of tasks ever created.
     tasks: i64,
-    /// The latest event's sequence number.
+    /// Sequence number of the latest event.
     events: i64,
-    /// The latest operation's sequence number.
+    /// Sequence number of the latest operation.
     operations: i64,
-    /// Changes of the work itself, which evidence is measured against.
+    /// Number of mutations, by which the age of evidence is measured.
     mutations: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Templates: listing, saving, and making plans and tasks from them.
+//! Templates: listing and saving them, and creating plans and tasks from them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,38 +17,37 @@ use crate::templates;
 use crate::tools::create::one_plan;
 use crate::write::Write;
 
-/// Templates that a workspace may have of its own, as many as a list shows.
+/// Most templates of one workspace. A list shows all of them.
 const OWN: usize = 100;
 
-/// List the templates that tasks_scaffold takes: the built-in ones and the workspace's own.
+/// List the templates for tasks_scaffold: the workspace's own and the built-in ones.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplatesList {
-    /// The workspace.
     workspace: Workspace,
 }
 
-/// The templates.
+/// List of templates.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Templates {
-    /// By name, the workspace's own first.
+    /// Templates by name, the workspace's own first.
     templates: Vec<Listed>,
 }
 
-/// One template.
+/// Template in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Listed {
-    /// Its name.
+    /// Name of the template, for tasks_scaffold.
     name: String,
-    /// What it makes.
+    /// True if the template makes a plan or a task.
     kind: RootKind,
-    /// What it is for.
+    /// Purpose of the template, which tasks_templates_list shows.
     description: String,
-    /// Whether every workspace has it.
+    /// True if the template is built in.
     builtin: bool,
-    /// The titles of its tasks.
+    /// Titles of the template's tasks.
     tasks: Vec<String>,
-    /// How many steps it makes.
+    /// Number of steps that the template makes.
     steps: usize,
 }
 
@@ -78,31 +77,31 @@ impl Tool for TemplatesList {
     }
 }
 
-/// Make a plan with tasks, or a task with steps, from a template. A task template needs `plan` or `plan_title`.
+/// Create a plan with tasks, or a task with steps, from a template. A task template needs `plan` or
+/// `plan_title`. Next: tasks_radar.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scaffold {
-    /// The workspace.
     workspace: Workspace,
-    /// The template's name; tasks_templates_list lists them.
+    /// Name of a template from tasks_templates_list, for example bugfix.
     #[schemars(length(min = 1, max = NAME))]
     template: String,
-    /// The title of the plan, or of the task.
+    /// Title of the new plan or task.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// What it is about.
+    /// Description: the goal and its scope.
     #[schemars(length(max = TEXT))]
     description: Option<String>,
-    /// The plan that a task goes to.
+    /// Id of an existing plan for a task template, for example PLAN-001.
     #[schemars(length(max = NAME))]
     plan: Option<String>,
-    /// The same as `plan`.
+    /// Alias of `plan`. Give only one of them.
     #[schemars(length(max = NAME))]
     parent: Option<String>,
-    /// The title of a new plan that a task goes to.
+    /// Title of a new plan for a task template.
     #[schemars(length(min = 1, max = TITLE))]
     plan_title: Option<String>,
-    /// The existing plan's revision.
+    /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
 }
 
@@ -158,7 +157,7 @@ impl Scaffold {
         found.ok_or_else(|| crate::error::refusal(Reason::unknown("template", &self.template), Some(list)))
     }
 
-    /// The plan that the template makes, or that its task goes to.
+    /// The plan that the template makes, or the plan of its task.
     fn plan_of(&self, write: &mut Write<'_>, kind: RootKind) -> Result<Meta, ToolError> {
         let existing = one_plan(self.plan.as_deref(), self.parent.as_deref())?;
         let mut new = NewMeta::titled(&self.title);
@@ -166,38 +165,40 @@ impl Scaffold {
             (RootKind::Task, Some(plan), None) => return Ok(write.plan(plan, self.expected_revision)?.meta),
             (RootKind::Task, None, Some(title)) => new = NewMeta::titled(title),
             (RootKind::Task, None, None) => {
-                return Err(Reason::input("plan", "or plan_title is needed").into());
+                return Err(Reason::input("plan", "or plan_title is required").into());
             }
             (RootKind::Task, Some(_), Some(_)) => {
-                return Err(Reason::input("plan_title", "is given beside an existing plan").into());
+                return Err(Reason::input("plan_title", "must be left out for an existing plan").into());
             }
             (RootKind::Plan, None, None) => new.description.clone_from(&self.description),
             (RootKind::Plan, ..) => {
-                return Err(Reason::input("plan", "is given, but this template makes a plan").into());
+                return Err(
+                    Reason::input("plan", "must be left out, because this template makes a plan").into(),
+                );
             }
         }
         if self.expected_revision.is_some() {
-            return Err(Reason::input("expected_revision", "is for an existing plan").into());
+            return Err(Reason::input("expected_revision", "applies only to an existing plan").into());
         }
         Ok(build::plan(write, new, None, None)?.meta)
     }
 }
 
-/// Save a template of the workspace's own, replacing one of the same name. It comes before a built-in one.
+/// Save a template in the workspace, replacing one of the same name. It overrides a built-in template of that
+/// name.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplateSave {
-    /// The workspace.
     workspace: Workspace,
-    /// The template's name.
+    /// Name of the template, for tasks_scaffold.
     #[schemars(length(min = 1, max = NAME))]
     name: String,
-    /// What it makes.
+    /// True if the template makes a plan or a task.
     kind: RootKind,
-    /// What it is for.
+    /// Purpose of the template, which tasks_templates_list shows.
     #[schemars(length(min = 1, max = ENTRY))]
     description: String,
-    /// Its steps in order.
+    /// Steps of the template, in order.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<SavedStep>,
 }
@@ -206,16 +207,16 @@ pub(crate) struct TemplateSave {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SavedStep {
-    /// The title of its task, in a plan template; steps of the same task follow each other.
+    /// Title of the step's task, in a plan template only. Steps of one task are adjacent.
     #[schemars(length(min = 1, max = TITLE))]
     task: Option<String>,
-    /// One line that says what is done.
+    /// Outcome of the step, in one line.
     #[schemars(length(min = 1, max = TITLE))]
     title: String,
-    /// When it counts as done. Not empty.
+    /// Criteria for done, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     success_criteria: Vec<String>,
-    /// What shows it. Not empty.
+    /// Tests that prove it, at least one.
     #[schemars(length(min = 1, max = ENTRIES))]
     tests: Vec<String>,
 }
@@ -239,7 +240,7 @@ impl Tool for TemplateSave {
                 let field = format!("steps[{place}].task");
                 refusals.add(Reason::input(
                     field,
-                    "is what a step of a plan template has, and no other",
+                    "is required in a plan template and not allowed in a task template",
                 ));
             }
         }
@@ -250,7 +251,7 @@ impl Tool for TemplateSave {
         if own.len() >= OWN && own.iter().all(|other| other.name != template.name) {
             refusals.add(Reason::input(
                 "name",
-                format!("is new, but the workspace has {OWN} templates already"),
+                format!("is new, but the workspace already has {OWN} templates"),
             ));
         }
         refusals.finish()?;

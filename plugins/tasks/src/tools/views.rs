@@ -1,4 +1,4 @@
-//! Bounded views: radar, handoff, the stream of events, and packs of them.
+//! Bounded views: radar, handoff, event stream, and combinations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,23 +11,17 @@ use crate::limits::NAME;
 use crate::model::Workspace;
 use crate::scope::Scope;
 use crate::store::event::{self, Event};
+use crate::target::Subject;
 use crate::view::handoff::{self, Handoff};
 use crate::view::radar;
 
-/// Show where a plan or task stands on one screen: now, why, verify, next, blockers, with the next calls ready
-/// to run. Start here.
+/// Show the state of a plan or task on one screen: now, why, verify, next, blockers, and complete next calls.
+/// Call this first.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Radar {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    #[serde(flatten)]
+    subject: Subject,
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
@@ -39,28 +33,20 @@ impl Tool for Radar {
     type Output = Bounded<radar::Radar>;
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         budget::fit(&radar::of(&scope, &id)?, self.max_chars)
     }
 }
 
-/// Write the shift report of a plan or task: what is done, what remains, what could go wrong, and the radar.
+/// Write the handoff report of a plan or task: done, remaining, risks, and the radar.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct HandoffTool {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
-    /// Entries of each list, 1 to 50; 10 if absent.
+    #[serde(flatten)]
+    subject: Subject,
+    /// Entries per list, 1 to 50 (default 10).
     #[schemars(range(min = 1, max = 50))]
     limit: Option<i64>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
@@ -72,49 +58,47 @@ impl Tool for HandoffTool {
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = bounded("limit", self.limit, 10, 50)?;
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         budget::fit(&handoff::of(&scope, &id, limit)?, self.max_chars)
     }
 }
 
-/// Read what happened after a cursor, oldest first: in the workspace, or to one plan or task. Pass `next_since`
-/// as `since` of the next call.
+/// Read the events after a cursor, oldest first, of a workspace, plan or task. To read on, pass `next_since`
+/// as `since`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Delta {
-    /// The workspace.
     workspace: Workspace,
-    /// Only this plan or task.
+    /// Plan or task id, to read only its events. Default: the workspace.
     #[schemars(length(max = NAME))]
     task: Option<String>,
-    /// The sequence number of the last event you know; 0 if absent.
+    /// Sequence number of the last event you know, from `next_since` (default 0).
     #[schemars(range(min = 0))]
     since: Option<i64>,
-    /// Events, 1 to 200; 50 if absent.
+    /// Maximum number of events, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<i64>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
-/// A part of the stream of events.
+/// Part of the event stream.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Stream {
     /// The cursor that was given.
     since: i64,
     /// The cursor for the next call.
     next_since: i64,
-    /// There are more events already.
+    /// True if there are more events.
     has_more: bool,
-    /// What happened, oldest first.
+    /// Events, oldest first.
     events: Vec<Event>,
 }
 
 impl View for Stream {
     const ORDER: &'static [Shrink] = &[Shrink::End("events")];
 
-    /// The cursor follows what is left, so that nothing is skipped.
+    /// Moves the cursor to the last event that is left, so that no event is skipped.
     fn settle(view: &mut Map<String, Json>) {
         settle_stream(view);
     }
@@ -168,33 +152,26 @@ fn stream(scope: &Scope<'_>, task: Option<&str>, since: i64, limit: usize) -> Re
     })
 }
 
-/// Get the radar of a plan or task together with its latest events.
+/// Get the radar of a plan or task with its latest events.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct ContextPack {
-    /// The workspace.
-    workspace: Workspace,
-    /// The task, or a plan; what has the focus if absent.
-    #[schemars(length(max = NAME))]
-    task: Option<String>,
-    /// The plan.
-    #[schemars(length(max = NAME))]
-    plan: Option<String>,
-    /// Events, 0 to 100; 20 if absent.
+    #[serde(flatten)]
+    subject: Subject,
+    /// Number of latest events, 0 to 100 (default 20).
     #[schemars(range(min = 0, max = 100))]
     delta_limit: Option<i64>,
-    /// Most bytes of the reply without `budget`, at least 2.
+    /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
 }
 
 /// A radar and the latest events.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Pack {
-    /// Where it stands.
+    /// Current state.
     radar: radar::Radar,
-    /// The latest events, oldest first; the earliest are left out first.
+    /// Latest events, oldest first. The earliest are dropped first if the reply is too large.
     delta: Vec<Event>,
-    /// The cursor for tasks_delta.
+    /// Cursor for `since` of tasks_delta.
     next_since: i64,
 }
 
@@ -221,8 +198,7 @@ impl Tool for ContextPack {
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = from_zero("delta_limit", self.delta_limit, 20, 100)?;
-        let scope = Scope::known(cx, &self.workspace)?;
-        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        let (scope, id) = self.subject.open(cx)?;
         let pack = Pack {
             radar: radar::of(&scope, &id)?,
             delta: event::latest(scope.db(), &scope.workspace, Some(&id), limit)?,

@@ -1,4 +1,4 @@
-//! The step to work on now, found without loading the tree.
+//! Search for the current step without loading the tree.
 
 use tollgate_sdk::ToolError;
 
@@ -8,11 +8,10 @@ use crate::scope::{Located, Scope};
 use crate::store::Kind;
 use crate::store::record::{children_with, has_child};
 
-/// Siblings that are looked at before a level is given up.
+/// Most siblings that are examined on one level.
 const SIBLINGS: usize = 50;
 
-/// The first open step of a task with nothing open below it, in the order of the tree; or else the first
-/// blocked one.
+/// The first open step in tree order with nothing open below it, otherwise the first blocked step.
 pub(crate) fn step(scope: &Scope<'_>, task: &str) -> Result<Option<Located<Step>>, ToolError> {
     let top = Path {
         steps: Vec::new(),
@@ -26,7 +25,7 @@ pub(crate) fn step(scope: &Scope<'_>, task: &str) -> Result<Option<Located<Step>
 
 fn ready(scope: &Scope<'_>, parent: &str, above: &Path) -> Result<Option<Located<Step>>, ToolError> {
     let mut seen = 0;
-    // Mostly it is the first; all are only read if it is not.
+    // Usually the first child is the current one; the others are read only if not.
     for limit in [1, SIBLINGS] {
         let open = children_with::<Step>(scope.db(), &scope.workspace, parent, step_status::OPEN, limit)?;
         for child in open.into_iter().skip(seen) {
@@ -54,7 +53,7 @@ fn ready(scope: &Scope<'_>, parent: &str, above: &Path) -> Result<Option<Located
     Ok(None)
 }
 
-/// The first step with a status, or the one below it that makes it wait.
+/// The first step with a status, or the open step below it.
 fn first(
     scope: &Scope<'_>,
     parent: &str,

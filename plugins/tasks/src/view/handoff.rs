@@ -1,4 +1,4 @@
-//! The shift report: done, remaining, risks.
+//! The handoff report: done, remaining, risks.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,20 +17,20 @@ use crate::store::root::{Head, Wanted, page};
 /// Characters of one line.
 const LINE: usize = 200;
 
-/// What the next one has to know.
+/// Handoff report.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Handoff {
     /// The plan or task.
     pub task: String,
-    /// Its revision, for `expected_revision`.
+    /// Revision, for `expected_revision` of the next write.
     pub revision: i64,
-    /// What was finished.
+    /// Finished work.
     pub done: Vec<String>,
-    /// What is left, in order.
+    /// Remaining work, in order.
     pub remaining: Vec<String>,
-    /// What could go wrong.
+    /// Risks: forced, blocked or stale work.
     pub risks: Vec<String>,
-    /// Where it stands.
+    /// Current state.
     pub radar: Radar,
 }
 
@@ -120,7 +120,7 @@ fn of_task(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
 
 fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> Result<(), ToolError> {
     let stale = scope.now().plus_ms(-scope.config.stale_ms());
-    // What is begun comes first, and no more is read than is told.
+    // Started tasks come first, and only as many are read as are listed.
     let tasks = |statuses: &[Status]| -> Result<Vec<Head>, ToolError> {
         let mut heads = Vec::new();
         for status in statuses {
@@ -148,7 +148,7 @@ fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
         let told = line(&head);
         if head.touched_at < stale && head.status != Some(Status::Parked) {
             handoff.risks.push(short(
-                &format!("{told}: not touched since {}", head.touched_at),
+                &format!("{told}: unchanged since {}", head.touched_at),
                 LINE,
             ));
         }

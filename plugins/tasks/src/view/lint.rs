@@ -1,4 +1,4 @@
-//! Lint: what is wrong with a plan or task, each with the call that mends it.
+//! Lint: problems of a plan or task, each with the call that fixes it.
 
 use std::collections::BTreeSet;
 
@@ -20,15 +20,15 @@ use crate::store;
 use crate::store::record::{From, of_root};
 use crate::store::root::{Head, Wanted, page};
 
-/// Tasks of a plan that are looked into.
+/// Most tasks of a plan that are examined.
 const TASKS: usize = 200;
-/// Open steps of one task that are looked into.
+/// Most open steps of one task that are examined.
 const STEPS: usize = 50;
-/// Steps that are looked into in all.
+/// Most steps that are examined in total.
 const ALL_STEPS: usize = 1_000;
 
 text_enum! {
-    /// How bad it is.
+    /// Severity of an issue.
     pub(crate) enum Severity {
         Error = "error",
         Warning = "warning",
@@ -36,33 +36,33 @@ text_enum! {
     }
 }
 
-/// Something that is wrong.
+/// Problem of a plan, task or step.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Issue {
-    /// Stable UPPER_SNAKE.
+    /// Stable code in UPPER_SNAKE_CASE.
     pub code: &'static str,
-    /// How bad it is.
+    /// Severity of an issue.
     pub severity: Severity,
-    /// The plan, task or step.
+    /// Id of the plan, task or step.
     pub target: String,
-    /// One sentence.
+    /// Message in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// Recommended fix.
     pub recovery: String,
-    /// The call that mends it, to be filled in where it says so.
+    /// Call that fixes the issue. Replace the placeholder texts in its arguments.
     pub patch: NextCall,
 }
 
-/// What is wrong with a plan or task.
+/// Problems of a plan or task.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Lint {
     /// The plan or task.
     pub task: String,
-    /// Nothing is wrong that is an error.
+    /// True if there is no issue of severity error.
     pub ok: bool,
-    /// What is wrong.
+    /// Issues, by target.
     pub issues: Vec<Issue>,
-    /// Tasks and steps beyond what one call looks into were left out.
+    /// True if tasks or steps beyond the limits of one call were skipped.
     pub partial: bool,
 }
 
@@ -70,7 +70,7 @@ impl View for Lint {
     const ORDER: &'static [Shrink] = &[Shrink::End("issues")];
 }
 
-/// Looks into a plan with its tasks, or into a task.
+/// Examines a plan with its tasks, or a task.
 pub(crate) fn of(scope: &Scope<'_>, id: &str) -> Result<Lint, ToolError> {
     let head = scope.head(id)?;
     let mut linter = Linter {
@@ -132,7 +132,7 @@ impl Linter<'_> {
         self.root(head, &Root::Plan(plan.clone()))?;
         if plan.current > plan.steps.len() {
             let message = format!(
-                "current is {}, the checklist has {} entries",
+                "current is {}, but the checklist has {} entries",
                 plan.current,
                 plan.steps.len()
             );
@@ -181,7 +181,7 @@ impl Linter<'_> {
             .iter()
             .any(|(status, _)| [step_status::OPEN, step_status::BLOCKED].contains(&status.as_str()));
         if counts.is_empty() && !task.meta.status.is_finished() {
-            let steps = json!([{"title": "First step", "success_criteria": ["what holds when it is done"], "tests": ["what shows it"]}]);
+            let steps = json!([{"title": "First step", "success_criteria": ["criterion for done"], "tests": ["command or check that proves it"]}]);
             let patch = self.call("tasks_decompose", json!({"task": id, "steps": steps}));
             self.add(
                 "NO_STEPS",
@@ -237,7 +237,7 @@ impl Linter<'_> {
                 "UNCONFIRMED_DONE",
                 Severity::Error,
                 &step.id,
-                format!("{name} is closed, but not confirmed"),
+                format!("{name} is closed without confirmed checkpoints"),
                 patch,
             );
             return;
@@ -245,7 +245,7 @@ impl Linter<'_> {
         if step.success_criteria.is_empty() {
             let patch = self.call(
                 "tasks_define",
-                target(json!({"success_criteria": ["what holds when it is done"]})),
+                target(json!({"success_criteria": ["criterion for done"]})),
             );
             self.add(
                 "MISSING_CRITERIA",
@@ -256,7 +256,10 @@ impl Linter<'_> {
             );
         }
         if step.tests.is_empty() {
-            let patch = self.call("tasks_define", target(json!({"tests": ["what shows it"]})));
+            let patch = self.call(
+                "tasks_define",
+                target(json!({"tests": ["command or check that proves it"]})),
+            );
             self.add(
                 "MISSING_TESTS",
                 Severity::Warning,
@@ -273,7 +276,7 @@ impl Linter<'_> {
         }
     }
 
-    /// What can be wrong with plans and tasks alike.
+    /// Checks that apply to plans and tasks.
     fn root(&mut self, head: &Head, root: &Root) -> Result<(), ToolError> {
         let (scope, meta) = (self.scope, root.meta());
         for dependency in dependency::of(scope, meta)?
@@ -281,20 +284,20 @@ impl Linter<'_> {
             .filter(|dependency| dependency.status.is_none())
         {
             let patch = dependency::without(scope, meta, &dependency.id);
-            let message = format!("{} depends on {}, which is gone", meta.id, dependency.id);
+            let message = format!("{} depends on {}, which was deleted", meta.id, dependency.id);
             self.add("ORPHAN_DEPENDENCY", Severity::Error, &meta.id, message, patch);
         }
         if let Some(circle) = dependency::circle(scope, meta)?
             && let Some(first) = circle.get(1)
         {
             let patch = dependency::without(scope, meta, first);
-            let message = format!("dependencies go in a circle: {}", circle.join(" → "));
+            let message = format!("dependencies form a cycle: {}", circle.join(" → "));
             self.add("DEPENDENCY_CYCLE", Severity::Error, &meta.id, message, patch);
         }
         let stale = scope.now().plus_ms(-scope.config.stale_ms());
         if is_under_way(meta) && head.touched_at < stale {
             let patch = self.call("tasks_complete", json!({"task": meta.id, "status": "PARKED"}));
-            let message = format!("{} was not touched since {}", meta.id, head.touched_at);
+            let message = format!("{} is unchanged since {}", meta.id, head.touched_at);
             self.add("STALE_TASK", Severity::Info, &meta.id, message, patch);
         }
         Ok(())
@@ -329,16 +332,16 @@ fn is_under_way(meta: &Meta) -> bool {
 fn recovery(code: &str) -> &'static str {
     match code {
         "NO_STEPS" => "Add steps with criteria and tests.",
-        "MISSING_CRITERIA" => "Say when the step counts as done.",
-        "MISSING_TESTS" => "Say what shows that the step is done.",
+        "MISSING_CRITERIA" => "Add the criteria for done.",
+        "MISSING_TESTS" => "Add the tests that prove the step is done.",
         "BLOCKED_STEPS" => "Remove the obstacle, then unblock the step.",
-        "CHECKLIST_INDEX_OUT_OF_RANGE" => "Point current into the checklist.",
+        "CHECKLIST_INDEX_OUT_OF_RANGE" => "Set current to an entry of the checklist.",
         "ACTIVE_LIMIT_EXCEEDED" => "Finish or park a task before you begin another.",
-        "ACTIVE_NO_OPEN_STEPS" => "Complete the task, or add what is left as steps.",
-        "DEPENDENCY_CYCLE" => "Leave out one of the dependencies on the circle.",
-        "ORPHAN_DEPENDENCY" => "Leave out the dependency, or depend on what took its place.",
-        "STALE_TASK" => "Go on with it, or park it.",
+        "ACTIVE_NO_OPEN_STEPS" => "Complete the task, or add the remaining work as steps.",
+        "DEPENDENCY_CYCLE" => "Remove one of the dependencies in the cycle.",
+        "ORPHAN_DEPENDENCY" => "Remove the dependency, or replace it.",
+        "STALE_TASK" => "Continue or park it.",
         "EMPTY_PLAN" => "Add a task, or delete the plan.",
-        _ => "Check the work and confirm what holds, or reopen the step.",
+        _ => "Check the work and confirm the checkpoints, or reopen the step.",
     }
 }

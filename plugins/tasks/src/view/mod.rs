@@ -1,4 +1,4 @@
-//! What reads are made of: where things stand, put into few words.
+//! Building blocks of reads: the current state in few words.
 
 pub(crate) mod current;
 pub(crate) mod handoff;

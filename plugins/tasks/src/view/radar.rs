@@ -22,44 +22,44 @@ use crate::store::Kind;
 use crate::store::record::{From, count_by_status, of_root};
 use crate::store::root::{Wanted, count_stale, count_tasks, page};
 
-/// Most blockers that are told.
+/// Most blockers that are listed.
 const BLOCKERS: usize = 10;
 /// Characters of one line.
 const LINE: usize = 240;
-/// Tasks of a plan that are looked at for one that can be begun.
+/// Most tasks of a plan that are examined for one that can start.
 const CANDIDATES: usize = 20;
 
-/// Where a plan or task stands.
+/// State of a plan or task.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Radar {
     /// The plan or task.
     pub task: String,
-    /// Its revision, for `expected_revision`.
+    /// Revision, for `expected_revision` of the next write.
     pub revision: i64,
-    /// What is at hand.
+    /// Current plan, task or step.
     pub now: String,
-    /// What to do next.
+    /// Next action.
     pub next: String,
-    /// What has to be confirmed before the step is closed.
+    /// Checkpoints to confirm before the step closes.
     pub verify: String,
-    /// What it is for.
+    /// Purpose of the work.
     pub why: String,
-    /// What stands in the way, at most 10.
+    /// Blockers, at most 10.
     pub blockers: Vec<String>,
-    /// The step at hand.
+    /// Current step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<StepRef>,
-    /// How far the task is.
+    /// Progress of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// How far the plan's tasks are.
+    /// Counts of the plan's tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub horizon: Option<Horizon>,
-    /// The next calls, ready to run.
+    /// Next calls with complete arguments.
     pub next_calls: Vec<NextCall>,
 }
 
-/// Closed steps of all.
+/// Closed and total steps.
 #[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 pub(crate) struct Progress {
     /// Closed steps.
@@ -71,17 +71,17 @@ pub(crate) struct Progress {
 /// The tasks of a plan, counted.
 #[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 pub(crate) struct Horizon {
-    /// Being worked on.
+    /// Tasks in status ACTIVE.
     pub active: usize,
-    /// Not begun.
+    /// Tasks in status TODO.
     pub backlog: usize,
-    /// Put aside.
+    /// Tasks in status PARKED.
     pub parked: usize,
-    /// Not begun or being worked on, and not touched for 14 days.
+    /// TODO or ACTIVE tasks without a change for `stale_days` (default 14).
     pub stale: usize,
-    /// Done or given up.
+    /// Tasks in status DONE or CANCELED.
     pub done: usize,
-    /// All.
+    /// Total number of tasks.
     pub total: usize,
 }
 
@@ -143,7 +143,7 @@ fn of_task(scope: &Scope<'_>, task: &Task) -> Result<Radar, ToolError> {
     Ok(radar)
 }
 
-/// What the task is for: its own words, or its plan's.
+/// Purpose of the task: its own description or its plan's.
 fn why(scope: &Scope<'_>, task: &Task) -> Result<String, ToolError> {
     if let Some(description) = &task.meta.description {
         return Ok(short(description, LINE));
@@ -203,10 +203,10 @@ fn at_step(scope: &Scope<'_>, task: &Task, step: &Located<Step>, radar: &mut Rad
     if let Some(lease) = lease::live(scope, &step.record.id)? {
         radar
             .blockers
-            .push(short(&format!("step {path} is held by {}", lease.owner), LINE));
+            .push(short(&format!("step {path} is leased to {}", lease.owner), LINE));
     }
     if step.record.blocked {
-        radar.next = format!("Remove what blocks {path}, then unblock it.");
+        radar.next = format!("Remove the obstacle of {path}, then unblock it.");
         radar.next_calls.push(NextCall::new(
             "tasks_block",
             json!({"workspace": scope.workspace, "task": task.meta.id, "step_id": step.record.id, "blocked": false}),
@@ -224,7 +224,7 @@ fn at_step(scope: &Scope<'_>, task: &Task, step: &Located<Step>, radar: &mut Rad
     Ok(())
 }
 
-/// What a step still wants, with the items in words.
+/// Checkpoints that a step still needs, with their items.
 fn verify(step: &Step) -> String {
     let missing = checkpoint::missing(step, &BTreeSet::new());
     if missing.is_empty() {
@@ -245,9 +245,9 @@ fn without_step(scope: &Scope<'_>, meta: &Meta, progress: Progress, radar: &mut 
     let id = &meta.id;
     radar.now = short(&format!("{id} {}: {}", meta.status, meta.title), LINE);
     let (next, call) = if meta.status.is_finished() {
-        ("Nothing; it is finished.", None)
+        ("Nothing, it is finished.", None)
     } else if progress.total == 0 {
-        let steps = json!([{"title": "First step", "success_criteria": ["what holds when it is done"], "tests": ["what shows it"]}]);
+        let steps = json!([{"title": "First step", "success_criteria": ["criterion for done"], "tests": ["command or check that proves it"]}]);
         let add = json!({"workspace": scope.workspace, "task": id, "steps": steps});
         ("Add steps.", Some(NextCall::new("tasks_decompose", add)))
     } else {
@@ -283,16 +283,16 @@ fn of_plan(scope: &Scope<'_>, plan: &Plan) -> Result<Radar, ToolError> {
     if radar.next.is_empty() {
         radar.next = match horizon.total {
             0 => "Add a task.".to_owned(),
-            _ if plan.meta.status.is_finished() => "Nothing; it is finished.".to_owned(),
+            _ if plan.meta.status.is_finished() => "Nothing, it is finished.".to_owned(),
             _ if horizon.done == horizon.total => "Every task is finished; complete the plan.".to_owned(),
-            _ => "No task can be begun; look at what is parked and what tasks depend on.".to_owned(),
+            _ => "No task can start; check parked tasks and dependencies.".to_owned(),
         };
     }
     radar.horizon = Some(horizon);
     Ok(radar)
 }
 
-/// The plan's task to work on: one that is ACTIVE, or the first that can be begun.
+/// The plan's current task: an ACTIVE one, or the first that can start.
 fn task_at_hand(scope: &Scope<'_>, plan: &Plan) -> Result<Option<Task>, ToolError> {
     if plan.meta.status.is_finished() {
         return Ok(None);

@@ -13,18 +13,18 @@ use crate::store::record::children;
 /// A step or node in a list.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Branch {
-    /// Where it is.
+    /// Path of the step or node.
     pub path: String,
     /// The step's or node's identifier.
     pub id: String,
-    /// What is done.
+    /// Title of the step or node.
     pub title: String,
-    /// open, blocked, done, forced; for a node its status.
+    /// open, blocked, done or forced; for a node, its status.
     pub status: String,
-    /// When it counts as done.
+    /// Criteria that must hold before the step counts as done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub success_criteria: Vec<String>,
-    /// What shows it.
+    /// Commands or checks that prove the step is done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
     /// Checkpoints that are confirmed.
@@ -32,7 +32,7 @@ pub(crate) struct Branch {
     pub confirmed: Vec<Checkpoint>,
 }
 
-/// Steps and nodes below a parent, at most `limit`. The flag says that there are more.
+/// At most `limit` steps and nodes below a parent. The flag tells whether there are more.
 pub(crate) fn below(
     scope: &Scope<'_>,
     parent: &str,
@@ -46,7 +46,7 @@ pub(crate) fn below(
     Ok((branches, more))
 }
 
-/// Adds what is below a parent. Whether everything had room.
+/// Adds everything below a parent. Returns false if the limit was reached.
 fn walk(
     scope: &Scope<'_>,
     parent: &str,
@@ -86,7 +86,7 @@ fn walk(
     Ok(branches.len() < limit)
 }
 
-/// One step as an entry of the list.
+/// A step as an entry of the list.
 pub(crate) fn branch(step: &Step, path: &Path) -> Branch {
     Branch {
         path: path.to_string(),

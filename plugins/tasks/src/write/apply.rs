@@ -12,7 +12,7 @@ use crate::store::event::{self, Event};
 use crate::store::operation::{self, Change, Operation, State};
 
 impl Write<'_> {
-    /// Applies what was planned.
+    /// Applies the planned changes.
     pub(super) fn apply(mut self, journal: Journal) -> Result<Receipt, ToolError> {
         self.pending.retain(|pending| pending.before != pending.after);
         if self.pending.is_empty() && matches!(journal, Journal::Undoable) {
@@ -48,7 +48,7 @@ impl Write<'_> {
         })
     }
 
-    /// The receipt of a write that changes nothing: the revisions stay.
+    /// Receipt of a write without changes. Revisions stay.
     fn unchanged(self) -> Result<Receipt, ToolError> {
         mutation::pass(self.scope.cx)?;
         let mut revisions = BTreeMap::new();
@@ -64,7 +64,7 @@ impl Write<'_> {
         })
     }
 
-    /// Adds the operation to the journal. What was undone of its roots can no longer be redone.
+    /// Adds the operation to the journal. Undone operations of its roots can no longer be redone.
     fn record(&mut self, journal: &Journal) -> Result<(), DbError> {
         let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
         operation::drop_undone(&db, &workspace, &self.touched)?;
@@ -96,7 +96,7 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Counts the revision of every root on.
+    /// Advances the revision of every changed root.
     fn advance(&mut self) -> Result<BTreeMap<String, i64>, DbError> {
         let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
         let mut revisions = BTreeMap::new();

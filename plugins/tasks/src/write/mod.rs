@@ -1,9 +1,9 @@
-//! The one path of every write: load, check the revision, decide, then apply records, journal, events
-//! and revision together.
+//! The path of every write: load, check the revision, decide, then apply records, journal, events and
+//! revision together.
 //!
-//! A tool puts whole records and names events; nothing reaches storage before [`Write::finish`]. So a
-//! call that is refused half way has written nothing, inside a batch as well as alone, and what can be
-//! undone does not depend on the tool.
+//! A tool puts whole records and names events. Nothing reaches storage before [`Write::finish`]. A call that
+//! is refused half way has therefore written nothing, alone or in a batch, and undo does not depend on the
+//! tool.
 
 mod apply;
 mod revert;
@@ -24,15 +24,15 @@ use crate::store::operation::{self, State};
 use crate::store::root::Head;
 use crate::store::{self, Columns, Kind};
 
-/// How many kinds of changes a revision mismatch lists.
+/// Most changes that a revision mismatch lists.
 const CHANGES_SHOWN: usize = 20;
-/// Records that one operation can place in order.
+/// Most records that one operation can order.
 const PLACES: i64 = 1024;
 
-/// A write that is being decided.
+/// A write in preparation.
 pub(crate) struct Write<'a> {
     pub scope: Scope<'a>,
-    /// What to tell beside the result.
+    /// Warnings to add to the result.
     pub warnings: Vec<Warning>,
     tool: &'static str,
     pending: Vec<Pending>,
@@ -65,16 +65,16 @@ struct Body {
     text: String,
 }
 
-/// How the journal takes an operation.
+/// Treatment of an operation by the journal.
 enum Journal {
     Undoable,
-    /// Its changes are too many to keep.
+    /// The operation has too many changes to record for undo.
     Final,
-    /// It undoes or redoes another.
+    /// The operation undoes or redoes another one.
     Reverts(i64, State),
 }
 
-/// What a finished write left.
+/// Result of an applied write.
 #[derive(Debug, Clone)]
 pub(crate) struct Receipt {
     pub revisions: BTreeMap<String, i64>,
@@ -83,7 +83,7 @@ pub(crate) struct Receipt {
 }
 
 impl<'a> Write<'a> {
-    /// A write in a workspace that was written to before.
+    /// Begins a write in a workspace that has been written to.
     pub(crate) fn begin(
         cx: &'a Cx<'a>,
         tool: &'static str,
@@ -92,7 +92,7 @@ impl<'a> Write<'a> {
         Ok(Write::over(Scope::known(cx, workspace)?, tool))
     }
 
-    /// A write that may be the first of its workspace.
+    /// Begins a write that may be the first of its workspace.
     pub(crate) fn begin_anywhere(
         cx: &'a Cx<'a>,
         tool: &'static str,
@@ -115,8 +115,8 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// The plan or task that a write is about, at the revision that the caller expects. Without `task`,
-    /// and if the configuration says so, the one that has the focus.
+    /// The plan or task that a write is about, at the expected revision. Without `task`, the focus, if the
+    /// configuration allows it.
     pub(crate) fn root(
         &mut self,
         task: Option<&str>,
@@ -125,13 +125,15 @@ impl<'a> Write<'a> {
         let id = match task {
             Some(id) => id.to_owned(),
             None if self.scope.config.focus_writes => self.scope.focus("task")?,
-            None => return Err(Reason::input("task", "is missing; writes name their target").into()),
+            None => {
+                return Err(Reason::input("task", "is required, because writes name their target").into());
+            }
         };
         self.expect_revision(&id, expected_revision)?;
         self.scope.root(&id)
     }
 
-    /// Like [`root`](Write::root), for what only a task can have.
+    /// Like [`root`](Write::root), but requires a task.
     pub(crate) fn task(
         &mut self,
         task: Option<&str>,
@@ -140,24 +142,24 @@ impl<'a> Write<'a> {
         match self.root(task, expected_revision)? {
             Root::Task(task) => Ok(task),
             Root::Plan(plan) => {
-                let fault = format!("names plan {}; this is about tasks", plan.meta.id);
+                let fault = format!("is the plan {}, but must be a task", plan.meta.id);
                 Err(Reason::input("task", fault).into())
             }
         }
     }
 
-    /// Like [`root`](Write::root), for what only a plan can have.
+    /// Like [`root`](Write::root), but requires a plan.
     pub(crate) fn plan(&mut self, plan: &str, expected_revision: Option<i64>) -> Result<Plan, ToolError> {
         match self.root(Some(plan), expected_revision)? {
             Root::Plan(plan) => Ok(plan),
             Root::Task(task) => {
-                let fault = format!("names task {}; this is about plans", task.meta.id);
+                let fault = format!("is the task {}, but must be a plan", task.meta.id);
                 Err(Reason::input("plan", fault).into())
             }
         }
     }
 
-    /// Wants a root to be at a revision. `REVISION_MISMATCH` tells what changed since.
+    /// Requires a root to be at a revision. `REVISION_MISMATCH` lists the changes since.
     pub(crate) fn expect_revision(&mut self, id: &str, expected: Option<i64>) -> Result<(), ToolError> {
         let head = self.scope.head(id)?;
         let actual = head.revision;
@@ -217,7 +219,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// A new record's place among its siblings: after all that were made before.
+    /// Position of a new record, after all earlier siblings.
     pub(crate) fn position(&mut self) -> i64 {
         let place = self.places;
         self.places += 1;
@@ -235,7 +237,7 @@ impl<'a> Write<'a> {
         let body = serde_json::to_string(record).map_err(|_| DbError::Internal)?;
         if body.len() > RECORD {
             let fault = format!(
-                "is too large: {} {} has {} bytes, at most {RECORD} are kept",
+                "is too large: {} {} has {} bytes, at most {RECORD} are allowed",
                 T::KIND,
                 columns.id,
                 body.len()
@@ -246,7 +248,7 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    /// Adds or replaces a plan or task, and what lists of them look at.
+    /// Adds or replaces a plan or task and its index entry.
     pub(crate) fn put_root(&mut self, root: &Root) -> Result<(), ToolError> {
         self.follow(root)?;
         match root {
@@ -261,12 +263,12 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    /// Counts a root's revision on although its own record stays as it is.
+    /// Advances a root's revision although its own record does not change.
     pub(crate) fn touch(&mut self, root: &str) {
         self.touched.insert(root.to_owned());
     }
 
-    /// Keeps a piece of evidence's body.
+    /// Stores the body of a piece of evidence.
     pub(crate) fn keep_body(&mut self, root: &str, evidence: &str, text: String) {
         self.bodies.push(Body {
             root: root.to_owned(),
@@ -289,7 +291,7 @@ impl<'a> Write<'a> {
         });
     }
 
-    /// What this write would change, as JSON before and after.
+    /// Planned changes, as JSON before and after.
     pub(crate) fn preview(&self) -> impl Iterator<Item = (Kind, &str, Option<&str>, Option<&str>)> {
         self.pending
             .iter()
@@ -305,7 +307,7 @@ impl<'a> Write<'a> {
         self.apply(Journal::Undoable)
     }
 
-    /// Applies a write that cannot be undone: it takes away all that roots have.
+    /// Applies a write that deletes roots with everything below them. The write cannot be undone.
     pub(crate) fn finish_deleting(mut self, roots: &[Root]) -> Result<Receipt, ToolError> {
         let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
         for root in roots {
@@ -328,7 +330,7 @@ impl<'a> Write<'a> {
         self.apply(Journal::Final)
     }
 
-    /// Notes what lists of plans and tasks look at.
+    /// Updates the index entry of a plan or task.
     fn follow(&mut self, root: &Root) -> Result<(), ToolError> {
         let meta = root.meta();
         let plan = match root {

@@ -1,4 +1,4 @@
-//! Undoing and redoing: putting records back as the journal has them, in the journal's order.
+//! Undo and redo: restoring records from the journal, in its order.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::store::operation::{self, Operation, State};
 use crate::store::{self, Kind};
 
 impl Write<'_> {
-    /// Puts records back as they were before an operation, or after it.
+    /// Restores records as they were before or after an operation.
     pub(crate) fn revert(mut self, operation: &Operation, to: State) -> Result<Receipt, ToolError> {
         let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
         self.in_order(operation.seq, to)?;
@@ -52,9 +52,8 @@ impl Write<'_> {
         self.apply(Journal::Reverts(operation.seq, to))
     }
 
-    /// Wants everything that builds on an operation to be undone before it, and what it builds on to be
-    /// redone before it. Comparing records does not tell: an operation may build on a plan that it leaves as
-    /// it is.
+    /// Requires later dependent operations to be undone first, and earlier ones to be redone first. Comparing
+    /// records is not enough, because an operation may depend on a plan that it does not change.
     fn in_order(&self, operation: i64, to: State) -> Result<(), ToolError> {
         let (db, workspace) = (self.scope.db(), &self.scope.workspace);
         let (before, tool) = match to {
@@ -74,7 +73,7 @@ impl Write<'_> {
         Err(refusal(reason, first))
     }
 
-    /// Wants the plans of tasks that are open again to be open.
+    /// Requires the plans of reopened tasks to be open.
     fn want_open_plans(&self, tasks: &[Task]) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
         let plans: BTreeSet<&str> = tasks.iter().map(|task| task.plan.as_str()).collect();
@@ -86,7 +85,7 @@ impl Write<'_> {
         refusals.finish()
     }
 
-    /// Plans a record to be as the journal has it.
+    /// Plans to restore a record from the journal.
     fn restore(
         &mut self,
         kind: Kind,
@@ -111,7 +110,7 @@ impl Write<'_> {
     }
 }
 
-/// A task that was finished and will not be.
+/// The task that an undo or redo reopens, if any.
 fn task_reopened(kind: Kind, present: Option<&str>, wanted: Option<&str>) -> Result<Option<Task>, ToolError> {
     let (Kind::Task, Some(present), Some(wanted)) = (kind, present, wanted) else {
         return Ok(None);

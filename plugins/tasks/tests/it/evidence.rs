@@ -60,7 +60,7 @@ fn what_other_packs_change_in_the_envelope_makes_evidence_old() {
     let closed = ok(&session, &close(0));
     assert_eq!(warned(&closed), ["STALE_EVIDENCE"]);
     let message = closed["warnings"][0]["message"].as_str().unwrap();
-    assert!(message.starts_with("2 mutations came after"), "{message}");
+    assert!(message.starts_with("2 mutations happened after"), "{message}");
     ok(&session, &capture(1));
     assert_eq!(warned(&ok(&session, &close(1))), [""; 0]);
 }

@@ -237,7 +237,7 @@ fn next_is_in_order_and_says_why_things_wait() {
     assert_eq!(tasks(&queue["ready"]), ["TASK-001"]);
     assert_eq!(
         queue["blocked"][0]["waits_for"],
-        json!(["step s:0, which ada holds"])
+        json!(["step s:0, which is leased to ada"])
     );
     assert_eq!(
         tasks(&ok(&session, r#"next {"owner": "ada"}"#)["ready"]),

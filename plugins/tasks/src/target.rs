@@ -1,0 +1,183 @@
+//! The argument blocks that name a call's plan, task, step or node, shared by the tools through
+//! `#[serde(flatten)]`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tollgate_sdk::{Cx, ToolError};
+
+use crate::limits::NAME;
+use crate::model::Workspace;
+use crate::record::{Node, Plan, Root, Step, Task};
+use crate::scope::{Located, Scope, Selector, expect_target};
+use crate::write::Write;
+
+/// The plan or task that a read is about. Without either, the focus.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Subject {
+    workspace: Workspace,
+    /// Task or plan id (default: the focus).
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// Plan id, instead of a task's.
+    #[schemars(length(max = NAME))]
+    plan: Option<String>,
+}
+
+impl Subject {
+    /// Opens the workspace and finds the id of the plan or task.
+    pub(crate) fn open<'a>(&self, cx: &'a Cx<'a>) -> Result<(Scope<'a>, String), ToolError> {
+        let scope = Scope::known(cx, &self.workspace)?;
+        let id = scope.root_id(self.task.as_deref(), self.plan.as_deref())?;
+        Ok((scope, id))
+    }
+}
+
+/// The plan or task that a write is about.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct RootTarget {
+    workspace: Workspace,
+    /// Task id, for example TASK-001; or a plan id, where allowed.
+    #[schemars(length(max = NAME))]
+    task: Option<String>,
+    /// Revision from your last reply.
+    expected_revision: Option<i64>,
+    /// Id that the target must have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
+}
+
+impl RootTarget {
+    /// Begins a write in the workspace.
+    pub(crate) fn begin<'a>(&self, cx: &'a Cx<'a>, tool: &'static str) -> Result<Write<'a>, ToolError> {
+        Write::begin(cx, tool, &self.workspace)
+    }
+
+    /// The plan or task, at the expected revision.
+    pub(crate) fn root(&self, write: &mut Write<'_>) -> Result<Root, ToolError> {
+        write.root(self.task.as_deref(), self.expected_revision)
+    }
+
+    /// Like [`root`](RootTarget::root), but requires a task.
+    pub(crate) fn task(&self, write: &mut Write<'_>) -> Result<Task, ToolError> {
+        write.task(self.task.as_deref(), self.expected_revision)
+    }
+
+    /// Refuses a plan or task other than the expected one.
+    pub(crate) fn expect(&self, id: &str) -> Result<(), ToolError> {
+        expect_target(self.expected_target_id.as_deref(), id)
+    }
+
+    /// Selects a part of the plan or task.
+    pub(crate) fn selector<'a>(&'a self, path: Option<&'a str>, id: Option<&'a str>) -> Selector<'a> {
+        Selector {
+            path,
+            id,
+            expected: self.expected_target_id.as_deref(),
+        }
+    }
+}
+
+/// The plan that a write is about.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct PlanTarget {
+    workspace: Workspace,
+    /// Plan id, for example PLAN-001.
+    #[schemars(length(max = NAME))]
+    plan: String,
+    /// Revision from your last reply.
+    expected_revision: Option<i64>,
+    /// Id that the target must have.
+    #[schemars(length(max = NAME))]
+    expected_target_id: Option<String>,
+}
+
+impl PlanTarget {
+    /// Begins a write in the workspace and finds the plan, at the expected revision.
+    pub(crate) fn begin<'a>(
+        &self,
+        cx: &'a Cx<'a>,
+        tool: &'static str,
+    ) -> Result<(Write<'a>, Plan), ToolError> {
+        let mut write = Write::begin(cx, tool, &self.workspace)?;
+        let plan = write.plan(&self.plan, self.expected_revision)?;
+        expect_target(self.expected_target_id.as_deref(), &plan.meta.id)?;
+        Ok((write, plan))
+    }
+}
+
+/// The step that a write is about, or the plan or task itself where a tool takes those.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct StepTarget {
+    #[serde(flatten)]
+    pub root: RootTarget,
+    /// Step by path, for example s:0.s:1; indexes start at 0.
+    #[schemars(length(max = NAME))]
+    pub path: Option<String>,
+    /// Step by id, for example STEP-8QZ3M0T4. Ids stay the same when paths move.
+    #[schemars(length(max = NAME))]
+    pub step_id: Option<String>,
+}
+
+impl StepTarget {
+    /// Begins a write in the workspace.
+    pub(crate) fn begin<'a>(&self, cx: &'a Cx<'a>, tool: &'static str) -> Result<Write<'a>, ToolError> {
+        self.root.begin(cx, tool)
+    }
+
+    /// The step's task, at the expected revision.
+    pub(crate) fn task(&self, write: &mut Write<'_>) -> Result<Task, ToolError> {
+        self.root.task(write)
+    }
+
+    /// The step with its task.
+    pub(crate) fn step(&self, write: &mut Write<'_>) -> Result<(Task, Located<Step>), ToolError> {
+        let task = self.task(write)?;
+        let step = write.scope.step(&task.meta.id, &self.selector())?;
+        Ok((task, step))
+    }
+
+    /// The plan or task, and the step below it if one is named.
+    pub(crate) fn root_or_step(
+        &self,
+        write: &mut Write<'_>,
+    ) -> Result<(Root, Option<Located<Step>>), ToolError> {
+        let root = self.root.root(write)?;
+        let step = self.selector().step_of(&write.scope, &root.meta().id)?;
+        Ok((root, step))
+    }
+
+    /// Selects the step.
+    pub(crate) fn selector(&self) -> Selector<'_> {
+        self.root.selector(self.path.as_deref(), self.step_id.as_deref())
+    }
+}
+
+/// The node that a write is about.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct NodeTarget {
+    #[serde(flatten)]
+    root: RootTarget,
+    /// Node by path, for example s:0.t:1; indexes start at 0.
+    #[schemars(length(max = NAME))]
+    path: Option<String>,
+    /// Node by id, for example NODE-8QZ3M0T4. Ids stay the same when paths move.
+    #[schemars(length(max = NAME))]
+    task_node_id: Option<String>,
+}
+
+impl NodeTarget {
+    /// Begins a write in the workspace and finds the node with its task.
+    pub(crate) fn begin<'a>(
+        &self,
+        cx: &'a Cx<'a>,
+        tool: &'static str,
+    ) -> Result<(Write<'a>, Task, Located<Node>), ToolError> {
+        let mut write = self.root.begin(cx, tool)?;
+        let task = self.root.task(&mut write)?;
+        let selector = self
+            .root
+            .selector(self.path.as_deref(), self.task_node_id.as_deref());
+        let node = write.scope.node(&task.meta.id, &selector)?;
+        Ok((write, task, node))
+    }
+}
