@@ -1,10 +1,10 @@
 //! Why a call is refused, and the gathering of every reason before it is.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use thiserror::Error;
-use tollgate_sdk::{Blocker, NextCall, ToolError};
+use tollgate_kit::text::clip;
 
-use crate::arguments::clip;
+use crate::arguments::is_placeholder;
 use crate::state::{Illegal, Status};
 
 /// One reason why a call is refused.
@@ -90,9 +90,14 @@ impl Reason {
     pub(crate) fn not_found(what: &'static str, id: &str) -> Reason {
         Reason::NotFound { what, id: clip(id) }
     }
+}
 
-    /// Stable UPPER_SNAKE.
-    pub(crate) const fn code(&self) -> &'static str {
+impl tollgate_kit::Reason for Reason {
+    fn argument(field: String, fault: String) -> Reason {
+        Reason::Argument { field, fault }
+    }
+
+    fn code(&self) -> &'static str {
         match self {
             Reason::Argument { .. } => "INVALID_ARGUMENTS",
             Reason::NotFound { .. } => "NOT_FOUND",
@@ -123,8 +128,7 @@ impl Reason {
         }
     }
 
-    /// What to do about it.
-    const fn remediation(&self) -> &'static str {
+    fn remediation(&self) -> &'static str {
         match self {
             Reason::Argument { .. } => "Correct the argument.",
             Reason::NotFound { .. } => "Look the id up with job_get or job_list.",
@@ -172,7 +176,6 @@ impl Reason {
         }
     }
 
-    /// The argument it is about.
     fn field(&self) -> Option<&str> {
         match self {
             Reason::Argument { field, .. } | Reason::Gap { field, .. } => Some(field),
@@ -186,94 +189,22 @@ impl Reason {
         }
     }
 
-    /// The facts behind it, by name.
     fn context(&self) -> Value {
         match self {
             Reason::WrongStatus(Illegal { status, event }) => {
                 json!({"status": status, "allowed_statuses": Status::that_allow(*event)})
             }
             Reason::WrongStep { current, .. } => json!({"current_step_id": current}),
-            _ => json!({}),
+            _ => Value::Null,
         }
+    }
+
+    fn fault_of(text: &str) -> Option<&'static str> {
+        is_placeholder(text).then_some("is still a placeholder; say what it stands for")
     }
 }
 
-/// Every reason found so far why a call has to be refused.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals(Vec<(Reason, Option<NextCall>)>);
-
-impl Refusals {
-    /// Adds a reason.
-    pub(crate) fn add(&mut self, reason: impl Into<Reason>) {
-        self.0.push((reason.into(), None));
-    }
-
-    /// Adds a reason with the call that removes it.
-    pub(crate) fn add_with(&mut self, reason: impl Into<Reason>, next_call: Option<NextCall>) {
-        self.0.push((reason.into(), next_call));
-    }
-
-    /// Whether nothing was found.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Refuses the call if anything was found.
-    pub(crate) fn finish(self) -> Result<(), ToolError> {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(self.into()),
-        }
-    }
-}
-
-/// The error has the code of the first reason, and all of them as blockers.
-impl From<Refusals> for ToolError {
-    fn from(refusals: Refusals) -> ToolError {
-        let found = refusals.0;
-        let (code, first) = match found.first() {
-            Some((reason, _)) => (reason.code(), reason.to_string()),
-            None => ("REFUSED", "the call was refused".to_owned()),
-        };
-        let message = match found.len() {
-            0 | 1 => first,
-            2 => format!("{first}; and 1 more reason"),
-            many => format!("{first}; and {} more reasons", many - 1),
-        };
-        let mut remediation: Vec<&str> = Vec::new();
-        let mut context = Map::new();
-        for (reason, _) in &found {
-            if !remediation.contains(&reason.remediation()) {
-                remediation.push(reason.remediation());
-            }
-            if let Value::Object(facts) = reason.context() {
-                context.extend(facts);
-            }
-        }
-        ToolError {
-            code: code.to_owned(),
-            message,
-            remediation: remediation.join(" "),
-            next_call: found.iter().find_map(|(_, call)| call.clone()),
-            blockers: found
-                .into_iter()
-                .map(|(reason, next_call)| Blocker {
-                    code: reason.code().to_owned(),
-                    message: reason.to_string(),
-                    field: reason.field().map(str::to_owned),
-                    next_call,
-                })
-                .collect(),
-            context,
-            asking: None,
-        }
-    }
-}
-
-impl From<Reason> for ToolError {
-    fn from(reason: Reason) -> ToolError {
-        let mut refusals = Refusals::default();
-        refusals.add(reason);
-        refusals.into()
-    }
+tollgate_kit::refusals! {
+    /// Every reason found so far why a call has to be refused.
+    pub(crate) struct Refusals of Reason;
 }

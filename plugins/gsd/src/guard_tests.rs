@@ -1,6 +1,7 @@
 use std::fmt::Write as _;
 
 use expect_test::{expect, expect_file};
+use tollgate_kit::Reason as _;
 
 use super::*;
 

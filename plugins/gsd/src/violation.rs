@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde_json::{Map, Value, json};
-use tollgate_sdk::{Blocker, NextCall, ToolError};
+use tollgate_sdk::{NextCall, ToolError};
 
 use crate::model::{MilestoneStatus, Status, Unit, Verdict};
 
@@ -214,8 +214,33 @@ impl Violation {
         }
     }
 
-    /// Stable UPPER_SNAKE.
-    pub(crate) const fn code(&self) -> &'static str {
+    /// The call that shows more about it.
+    fn next_call(&self, workspace: Option<&str>) -> Option<NextCall> {
+        let mut arguments = Map::new();
+        if let Some(workspace) = workspace {
+            arguments.insert("workspace".to_owned(), json!(workspace));
+        }
+        let tool = match self {
+            Violation::NotFound(_) => "gsd_status",
+            Violation::SliceDependencyOpen { on: unit, .. }
+            | Violation::SliceOpen { unit, .. }
+            | Violation::TaskOpen { unit, .. } => {
+                arguments.insert("milestone_id".to_owned(), json!(unit.milestone));
+                "gsd_status"
+            }
+            Violation::NotClaimOwner { .. } => "gsd_claims",
+            _ => return None,
+        };
+        Some(NextCall::new(tool, Value::Object(arguments)))
+    }
+}
+
+impl tollgate_kit::Reason for Violation {
+    fn argument(field: String, fault: String) -> Violation {
+        Violation::Argument { field, fault }
+    }
+
+    fn code(&self) -> &'static str {
         match self {
             Violation::Argument { .. } => "INVALID_ARGUMENTS",
             Violation::NotFound(_) => "NOT_FOUND",
@@ -240,8 +265,7 @@ impl Violation {
         }
     }
 
-    /// What to do about it.
-    const fn remediation(&self) -> &'static str {
+    fn remediation(&self) -> &'static str {
         match self {
             Violation::Argument { .. } => "Correct the argument.",
             Violation::NotFound(_) => "Look the unit up with gsd_status; plan it first if it is new.",
@@ -278,7 +302,6 @@ impl Violation {
         }
     }
 
-    /// The argument it is about.
     fn field(&self) -> Option<&str> {
         match self {
             Violation::Argument { field, .. } => Some(field),
@@ -287,90 +310,17 @@ impl Violation {
             _ => None,
         }
     }
-
-    /// The call that shows more about it.
-    fn next_call(&self, workspace: Option<&str>) -> Option<NextCall> {
-        let mut arguments = Map::new();
-        if let Some(workspace) = workspace {
-            arguments.insert("workspace".to_owned(), json!(workspace));
-        }
-        let tool = match self {
-            Violation::NotFound(_) => "gsd_status",
-            Violation::SliceDependencyOpen { on: unit, .. }
-            | Violation::SliceOpen { unit, .. }
-            | Violation::TaskOpen { unit, .. } => {
-                arguments.insert("milestone_id".to_owned(), json!(unit.milestone));
-                "gsd_status"
-            }
-            Violation::NotClaimOwner { .. } => "gsd_claims",
-            _ => return None,
-        };
-        Some(NextCall::new(tool, Value::Object(arguments)))
-    }
 }
 
-/// Every reason found so far, and facts for the caller.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals {
-    found: Vec<Violation>,
-    context: Map<String, Value>,
+tollgate_kit::refusals! {
+    /// Every reason found so far why a change has to be refused.
+    pub(crate) struct Refusals of Violation;
 }
 
 impl Refusals {
-    /// Adds a reason.
-    pub(crate) fn add(&mut self, violation: Violation) {
-        if !self.found.contains(&violation) {
-            self.found.push(violation);
-        }
-    }
-
-    /// Adds reasons.
-    pub(crate) fn extend(&mut self, violations: impl IntoIterator<Item = Violation>) {
-        violations.into_iter().for_each(|violation| self.add(violation));
-    }
-
-    /// Adds a fact, by name.
-    pub(crate) fn fact(&mut self, name: &str, value: impl Into<Value>) {
-        self.context.insert(name.to_owned(), value.into());
-    }
-
-    pub(crate) fn has(&self, code: &str) -> bool {
-        self.found.iter().any(|violation| violation.code() == code)
-    }
-
-    /// Refuses the call if anything was found. The error has the code of the first reason and all of
-    /// them as blockers.
-    pub(crate) fn finish(self, workspace: Option<&str>) -> Result<(), ToolError> {
-        let Some(first) = self.found.first() else {
-            return Ok(());
-        };
-        let message = match self.found.len() {
-            1 => first.to_string(),
-            2 => format!("{first}; and 1 more reason"),
-            many => format!("{first}; and {} more reasons", many - 1),
-        };
-        let mut remediation: Vec<&str> = Vec::new();
-        for violation in &self.found {
-            if !remediation.contains(&violation.remediation()) {
-                remediation.push(violation.remediation());
-            }
-        }
-        let mut err = ToolError::new(first.code(), message).remediation(remediation.join(" "));
-        err.context = self.context;
-        err.next_call = self
-            .found
-            .iter()
-            .find_map(|violation| violation.next_call(workspace));
-        Err(err.blockers(self.found.iter().map(|violation| {
-            let blocker = Blocker::new(violation.code(), violation.to_string());
-            let blocker = match violation.next_call(workspace) {
-                Some(call) => blocker.next_call(call),
-                None => blocker,
-            };
-            match violation.field() {
-                Some(field) => blocker.field(field),
-                None => blocker,
-            }
-        })))
+    /// Refuses the call if a reason was found. Each reason names the call that shows more about it.
+    pub(crate) fn finish_in(mut self, workspace: Option<&str>) -> Result<(), ToolError> {
+        self.next_calls(|violation| violation.next_call(workspace));
+        self.finish()
     }
 }

@@ -1,8 +1,9 @@
 //! Why a call is refused, and the gathering of every reason before it is.
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use thiserror::Error;
-use tollgate_sdk::{Blocker, NextCall, ToolError};
+pub(crate) use tollgate_kit::refusal;
+pub(crate) use tollgate_kit::text::clip;
 
 use crate::model::{Checkpoint, Status};
 use crate::store::Kind;
@@ -72,7 +73,7 @@ pub(crate) enum Reason {
     LeaseHeld { path: String, holder: String, left: i64 },
     #[error("{owner} holds no lease on step {path}")]
     LeaseNotHeld { path: String, owner: String },
-    #[error("{field} has {size}, at most {limit} are taken")]
+    #[error("{field} has {size}, at most {limit} are allowed")]
     EvidenceTooLarge {
         field: String,
         size: usize,
@@ -98,8 +99,14 @@ impl Reason {
             id: clip(id),
         }
     }
+}
 
-    pub(crate) const fn code(&self) -> &'static str {
+impl tollgate_kit::Reason for Reason {
+    fn argument(field: String, fault: String) -> Reason {
+        Reason::Input { field, fault }
+    }
+
+    fn code(&self) -> &'static str {
         match self {
             Reason::Input { .. } => "INVALID_INPUT",
             Reason::UnknownWorkspace(_) => "UNKNOWN_WORKSPACE",
@@ -125,7 +132,7 @@ impl Reason {
         }
     }
 
-    const fn remediation(&self) -> &'static str {
+    fn remediation(&self) -> &'static str {
         match self {
             Reason::Input { .. } => "Correct every field named in blockers and call again.",
             Reason::UnknownWorkspace(_) => "Check the name, or start with tasks_bootstrap.",
@@ -160,7 +167,6 @@ impl Reason {
         }
     }
 
-    /// The argument it is about, if it is about one.
     fn field(&self) -> Option<&str> {
         match self {
             Reason::Input { field, .. } | Reason::EvidenceTooLarge { field, .. } => Some(field),
@@ -172,8 +178,8 @@ impl Reason {
         }
     }
 
-    fn context(&self) -> Map<String, Json> {
-        let facts = match self {
+    fn context(&self) -> Json {
+        match self {
             Reason::RevisionMismatch {
                 id,
                 expected,
@@ -193,76 +199,12 @@ impl Reason {
                 root,
             } => json!({"operation": operation, "before": before, "id": root}),
             Reason::UndoConflict { operation, id, .. } => json!({"operation": operation, "id": id}),
-            _ => json!({}),
-        };
-        match facts {
-            Json::Object(facts) => facts,
-            _ => Map::new(),
+            _ => Json::Null,
         }
     }
 }
 
-/// The reasons to refuse a call, gathered.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals(Vec<(Reason, Option<NextCall>)>);
-
-impl Refusals {
-    pub(crate) fn add(&mut self, reason: Reason) {
-        self.0.push((reason, None));
-    }
-
-    /// Adds a reason with the call that removes it.
-    pub(crate) fn add_with(&mut self, reason: Reason, next_call: NextCall) {
-        self.0.push((reason, Some(next_call)));
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Refuses if there is a reason. The first gives the code.
-    pub(crate) fn finish(self) -> Result<(), ToolError> {
-        let Some((first, first_call)) = self.0.first() else {
-            return Ok(());
-        };
-        let message = match self.0.len() {
-            1 => first.to_string(),
-            count => format!("{first}, and {} more", count - 1),
-        };
-        let mut err = ToolError::new(first.code(), message).remediation(first.remediation());
-        err.context = first.context();
-        err.next_call = first_call.clone();
-        let blockers = self.0.into_iter().map(|(reason, next_call)| {
-            let mut blocker = Blocker::new(reason.code(), reason.to_string());
-            blocker.field = reason.field().map(str::to_owned);
-            blocker.next_call = next_call;
-            blocker
-        });
-        Err(err.blockers(blockers))
-    }
-}
-
-impl From<Reason> for ToolError {
-    fn from(reason: Reason) -> ToolError {
-        refusal(reason, None)
-    }
-}
-
-/// A refusal for one reason.
-pub(crate) fn refusal(reason: Reason, next_call: Option<NextCall>) -> ToolError {
-    let mut refusals = Refusals::default();
-    refusals.0.push((reason, next_call));
-    match refusals.finish() {
-        Err(err) => err,
-        Ok(()) => ToolError::new("INTERNAL", "a refusal without a reason"),
-    }
-}
-
-/// Text from the caller, short enough to be repeated in a message.
-pub(crate) fn clip(text: &str) -> String {
-    const MOST: usize = 80;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+tollgate_kit::refusals! {
+    /// Every reason found so far why a call has to be refused.
+    pub(crate) struct Refusals of Reason;
 }

@@ -65,7 +65,7 @@ impl Tool for StepClaim {
         };
         let step = write.scope.step(&task.meta.id, &selector)?;
         let mut refusals = check(&self.owner, self.events);
-        refusals.optional("reason", self.reason.as_deref(), ENTRY);
+        refusals.optional_text("reason", self.reason.as_deref(), ENTRY);
         refusals.step_open(&write.scope, &step);
         if self.force && self.reason.is_none() {
             refusals.add(Reason::input("reason", "is needed with force=true"));
@@ -206,7 +206,7 @@ fn check(owner: &str, events: Option<i64>) -> Refusals {
     let mut refusals = Refusals::default();
     refusals.text("owner", owner, NAME);
     if let Some(events) = events {
-        refusals.within("events", events, 1, LONGEST);
+        refusals.within("events", events, 1..=LONGEST);
     }
     refusals
 }
