@@ -151,7 +151,7 @@ mod tests {
     #[derive(Debug)]
     struct Fault(String);
 
-    impl fmt::Display for Fault {
+    impl Display for Fault {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str(&self.0)
         }

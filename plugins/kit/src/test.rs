@@ -7,24 +7,17 @@
 mod arguments;
 mod well_formed;
 
-use expect_test::Expect;
 use expect_test::ExpectFile;
 use tollgate_sdk::native::{self, Script, Session};
 use tollgate_sdk::{Pack, Tier};
 
 pub use arguments::{Arguments, never_panics};
-pub use well_formed::well_formed;
+pub use well_formed::{well_formed, well_formed_with_nulls};
 
 /// Scripts in a session. Every call is checked by [`well_formed`].
 #[must_use]
 pub fn script(session: &Session) -> Script<'_> {
     Script::new(session).check(well_formed)
-}
-
-/// Runs a script after another one that is not compared.
-pub fn check(script: &Script<'_>, setup: &str, lines: &str, expected: &Expect) {
-    let _ = script.run(setup);
-    expected.assert_eq(&script.run(lines));
 }
 
 /// Checks that every client takes a pack's tools, that at most `core` of them are core, and what clients see.

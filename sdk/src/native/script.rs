@@ -194,12 +194,19 @@ impl<'a> Script<'a> {
     /// Runs the call of a line.
     pub fn call(&self, line: &str) -> Result<Reply, ToolError> {
         let (tool, arguments) = self.expand(line);
-        self.checked(&tool, &arguments)
+        self.call_with(&tool, &arguments)
     }
 
-    /// Runs a tool by its whole name, with the arguments that scripts add.
+    /// Runs a tool by its whole name, with the arguments that lines may leave out.
     pub fn call_tool(&self, tool: &str, arguments: Json) -> Result<Reply, ToolError> {
-        self.checked(tool, &self.completed(tool, arguments, None).to_string())
+        self.call_with(tool, &self.completed(tool, arguments, None).to_string())
+    }
+
+    /// Runs a tool by its whole name, with these arguments and no others.
+    pub fn call_with(&self, tool: &str, arguments: &str) -> Result<Reply, ToolError> {
+        let result = self.session.call(tool, arguments);
+        (self.check)(self.session.pack, tool, arguments, &result);
+        result
     }
 
     /// Tool and arguments of a line.
@@ -257,12 +264,6 @@ impl<'a> Script<'a> {
             given.insert(argument.to_owned(), json!(actor));
         }
         arguments
-    }
-
-    fn checked(&self, tool: &str, arguments: &str) -> Result<Reply, ToolError> {
-        let result = self.session.call(tool, arguments);
-        (self.check)(self.session.pack, tool, arguments, &result);
-        result
     }
 
     fn print_error(&self, err: &ToolError, printed: &mut String) {

@@ -21,25 +21,23 @@ const ODD: &[&str] = &[
     "<one deliverable>",
 ];
 
+/// Characters of the longest text, which is beyond every limit of a text.
+const LONGEST: usize = 70_000;
+
 /// Random arguments of a pack's tools.
 #[derive(Debug, Clone)]
 pub struct Arguments {
-    /// Texts that mean something to the pack, such as ids of what is there.
-    pub words: &'static [&'static str],
-    /// Arguments that every tool with such a property gets.
-    pub fixed: Map<String, Value>,
-    /// Characters of the longest text.
-    pub longest: usize,
+    words: &'static [&'static str],
+    fixed: Map<String, Value>,
 }
 
 impl Arguments {
-    /// Arguments made of these words.
+    /// Arguments made of words that mean something to the pack, such as ids of what is there.
     #[must_use]
     pub fn of(words: &'static [&'static str]) -> Arguments {
         Arguments {
             words,
             fixed: Map::new(),
-            longest: 70_000,
         }
     }
 
@@ -105,7 +103,7 @@ impl Arguments {
         prop_oneof![
             6 => select(known).prop_map(str::to_owned),
             1 => any::<String>(),
-            1 => (1..self.longest).prop_map(|length| "x".repeat(length)),
+            1 => (1..LONGEST).prop_map(|length| "x".repeat(length)),
         ]
     }
 
@@ -134,13 +132,8 @@ impl Arguments {
 }
 
 /// Feeds random calls to fresh sessions. Each call has to end in a reply, or in a refusal with a code of its own.
-pub fn never_panics(
-    pack: &'static Pack,
-    cases: u32,
-    arguments: impl Fn(&Session) -> Arguments,
-    session: impl Fn() -> Session,
-) {
-    let calls = prop::collection::vec(arguments(&session()).call(pack.tools), 1..24);
+pub fn never_panics(pack: &'static Pack, cases: u32, arguments: &Arguments, session: impl Fn() -> Session) {
+    let calls = prop::collection::vec(arguments.call(pack.tools), 1..24);
     let config = Config {
         cases,
         failure_persistence: None,
