@@ -1,9 +1,10 @@
 //! Rules that the built-in packs share.
 //!
 //! [`Refusals`] gathers every reason to refuse a call and has the checks of arguments. [`text`] shortens what
-//! callers sent. Each pack adds its own reasons, limits and checks.
+//! callers sent. [`git`] reads Git's output. Each pack adds its own reasons, limits and checks.
 
 mod checks;
+pub mod git;
 mod refusals;
 #[cfg(all(feature = "test", not(target_family = "wasm")))]
 pub mod test;
