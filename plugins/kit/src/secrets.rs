@@ -174,10 +174,10 @@ fn replace(
     mark: &str,
     find: impl Fn(&str) -> Option<(usize, usize)>,
 ) -> usize {
-    let first_bytes = first_bytes(begins);
+    let begins = Begins::of(begins);
     let mut clean = String::new();
     let (mut copied, mut from, mut count) = (0, 0, 0);
-    while let Some(begin) = next(text, from, begins, &first_bytes) {
+    while let Some(begin) = begins.next(text, from) {
         from = begin + 1;
         let is_inside = is_word && text.as_bytes().get(..begin).is_some_and(ends_in_word);
         let rest = text.get(begin..).filter(|_| !is_inside);
@@ -196,30 +196,46 @@ fn replace(
     count
 }
 
-/// The bytes that a beginning may have first, in either case.
-fn first_bytes(begins: &[&str]) -> [bool; 256] {
-    let mut first = [false; 256];
-    for byte in begins.iter().filter_map(|begin| begin.bytes().next()) {
-        for byte in [byte.to_ascii_lowercase(), byte.to_ascii_uppercase()] {
-            if let Some(flag) = first.get_mut(usize::from(byte)) {
-                *flag = true;
-            }
-        }
-    }
-    first
+/// Beginnings by their first two bytes, so that few places of a text are compared with any.
+struct Begins<'a> {
+    all: &'a [&'a str],
+    /// Whether a beginning has this byte first, and whether one has it second, in either case.
+    bytes: [(bool, bool); 256],
 }
 
-/// The next place with a beginning. Texts are long, so that bytes are looked at before anything else.
-fn next(text: &str, mut from: usize, begins: &[&str], first: &[bool; 256]) -> Option<usize> {
-    loop {
-        let rest = text.as_bytes().get(from..)?;
-        let is_first = |byte: &u8| first.get(usize::from(*byte)).copied().unwrap_or_default();
-        let place = rest.iter().position(is_first)?;
-        let rest = rest.get(place..)?;
-        if begins.iter().any(|begin| starts_with(rest, begin.as_bytes())) {
-            return Some(from + place);
+impl<'a> Begins<'a> {
+    fn of(all: &'a [&'a str]) -> Begins<'a> {
+        let mut bytes = [(false, false); 256];
+        for begin in all {
+            let mut letters = begin.bytes();
+            for (first, byte) in [(true, letters.next()), (false, letters.next())] {
+                let byte = byte.unwrap_or_default();
+                for byte in [byte.to_ascii_lowercase(), byte.to_ascii_uppercase()] {
+                    if let Some(seen) = bytes.get_mut(usize::from(byte)) {
+                        *seen = (seen.0 || first, seen.1 || !first);
+                    }
+                }
+            }
         }
-        from += place + 1;
+        Begins { all, bytes }
+    }
+
+    fn seen(&self, byte: u8) -> (bool, bool) {
+        self.bytes.get(usize::from(byte)).copied().unwrap_or_default()
+    }
+
+    /// The next place with a beginning.
+    fn next(&self, text: &str, mut from: usize) -> Option<usize> {
+        loop {
+            let rest = text.as_bytes().get(from..)?;
+            let place = rest.iter().position(|byte| self.seen(*byte).0)?;
+            let rest = rest.get(place..)?;
+            let is_second = rest.get(1).is_some_and(|byte| self.seen(*byte).1);
+            if is_second && self.all.iter().any(|begin| starts_with(rest, begin.as_bytes())) {
+                return Some(from + place);
+            }
+            from += place + 1;
+        }
     }
 }
 

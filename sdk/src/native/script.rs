@@ -54,7 +54,7 @@ pub type Check = fn(&Pack, &str, &str, &Result<Reply, ToolError>);
 /// let log = script.run(
 ///     r"
 ///     - notes_clear
-///     # the other list
+///     ## the other list
 ///     tidy ? list
 ///     ",
 /// );
