@@ -1,4 +1,4 @@
-//! How long arguments may be, and the checks that schemas cannot make.
+//! Limits of arguments, and the checks that only this pack makes.
 
 pub(crate) use tollgate_kit::text::{clip, clip_to};
 

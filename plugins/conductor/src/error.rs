@@ -1,4 +1,4 @@
-//! Why a call is refused, and the gathering of every reason before it is.
+//! The reasons to refuse a call.
 
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -18,11 +18,11 @@ pub(crate) enum Reason {
     WrongStatus(#[from] Illegal),
     #[error("step {given} is not the current one, which is {current}")]
     WrongStep { given: String, current: String },
-    #[error("the prompt of step {0} has not been given out yet")]
+    #[error("the prompt of step {0} was not requested yet")]
     StepNotActive(String),
-    #[error("step {0} is done and stays as it is")]
+    #[error("step {0} is done and cannot be changed")]
     StepDone(String),
-    #[error("the last submission was rejected and no mistake is recorded since")]
+    #[error("the last submission was rejected and no mistake was recorded since then")]
     MistakeRequired,
     #[error("{message}")]
     Gap {
@@ -38,9 +38,9 @@ pub(crate) enum Reason {
     BatchForbidden,
     #[error("the variable {0} has no value")]
     VariableMissing(String),
-    #[error("there is a template {0} already")]
+    #[error("template {0} already exists")]
     TemplateExists(String),
-    #[error("there is a template {0} already, which is built in")]
+    #[error("template {0} already exists and is built in")]
     TemplateBuiltin(String),
     #[error("{0}")]
     Bundle(String),
@@ -56,22 +56,22 @@ pub(crate) enum Reason {
     NotInMap(String),
 }
 
-/// Why Git did not do what was wanted.
+/// A reason why a Git command failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum GitFault {
     #[error("Git cannot be used here: {0}")]
     Unavailable(String),
-    #[error("{0} is no Git repository")]
+    #[error("{0} is not a Git repository")]
     NoRepository(String),
-    #[error("the repository is in the middle of a {0}")]
+    #[error("a {0} is in progress in the repository")]
     InProgress(String),
-    #[error("there is nothing to commit in the named paths")]
+    #[error("the named paths have no changes to commit")]
     NothingToCommit,
     #[error("the path {path} {fault}")]
     Path { path: String, fault: String },
     #[error("the repository's own configuration names programs for filters: {}", clip(&.0.join(", ")))]
     Filters(Vec<String>),
-    #[error("git {command} printed {bytes} bytes, more than can be read")]
+    #[error("git {command} printed {bytes} bytes, which is too much to read")]
     TooMuch { command: String, bytes: u64 },
     #[error("git {command} failed: {message}")]
     Failed { command: String, message: String },
@@ -86,7 +86,7 @@ impl Reason {
         }
     }
 
-    /// Something the caller named that is not there.
+    /// A reference by the caller to nothing.
     pub(crate) fn not_found(what: &'static str, id: &str) -> Reason {
         Reason::NotFound { what, id: clip(id) }
     }
@@ -132,18 +132,18 @@ impl tollgate_kit::Reason for Reason {
         match self {
             Reason::Argument { .. } => "Correct the argument.",
             Reason::NotFound { .. } => "Look the id up with job_get or job_list.",
-            Reason::WrongStatus(_) => "Bring the job into an allowed status first.",
+            Reason::WrongStatus(_) => "Bring the job into one of allowed_statuses first.",
             Reason::WrongStep { .. } | Reason::StepNotActive(_) => {
                 "Call job_next_step_prompt and work on the step that it gives."
             }
             Reason::StepDone(_) => "Add a step after it instead.",
             Reason::MistakeRequired => "Record what went wrong with mistake_record, then submit again.",
             Reason::Gap { .. } => "Close each gap with the call it names, then call job_set_ready again.",
-            Reason::UnknownGate(_) => "Use gates from the list.",
+            Reason::UnknownGate(_) => "Use the gates that the message lists.",
             Reason::BatchOpen(_) => "Commit the open batch with git_commit.",
             Reason::BatchForbidden => "Commit now, or allow it with job_update_policies.",
             Reason::VariableMissing(_) => "Give each variable a value in `variables`.",
-            Reason::TemplateExists(_) => "Choose another name, or say replace.",
+            Reason::TemplateExists(_) => "Choose another name, or pass replace=true.",
             Reason::TemplateBuiltin(_) => "Choose another name.",
             Reason::Bundle(_) => "Import a bundle that job_export_bundle made with format json.",
             Reason::Git(GitFault::Unavailable(_)) => {
@@ -153,7 +153,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::Git(GitFault::NoRepository(_)) => {
                 "Name a workspace, or a path in one, that is a repository."
             }
-            Reason::Git(GitFault::InProgress(_)) => "Finish or abort it first.",
+            Reason::Git(GitFault::InProgress(_)) => "Finish or abort the operation first.",
             Reason::Git(GitFault::NothingToCommit) => "Name paths that git_status shows as changed.",
             Reason::Git(GitFault::Path { .. }) => "Name paths inside the repository, relative to its root.",
             Reason::Git(GitFault::Filters(_)) => {
@@ -162,15 +162,15 @@ impl tollgate_kit::Reason for Reason {
                  git_config = [\"filter.lfs.*\"]."
             }
             Reason::Git(GitFault::TooMuch { .. }) => {
-                "Let .gitignore exclude what is not to be tracked, and commit what is."
+                "Add files that should not be tracked to .gitignore, and commit the others."
             }
-            Reason::Git(GitFault::Failed { .. }) => "Read Git's message.",
+            Reason::Git(GitFault::Failed { .. }) => "Correct what Git's message names.",
             Reason::Repository(_) => {
                 "Give the job a repo_root that is a registered workspace, or a directory in one."
             }
-            Reason::MapMissing => "Make one with repo_map_update.",
+            Reason::MapMissing => "Create the map with repo_map_update.",
             Reason::Description(_) => {
-                "Describe files that are there, each in one line that says more than its name."
+                "Describe existing files, each in one line that says more than the file's name."
             }
             Reason::NotInMap(_) => "Ask for a path as repo_map_query shows it, or update the map.",
         }

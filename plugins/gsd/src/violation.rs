@@ -1,4 +1,4 @@
-//! Why a change is refused, and the gathering of every reason before it is.
+//! The reasons to refuse a change.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use tollgate_sdk::{NextCall, ToolError};
 
 use crate::model::{MilestoneStatus, Status, Unit, Verdict};
 
-/// What is wrong with the validation that completing a milestone wants.
+/// A fault of the validation that a milestone needs before it can be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unvalidated {
-    /// There is none.
+    /// The milestone was not validated.
     Missing,
-    /// It did not pass.
+    /// The validation did not pass.
     Verdict(Verdict),
-    /// Something changed since.
+    /// The milestone changed after its validation.
     Stale,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Violation {
     NotClosed { unit: Unit, status: Status },
     /// Only a complete or parked milestone can be reopened.
     MilestoneNotClosed(Unit),
-    /// Somebody else works on the task.
+    /// Another actor works on the task.
     AlreadyStarted { unit: Unit, by: String, actor: String },
     /// A task that has to be closed first.
     TaskOpen { unit: Unit, status: Status },
@@ -69,17 +69,17 @@ pub(crate) enum Violation {
         on: Unit,
         status: Option<Status>,
     },
-    /// What depends on itself, possibly through others.
+    /// A dependency cycle.
     DependencyCycle(Vec<Unit>),
     /// The task that is said to block is not complete.
     BlockerNotComplete { unit: Unit, status: Status },
-    /// Somebody else holds the unit.
+    /// Another actor holds the unit.
     NotClaimOwner {
         unit: Unit,
         owner: String,
         actor: String,
     },
-    /// A held unit takes no call that does not say who calls.
+    /// A held unit takes no call without an actor.
     ActorRequired { unit: Unit, owner: String },
     /// Closed work would be changed or dropped.
     ClosedWorkProtected {
@@ -87,7 +87,7 @@ pub(crate) enum Violation {
         status: Status,
         dropped: bool,
     },
-    /// Completing wants a validation.
+    /// Completing needs a validation.
     ValidationMissing { unit: Unit, why: Unvalidated },
     /// The caller says that verification did not pass.
     VerificationNotPassed(Unit),
@@ -171,7 +171,7 @@ impl fmt::Display for Violation {
             }
             Self::DependencyCycle(way) => {
                 let way: Vec<String> = way.iter().map(Unit::to_string).collect();
-                write!(f, "The dependencies go round in a circle: {}", way.join(" → "))
+                write!(f, "The dependencies form a cycle: {}", way.join(" → "))
             }
             Self::BlockerNotComplete { unit, status } => {
                 write!(f, "Blocker {} is not complete: it is {status}", named(unit))
@@ -182,7 +182,7 @@ impl fmt::Display for Violation {
             Self::ActorRequired { unit, owner } => {
                 write!(
                     f,
-                    "Unit {unit} is owned by {owner}; actor_name must say who calls"
+                    "Unit {unit} is owned by {owner}; actor_name is required"
                 )
             }
             Self::ClosedWorkProtected {
@@ -270,28 +270,28 @@ impl tollgate_kit::Reason for Violation {
             Violation::Argument { .. } => "Correct the argument.",
             Violation::NotFound(_) => "Look the unit up with gsd_status; plan it first if it is new.",
             Violation::AlreadyClosed { .. } | Violation::MilestoneComplete { .. } => {
-                "Leave it, or reopen it with a reason if the work has to be done again."
+                "Leave the unit closed, or reopen it with a reason to redo the work."
             }
             Violation::ParentClosed { .. } | Violation::ParentMilestoneComplete { .. } => {
-                "Reopen the unit around it first, with a reason."
+                "Reopen the parent unit first, with a reason."
             }
-            Violation::Parked(_) => "Take the milestone up again with gsd_milestone_reopen.",
+            Violation::Parked(_) => "Resume the milestone with gsd_milestone_reopen.",
             Violation::NotClosed { .. } | Violation::MilestoneNotClosed(_) => {
-                "Nothing has to be reopened; go on with the work."
+                "Continue the work. Nothing has to be reopened."
             }
             Violation::AlreadyStarted { .. } => "Work on another task, or claim this one and start it again.",
             Violation::TaskOpen { .. } => "Complete the tasks that are open, or skip the slice.",
             Violation::SliceOpen { .. } => "Complete or skip the slices that are open.",
             Violation::SliceEmpty(_) => "Plan tasks with gsd_plan_slice, or skip the slice.",
             Violation::MilestoneEmpty(_) => "Plan slices with gsd_plan_milestone.",
-            Violation::DependencyIncomplete { .. } => "Complete the milestones it depends on first.",
-            Violation::SliceDependencyOpen { .. } => "Complete or skip the slices it depends on first.",
-            Violation::DependencyCycle(_) => "Take one of the dependencies out.",
+            Violation::DependencyIncomplete { .. } => "Complete the milestones that this one depends on first.",
+            Violation::SliceDependencyOpen { .. } => "Complete or skip the slices that this one depends on first.",
+            Violation::DependencyCycle(_) => "Remove one of the dependencies.",
             Violation::BlockerNotComplete { .. } => {
                 "Complete the task that found the blocker, then replan around it."
             }
             Violation::NotClaimOwner { .. } => {
-                "Leave it to its owner; gsd_claim with force and a reason takes it over."
+                "Leave the unit to its owner, or take it over with gsd_claim, force=true and a reason."
             }
             Violation::ActorRequired { .. } => "Call again with your name in actor_name.",
             Violation::ClosedWorkProtected { .. } => "Leave closed work out, or reopen it first.",

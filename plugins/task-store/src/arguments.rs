@@ -1,4 +1,4 @@
-//! How long arguments may be.
+//! Limits of arguments.
 
 pub(crate) use tollgate_kit::text::clip;
 

@@ -1,4 +1,4 @@
-//! Why a call is refused, and the gathering of every reason before it is.
+//! The reasons to refuse a call.
 
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -35,7 +35,7 @@ pub(crate) enum Reason {
     PhaseConflict { expected: Phase, actual: Phase },
     #[error("no transition leads from {from} to {to}")]
     IllegalTransition { from: Phase, to: Phase },
-    #[error("{tool} does not work in {phase}")]
+    #[error("{tool} is not allowed in phase {phase}")]
     WrongPhase {
         tool: &'static str,
         phase: Phase,
@@ -43,7 +43,7 @@ pub(crate) enum Reason {
     },
     #[error("attempt {given} is not the task's current one, which is {current}")]
     StaleAttempt { given: String, current: String },
-    #[error("only a spec review in spec_review goes without attempt_id")]
+    #[error("attempt_id is required, except for a spec review in spec_review")]
     AttemptRequired,
     #[error("attempt {attempt} already ended as {status}")]
     AttemptFinished { attempt: String, status: AttemptStatus },
@@ -106,9 +106,9 @@ impl tollgate_kit::Reason for Reason {
 
     fn remediation(&self) -> &'static str {
         match self {
-            Reason::RoleForbidden { .. } => "Leave the call to a role that may make it.",
+            Reason::RoleForbidden { .. } => "Leave the call to one of allowed_roles.",
             Reason::RoleMisclaimed { .. } => {
-                "Act in your own role; the operator binds roles to callers in the pack's config."
+                "Act in your own role. The operator binds roles to callers in the pack's config."
             }
             Reason::Argument { .. } => "Correct the argument.",
             Reason::TaskNotFound(_) => "Look the task up with task_list.",
@@ -117,7 +117,7 @@ impl tollgate_kit::Reason for Reason {
             }
             Reason::ApprovalNotFound { .. } => "Look the approval up with task_get.",
             Reason::PhaseConflict { .. } => {
-                "Look at the task again with task_recover and decide from its actual phase."
+                "Read the task with task_recover and decide from its actual phase."
             }
             Reason::IllegalTransition { .. } => "Choose one of the legal transitions.",
             Reason::WrongPhase { .. } => "Bring the task into an allowed phase first.",

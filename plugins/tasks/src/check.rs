@@ -1,4 +1,4 @@
-//! What a whole record has to keep to, whichever tool made it so.
+//! The bounds of whole records, whichever tool changed them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::limits::{CHECKLIST, ENTRIES, ENTRY, NAME, TEXT, TITLE};
 use crate::record::{Meta, Node, Root, Step, Template, TemplateStep};
 
 impl Refusals {
-    /// Wants a plan or task within its bounds.
+    /// Checks a plan or task within its bounds.
     pub(crate) fn root(&mut self, root: &Root) {
         self.meta(root.meta());
         match root {
@@ -31,7 +31,7 @@ impl Refusals {
         self.once("depends_on", &meta.depends_on);
     }
 
-    /// Wants a step within its bounds. `at` says where the call has it, such as `steps[3].`.
+    /// Checks a step within its bounds. `at` says where the call has it, such as `steps[3].`.
     pub(crate) fn step(&mut self, at: &str, step: &Step) {
         self.text(&format!("{at}title"), &step.title, TITLE);
         self.texts(
@@ -45,7 +45,7 @@ impl Refusals {
         self.optional_text(&format!("{at}reason"), step.block_reason.as_deref(), ENTRY);
     }
 
-    /// Wants a node within its bounds.
+    /// Checks a node within its bounds.
     pub(crate) fn node(&mut self, node: &Node) {
         self.text("title", &node.title, TITLE);
         self.optional_text("description", node.description.as_deref(), TEXT);
@@ -53,7 +53,7 @@ impl Refusals {
         self.texts("tags", &node.tags, ENTRIES, NAME);
     }
 
-    /// Wants a template within its bounds.
+    /// Checks a template within its bounds.
     pub(crate) fn template(&mut self, template: &Template) {
         self.text("name", &template.name, NAME);
         self.text("description", &template.description, ENTRY);
@@ -78,10 +78,10 @@ impl Refusals {
         self.filled(&format!("{at}tests"), &step.tests);
     }
 
-    /// Wants a list that is neither empty nor too long.
+    /// Checks that a list is neither empty nor too long.
     pub(crate) fn filled(&mut self, field: &str, entries: &[String]) {
         if entries.is_empty() {
-            self.add(Reason::input(field, "is empty, so nothing would gate the step"));
+            self.add(Reason::input(field, "is empty, so that nothing would gate the step"));
         }
         self.texts(field, entries, ENTRIES, ENTRY);
     }
@@ -90,7 +90,7 @@ impl Refusals {
         let mut seen = BTreeSet::new();
         for (place, entry) in entries.iter().enumerate() {
             if !seen.insert(entry) {
-                self.add(Reason::input(format!("{field}[{place}]"), "is there twice"));
+                self.add(Reason::input(format!("{field}[{place}]"), "is listed twice"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How long arguments may be, and the checks that schemas cannot make.
+//! Limits of arguments, and the checks that only this pack makes.
 
 use serde_json::{Map, Value as Json};
 pub(crate) use tollgate_kit::json_bytes;
@@ -29,7 +29,7 @@ pub(crate) const JSON: usize = 64_000;
 pub(crate) const RECORD: usize = 400_000;
 
 impl Refusals {
-    /// Wants the name of a workspace.
+    /// Checks the name of a workspace.
     pub(crate) fn workspace(&mut self, workspace: &Workspace) {
         if !workspace.is_valid() {
             self.fault("workspace", format!("does not match {}", Workspace::PATTERN));

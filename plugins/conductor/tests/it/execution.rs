@@ -63,8 +63,8 @@ fn steps_follow_each_other_to_the_end() {
         ok step_id="S1" place=1 steps=2 attempts_left=3
         "NEXT_STEP_AVAILABLE" null [] []
         ok status="EXECUTING" current_step_index=1 steps.0.status="DONE" steps.1.status="PENDING"
-        err STEP_NOT_ACTIVE: the prompt of step S2 has not been given out yet
-          - STEP_NOT_ACTIVE (step_id): the prompt of step S2 has not been given out yet -> job_next_step_prompt {"job_id":"JOB"}
+        err STEP_NOT_ACTIVE: the prompt of step S2 was not requested yet
+          - STEP_NOT_ACTIVE (step_id): the prompt of step S2 was not requested yet -> job_next_step_prompt {"job_id":"JOB"}
         err WRONG_STEP: step S1 is not the current one, which is S2 {"current_step_id":"S2"}
           - WRONG_STEP (step_id): step S1 is not the current one, which is S2 -> job_next_step_prompt {"job_id":"JOB"}
         ok step_id="S2"
@@ -171,8 +171,8 @@ fn a_step_that_is_rejected_too_often_waits_for_a_person_or_fails_the_job() {
         ok status="EXECUTING" next_call.tool="job_next_step_prompt"
         ok changed=["retry_exhausted_action"]
         ok status="EXECUTING" unreadied=false
-        err STEP_NOT_ACTIVE: the prompt of step S1 has not been given out yet
-          - STEP_NOT_ACTIVE (step_id): the prompt of step S1 has not been given out yet -> job_next_step_prompt {"job_id":"JOB"}
+        err STEP_NOT_ACTIVE: the prompt of step S1 was not requested yet
+          - STEP_NOT_ACTIVE (step_id): the prompt of step S1 was not requested yet -> job_next_step_prompt {"job_id":"JOB"}
         ok attempts_left=1
         "FAIL_JOB" "FAILED"
         ok status="FAILED"

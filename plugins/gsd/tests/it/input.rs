@@ -60,7 +60,7 @@ fn ids_that_are_none_or_the_same_twice() {
           - INVALID_ARGUMENTS (task_id): task_id writes T05 as T005
         err SLICE_DEPENDENCY_OPEN: Slice S06 depends on slice S77, which does not exist; and 1 more reason
           - SLICE_DEPENDENCY_OPEN: Slice S06 depends on slice S77, which does not exist
-          - DEPENDENCY_CYCLE: The dependencies go round in a circle: M01/S03 → M01/S03
+          - DEPENDENCY_CYCLE: The dependencies form a cycle: M01/S03 → M01/S03
     "#]]
     .assert_eq(&log);
 }
