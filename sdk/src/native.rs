@@ -2,11 +2,12 @@
 //! without wasm.
 //!
 //! [`Session`] runs each call as the host does: a `Write` tool in a transaction that an error rolls
-//! back, a `Read` tool without the right to write. [`check`](Session::script) style tests feed it
-//! lines of `tool {arguments}` and compare what comes back. A [`Workspace`] is a real directory, and
+//! back, a `Read` tool without the right to write. A [`Script`] feeds it lines of `tool {arguments}` and prints
+//! the outcomes, for tests to compare. A [`Workspace`] is a real directory, and
 //! programs are really run, as far as the pack asked for them and the session allows them.
 
 mod record;
+mod script;
 mod spawn;
 mod sqlite;
 pub mod table;
@@ -18,7 +19,6 @@ pub use judge::{Judge, Judged};
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -26,6 +26,7 @@ use serde_json::Value as Json;
 
 pub use record::Artifact;
 use record::Record;
+pub use script::{Check, Script, ShortForms, line_of};
 pub use sqlite::Sqlite;
 pub use workspaces::Workspace;
 use workspaces::Workspaces;
@@ -312,26 +313,13 @@ impl Session {
         said.map(|reply| reply.text.unwrap_or_default())
     }
 
-    /// Runs lines of `tool {arguments}` and returns a line of each outcome: `ok` with the structured
-    /// reply, or `err` with the code, the message, and a line for each blocker. Blank lines and
-    /// lines that start with `#` are kept; `+ms` lets time pass.
+    /// Runs lines of `tool {arguments}` and returns a line of each outcome, as [`Script`] says.
+    ///
+    /// # Panics
+    /// If a line cannot be read, or a call that has to succeed fails.
     #[must_use]
     pub fn script(&self, script: &str) -> String {
-        let mut out = String::new();
-        for line in script.lines().map(str::trim) {
-            if line.is_empty() || line.starts_with('#') {
-                let _ = writeln!(out, "{line}");
-            } else if let Some(ms) = line.strip_prefix('+') {
-                self.advance_ms(
-                    ms.parse()
-                        .unwrap_or_else(|_| panic!("`+{ms}` is no number of milliseconds")),
-                );
-            } else {
-                let (tool, arguments) = line.split_once(' ').unwrap_or((line, "{}"));
-                out.push_str(&outcome(&self.call(tool, arguments)));
-            }
-        }
-        out
+        Script::new(self).run(script)
     }
 
     /// Runs SQL outside any tool, for looking at tables or preparing them.
@@ -391,31 +379,4 @@ fn open() -> Connection {
         db.set_db_config(quoted, false).expect("SQLite has the setting");
     }
     db
-}
-
-fn outcome(result: &Result<Reply, ToolError>) -> String {
-    let mut line = String::new();
-    match result {
-        Ok(reply) => {
-            let _ = writeln!(line, "ok {}", reply.structured);
-        }
-        Err(err) => {
-            let _ = write!(line, "err {}: {}", err.code, err.message);
-            if !err.context.is_empty() {
-                let _ = write!(line, " {}", Json::Object(err.context.clone()));
-            }
-            if let Some(next) = &err.next_call {
-                let _ = write!(line, " -> {} {}", next.tool, Json::Object(next.arguments.clone()));
-            }
-            line.push('\n');
-            for blocker in &err.blockers {
-                let _ = write!(line, "  - {}: {}", blocker.code, blocker.message);
-                if let Some(next) = &blocker.next_call {
-                    let _ = write!(line, " -> {} {}", next.tool, Json::Object(next.arguments.clone()));
-                }
-                line.push('\n');
-            }
-        }
-    }
-    line
 }

@@ -141,7 +141,6 @@ fn a_native_session_keeps_the_hosts_rules() {
     // Git's version is the machine's own; that it was cut is what counts.
     log.truncate(log.rfind("ok ").unwrap());
     expect![[r#"
-
         err ASKED_TO_FAIL: asked to fail
         ok {"seen":false}
         ok {"seen":true}
@@ -176,12 +175,10 @@ fn a_granted_program_runs_with_any_arguments_and_is_ended_in_time() {
         "#,
     );
     expect![[r#"
-
         ok {"ending":"Exited(0)","output":"0123456789\n[12 bytes cut]\nlmnopqrst\n"}
         ok {"ending":"TimedOut","output":""}
         ok {"ending":"Signalled(9)","output":""}
         err PROCESS_DENIED: not allowed: the pack may not run `python3` in `main`
-
     "#]]
     .assert_eq(&log);
 }

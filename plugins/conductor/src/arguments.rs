@@ -1,8 +1,8 @@
-//! How long arguments may be, and the checks that schemas cannot make.
+//! Limits of arguments, and the checks that only this pack makes.
 
-use serde_json::Value;
+pub(crate) use tollgate_kit::text::{clip, clip_to};
 
-use crate::error::{Reason, Refusals};
+use crate::error::Refusals;
 
 /// Characters of a title or a tag's owner.
 pub(crate) const TITLE: usize = 200;
@@ -31,67 +31,20 @@ pub(crate) const TAG: usize = 64;
 pub(crate) const PATH: usize = 1_000;
 
 impl Refusals {
-    /// Wants text that is neither blank nor too long nor a placeholder.
-    pub(crate) fn text(&mut self, field: &str, text: &str, max: usize) {
-        if text.trim().is_empty() {
-            self.add(Reason::argument(field, "is blank"));
-        }
-        if is_placeholder(text) {
-            self.add(Reason::argument(
-                field,
-                "is still a placeholder; say what it stands for",
-            ));
-        }
-        self.at_most(field, text.chars().count(), max, "characters");
-    }
-
-    /// Wants text, if there is some, like [`Refusals::text`].
-    pub(crate) fn optional_text(&mut self, field: &str, text: Option<&str>, max: usize) {
-        if let Some(text) = text {
-            self.text(field, text, max);
-        }
-    }
-
-    /// Wants a list of such texts.
+    /// Checks a list of free texts.
     pub(crate) fn texts(&mut self, field: &str, texts: &[String], max: usize) {
-        self.at_most(field, texts.len(), ENTRIES, "entries");
-        for (place, text) in texts.iter().enumerate().take(ENTRIES) {
-            self.text(&format!("{field}[{place}]"), text, max);
-        }
+        tollgate_kit::Refusals::texts(self, field, texts, ENTRIES, max);
     }
 
-    /// Wants few short tags.
+    /// Checks a short list of short tags.
     pub(crate) fn tags(&mut self, field: &str, tags: &[String]) {
-        self.at_most(field, tags.len(), TAGS, "tags");
-        for (place, tag) in tags.iter().enumerate().take(TAGS) {
-            self.text(&format!("{field}[{place}]"), tag, TAG);
-        }
-    }
-
-    /// Wants at most so many of something.
-    pub(crate) fn at_most(&mut self, field: &str, count: usize, max: usize, what: &str) {
-        if count > max {
-            self.add(Reason::argument(
-                field,
-                format!("has {count} {what}, at most {max} are allowed"),
-            ));
-        }
-    }
-
-    /// Wants JSON that is not too large.
-    pub(crate) fn json(&mut self, field: &str, json: &Value, max: usize) {
-        self.at_most(field, json.to_string().len(), max, "bytes");
+        tollgate_kit::Refusals::texts(self, field, tags, TAGS, TAG);
     }
 
     /// The limit of a list, 1 to 200.
     pub(crate) fn limit(&mut self, limit: Option<u32>, default: u32) -> u32 {
         let limit = limit.unwrap_or(default);
-        if !(1..=200).contains(&limit) {
-            self.add(Reason::argument(
-                "limit",
-                format!("is {limit}, not within 1 to 200"),
-            ));
-        }
+        self.within("limit", limit, 1..=200);
         limit
     }
 }
@@ -104,19 +57,6 @@ pub(crate) fn is_placeholder(text: &str) -> bool {
         && text.ends_with('>')
         && !text.contains('\n')
         && text.contains(' ')
-}
-
-/// Text from the caller, short enough to be repeated in a message.
-pub(crate) fn clip(text: &str) -> String {
-    clip_to(text, 80)
-}
-
-/// The first characters of a text, with a mark if there were more.
-pub(crate) fn clip_to(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }
 
 /// Tags without blanks around them and without repetition, in the order given.

@@ -1,10 +1,10 @@
-//! Why a call is refused, and the gathering of every reason before it is.
+//! The reasons to refuse a call.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use thiserror::Error;
-use tollgate_sdk::{Blocker, NextCall, ToolError};
+use tollgate_kit::text::clip;
 
-use crate::arguments::clip;
+use crate::arguments::is_placeholder;
 use crate::state::{Illegal, Status};
 
 /// One reason why a call is refused.
@@ -18,11 +18,11 @@ pub(crate) enum Reason {
     WrongStatus(#[from] Illegal),
     #[error("step {given} is not the current one, which is {current}")]
     WrongStep { given: String, current: String },
-    #[error("the prompt of step {0} has not been given out yet")]
+    #[error("the prompt of step {0} was not requested yet")]
     StepNotActive(String),
-    #[error("step {0} is done and stays as it is")]
+    #[error("step {0} is done and cannot be changed")]
     StepDone(String),
-    #[error("the last submission was rejected and no mistake is recorded since")]
+    #[error("the last submission was rejected and no mistake was recorded since then")]
     MistakeRequired,
     #[error("{message}")]
     Gap {
@@ -38,9 +38,9 @@ pub(crate) enum Reason {
     BatchForbidden,
     #[error("the variable {0} has no value")]
     VariableMissing(String),
-    #[error("there is a template {0} already")]
+    #[error("template {0} already exists")]
     TemplateExists(String),
-    #[error("there is a template {0} already, which is built in")]
+    #[error("template {0} already exists and is built in")]
     TemplateBuiltin(String),
     #[error("{0}")]
     Bundle(String),
@@ -56,22 +56,22 @@ pub(crate) enum Reason {
     NotInMap(String),
 }
 
-/// Why Git did not do what was wanted.
+/// A reason why a Git command failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum GitFault {
     #[error("Git cannot be used here: {0}")]
     Unavailable(String),
-    #[error("{0} is no Git repository")]
+    #[error("{0} is not a Git repository")]
     NoRepository(String),
-    #[error("the repository is in the middle of a {0}")]
+    #[error("a {0} is in progress in the repository")]
     InProgress(String),
-    #[error("there is nothing to commit in the named paths")]
+    #[error("the named paths have no changes to commit")]
     NothingToCommit,
     #[error("the path {path} {fault}")]
     Path { path: String, fault: String },
     #[error("the repository's own configuration names programs for filters: {}", clip(&.0.join(", ")))]
     Filters(Vec<String>),
-    #[error("git {command} printed {bytes} bytes, more than can be read")]
+    #[error("git {command} printed {bytes} bytes, which is too much to read")]
     TooMuch { command: String, bytes: u64 },
     #[error("git {command} failed: {message}")]
     Failed { command: String, message: String },
@@ -86,13 +86,18 @@ impl Reason {
         }
     }
 
-    /// Something the caller named that is not there.
+    /// A reference by the caller to nothing.
     pub(crate) fn not_found(what: &'static str, id: &str) -> Reason {
         Reason::NotFound { what, id: clip(id) }
     }
+}
 
-    /// Stable UPPER_SNAKE.
-    pub(crate) const fn code(&self) -> &'static str {
+impl tollgate_kit::Reason for Reason {
+    fn argument(field: String, fault: String) -> Reason {
+        Reason::Argument { field, fault }
+    }
+
+    fn code(&self) -> &'static str {
         match self {
             Reason::Argument { .. } => "INVALID_ARGUMENTS",
             Reason::NotFound { .. } => "NOT_FOUND",
@@ -123,23 +128,22 @@ impl Reason {
         }
     }
 
-    /// What to do about it.
-    const fn remediation(&self) -> &'static str {
+    fn remediation(&self) -> &'static str {
         match self {
             Reason::Argument { .. } => "Correct the argument.",
             Reason::NotFound { .. } => "Look the id up with job_get or job_list.",
-            Reason::WrongStatus(_) => "Bring the job into an allowed status first.",
+            Reason::WrongStatus(_) => "Bring the job into one of allowed_statuses first.",
             Reason::WrongStep { .. } | Reason::StepNotActive(_) => {
                 "Call job_next_step_prompt and work on the step that it gives."
             }
             Reason::StepDone(_) => "Add a step after it instead.",
             Reason::MistakeRequired => "Record what went wrong with mistake_record, then submit again.",
             Reason::Gap { .. } => "Close each gap with the call it names, then call job_set_ready again.",
-            Reason::UnknownGate(_) => "Use gates from the list.",
+            Reason::UnknownGate(_) => "Use the gates that the message lists.",
             Reason::BatchOpen(_) => "Commit the open batch with git_commit.",
             Reason::BatchForbidden => "Commit now, or allow it with job_update_policies.",
             Reason::VariableMissing(_) => "Give each variable a value in `variables`.",
-            Reason::TemplateExists(_) => "Choose another name, or say replace.",
+            Reason::TemplateExists(_) => "Choose another name, or pass replace=true.",
             Reason::TemplateBuiltin(_) => "Choose another name.",
             Reason::Bundle(_) => "Import a bundle that job_export_bundle made with format json.",
             Reason::Git(GitFault::Unavailable(_)) => {
@@ -149,7 +153,7 @@ impl Reason {
             Reason::Git(GitFault::NoRepository(_)) => {
                 "Name a workspace, or a path in one, that is a repository."
             }
-            Reason::Git(GitFault::InProgress(_)) => "Finish or abort it first.",
+            Reason::Git(GitFault::InProgress(_)) => "Finish or abort the operation first.",
             Reason::Git(GitFault::NothingToCommit) => "Name paths that git_status shows as changed.",
             Reason::Git(GitFault::Path { .. }) => "Name paths inside the repository, relative to its root.",
             Reason::Git(GitFault::Filters(_)) => {
@@ -158,21 +162,20 @@ impl Reason {
                  git_config = [\"filter.lfs.*\"]."
             }
             Reason::Git(GitFault::TooMuch { .. }) => {
-                "Let .gitignore exclude what is not to be tracked, and commit what is."
+                "Add files that should not be tracked to .gitignore, and commit the others."
             }
-            Reason::Git(GitFault::Failed { .. }) => "Read Git's message.",
+            Reason::Git(GitFault::Failed { .. }) => "Correct what Git's message names.",
             Reason::Repository(_) => {
                 "Give the job a repo_root that is a registered workspace, or a directory in one."
             }
-            Reason::MapMissing => "Make one with repo_map_update.",
+            Reason::MapMissing => "Create the map with repo_map_update.",
             Reason::Description(_) => {
-                "Describe files that are there, each in one line that says more than its name."
+                "Describe existing files, each in one line that says more than the file's name."
             }
             Reason::NotInMap(_) => "Ask for a path as repo_map_query shows it, or update the map.",
         }
     }
 
-    /// The argument it is about.
     fn field(&self) -> Option<&str> {
         match self {
             Reason::Argument { field, .. } | Reason::Gap { field, .. } => Some(field),
@@ -186,94 +189,22 @@ impl Reason {
         }
     }
 
-    /// The facts behind it, by name.
     fn context(&self) -> Value {
         match self {
             Reason::WrongStatus(Illegal { status, event }) => {
                 json!({"status": status, "allowed_statuses": Status::that_allow(*event)})
             }
             Reason::WrongStep { current, .. } => json!({"current_step_id": current}),
-            _ => json!({}),
+            _ => Value::Null,
         }
+    }
+
+    fn fault_of(text: &str) -> Option<&'static str> {
+        is_placeholder(text).then_some("is still a placeholder; say what it stands for")
     }
 }
 
-/// Every reason found so far why a call has to be refused.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals(Vec<(Reason, Option<NextCall>)>);
-
-impl Refusals {
-    /// Adds a reason.
-    pub(crate) fn add(&mut self, reason: impl Into<Reason>) {
-        self.0.push((reason.into(), None));
-    }
-
-    /// Adds a reason with the call that removes it.
-    pub(crate) fn add_with(&mut self, reason: impl Into<Reason>, next_call: Option<NextCall>) {
-        self.0.push((reason.into(), next_call));
-    }
-
-    /// Whether nothing was found.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Refuses the call if anything was found.
-    pub(crate) fn finish(self) -> Result<(), ToolError> {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(self.into()),
-        }
-    }
-}
-
-/// The error has the code of the first reason, and all of them as blockers.
-impl From<Refusals> for ToolError {
-    fn from(refusals: Refusals) -> ToolError {
-        let found = refusals.0;
-        let (code, first) = match found.first() {
-            Some((reason, _)) => (reason.code(), reason.to_string()),
-            None => ("REFUSED", "the call was refused".to_owned()),
-        };
-        let message = match found.len() {
-            0 | 1 => first,
-            2 => format!("{first}; and 1 more reason"),
-            many => format!("{first}; and {} more reasons", many - 1),
-        };
-        let mut remediation: Vec<&str> = Vec::new();
-        let mut context = Map::new();
-        for (reason, _) in &found {
-            if !remediation.contains(&reason.remediation()) {
-                remediation.push(reason.remediation());
-            }
-            if let Value::Object(facts) = reason.context() {
-                context.extend(facts);
-            }
-        }
-        ToolError {
-            code: code.to_owned(),
-            message,
-            remediation: remediation.join(" "),
-            next_call: found.iter().find_map(|(_, call)| call.clone()),
-            blockers: found
-                .into_iter()
-                .map(|(reason, next_call)| Blocker {
-                    code: reason.code().to_owned(),
-                    message: reason.to_string(),
-                    field: reason.field().map(str::to_owned),
-                    next_call,
-                })
-                .collect(),
-            context,
-            asking: None,
-        }
-    }
-}
-
-impl From<Reason> for ToolError {
-    fn from(reason: Reason) -> ToolError {
-        let mut refusals = Refusals::default();
-        refusals.add(reason);
-        refusals.into()
-    }
+tollgate_kit::refusals! {
+    /// Every reason found so far why a call has to be refused.
+    pub(crate) struct Refusals of Reason;
 }

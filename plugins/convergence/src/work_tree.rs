@@ -60,7 +60,7 @@ pub(crate) fn read(workspace: &Workspace<'_>) -> Result<WorkTree, ToolError> {
         .iter()
         .flat_map(|diff| diff.symbols.iter().cloned())
         .filter_map(|mut symbol| {
-            symbol.path = symbol.path.below(&git.prefix)?;
+            symbol.path = symbol.path.below(git.prefix.as_bytes())?;
             Some(symbol)
         })
         .collect();
@@ -141,7 +141,7 @@ impl<'a> Git<'a> {
             return Err(error::too_many_changes(self.workspace.name()));
         }
         let below = listing.entries.into_iter().filter_map(|mut change| {
-            change.path = change.path.below(&self.prefix)?;
+            change.path = change.path.below(self.prefix.as_bytes())?;
             Some(change)
         });
         Ok(below.collect())
@@ -194,7 +194,7 @@ impl<'a> Git<'a> {
             let command = [&PATCH[..], &["--full-index", base, "--"], paths].concat();
             let output = self.list("diff", &command)?;
             for (path, content) in parse_diff(&output).contents() {
-                contents.extend(path.below(&self.prefix).map(|path| (path, content)));
+                contents.extend(path.below(self.prefix.as_bytes()).map(|path| (path, content)));
             }
         }
         Ok(contents)
@@ -262,7 +262,7 @@ impl<'a> Git<'a> {
     }
 
     fn below(&self, mut stat: FileStat) -> Option<FileStat> {
-        stat.path = stat.path.below(&self.prefix)?;
+        stat.path = stat.path.below(self.prefix.as_bytes())?;
         Some(stat)
     }
 

@@ -152,7 +152,7 @@ impl<'a> Act<'a> {
             refusals.prose("trigger_reason", reason);
         }
         let facts = call.check(self, &mut refusals)?;
-        refusals.finish(Some(self.workspace()))?;
+        refusals.finish_in(Some(self.workspace()))?;
         facts.ok_or_else(|| DbError::Internal.into())
     }
 

@@ -1,4 +1,4 @@
-//! How long arguments may be, and the checks that schemas cannot make.
+//! Limits of arguments, and the checks that only this pack makes.
 
 use crate::model::{MilestoneId, SliceId, TaskId};
 use crate::store;
@@ -19,81 +19,31 @@ pub(crate) const UNITS: usize = 999;
 /// The longest time a claim may last: thirty days.
 pub(crate) const TTL_SEC: u32 = 30 * 24 * 3600;
 
-/// What makes text more than one line, or shows it as something it is not.
-fn is_unprintable(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
 impl Refusals {
-    /// Wants one line that says something.
-    pub(crate) fn line(&mut self, field: &str, text: &str, max: usize) {
-        if text.trim().is_empty() {
-            self.add(Violation::argument(field, "is blank"));
-        } else if text.trim() != text {
-            self.add(Violation::argument(field, "starts or ends with a blank"));
-        }
-        self.one_line(field, text, max);
+    /// Adds a reason that is not there yet.
+    pub(crate) fn add(&mut self, violation: Violation) {
+        self.extend([violation]);
     }
 
-    /// Wants at most one line.
-    pub(crate) fn one_line(&mut self, field: &str, text: &str, max: usize) {
-        if text.contains(['\n', '\r', '\u{2028}', '\u{2029}']) {
-            self.add(Violation::argument(field, "has a line break"));
-        } else if text.chars().any(is_unprintable) {
-            self.add(Violation::argument(field, "has a control character"));
-        }
-        self.length(field, text, max);
-    }
-
-    /// Wants prose that says something.
+    /// Checks prose that is not blank.
     pub(crate) fn text(&mut self, field: &str, text: &str) {
-        if text.trim().is_empty() {
-            self.add(Violation::argument(field, "is blank"));
-        }
-        self.prose(field, text);
+        tollgate_kit::Refusals::text(self, field, text, TEXT);
     }
 
-    /// Wants prose, possibly none.
+    /// Checks prose, possibly none.
     pub(crate) fn prose(&mut self, field: &str, text: &str) {
-        if text
-            .chars()
-            .any(|c| is_unprintable(c) && !matches!(c, '\n' | '\r' | '\t'))
-        {
-            self.add(Violation::argument(field, "has a control character"));
-        }
-        self.length(field, text, TEXT);
+        tollgate_kit::Refusals::prose(self, field, text, TEXT);
     }
 
-    /// Wants a list of lines.
+    /// Checks a list of lines.
     pub(crate) fn lines(&mut self, field: &str, entries: &[String]) {
-        self.at_most(field, entries.len(), ENTRIES);
+        self.at_most(field, entries.len(), ENTRIES, "entries");
         for (index, entry) in entries.iter().enumerate().take(ENTRIES) {
             self.line(&format!("{field}[{index}]"), entry, LINE);
         }
     }
 
-    /// Wants at most so many entries.
-    pub(crate) fn at_most(&mut self, field: &str, count: usize, max: usize) {
-        if count > max {
-            self.add(Violation::argument(
-                field,
-                format!("has {count} entries, at most {max} are allowed"),
-            ));
-        }
-    }
-
-    fn length(&mut self, field: &str, text: &str, max: usize) {
-        let count = text.chars().count();
-        if count > max {
-            self.add(Violation::argument(
-                field,
-                format!("has {count} characters, at most {max} are allowed"),
-            ));
-        }
-    }
-
-    /// Wants ids that are not written in two ways, such as T01 and T001, and not given twice.
+    /// Checks ids that are not written in two ways, such as T01 and T001, and not given twice.
     pub(crate) fn numbers<'a, I: Numbered + 'a>(
         &mut self,
         field: &str,
@@ -103,14 +53,11 @@ impl Refusals {
         let mut seen: Vec<&I> = Vec::new();
         for id in new {
             if seen.contains(&id) {
-                self.add(Violation::argument(field, format!("names {} twice", id.text())));
+                self.fault(field, format!("names {} twice", id.text()));
             }
             let other = known.iter().copied().chain(seen.iter().copied());
             for other in other.filter(|other| *other != id && other.number() == id.number()) {
-                self.add(Violation::argument(
-                    field,
-                    format!("writes {} as {}", other.text(), id.text()),
-                ));
+                self.fault(field, format!("writes {} as {}", other.text(), id.text()));
             }
             seen.push(id);
         }
@@ -121,7 +68,7 @@ impl Refusals {
         self.line(&format!("{field}title"), &plan.title, LINE);
         self.one_line(&format!("{field}demo"), &plan.demo, LINE);
         self.prose(&format!("{field}goal"), &plan.goal);
-        self.at_most(&format!("{field}depends"), plan.depends.len(), ENTRIES);
+        self.at_most(&format!("{field}depends"), plan.depends.len(), ENTRIES, "entries");
     }
 
     /// Checks what is planned for a task.

@@ -1,6 +1,7 @@
 use std::fmt::Write as _;
 
 use expect_test::{expect, expect_file};
+use tollgate_kit::Reason as _;
 
 use super::*;
 
@@ -243,9 +244,9 @@ fn circles_and_missing_slices_are_found() {
     }
     expect![[r#"
         [("S01", ["S01"])]
-        DEPENDENCY_CYCLE: The dependencies go round in a circle: M01/S01 → M01/S01
+        DEPENDENCY_CYCLE: The dependencies form a cycle: M01/S01 → M01/S01
         [("S01", ["S02"]), ("S02", ["S03"]), ("S03", ["S02"])]
-        DEPENDENCY_CYCLE: The dependencies go round in a circle: M01/S02 → M01/S03 → M01/S02
+        DEPENDENCY_CYCLE: The dependencies form a cycle: M01/S02 → M01/S03 → M01/S02
         [("S01", ["S02", "S03"]), ("S02", ["S04"]), ("S03", ["S04"]), ("S04", [])]
         [("S01", ["S02", "S07"]), ("S02", ["S08"])]
         SLICE_DEPENDENCY_OPEN: Slice S01 depends on slice S07, which does not exist
@@ -290,8 +291,8 @@ fn ownership_of_every_caller() {
         NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by executor-01, not executor-02
         NOT_CLAIM_OWNER: Unit M01/S01 is owned by executor-03, not executor-02
         None
-        ACTOR_REQUIRED: Unit M01/S01/T01 is owned by executor-01; actor_name must say who calls
-        ACTOR_REQUIRED: Unit M01/S01 is owned by executor-03; actor_name must say who calls
+        ACTOR_REQUIRED: Unit M01/S01/T01 is owned by executor-01; actor_name is required
+        ACTOR_REQUIRED: Unit M01/S01 is owned by executor-03; actor_name is required
     "#]]
     .assert_eq(&log);
 }

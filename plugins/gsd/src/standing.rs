@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tollgate_kit::Reason as _;
 use tollgate_sdk::{Db, DbError, Timestamp};
 
 use crate::config::Config;

@@ -1,20 +1,20 @@
-//! Why a change is refused, and the gathering of every reason before it is.
+//! The reasons to refuse a change.
 
 use std::fmt;
 
 use serde_json::{Map, Value, json};
-use tollgate_sdk::{Blocker, NextCall, ToolError};
+use tollgate_sdk::{NextCall, ToolError};
 
 use crate::model::{MilestoneStatus, Status, Unit, Verdict};
 
-/// What is wrong with the validation that completing a milestone wants.
+/// A fault of the validation that a milestone needs before it can be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unvalidated {
-    /// There is none.
+    /// The milestone was not validated.
     Missing,
-    /// It did not pass.
+    /// The validation did not pass.
     Verdict(Verdict),
-    /// Something changed since.
+    /// The milestone changed after its validation.
     Stale,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Violation {
     NotClosed { unit: Unit, status: Status },
     /// Only a complete or parked milestone can be reopened.
     MilestoneNotClosed(Unit),
-    /// Somebody else works on the task.
+    /// Another actor works on the task.
     AlreadyStarted { unit: Unit, by: String, actor: String },
     /// A task that has to be closed first.
     TaskOpen { unit: Unit, status: Status },
@@ -69,17 +69,17 @@ pub(crate) enum Violation {
         on: Unit,
         status: Option<Status>,
     },
-    /// What depends on itself, possibly through others.
+    /// A dependency cycle.
     DependencyCycle(Vec<Unit>),
     /// The task that is said to block is not complete.
     BlockerNotComplete { unit: Unit, status: Status },
-    /// Somebody else holds the unit.
+    /// Another actor holds the unit.
     NotClaimOwner {
         unit: Unit,
         owner: String,
         actor: String,
     },
-    /// A held unit takes no call that does not say who calls.
+    /// A held unit takes no call without an actor.
     ActorRequired { unit: Unit, owner: String },
     /// Closed work would be changed or dropped.
     ClosedWorkProtected {
@@ -87,7 +87,7 @@ pub(crate) enum Violation {
         status: Status,
         dropped: bool,
     },
-    /// Completing wants a validation.
+    /// Completing needs a validation.
     ValidationMissing { unit: Unit, why: Unvalidated },
     /// The caller says that verification did not pass.
     VerificationNotPassed(Unit),
@@ -171,7 +171,7 @@ impl fmt::Display for Violation {
             }
             Self::DependencyCycle(way) => {
                 let way: Vec<String> = way.iter().map(Unit::to_string).collect();
-                write!(f, "The dependencies go round in a circle: {}", way.join(" → "))
+                write!(f, "The dependencies form a cycle: {}", way.join(" → "))
             }
             Self::BlockerNotComplete { unit, status } => {
                 write!(f, "Blocker {} is not complete: it is {status}", named(unit))
@@ -182,7 +182,7 @@ impl fmt::Display for Violation {
             Self::ActorRequired { unit, owner } => {
                 write!(
                     f,
-                    "Unit {unit} is owned by {owner}; actor_name must say who calls"
+                    "Unit {unit} is owned by {owner}; actor_name is required"
                 )
             }
             Self::ClosedWorkProtected {
@@ -214,8 +214,33 @@ impl Violation {
         }
     }
 
-    /// Stable UPPER_SNAKE.
-    pub(crate) const fn code(&self) -> &'static str {
+    /// The call that shows more about it.
+    fn next_call(&self, workspace: Option<&str>) -> Option<NextCall> {
+        let mut arguments = Map::new();
+        if let Some(workspace) = workspace {
+            arguments.insert("workspace".to_owned(), json!(workspace));
+        }
+        let tool = match self {
+            Violation::NotFound(_) => "gsd_status",
+            Violation::SliceDependencyOpen { on: unit, .. }
+            | Violation::SliceOpen { unit, .. }
+            | Violation::TaskOpen { unit, .. } => {
+                arguments.insert("milestone_id".to_owned(), json!(unit.milestone));
+                "gsd_status"
+            }
+            Violation::NotClaimOwner { .. } => "gsd_claims",
+            _ => return None,
+        };
+        Some(NextCall::new(tool, Value::Object(arguments)))
+    }
+}
+
+impl tollgate_kit::Reason for Violation {
+    fn argument(field: String, fault: String) -> Violation {
+        Violation::Argument { field, fault }
+    }
+
+    fn code(&self) -> &'static str {
         match self {
             Violation::Argument { .. } => "INVALID_ARGUMENTS",
             Violation::NotFound(_) => "NOT_FOUND",
@@ -240,34 +265,33 @@ impl Violation {
         }
     }
 
-    /// What to do about it.
-    const fn remediation(&self) -> &'static str {
+    fn remediation(&self) -> &'static str {
         match self {
             Violation::Argument { .. } => "Correct the argument.",
             Violation::NotFound(_) => "Look the unit up with gsd_status; plan it first if it is new.",
             Violation::AlreadyClosed { .. } | Violation::MilestoneComplete { .. } => {
-                "Leave it, or reopen it with a reason if the work has to be done again."
+                "Leave the unit closed, or reopen it with a reason to redo the work."
             }
             Violation::ParentClosed { .. } | Violation::ParentMilestoneComplete { .. } => {
-                "Reopen the unit around it first, with a reason."
+                "Reopen the parent unit first, with a reason."
             }
-            Violation::Parked(_) => "Take the milestone up again with gsd_milestone_reopen.",
+            Violation::Parked(_) => "Resume the milestone with gsd_milestone_reopen.",
             Violation::NotClosed { .. } | Violation::MilestoneNotClosed(_) => {
-                "Nothing has to be reopened; go on with the work."
+                "Continue the work. Nothing has to be reopened."
             }
             Violation::AlreadyStarted { .. } => "Work on another task, or claim this one and start it again.",
             Violation::TaskOpen { .. } => "Complete the tasks that are open, or skip the slice.",
             Violation::SliceOpen { .. } => "Complete or skip the slices that are open.",
             Violation::SliceEmpty(_) => "Plan tasks with gsd_plan_slice, or skip the slice.",
             Violation::MilestoneEmpty(_) => "Plan slices with gsd_plan_milestone.",
-            Violation::DependencyIncomplete { .. } => "Complete the milestones it depends on first.",
-            Violation::SliceDependencyOpen { .. } => "Complete or skip the slices it depends on first.",
-            Violation::DependencyCycle(_) => "Take one of the dependencies out.",
+            Violation::DependencyIncomplete { .. } => "Complete the milestones that this one depends on first.",
+            Violation::SliceDependencyOpen { .. } => "Complete or skip the slices that this one depends on first.",
+            Violation::DependencyCycle(_) => "Remove one of the dependencies.",
             Violation::BlockerNotComplete { .. } => {
                 "Complete the task that found the blocker, then replan around it."
             }
             Violation::NotClaimOwner { .. } => {
-                "Leave it to its owner; gsd_claim with force and a reason takes it over."
+                "Leave the unit to its owner, or take it over with gsd_claim, force=true and a reason."
             }
             Violation::ActorRequired { .. } => "Call again with your name in actor_name.",
             Violation::ClosedWorkProtected { .. } => "Leave closed work out, or reopen it first.",
@@ -278,7 +302,6 @@ impl Violation {
         }
     }
 
-    /// The argument it is about.
     fn field(&self) -> Option<&str> {
         match self {
             Violation::Argument { field, .. } => Some(field),
@@ -287,90 +310,17 @@ impl Violation {
             _ => None,
         }
     }
-
-    /// The call that shows more about it.
-    fn next_call(&self, workspace: Option<&str>) -> Option<NextCall> {
-        let mut arguments = Map::new();
-        if let Some(workspace) = workspace {
-            arguments.insert("workspace".to_owned(), json!(workspace));
-        }
-        let tool = match self {
-            Violation::NotFound(_) => "gsd_status",
-            Violation::SliceDependencyOpen { on: unit, .. }
-            | Violation::SliceOpen { unit, .. }
-            | Violation::TaskOpen { unit, .. } => {
-                arguments.insert("milestone_id".to_owned(), json!(unit.milestone));
-                "gsd_status"
-            }
-            Violation::NotClaimOwner { .. } => "gsd_claims",
-            _ => return None,
-        };
-        Some(NextCall::new(tool, Value::Object(arguments)))
-    }
 }
 
-/// Every reason found so far, and facts for the caller.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals {
-    found: Vec<Violation>,
-    context: Map<String, Value>,
+tollgate_kit::refusals! {
+    /// Every reason found so far why a change has to be refused.
+    pub(crate) struct Refusals of Violation;
 }
 
 impl Refusals {
-    /// Adds a reason.
-    pub(crate) fn add(&mut self, violation: Violation) {
-        if !self.found.contains(&violation) {
-            self.found.push(violation);
-        }
-    }
-
-    /// Adds reasons.
-    pub(crate) fn extend(&mut self, violations: impl IntoIterator<Item = Violation>) {
-        violations.into_iter().for_each(|violation| self.add(violation));
-    }
-
-    /// Adds a fact, by name.
-    pub(crate) fn fact(&mut self, name: &str, value: impl Into<Value>) {
-        self.context.insert(name.to_owned(), value.into());
-    }
-
-    pub(crate) fn has(&self, code: &str) -> bool {
-        self.found.iter().any(|violation| violation.code() == code)
-    }
-
-    /// Refuses the call if anything was found. The error has the code of the first reason and all of
-    /// them as blockers.
-    pub(crate) fn finish(self, workspace: Option<&str>) -> Result<(), ToolError> {
-        let Some(first) = self.found.first() else {
-            return Ok(());
-        };
-        let message = match self.found.len() {
-            1 => first.to_string(),
-            2 => format!("{first}; and 1 more reason"),
-            many => format!("{first}; and {} more reasons", many - 1),
-        };
-        let mut remediation: Vec<&str> = Vec::new();
-        for violation in &self.found {
-            if !remediation.contains(&violation.remediation()) {
-                remediation.push(violation.remediation());
-            }
-        }
-        let mut err = ToolError::new(first.code(), message).remediation(remediation.join(" "));
-        err.context = self.context;
-        err.next_call = self
-            .found
-            .iter()
-            .find_map(|violation| violation.next_call(workspace));
-        Err(err.blockers(self.found.iter().map(|violation| {
-            let blocker = Blocker::new(violation.code(), violation.to_string());
-            let blocker = match violation.next_call(workspace) {
-                Some(call) => blocker.next_call(call),
-                None => blocker,
-            };
-            match violation.field() {
-                Some(field) => blocker.field(field),
-                None => blocker,
-            }
-        })))
+    /// Refuses the call if a reason was found. Each reason names the call that shows more about it.
+    pub(crate) fn finish_in(mut self, workspace: Option<&str>) -> Result<(), ToolError> {
+        self.next_calls(|violation| violation.next_call(workspace));
+        self.finish()
     }
 }

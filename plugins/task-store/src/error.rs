@@ -1,8 +1,8 @@
-//! Why a call is refused, and the gathering of every reason before it is.
+//! The reasons to refuse a call.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use thiserror::Error;
-use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
+use tollgate_sdk::{Timestamp, ToolError};
 
 use crate::config::{Binding, Misclaim};
 use crate::model::{ApprovalStatus, AttemptStatus};
@@ -35,7 +35,7 @@ pub(crate) enum Reason {
     PhaseConflict { expected: Phase, actual: Phase },
     #[error("no transition leads from {from} to {to}")]
     IllegalTransition { from: Phase, to: Phase },
-    #[error("{tool} does not work in {phase}")]
+    #[error("{tool} is not allowed in phase {phase}")]
     WrongPhase {
         tool: &'static str,
         phase: Phase,
@@ -43,7 +43,7 @@ pub(crate) enum Reason {
     },
     #[error("attempt {given} is not the task's current one, which is {current}")]
     StaleAttempt { given: String, current: String },
-    #[error("only a spec review in spec_review goes without attempt_id")]
+    #[error("attempt_id is required, except for a spec review in spec_review")]
     AttemptRequired,
     #[error("attempt {attempt} already ended as {status}")]
     AttemptFinished { attempt: String, status: AttemptStatus },
@@ -61,14 +61,6 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// A fault of one argument.
-    pub(crate) fn argument(field: impl Into<String>, fault: impl Into<String>) -> Reason {
-        Reason::Argument {
-            field: field.into(),
-            fault: fault.into(),
-        }
-    }
-
     /// An attempt that ended another way.
     pub(crate) fn attempt_finished(attempt: &Attempt) -> Reason {
         Reason::AttemptFinished {
@@ -86,9 +78,14 @@ impl Reason {
             resolved_at: approval.resolved_at,
         }
     }
+}
 
-    /// Stable UPPER_SNAKE.
-    pub(crate) const fn code(&self) -> &'static str {
+impl tollgate_kit::Reason for Reason {
+    fn argument(field: String, fault: String) -> Reason {
+        Reason::Argument { field, fault }
+    }
+
+    fn code(&self) -> &'static str {
         match self {
             Reason::RoleForbidden { .. } | Reason::RoleMisclaimed { .. } => "ROLE_FORBIDDEN",
             Reason::Argument { .. } => "INVALID_ARGUMENTS",
@@ -107,12 +104,11 @@ impl Reason {
         }
     }
 
-    /// What to do about it.
-    const fn remediation(&self) -> &'static str {
+    fn remediation(&self) -> &'static str {
         match self {
-            Reason::RoleForbidden { .. } => "Leave the call to a role that may make it.",
+            Reason::RoleForbidden { .. } => "Leave the call to one of allowed_roles.",
             Reason::RoleMisclaimed { .. } => {
-                "Act in your own role; the operator binds roles to callers in the pack's config."
+                "Act in your own role. The operator binds roles to callers in the pack's config."
             }
             Reason::Argument { .. } => "Correct the argument.",
             Reason::TaskNotFound(_) => "Look the task up with task_list.",
@@ -121,7 +117,7 @@ impl Reason {
             }
             Reason::ApprovalNotFound { .. } => "Look the approval up with task_get.",
             Reason::PhaseConflict { .. } => {
-                "Look at the task again with task_recover and decide from its actual phase."
+                "Read the task with task_recover and decide from its actual phase."
             }
             Reason::IllegalTransition { .. } => "Choose one of the legal transitions.",
             Reason::WrongPhase { .. } => "Bring the task into an allowed phase first.",
@@ -132,7 +128,6 @@ impl Reason {
         }
     }
 
-    /// The argument it is about.
     fn field(&self) -> Option<&str> {
         match self {
             Reason::RoleForbidden { .. } | Reason::RoleMisclaimed { .. } => Some("actor_role"),
@@ -150,7 +145,6 @@ impl Reason {
         }
     }
 
-    /// The facts behind it, by name.
     fn context(&self) -> Value {
         match self {
             Reason::RoleForbidden { role, action } => {
@@ -186,92 +180,22 @@ impl Reason {
             | Reason::StaleAttempt { .. }
             | Reason::AttemptRequired
             | Reason::AttemptFinished { .. }
-            | Reason::Condition(_) => json!({}),
-        }
-    }
-
-    /// The reason as callers see it.
-    pub(crate) fn blocker(&self, next_call: Option<NextCall>) -> Blocker {
-        Blocker {
-            code: self.code().to_owned(),
-            message: self.to_string(),
-            field: self.field().map(str::to_owned),
-            next_call,
+            | Reason::Condition(_) => Value::Null,
         }
     }
 }
 
-/// Every reason found so far why a call has to be refused.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals(Vec<(Reason, Option<NextCall>)>);
+tollgate_kit::refusals! {
+    /// Every reason found so far why a call has to be refused.
+    pub(crate) struct Refusals of Reason;
+}
 
 impl Refusals {
-    /// Adds a reason.
-    pub(crate) fn add(&mut self, reason: impl Into<Reason>) {
-        self.0.push((reason.into(), None));
-    }
-
-    /// Adds a reason with the call that removes it, if one does.
-    pub(crate) fn add_with(&mut self, reason: impl Into<Reason>, next_call: Option<NextCall>) {
-        self.0.push((reason.into(), next_call));
-    }
-
-    /// Refuses the call if anything was found.
-    pub(crate) fn finish(self) -> Result<(), ToolError> {
-        self.finish_with(Some(()))
-    }
-
-    /// The call's subject, unless it was not found or anything else was.
+    /// The call's subject, unless it was not found or the call has to be refused.
     pub(crate) fn finish_with<T>(self, subject: Option<T>) -> Result<T, ToolError> {
         match subject {
-            Some(subject) if self.0.is_empty() => Ok(subject),
+            Some(subject) if self.is_empty() => Ok(subject),
             _ => Err(self.into()),
         }
-    }
-}
-
-/// The error has the code of the first reason, and all of them as blockers.
-impl From<Refusals> for ToolError {
-    fn from(refusals: Refusals) -> ToolError {
-        let found = refusals.0;
-        let (code, first) = match found.first() {
-            Some((reason, _)) => (reason.code(), reason.to_string()),
-            None => ("REFUSED", "the call was refused".to_owned()),
-        };
-        let message = match found.len() {
-            0 | 1 => first,
-            2 => format!("{first}; and 1 more reason"),
-            many => format!("{first}; and {} more reasons", many - 1),
-        };
-        let mut remediation: Vec<&str> = Vec::new();
-        let mut context = Map::new();
-        for (reason, _) in &found {
-            if !remediation.contains(&reason.remediation()) {
-                remediation.push(reason.remediation());
-            }
-            if let Value::Object(facts) = reason.context() {
-                context.extend(facts.into_iter().filter(|(_, fact)| !fact.is_null()));
-            }
-        }
-        ToolError {
-            code: code.to_owned(),
-            message,
-            remediation: remediation.join(" "),
-            next_call: found.iter().find_map(|(_, call)| call.clone()),
-            blockers: found
-                .into_iter()
-                .map(|(reason, call)| reason.blocker(call))
-                .collect(),
-            context,
-            asking: None,
-        }
-    }
-}
-
-impl From<Reason> for ToolError {
-    fn from(reason: Reason) -> ToolError {
-        let mut refusals = Refusals::default();
-        refusals.add(reason);
-        refusals.into()
     }
 }

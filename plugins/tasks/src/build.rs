@@ -159,7 +159,7 @@ pub(crate) fn steps(
     new: &[NewStep],
 ) -> Result<Vec<StepRef>, ToolError> {
     let mut refusals = Refusals::default();
-    refusals.at_most("steps", new.len(), STEPS);
+    refusals.at_most("steps", new.len(), STEPS, "entries");
     if new.is_empty() {
         refusals.add(Reason::input("steps", "is empty"));
     }

@@ -1,4 +1,4 @@
-//! What a whole record has to keep to, whichever tool made it so.
+//! The bounds of whole records, whichever tool changed them.
 
 use std::collections::BTreeSet;
 
@@ -7,57 +7,57 @@ use crate::limits::{CHECKLIST, ENTRIES, ENTRY, NAME, TEXT, TITLE};
 use crate::record::{Meta, Node, Root, Step, Template, TemplateStep};
 
 impl Refusals {
-    /// Wants a plan or task within its bounds.
+    /// Checks a plan or task within its bounds.
     pub(crate) fn root(&mut self, root: &Root) {
         self.meta(root.meta());
         match root {
-            Root::Task(task) => self.optional("domain", task.domain.as_deref(), NAME),
+            Root::Task(task) => self.optional_text("domain", task.domain.as_deref(), NAME),
             Root::Plan(plan) => {
-                self.optional("contract", plan.contract.as_deref(), TEXT);
+                self.optional_text("contract", plan.contract.as_deref(), TEXT);
                 self.data("contract_data", plan.contract_data.as_ref());
-                self.optional("doc", plan.doc.as_deref(), TEXT);
-                self.entries("steps", &plan.steps, CHECKLIST, ENTRY);
+                self.optional_text("doc", plan.doc.as_deref(), TEXT);
+                self.texts("steps", &plan.steps, CHECKLIST, ENTRY);
             }
         }
     }
 
     fn meta(&mut self, meta: &Meta) {
         self.text("title", &meta.title, TITLE);
-        self.optional("description", meta.description.as_deref(), TEXT);
-        self.optional("context", meta.context.as_deref(), TEXT);
-        self.entries("tags", &meta.tags, ENTRIES, NAME);
-        self.entries("depends_on", &meta.depends_on, ENTRIES, NAME);
+        self.optional_text("description", meta.description.as_deref(), TEXT);
+        self.optional_text("context", meta.context.as_deref(), TEXT);
+        self.texts("tags", &meta.tags, ENTRIES, NAME);
+        self.texts("depends_on", &meta.depends_on, ENTRIES, NAME);
         self.once("tags", &meta.tags);
         self.once("depends_on", &meta.depends_on);
     }
 
-    /// Wants a step within its bounds. `at` says where the call has it, such as `steps[3].`.
+    /// Checks a step within its bounds. `at` says where the call has it, such as `steps[3].`.
     pub(crate) fn step(&mut self, at: &str, step: &Step) {
         self.text(&format!("{at}title"), &step.title, TITLE);
-        self.entries(
+        self.texts(
             &format!("{at}success_criteria"),
             &step.success_criteria,
             ENTRIES,
             ENTRY,
         );
-        self.entries(&format!("{at}tests"), &step.tests, ENTRIES, ENTRY);
-        self.entries(&format!("{at}blockers"), &step.blockers, ENTRIES, ENTRY);
-        self.optional(&format!("{at}reason"), step.block_reason.as_deref(), ENTRY);
+        self.texts(&format!("{at}tests"), &step.tests, ENTRIES, ENTRY);
+        self.texts(&format!("{at}blockers"), &step.blockers, ENTRIES, ENTRY);
+        self.optional_text(&format!("{at}reason"), step.block_reason.as_deref(), ENTRY);
     }
 
-    /// Wants a node within its bounds.
+    /// Checks a node within its bounds.
     pub(crate) fn node(&mut self, node: &Node) {
         self.text("title", &node.title, TITLE);
-        self.optional("description", node.description.as_deref(), TEXT);
-        self.optional("context", node.context.as_deref(), TEXT);
-        self.entries("tags", &node.tags, ENTRIES, NAME);
+        self.optional_text("description", node.description.as_deref(), TEXT);
+        self.optional_text("context", node.context.as_deref(), TEXT);
+        self.texts("tags", &node.tags, ENTRIES, NAME);
     }
 
-    /// Wants a template within its bounds.
+    /// Checks a template within its bounds.
     pub(crate) fn template(&mut self, template: &Template) {
         self.text("name", &template.name, NAME);
         self.text("description", &template.description, ENTRY);
-        self.at_most("tasks", template.tasks.len(), ENTRIES);
+        self.at_most("tasks", template.tasks.len(), ENTRIES, "entries");
         if template.tasks.is_empty() {
             self.add(Reason::input("steps", "is empty"));
         }
@@ -78,19 +78,19 @@ impl Refusals {
         self.filled(&format!("{at}tests"), &step.tests);
     }
 
-    /// Wants a list that is neither empty nor too long.
+    /// Checks that a list is neither empty nor too long.
     pub(crate) fn filled(&mut self, field: &str, entries: &[String]) {
         if entries.is_empty() {
-            self.add(Reason::input(field, "is empty, so nothing would gate the step"));
+            self.add(Reason::input(field, "is empty, so that nothing would gate the step"));
         }
-        self.entries(field, entries, ENTRIES, ENTRY);
+        self.texts(field, entries, ENTRIES, ENTRY);
     }
 
     fn once(&mut self, field: &str, entries: &[String]) {
         let mut seen = BTreeSet::new();
         for (place, entry) in entries.iter().enumerate() {
             if !seen.insert(entry) {
-                self.add(Reason::input(format!("{field}[{place}]"), "is there twice"));
+                self.add(Reason::input(format!("{field}[{place}]"), "is listed twice"));
             }
         }
     }

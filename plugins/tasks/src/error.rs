@@ -1,8 +1,9 @@
-//! Why a call is refused, and the gathering of every reason before it is.
+//! The reasons to refuse a call.
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use thiserror::Error;
-use tollgate_sdk::{Blocker, NextCall, ToolError};
+pub(crate) use tollgate_kit::refusal;
+pub(crate) use tollgate_kit::text::clip;
 
 use crate::model::{Checkpoint, Status};
 use crate::store::Kind;
@@ -12,13 +13,13 @@ use crate::store::Kind;
 pub(crate) enum Reason {
     #[error("{field} {fault}")]
     Input { field: String, fault: String },
-    #[error("nothing was ever planned in workspace {0}")]
+    #[error("workspace {0} has no plans or tasks")]
     UnknownWorkspace(String),
     #[error("there is no {what} {id}")]
     UnknownId { what: String, id: String },
-    #[error("{given} and {other} are not the same")]
+    #[error("{given} and {other} are different targets")]
     TargetMismatch { given: String, other: String },
-    #[error("the call expects revision {expected} of {id}, it is at {actual}")]
+    #[error("{id} is at revision {actual}, not at the expected revision {expected}")]
     RevisionMismatch {
         id: String,
         expected: i64,
@@ -29,7 +30,7 @@ pub(crate) enum Reason {
     },
     #[error("{checkpoint} of step {path} is not confirmed")]
     NotConfirmed { path: String, checkpoint: Checkpoint },
-    #[error("{parent} has something open: {child}")]
+    #[error("{parent} has an open child: {child}")]
     ChildOpen { parent: String, child: String },
     #[error("step {path} is blocked{}", .reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     StepBlocked { path: String, reason: Option<String> },
@@ -39,7 +40,7 @@ pub(crate) enum Reason {
         dependency: String,
         status: Option<Status>,
     },
-    #[error("depends_on would go in a circle: {}", .0.join(" → "))]
+    #[error("depends_on would form a cycle: {}", .0.join(" → "))]
     DependencyCycle(Vec<String>),
     #[error("{id} is {status}")]
     NotOpen { id: String, status: Status },
@@ -51,7 +52,7 @@ pub(crate) enum Reason {
     NothingToUndo,
     #[error("there is nothing to redo")]
     NothingToRedo,
-    #[error("{kind} {id} is not as operation {operation} left it")]
+    #[error("{kind} {id} was changed after operation {operation}")]
     UndoConflict { operation: i64, kind: Kind, id: String },
     #[error("operation {before} comes before operation {operation}; both changed {root}")]
     OutOfOrder {
@@ -68,17 +69,17 @@ pub(crate) enum Reason {
     },
     #[error("{tool} cannot be part of a batch")]
     NotInBatch { place: usize, tool: String },
-    #[error("step {path} is held by {holder} for {left} more events")]
+    #[error("step {path} is leased by {holder} for {left} more events")]
     LeaseHeld { path: String, holder: String, left: i64 },
     #[error("{owner} holds no lease on step {path}")]
     LeaseNotHeld { path: String, owner: String },
-    #[error("{field} has {size}, at most {limit} are taken")]
+    #[error("{field} has {size}, at most {limit} are allowed")]
     EvidenceTooLarge {
         field: String,
         size: usize,
         limit: usize,
     },
-    #[error("max_chars is {0}; no reply is shorter than 2 bytes")]
+    #[error("max_chars is {0}, less than the 2 bytes of the shortest reply")]
     BudgetTooSmall(i64),
 }
 
@@ -91,15 +92,21 @@ impl Reason {
         }
     }
 
-    /// Something of a kind that is not there.
+    /// A reference to nothing of a kind.
     pub(crate) fn unknown(what: impl Into<String>, id: &str) -> Reason {
         Reason::UnknownId {
             what: what.into(),
             id: clip(id),
         }
     }
+}
 
-    pub(crate) const fn code(&self) -> &'static str {
+impl tollgate_kit::Reason for Reason {
+    fn argument(field: String, fault: String) -> Reason {
+        Reason::Input { field, fault }
+    }
+
+    fn code(&self) -> &'static str {
         match self {
             Reason::Input { .. } => "INVALID_INPUT",
             Reason::UnknownWorkspace(_) => "UNKNOWN_WORKSPACE",
@@ -125,42 +132,41 @@ impl Reason {
         }
     }
 
-    const fn remediation(&self) -> &'static str {
+    fn remediation(&self) -> &'static str {
         match self {
             Reason::Input { .. } => "Correct every field named in blockers and call again.",
             Reason::UnknownWorkspace(_) => "Check the name, or start with tasks_bootstrap.",
             Reason::UnknownId { .. } => "Look the id or path up with tasks_context or tasks_mirror.",
-            Reason::TargetMismatch { .. } => "Name one target, by step_id if you can.",
+            Reason::TargetMismatch { .. } => "Name one target, preferably by step_id.",
             Reason::RevisionMismatch { .. } => {
-                "Look at what changed, then call again with the present revision."
+                "Look at what changed, then call again with the current revision."
             }
             Reason::NotConfirmed { .. } => "Check the work, then confirm each checkpoint that holds.",
             Reason::ChildOpen { .. } => "Close what is open first.",
             Reason::StepBlocked { .. } => "Remove the obstacle, then unblock the step.",
             Reason::DependencyOpen { .. } => "Finish the dependencies first, or edit depends_on.",
-            Reason::DependencyCycle(_) => "Leave out one of the dependencies on the circle.",
+            Reason::DependencyCycle(_) => "Remove one of the dependencies in the cycle.",
             Reason::NotOpen { .. } => "Reopen it with tasks_complete and status ACTIVE first.",
             Reason::StepClosed(_) => "Reopen the step with tasks_progress and completed=false first.",
             Reason::NoSteps(_) => "Add steps with tasks_decompose, or pass allow_empty=true.",
             Reason::NothingToUndo | Reason::NothingToRedo => {
                 "tasks_history shows what was done and what can be undone."
             }
-            Reason::OutOfOrder { .. } => "Undo and redo in order: take that one first.",
+            Reason::OutOfOrder { .. } => "Undo and redo in order: start with the other operation.",
             Reason::UndoConflict { .. } => {
-                "Somebody changed it since; undo the later operations first or edit by hand."
+                "Undo the later operations first, or edit the record by hand."
             }
             Reason::BatchFailed { .. } => {
                 "Nothing of the batch was kept. Correct the operations named in blockers."
             }
-            Reason::NotInBatch { .. } => "Use single calls for it.",
-            Reason::LeaseHeld { .. } => "Take another step, wait, or take over with force=true and a reason.",
+            Reason::NotInBatch { .. } => "Call the tool outside of a batch.",
+            Reason::LeaseHeld { .. } => "Choose another step, wait, or take the lease over with force=true and a reason.",
             Reason::LeaseNotHeld { .. } => "Claim the step with tasks_step_claim first.",
             Reason::EvidenceTooLarge { .. } => "Send less, or refer to a file or URL.",
-            Reason::BudgetTooSmall(_) => "Ask for at least 2, better some hundreds.",
+            Reason::BudgetTooSmall(_) => "Set max_chars to at least 2, better to several hundred.",
         }
     }
 
-    /// The argument it is about, if it is about one.
     fn field(&self) -> Option<&str> {
         match self {
             Reason::Input { field, .. } | Reason::EvidenceTooLarge { field, .. } => Some(field),
@@ -172,8 +178,8 @@ impl Reason {
         }
     }
 
-    fn context(&self) -> Map<String, Json> {
-        let facts = match self {
+    fn context(&self) -> Json {
+        match self {
             Reason::RevisionMismatch {
                 id,
                 expected,
@@ -193,76 +199,12 @@ impl Reason {
                 root,
             } => json!({"operation": operation, "before": before, "id": root}),
             Reason::UndoConflict { operation, id, .. } => json!({"operation": operation, "id": id}),
-            _ => json!({}),
-        };
-        match facts {
-            Json::Object(facts) => facts,
-            _ => Map::new(),
+            _ => Json::Null,
         }
     }
 }
 
-/// The reasons to refuse a call, gathered.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals(Vec<(Reason, Option<NextCall>)>);
-
-impl Refusals {
-    pub(crate) fn add(&mut self, reason: Reason) {
-        self.0.push((reason, None));
-    }
-
-    /// Adds a reason with the call that removes it.
-    pub(crate) fn add_with(&mut self, reason: Reason, next_call: NextCall) {
-        self.0.push((reason, Some(next_call)));
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Refuses if there is a reason. The first gives the code.
-    pub(crate) fn finish(self) -> Result<(), ToolError> {
-        let Some((first, first_call)) = self.0.first() else {
-            return Ok(());
-        };
-        let message = match self.0.len() {
-            1 => first.to_string(),
-            count => format!("{first}, and {} more", count - 1),
-        };
-        let mut err = ToolError::new(first.code(), message).remediation(first.remediation());
-        err.context = first.context();
-        err.next_call = first_call.clone();
-        let blockers = self.0.into_iter().map(|(reason, next_call)| {
-            let mut blocker = Blocker::new(reason.code(), reason.to_string());
-            blocker.field = reason.field().map(str::to_owned);
-            blocker.next_call = next_call;
-            blocker
-        });
-        Err(err.blockers(blockers))
-    }
-}
-
-impl From<Reason> for ToolError {
-    fn from(reason: Reason) -> ToolError {
-        refusal(reason, None)
-    }
-}
-
-/// A refusal for one reason.
-pub(crate) fn refusal(reason: Reason, next_call: Option<NextCall>) -> ToolError {
-    let mut refusals = Refusals::default();
-    refusals.0.push((reason, next_call));
-    match refusals.finish() {
-        Err(err) => err,
-        Ok(()) => ToolError::new("INTERNAL", "a refusal without a reason"),
-    }
-}
-
-/// Text from the caller, short enough to be repeated in a message.
-pub(crate) fn clip(text: &str) -> String {
-    const MOST: usize = 80;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+tollgate_kit::refusals! {
+    /// Every reason found so far why a call has to be refused.
+    pub(crate) struct Refusals of Reason;
 }

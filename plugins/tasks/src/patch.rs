@@ -232,7 +232,7 @@ fn patched<T: Serialize + serde::de::DeserializeOwned>(
     if ops.is_empty() {
         refusals.add(Reason::input("ops", "is empty"));
     }
-    refusals.at_most("ops", ops.len(), OPERATIONS);
+    refusals.at_most("ops", ops.len(), OPERATIONS, "entries");
     let mut body = match serde_json::to_value(record) {
         Ok(Json::Object(body)) => body,
         _ => Map::new(),

@@ -162,7 +162,7 @@ async fn dependencies_on_itself_and_in_circles() {
         messages(&error),
         [
             "Slice S03 depends on slice S09, which does not exist",
-            "The dependencies go round in a circle: M01/S01 → M01/S01"
+            "The dependencies form a cycle: M01/S01 → M01/S01"
         ]
     );
     let itself = at("M02", json!({"title": "a", "depends_on": ["M02"]}));

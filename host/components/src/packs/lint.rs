@@ -20,7 +20,7 @@ pub fn unclear(tool: &ToolSpec) -> Vec<String> {
 }
 
 /// Parameters of a tool whose descriptions explain nothing beyond their names.
-pub(crate) fn vague(tool: &ToolSpec) -> Vec<String> {
+pub fn vague(tool: &ToolSpec) -> Vec<String> {
     faults(tool).vague
 }
 

@@ -1,6 +1,10 @@
 //! What changed since a step began.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use tollgate_kit::git::{
+    FileStat, NameStatus, RepoPath, lines, parse_name_status, parse_numstat, parse_paths,
+};
 
 use super::{Git, parse};
 use crate::error::GitFault;
@@ -16,7 +20,7 @@ impl Git<'_> {
         let status = self.status()?;
         let paths: Vec<String> = status.entries.into_iter().map(|entry| entry.path).collect();
         Ok(Baseline {
-            commit: status.head,
+            commit: status.head.commit,
             dirty: self.hashes(&paths)?,
         })
     }
@@ -38,9 +42,9 @@ impl Git<'_> {
             let specs: Vec<String> = chunk.iter().map(|path| self.pathspec(path)).collect();
             let mut arguments = vec!["hash-object", "--no-filters", "--"];
             arguments.extend(specs.iter().map(String::as_str));
-            let printed = parse::lossless(&self.run(&arguments)?);
-            for (path, hash) in chunk.iter().zip(printed.lines()) {
-                hashes.insert((*path).clone(), hash.to_owned());
+            let printed = self.run(&arguments)?;
+            for (path, hash) in chunk.iter().zip(lines(&printed)) {
+                hashes.insert((*path).clone(), hash);
             }
         }
         Ok(hashes)
@@ -52,7 +56,7 @@ impl Git<'_> {
         let uncommitted: Vec<String> = status.entries.iter().map(|entry| entry.path.clone()).collect();
         let base = match since {
             Some(baseline) => baseline.commit.clone(),
-            None => status.head.clone(),
+            None => status.head.commit.clone(),
         };
         let mut changed = self.changes(base.as_deref(), &status)?;
         if let Some(baseline) = since.filter(|baseline| !baseline.dirty.is_empty()) {
@@ -79,16 +83,20 @@ impl Git<'_> {
         };
         let names = self.run(&["diff", "--name-status", "-z", "--no-renames", base])?;
         let counts = self.run(&["diff", "--numstat", "-z", "--no-renames", base])?;
-        let counts: BTreeMap<String, u64> = parse::numstat(&counts)
+        let counts: BTreeMap<RepoPath, u64> = parse_numstat(&counts)
+            .entries
             .into_iter()
-            .map(|(path, added, removed)| (path, added.saturating_add(removed)))
+            .filter_map(|FileStat { path, lines, .. }| {
+                lines.map(|(added, removed)| (path, added.saturating_add(removed)))
+            })
             .collect();
-        let mut changes: Vec<Change> = parse::name_status(&names)
+        let mut changes: Vec<Change> = parse_name_status(&names)
+            .entries
             .into_iter()
-            .filter_map(|(letter, path)| {
+            .filter_map(|NameStatus { letter, path }| {
                 Some(Change {
                     lines: counts.get(&path).copied().unwrap_or(0),
-                    path: self.inside(&path)?.to_owned(),
+                    path: self.inside(&path)?,
                     new: letter == 'A',
                 })
             })
@@ -108,11 +116,9 @@ impl Git<'_> {
             "--exclude-standard",
             "--full-name",
         ])?;
-        let names = parse::names(&listed);
-        let mut paths: Vec<&str> = names.iter().filter_map(|path| self.inside(path)).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        Ok(paths.into_iter().map(|path| self.new_file(path)).collect())
+        let listed = parse_paths(&listed).entries;
+        let paths: BTreeSet<String> = listed.iter().filter_map(|path| self.inside(path)).collect();
+        Ok(paths.iter().map(|path| self.new_file(path)).collect())
     }
 
     fn new_file(&self, path: &str) -> Change {

@@ -8,6 +8,7 @@ pub(crate) mod parse;
 
 use std::time::Duration;
 
+use tollgate_kit::git::{RepoPath, text};
 use tollgate_sdk::{Command, Cx, Ending, GitAccess, Outcome, ProcessError, Workspace};
 
 use crate::access::{self, Access};
@@ -30,7 +31,7 @@ const IN_PROGRESS: &[(&str, &str)] = &[
 pub(crate) struct Git<'a> {
     workspace: Workspace<'a>,
     /// The job's repository below the top of Git's, with a slash at its end, or empty.
-    prefix: String,
+    prefix: Vec<u8>,
     /// The job's repository below the workspace, with a slash at its end, or empty.
     directory: String,
 }
@@ -48,15 +49,14 @@ impl<'a> Git<'a> {
         }
         let mut git = Git {
             directory: with_slash(&root.directory),
-            prefix: String::new(),
+            prefix: Vec::new(),
             workspace,
         };
         let shown = git.raw(&["rev-parse", "--show-prefix"], &[])?;
         if !shown.succeeded() {
             return Err(GitFault::NoRepository(root.workspace));
         }
-        let below_top = parse::lossless(shown.stdout.bytes.trim_ascii_end());
-        git.prefix = format!("{below_top}{}", git.directory);
+        git.prefix = [shown.stdout.bytes.trim_ascii_end(), git.directory.as_bytes()].concat();
         git.refuse_filters()?;
         Ok(git)
     }
@@ -118,8 +118,8 @@ impl<'a> Git<'a> {
         match outcome.ending {
             Ending::Exited(0) if is_cut => {
                 let mut printed = outcome.stdout.bytes;
-                let end = printed.iter().rposition(|byte| *byte == 0).unwrap_or(0);
-                printed.truncate(end);
+                let end = printed.iter().rposition(|byte| *byte == 0);
+                printed.truncate(end.map_or(0, |end| end.saturating_add(1)));
                 Ok(printed)
             }
             _ => self.printed(arguments, outcome),
@@ -168,7 +168,7 @@ impl<'a> Git<'a> {
         )?;
         Ok(outcome
             .succeeded()
-            .then(|| parse::lossless(outcome.stdout.bytes.trim_ascii_end())))
+            .then(|| text(outcome.stdout.bytes.trim_ascii_end())))
     }
 
     /// HEAD's commit; none before the first.
@@ -201,23 +201,17 @@ impl<'a> Git<'a> {
             "--untracked-files=all",
             "--no-renames",
         ])?;
-        let mut status = parse::status(&printed);
-        status.entries = status
-            .entries
-            .into_iter()
-            .filter_map(|entry| {
-                Some(parse::Entry {
-                    path: self.inside(&entry.path)?.to_owned(),
-                    ..entry
-                })
-            })
-            .collect();
-        Ok(status)
+        Ok(parse::status(&printed, &self.prefix))
     }
 
-    /// A path of Git's as one of the job's repository; none if it lies outside.
-    pub(crate) fn inside<'p>(&self, path: &'p str) -> Option<&'p str> {
-        path.strip_prefix(&self.prefix)
+    /// A path of Git's as one of the job's repository. None if it is elsewhere.
+    pub(crate) fn inside(&self, path: &RepoPath) -> Option<String> {
+        path.below(&self.prefix).map(String::from)
+    }
+
+    /// Like [`Git::inside`], for files that are opened: a name that is not UTF-8 opens none.
+    pub(crate) fn inside_utf8<'p>(&self, path: &'p [u8]) -> Option<&'p str> {
+        std::str::from_utf8(path.strip_prefix(self.prefix.as_slice())?).ok()
     }
 
     /// A path of the job's repository as one of the workspace, which git is started in.

@@ -5,7 +5,7 @@ use conductor_repo::stale::Ages;
 
 use super::kept::KeptAges;
 use crate::error::GitFault;
-use crate::git::{Git, parse};
+use crate::git::Git;
 
 /// Maximum commits read. A file that none of them touched is older than the oldest.
 const COMMITS: &str = "--max-count=2000";
@@ -23,8 +23,7 @@ impl Git<'_> {
         };
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         // A file with another name cannot be opened.
-        let names = names.filter_map(|name| std::str::from_utf8(name).ok());
-        let names = names.filter_map(|name| self.inside(name));
+        let names = names.filter_map(|name| self.inside_utf8(name));
         let mut paths = taken.excluded_of(names);
         paths.sort();
         paths.dedup();
@@ -50,7 +49,8 @@ impl Git<'_> {
         let mut ages = self.read_history(&history, now);
         let tracked = self.beginning(&["ls-files", "-z", "--cached", "--full-name"])?;
         let oldest = ages.committed.values().min().copied();
-        for path in parse::names(&tracked).iter().filter_map(|path| self.inside(path)) {
+        let tracked = tracked.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        for path in tracked.filter_map(|path| self.inside_utf8(path)) {
             if let Some(oldest) = oldest {
                 ages.committed.entry(path.to_owned()).or_insert(oldest);
             }
@@ -65,18 +65,20 @@ impl Git<'_> {
             ..Ages::default()
         };
         let mut at = now;
-        for record in parse::names(history) {
-            let path = match record.strip_prefix('\u{1}') {
-                None => record.as_str(),
+        for record in history.split(|byte| *byte == 0) {
+            let path = match record.strip_prefix(b"\x01") {
+                None => record,
                 Some(commit) => {
-                    let (seconds, first) = commit.split_once('\n').unwrap_or((commit, ""));
-                    at = seconds
-                        .parse::<i64>()
-                        .map_or(at, |seconds| seconds.saturating_mul(1_000));
-                    first
+                    let end = commit.iter().position(|byte| *byte == b'\n');
+                    let (seconds, first) = commit.split_at(end.unwrap_or(commit.len()));
+                    let seconds = std::str::from_utf8(seconds)
+                        .ok()
+                        .and_then(|text| text.parse::<i64>().ok());
+                    at = seconds.map_or(at, |seconds| seconds.saturating_mul(1_000));
+                    first.strip_prefix(b"\n").unwrap_or_default()
                 }
             };
-            if let Some(path) = self.inside(path).filter(|path| !path.is_empty()) {
+            if let Some(path) = self.inside_utf8(path).filter(|path| !path.is_empty()) {
                 ages.committed.entry(path.to_owned()).or_insert(at);
             }
         }

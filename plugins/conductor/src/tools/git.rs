@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tollgate_kit::git::text;
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use super::find_job;
@@ -68,9 +69,9 @@ impl Tool for GitStatus {
         let mut changes = status.entries;
         changes.truncate(SHOWN);
         Ok(StatusView {
-            detached: status.branch.is_none(),
-            branch: status.branch,
-            head: status.head,
+            detached: status.head.branch.is_none(),
+            branch: status.head.branch,
+            head: status.head.commit,
             in_progress: git.in_progress()?,
             clean: total == 0,
             changes,
@@ -210,8 +211,8 @@ impl Tool for GitLog {
         }
         let count = format!("--max-count={limit}");
         let printed = git.run(&["log", "-z", &count, "--format=%H%x1f%an%x1f%aI%x1f%s"])?;
-        let commits = parse::names(&printed).into_iter().filter_map(|record| {
-            let mut fields = record.splitn(4, '\u{1f}').map(str::to_owned);
+        let commits = printed.split(|byte| *byte == 0).filter_map(|record| {
+            let mut fields = record.splitn(4, |byte| *byte == 0x1f).map(text);
             Some(CommitLine {
                 commit: fields.next()?,
                 author: fields.next()?,

@@ -2,13 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tollgate_kit::git::lines;
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use super::current;
 use super::git::job_of;
 use crate::arguments::{ENTRY, PATH, TITLE};
 use crate::error::{GitFault, Reason, Refusals};
-use crate::git::{Git, parse};
+use crate::git::Git;
 use crate::model::{JobId, StepId};
 use crate::root::stays_inside;
 use crate::store::batch::{self, Batch};
@@ -424,7 +425,7 @@ impl Tool for GitBranch {
             }
         };
         Ok(Branches {
-            current: git.status()?.branch,
+            current: git.status()?.head.branch,
             branches: refs(&git, "refs/heads")?,
             created,
         })
@@ -434,7 +435,7 @@ impl Tool for GitBranch {
 /// Short names of the references below a prefix.
 fn refs(git: &Git<'_>, prefix: &str) -> Result<Vec<String>, GitFault> {
     let printed = git.run(&["for-each-ref", "--format=%(refname:lstrip=2)", prefix])?;
-    Ok(parse::lossless(&printed).lines().map(str::to_owned).collect())
+    Ok(lines(&printed).collect())
 }
 
 /// List the tags of the job's repository, or tag the current commit.

@@ -63,25 +63,25 @@ fn steps_follow_each_other_to_the_end() {
         ok step_id="S1" place=1 steps=2 attempts_left=3
         "NEXT_STEP_AVAILABLE" null [] []
         ok status="EXECUTING" current_step_index=1 steps.0.status="DONE" steps.1.status="PENDING"
-        err STEP_NOT_ACTIVE: the prompt of step S2 has not been given out yet
-          - STEP_NOT_ACTIVE (step_id): the prompt of step S2 has not been given out yet -> job_next_step_prompt {"job_id":"JOB"}
-        err WRONG_STEP: step S1 is not the current one, which is S2
+        err STEP_NOT_ACTIVE: the prompt of step S2 was not requested yet
+          - STEP_NOT_ACTIVE (step_id): the prompt of step S2 was not requested yet -> job_next_step_prompt {"job_id":"JOB"}
+        err WRONG_STEP: step S1 is not the current one, which is S2 {"current_step_id":"S2"}
           - WRONG_STEP (step_id): step S1 is not the current one, which is S2 -> job_next_step_prompt {"job_id":"JOB"}
         ok step_id="S2"
         "JOB_COMPLETE" "COMPLETE" "job_export_bundle"
-        err WRONG_STATUS: prompt is not possible while the job is COMPLETE
+        err WRONG_STATUS: prompt is not possible while the job is COMPLETE {"status":"COMPLETE","allowed_statuses":["EXECUTING"]}
           - WRONG_STATUS: prompt is not possible while the job is COMPLETE -> job_export_bundle {"job_id":"JOB"}
-        err WRONG_STATUS: pause is not possible while the job is COMPLETE
+        err WRONG_STATUS: pause is not possible while the job is COMPLETE {"status":"COMPLETE","allowed_statuses":["EXECUTING"]}
           - WRONG_STATUS: pause is not possible while the job is COMPLETE
-        err WRONG_STATUS: fail is not possible while the job is COMPLETE
+        err WRONG_STATUS: fail is not possible while the job is COMPLETE {"status":"COMPLETE","allowed_statuses":["PLANNING","READY","EXECUTING","PAUSED"]}
           - WRONG_STATUS: fail is not possible while the job is COMPLETE
         ok entries.1.content="ready" entries.2.content="started" entries.3.content="exporter added" entries.4.content="exporter added"
         ok from="COMPLETE" status="ARCHIVED"
-        err WRONG_STATUS: archive is not possible while the job is ARCHIVED
+        err WRONG_STATUS: archive is not possible while the job is ARCHIVED {"status":"ARCHIVED","allowed_statuses":["PLANNING","COMPLETE","FAILED"]}
           - WRONG_STATUS: archive is not possible while the job is ARCHIVED
-        err WRONG_STATUS: prompt is not possible while the job is ARCHIVED
+        err WRONG_STATUS: prompt is not possible while the job is ARCHIVED {"status":"ARCHIVED","allowed_statuses":["EXECUTING"]}
           - WRONG_STATUS: prompt is not possible while the job is ARCHIVED
-        err WRONG_STATUS: submit is not possible while the job is ARCHIVED
+        err WRONG_STATUS: submit is not possible while the job is ARCHIVED {"status":"ARCHIVED","allowed_statuses":["EXECUTING"]}
           - WRONG_STATUS: submit is not possible while the job is ARCHIVED
         err MAP_MISSING: there is no map of the repository yet
           - MAP_MISSING: there is no map of the repository yet -> repo_map_update {"job_id":"JOB"}
@@ -164,15 +164,15 @@ fn a_step_that_is_rejected_too_often_waits_for_a_person_or_fails_the_job() {
         "RETRY" "EXECUTING" 2
         "RETRY" "EXECUTING" 1
         "PAUSE_FOR_HUMAN" "PAUSED" 0
-        err WRONG_STATUS: submit is not possible while the job is PAUSED
+        err WRONG_STATUS: submit is not possible while the job is PAUSED {"status":"PAUSED","allowed_statuses":["EXECUTING"]}
           - WRONG_STATUS: submit is not possible while the job is PAUSED -> job_resume {"job_id":"JOB"}
-        err WRONG_STATUS: prompt is not possible while the job is PAUSED
+        err WRONG_STATUS: prompt is not possible while the job is PAUSED {"status":"PAUSED","allowed_statuses":["EXECUTING"]}
           - WRONG_STATUS: prompt is not possible while the job is PAUSED -> job_resume {"job_id":"JOB"}
         ok status="EXECUTING" next_call.tool="job_next_step_prompt"
         ok changed=["retry_exhausted_action"]
         ok status="EXECUTING" unreadied=false
-        err STEP_NOT_ACTIVE: the prompt of step S1 has not been given out yet
-          - STEP_NOT_ACTIVE (step_id): the prompt of step S1 has not been given out yet -> job_next_step_prompt {"job_id":"JOB"}
+        err STEP_NOT_ACTIVE: the prompt of step S1 was not requested yet
+          - STEP_NOT_ACTIVE (step_id): the prompt of step S1 was not requested yet -> job_next_step_prompt {"job_id":"JOB"}
         ok attempts_left=1
         "FAIL_JOB" "FAILED"
         ok status="FAILED"
@@ -289,7 +289,7 @@ fn a_person_approves_before_the_gate_lets_it_pass() {
         err NOT_FOUND: there is no step S7
           - NOT_FOUND: there is no step S7
         "JOB_COMPLETE" null [] []
-        err WRONG_STATUS: approve is not possible while the job is COMPLETE
+        err WRONG_STATUS: approve is not possible while the job is COMPLETE {"status":"COMPLETE","allowed_statuses":["PLANNING","READY","EXECUTING","PAUSED"]}
           - WRONG_STATUS: approve is not possible while the job is COMPLETE
     "#]]
     .assert_eq(&log);

@@ -238,8 +238,8 @@ fn commits_hold_the_named_paths_and_nothing_else() {
         err PATH_REFUSED: the path ../a.txt leads out of the repository; and 1 more reason
           - PATH_REFUSED: the path ../a.txt leads out of the repository
           - PATH_REFUSED: the path /etc/passwd leads out of the repository
-        err NOTHING_TO_COMMIT: there is nothing to commit in the named paths
-          - NOTHING_TO_COMMIT: there is nothing to commit in the named paths
+        err NOTHING_TO_COMMIT: the named paths have no changes to commit
+          - NOTHING_TO_COMMIT: the named paths have no changes to commit
         ok
         S1: rename {title}
          files=["a.txt","b.txt"] settled_batch=false
@@ -305,10 +305,10 @@ fn odd_states_of_a_repository_are_told() {
     );
     expect![[r#"
         ok in_progress="merge" changes=[{"path":"a.txt","staged":"U","unstaged":"U"}]
-        err GIT_IN_PROGRESS: the repository is in the middle of a merge
-          - GIT_IN_PROGRESS: the repository is in the middle of a merge
-        err GIT_IN_PROGRESS: the repository is in the middle of a merge
-          - GIT_IN_PROGRESS: the repository is in the middle of a merge
+        err GIT_IN_PROGRESS: a merge is in progress in the repository
+          - GIT_IN_PROGRESS: a merge is in progress in the repository
+        err GIT_IN_PROGRESS: a merge is in progress in the repository
+          - GIT_IN_PROGRESS: a merge is in progress in the repository
         ok detached=true changes=[{"path":"line\nbreak.txt","staged":".","unstaged":"?"}]
         ok files=["line\nbreak.txt"]
     "#]]
@@ -387,8 +387,8 @@ fn output_that_cannot_be_read_whole_is_told() {
         "#,
     );
     expect![[r#"
-        err GIT_TOO_MUCH: git status printed 1270963 bytes, more than can be read
-          - GIT_TOO_MUCH: git status printed 1270963 bytes, more than can be read
+        err GIT_TOO_MUCH: git status printed 1270963 bytes, which is too much to read
+          - GIT_TOO_MUCH: git status printed 1270963 bytes, which is too much to read
         ok commits.0.subject="first"
     "#]]
     .assert_eq(&log);
@@ -419,8 +419,8 @@ fn before_the_first_commit_everything_is_new() {
     log += &bench.run("git_diff_summary {} ? files");
     log += &submit(&bench, json!({}));
     expect![[r#"
-        err NO_REPOSITORY: main is no Git repository
-          - NO_REPOSITORY: main is no Git repository
+        err NO_REPOSITORY: main is not a Git repository
+          - NO_REPOSITORY: main is not a Git repository
         ok branch="main" clean=false changes=[{"path":"a.txt","staged":".","unstaged":"?"}]
         ok commits=[]
         err NOT_FOUND: there is no commit HEAD

@@ -1,17 +1,9 @@
-//! Runs scripts of tool calls on one job and prints what comes back.
-//!
-//! A line is `tool {arguments} ? fields`: the job's id is added to the arguments, and of the reply only
-//! the named fields are printed, all of them without `?`. A line that starts with `-` has to succeed and
-//! is not printed. The job is `JOB` in what is printed. `#` comments are kept.
-
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::fmt::Write as _;
+//! Scripts of the pack's calls on one job. Lines leave out the job's id, which is printed as `JOB`.
 
 use expect_test::Expect;
 use serde_json::{Value, json};
-use tollgate_sdk::native::{Session, Workspace};
-use tollgate_sdk::{GitAccess, NextCall, Reply, ToolError};
+use tollgate_sdk::native::{Script, Session, Workspace};
+use tollgate_sdk::{GitAccess, Reply, ToolError};
 
 /// A session with one job in it.
 pub(crate) struct Bench {
@@ -20,9 +12,6 @@ pub(crate) struct Bench {
     /// Goes with the bench.
     pub(crate) dir: Option<tempfile::TempDir>,
 }
-
-/// Tools that take no job.
-const JOBLESS: &[&str] = &["conductor_init", "job_list", "job_import", "template_list"];
 
 impl Bench {
     /// A session with a job that was just begun.
@@ -70,40 +59,23 @@ impl Bench {
         self
     }
 
+    fn script(&self) -> Script<'_> {
+        tollgate_kit::test::script(&self.session).default_argument("job_id", json!(self.job))
+    }
+
     /// Runs a script and returns its log.
-    pub(crate) fn run(&self, script: &str) -> String {
-        let mut log = String::new();
-        for line in script.lines().map(str::trim) {
-            if let Some(line) = line.strip_prefix("- ") {
-                let (tool, arguments, _) = parts(line);
-                self.reply(tool, arguments);
-            } else if line.starts_with('#') {
-                let _ = writeln!(log, "{line}");
-            } else if !line.is_empty() {
-                let (tool, arguments, fields) = parts(line);
-                log += &outcome(&self.call(tool, arguments), &fields);
-            }
-        }
-        log.replace(&self.job, "JOB")
+    pub(crate) fn run(&self, lines: &str) -> String {
+        self.script().run(lines).replace(&self.job, "JOB")
     }
 
     /// Runs a tool.
-    pub(crate) fn call(&self, tool: &str, mut arguments: Value) -> Result<Reply, ToolError> {
-        if let Value::Object(arguments) = &mut arguments
-            && !JOBLESS.contains(&tool)
-        {
-            arguments.entry("job_id").or_insert_with(|| json!(self.job));
-        }
-        call(&self.session, tool, &arguments.to_string())
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Result<Reply, ToolError> {
+        self.script().call_tool(tool, arguments)
     }
 
     /// The structured reply of a call that has to succeed.
     pub(crate) fn reply(&self, tool: &str, arguments: Value) -> Value {
-        let shown = arguments.to_string();
-        let reply = self
-            .call(tool, arguments)
-            .unwrap_or_else(|err| panic!("{tool} {shown}: {err:#?}"));
-        serde_json::from_str(&reply.structured).unwrap()
+        self.script().reply(&format!("{tool} {arguments}"))
     }
 
     /// Runs a call that a refusal or reply names.
@@ -156,98 +128,6 @@ pub(crate) fn result(step: &str) -> Value {
 /// Runs a script on a job that was just begun and compares its log.
 pub(crate) fn check(script: &str, expected: Expect) {
     expected.assert_eq(&Bench::new().run(script));
-}
-
-/// Runs a tool. Its arguments have to fit the input schema if it succeeds, and its reply the output schema.
-fn call(session: &Session, tool: &str, arguments: &str) -> Result<Reply, ToolError> {
-    let result = session.call(tool, arguments);
-    match &result {
-        Ok(reply) => {
-            fits(tool, "input", arguments);
-            fits(tool, "output", &reply.structured);
-        }
-        Err(err) => {
-            assert!(!err.remediation.is_empty(), "{err:?} says what to do");
-            for blocker in &err.blockers {
-                assert!(!blocker.message.is_empty(), "{err:?}");
-            }
-        }
-    }
-    result
-}
-
-thread_local! {
-    static VALIDATORS: RefCell<HashMap<String, jsonschema::Validator>> = RefCell::default();
-}
-
-fn fits(tool: &str, side: &str, text: &str) {
-    let value: Value = serde_json::from_str(text).unwrap();
-    VALIDATORS.with_borrow_mut(|validators| {
-        let validator = validators.entry(format!("{tool} {side}")).or_insert_with(|| {
-            let entry = conductor::PACK.tool(tool).unwrap();
-            let schema = match side {
-                "input" => (entry.input_schema)(),
-                _ => (entry.output_schema)(),
-            };
-            jsonschema::validator_for(&schema).unwrap()
-        });
-        let faults: Vec<_> = validator.iter_errors(&value).map(|err| err.to_string()).collect();
-        assert!(faults.is_empty(), "{tool} {side} {text}: {faults:?}");
-    });
-}
-
-fn parts(line: &str) -> (&str, Value, Vec<&str>) {
-    let (line, fields) = line.split_once(" ? ").unwrap_or((line, ""));
-    let (tool, arguments) = line.split_once(' ').unwrap_or((line, "{}"));
-    let arguments = serde_json::from_str(arguments).unwrap_or_else(|err| panic!("{line}: {err}"));
-    (tool, arguments, fields.split_whitespace().collect())
-}
-
-fn outcome(result: &Result<Reply, ToolError>, fields: &[&str]) -> String {
-    let err = match result {
-        Ok(reply) => return success(&reply.structured, fields),
-        Err(err) => err,
-    };
-    let mut text = format!("err {}: {}\n", err.code, err.message);
-    for blocker in &err.blockers {
-        let _ = write!(text, "  - {}", blocker.code);
-        if let Some(field) = &blocker.field {
-            let _ = write!(text, " ({field})");
-        }
-        let _ = write!(text, ": {}", blocker.message);
-        if let Some(next) = &blocker.next_call {
-            let _ = write!(text, " -> {}", line_of(next));
-        }
-        text.push('\n');
-    }
-    text
-}
-
-fn success(structured: &str, fields: &[&str]) -> String {
-    if fields.is_empty() {
-        return format!("ok {structured}\n");
-    }
-    let reply: Value = serde_json::from_str(structured).unwrap();
-    let mut text = "ok".to_owned();
-    for field in fields {
-        let value = field
-            .split('.')
-            .fold(&reply, |value, name| match name.parse::<usize>() {
-                Ok(place) => &value[place],
-                Err(_) => &value[name],
-            });
-        let _ = match value.as_str() {
-            Some(value) if value.contains('\n') => write!(text, "\n{value}"),
-            _ => write!(text, " {field}={value}"),
-        };
-    }
-    text.push('\n');
-    text
-}
-
-/// A call as a line of a script.
-pub(crate) fn line_of(call: &NextCall) -> String {
-    format!("{} {}", call.tool, Value::Object(call.arguments.clone()))
 }
 
 /// A repository with one commit.

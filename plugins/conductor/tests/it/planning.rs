@@ -123,7 +123,7 @@ fn editing_a_ready_plan_takes_it_back() {
         ok stored=1
         err INVALID_ARGUMENTS: definition_of_done[1] is still a placeholder; say what it stands for
           - INVALID_ARGUMENTS (definition_of_done[1]): definition_of_done[1] is still a placeholder; say what it stands for
-        err WRONG_STATUS: start is not possible while the job is PLANNING
+        err WRONG_STATUS: start is not possible while the job is PLANNING {"status":"PLANNING","allowed_statuses":["READY"]}
           - WRONG_STATUS: start is not possible while the job is PLANNING -> job_set_ready {"job_id":"JOB"}
     "#]].assert_eq(&log);
 }
@@ -243,7 +243,7 @@ fn policies_change_until_the_end() {
             err INVALID_ARGUMENTS: policies changes nothing
               - INVALID_ARGUMENTS (policies): policies changes nothing
             ok from="PLANNING" status="FAILED"
-            err WRONG_STATUS: update_policies is not possible while the job is FAILED
+            err WRONG_STATUS: update_policies is not possible while the job is FAILED {"status":"FAILED","allowed_statuses":["PLANNING","READY","EXECUTING","PAUSED"]}
               - WRONG_STATUS: update_policies is not possible while the job is FAILED
             ok from="FAILED" status="ARCHIVED"
             ok jobs=[]

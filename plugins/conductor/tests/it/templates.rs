@@ -88,13 +88,13 @@ fn a_finished_job_becomes_a_template() {
           - INVALID_ARGUMENTS (summary): summary is blank
           - INVALID_ARGUMENTS (variables.X): variables.X is not a valid name of a variable
           - INVALID_ARGUMENTS (job_id): job_id is a job in status EXECUTING, but must be a finished one
-        err TEMPLATE_EXISTS: there is a template docs already, which is built in
-          - TEMPLATE_EXISTS (name): there is a template docs already, which is built in
+        err TEMPLATE_EXISTS: template docs already exists and is built in
+          - TEMPLATE_EXISTS (name): template docs already exists and is built in
         err INVALID_ARGUMENTS: variables.none stands for a text that the job's plan does not contain
           - INVALID_ARGUMENTS (variables.none): variables.none stands for a text that the job's plan does not contain
         ok variables=["how","what"] steps=["Export {{what}} as {{how}}"]
-        err TEMPLATE_EXISTS: there is a template export already
-          - TEMPLATE_EXISTS (name): there is a template export already
+        err TEMPLATE_EXISTS: template export already exists
+          - TEMPLATE_EXISTS (name): template export already exists
         ok variables=["how","what"]
         "Export invoices as XML" "PLANNING"
     "#]]

@@ -161,7 +161,7 @@ impl Hunk {
 fn hash_after(hashes: &[u8]) -> Option<String> {
     let hashes = std::str::from_utf8(hashes).ok()?;
     let after = hashes.split(' ').next()?.split_once("..")?.1;
-    super::hash(after)
+    tollgate_kit::git::hash(after)
 }
 
 fn length(range: &[u8]) -> Option<u64> {

@@ -1,60 +1,8 @@
-//! `git diff --numstat -z`, `git diff --raw -z`, `git ls-files -s -z`, and lists of paths.
+//! `git diff --raw -z` and `git ls-files -s -z`.
 
-use super::{Change, Entries, Listing, RepoPath, Status, fields, hash, mode};
+use tollgate_kit::git::{Entries, fields, hash, mode};
 
-/// How many lines of a file were added and removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileStat {
-    /// Which file.
-    pub path: RepoPath,
-    /// The path it had, if Git takes it for renamed.
-    pub from: Option<RepoPath>,
-    /// Lines added and lines removed; none of a binary file.
-    pub lines: Option<(u64, u64)>,
-}
-
-impl FileStat {
-    /// An untracked file, which no diff tells: all its lines are new.
-    #[must_use]
-    pub fn of_new_file(path: RepoPath, content: &[u8]) -> FileStat {
-        // As Git decides it: by the first bytes.
-        let is_binary = content.iter().take(8_000).any(|byte| *byte == 0);
-        let ends = content.iter().filter(|byte| **byte == b'\n').count();
-        let unended = usize::from(content.last().is_some_and(|last| *last != b'\n'));
-        let lines = u64::try_from(ends.saturating_add(unended)).unwrap_or(u64::MAX);
-        FileStat {
-            path,
-            from: None,
-            lines: (!is_binary).then_some((lines, 0)),
-        }
-    }
-}
-
-/// Reads `git diff --numstat -z`.
-#[must_use]
-pub fn parse_numstat(output: &[u8]) -> Listing<FileStat> {
-    Entries::new(output).read(|entry, rest, stats| {
-        let mut parts = entry.splitn(3, |byte| *byte == b'\t');
-        let mut number = || std::str::from_utf8(parts.next()?).ok();
-        let (added, removed) = (number()?, number()?);
-        let lines = match (added, removed) {
-            ("-", "-") => None,
-            _ => Some((added.parse().ok()?, removed.parse().ok()?)),
-        };
-        let path = parts.next()?;
-        // Of a rename the path is empty, and both follow.
-        let (from, path) = match path.is_empty() {
-            true => (Some(RepoPath::from_bytes(rest.next()?)), rest.next()?),
-            false => (None, path),
-        };
-        stats.push(FileStat {
-            path: RepoPath::from_bytes(path),
-            from,
-            lines,
-        });
-        Some(())
-    })
-}
+use super::{Change, Listing, RepoPath, Status};
 
 /// Reads `git diff --raw --no-abbrev -z <commit>`: what differs from a commit, without untracked
 /// files.
@@ -126,17 +74,6 @@ pub fn parse_staged(output: &[u8]) -> Listing<Staged> {
             content: content.to_owned(),
             stage: std::str::from_utf8(stage).ok()?.parse().ok()?,
         });
-        Some(())
-    })
-}
-
-/// Reads paths that end with NUL, as `git ls-files --others --exclude-standard -z` writes them.
-#[must_use]
-pub fn parse_paths(output: &[u8]) -> Listing<RepoPath> {
-    Entries::new(output).read(|entry, _, paths| {
-        paths.push(RepoPath::from_bytes(
-            Some(entry).filter(|entry| !entry.is_empty())?,
-        ));
         Some(())
     })
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 use convergence::PACK;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tollgate_kit::test::script;
 use tollgate_sdk::native::{Session, Workspace};
 use tollgate_sdk::{GitAccess, ToolError};
 
@@ -83,22 +84,14 @@ pub(crate) fn git(directory: &Path, arguments: &[&str]) {
     );
 }
 
-/// The reply of a call that has to succeed. It fits the tool's output schema.
+/// The reply of a call that has to succeed.
 pub(crate) fn reply(session: &Session, tool: &str, arguments: Value) -> Value {
-    let reply = session
-        .call(tool, &arguments.to_string())
-        .unwrap_or_else(|err| panic!("{tool} {arguments}: {err:#?}"));
-    let reply: Value = serde_json::from_str(&reply.structured).unwrap();
-    let schema = (PACK.tool(tool).unwrap().output_schema)();
-    jsonschema::validate(&schema, &reply).unwrap_or_else(|err| panic!("{tool}: {err}\n{reply:#}"));
-    reply
+    script(session).reply(&format!("{tool} {arguments}"))
 }
 
-/// The refusal of a call that has to be refused. It says what to do.
+/// The refusal of a call that has to be refused.
 pub(crate) fn refusal(session: &Session, tool: &str, arguments: Value) -> ToolError {
-    let err = session.call(tool, &arguments.to_string()).expect_err(tool);
-    assert!(!err.remediation.is_empty(), "{err:?}");
-    err
+    script(session).refusal(&format!("{tool} {arguments}"))
 }
 
 /// One line on a recorded state.

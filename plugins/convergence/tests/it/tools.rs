@@ -2,14 +2,13 @@
 
 use convergence::PACK;
 use expect_test::expect_file;
-use tollgate_sdk::native::table;
+use tollgate_kit::test::table;
 
 #[test]
-fn every_tool_is_described_and_what_every_client_takes() {
-    assert_eq!(table::faults(&PACK), Vec::<String>::new());
-}
-
-#[test]
-fn the_schemas_as_clients_see_them() {
-    expect_file!["snapshots/input_schemas.txt"].assert_eq(&table::text(&PACK));
+fn every_client_takes_the_tools() {
+    table(
+        &PACK,
+        PACK.tools.len(),
+        &expect_file!["snapshots/input_schemas.txt"],
+    );
 }

@@ -102,7 +102,12 @@ impl CompleteTask {
         refusals.line("one_liner", &self.one_liner, LINE);
         refusals.text("narrative", &self.narrative);
         refusals.text("verification", &self.verification);
-        refusals.at_most("verification_evidence", self.verification_evidence.len(), ENTRIES);
+        refusals.at_most(
+            "verification_evidence",
+            self.verification_evidence.len(),
+            ENTRIES,
+            "entries",
+        );
         for (index, evidence) in self.verification_evidence.iter().enumerate().take(ENTRIES) {
             refusals.text(
                 &format!("verification_evidence[{index}].command"),

@@ -150,7 +150,7 @@ impl Change for ValidateMilestone {
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         act.scene(Action::Validate, &act.unit, refusals)?;
         refusals.text("rationale", &self.rationale);
-        refusals.at_most("criteria", self.criteria.len(), ENTRIES);
+        refusals.at_most("criteria", self.criteria.len(), ENTRIES, "entries");
         for (index, checked) in self.criteria.iter().enumerate().take(ENTRIES) {
             refusals.line(&format!("criteria[{index}].criterion"), &checked.criterion, LINE);
             refusals.prose(&format!("criteria[{index}].evidence"), &checked.evidence);

@@ -147,7 +147,7 @@ impl Change for PlanSlice {
             act.dependencies(Action::PlanSlice, &milestone.plan.depends_on, refusals)?;
         }
         refusals.prose("goal", self.goal.as_deref().unwrap_or_default());
-        refusals.at_most("tasks", self.tasks.len(), UNITS);
+        refusals.at_most("tasks", self.tasks.len(), UNITS, "entries");
         let warnings = check_tasks(act, &self.at.slice_id, &self.tasks, &[], refusals)?;
         Ok(found.slice.map(|slice| (slice, warnings)))
     }

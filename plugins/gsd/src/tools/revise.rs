@@ -132,7 +132,7 @@ impl ReassessRoadmap {
             ("modified", modified.len()),
             ("removed", removed.len()),
         ] {
-            refusals.at_most(&format!("slice_changes.{field}"), count, UNITS);
+            refusals.at_most(&format!("slice_changes.{field}"), count, UNITS, "entries");
         }
         for edit in modified.iter().filter(|edit| removed.contains(&edit.slice_id)) {
             refusals.add(Violation::argument(
@@ -261,8 +261,8 @@ impl Change for ReplanSlice {
         }
         refusals.text("blocker_description", &self.blocker_description);
         refusals.text("what_changed", &self.what_changed);
-        refusals.at_most("updated_tasks", self.updated_tasks.len(), UNITS);
-        refusals.at_most("removed_task_ids", self.removed_task_ids.len(), UNITS);
+        refusals.at_most("updated_tasks", self.updated_tasks.len(), UNITS, "entries");
+        refusals.at_most("removed_task_ids", self.removed_task_ids.len(), UNITS, "entries");
         for task in &self.updated_tasks {
             if self.removed_task_ids.contains(&task.task_id) {
                 refusals.add(Violation::argument(

@@ -114,8 +114,8 @@ impl PlanMilestone {
         refusals.lines("success_criteria", &self.success_criteria);
         refusals.lines("key_risks", &self.key_risks);
         refusals.lines("definition_of_done", &self.definition_of_done);
-        refusals.at_most("depends_on", self.depends_on.len(), ENTRIES);
-        refusals.at_most("slices", self.slices.len(), UNITS);
+        refusals.at_most("depends_on", self.depends_on.len(), ENTRIES, "entries");
+        refusals.at_most("slices", self.slices.len(), UNITS, "entries");
         for (index, slice) in self.slices.iter().enumerate().take(UNITS) {
             refusals.slice_plan(&format!("slices[{index}]."), &slice.plan());
         }

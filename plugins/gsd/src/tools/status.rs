@@ -189,7 +189,7 @@ impl Tool for ShowStatus {
         if let Some(id) = self.milestone_id.filter(|_| standing.milestones.is_empty()) {
             let mut refusals = Refusals::default();
             refusals.add(Violation::NotFound(Unit::milestone(&id)));
-            refusals.finish(self.workspace.as_deref())?;
+            refusals.finish_in(self.workspace.as_deref())?;
         }
         if standing.text.is_empty() {
             standing.text = "Nothing is planned. Start with gsd_plan_milestone.\n".to_owned();

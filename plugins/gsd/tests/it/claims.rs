@@ -25,7 +25,7 @@ fn the_first_claim_wins_and_holds() {
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by executor-01, not executor-02
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by executor-01, not executor-02
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by executor-01, not executor-02
-            err ACTOR_REQUIRED: Unit M01/S01/T01 is owned by executor-01; actor_name must say who calls
+            err ACTOR_REQUIRED: Unit M01/S01/T01 is owned by executor-01; actor_name is required
             err NOT_CLOSED: Cannot reopen: task T01 is pending, not closed; and 1 more reason
               - NOT_CLOSED: Cannot reopen: task T01 is pending, not closed
               - NOT_CLAIM_OWNER (actor_name): Unit M01/S01/T01 is owned by executor-01, not executor-02

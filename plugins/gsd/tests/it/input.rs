@@ -20,11 +20,11 @@ fn text_that_would_break_a_line() {
               - INVALID_ARGUMENTS (key_risks[0]): key_risks[0] starts or ends with a blank
               - INVALID_ARGUMENTS (slices[0].title): slices[0].title is blank
               - INVALID_ARGUMENTS (slices[0].title): slices[0].title has a line break
-              - INVALID_ARGUMENTS (slices[0].demo): slices[0].demo has a control character
+              - INVALID_ARGUMENTS (slices[0].demo): slices[0].demo has the control character U+0007
             err INVALID_ARGUMENTS: workspace has a line break; and 2 more reasons
               - INVALID_ARGUMENTS (workspace): workspace has a line break
-              - INVALID_ARGUMENTS (title): title has a control character
-              - INVALID_ARGUMENTS (vision): vision has a control character
+              - INVALID_ARGUMENTS (title): title has the control character U+202E
+              - INVALID_ARGUMENTS (vision): vision has the control character U+0000
             ok {"milestones":[],"slices":[],"tasks":[],"next":[],"blockers":[]}
         "#]],
     );
@@ -60,7 +60,7 @@ fn ids_that_are_none_or_the_same_twice() {
           - INVALID_ARGUMENTS (task_id): task_id writes T05 as T005
         err SLICE_DEPENDENCY_OPEN: Slice S06 depends on slice S77, which does not exist; and 1 more reason
           - SLICE_DEPENDENCY_OPEN: Slice S06 depends on slice S77, which does not exist
-          - DEPENDENCY_CYCLE: The dependencies go round in a circle: M01/S03 → M01/S03
+          - DEPENDENCY_CYCLE: The dependencies form a cycle: M01/S03 → M01/S03
     "#]]
     .assert_eq(&log);
 }

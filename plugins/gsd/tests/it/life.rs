@@ -150,7 +150,7 @@ fn milestones_wait_for_each_other() {
             err DEPENDENCY_INCOMPLETE: Milestone M02 depends on milestone M07, which does not exist
             err DEPENDENCY_INCOMPLETE: Milestone M02 depends on milestone M02, which does not exist; and 1 more reason
               - DEPENDENCY_INCOMPLETE: Milestone M02 depends on milestone M02, which does not exist
-              - DEPENDENCY_CYCLE: The dependencies go round in a circle: M02 → M02
+              - DEPENDENCY_CYCLE: The dependencies form a cycle: M02 → M02
         "#]],
     );
     let ahead = Session::new(&gsd::PACK).config(&serde_json::json!({"plan_ahead": true}));
@@ -169,7 +169,7 @@ fn milestones_wait_for_each_other() {
     );
     expect![[r#"
         err DEPENDENCY_INCOMPLETE: Milestone M02 depends on milestone M01, which is active, not complete
-        err DEPENDENCY_CYCLE: The dependencies go round in a circle: M01 → M02 → M01
+        err DEPENDENCY_CYCLE: The dependencies form a cycle: M01 → M02 → M01
         err DEPENDENCY_INCOMPLETE: Milestone M03 depends on milestone M07, which does not exist
     "#]]
     .assert_eq(&log);

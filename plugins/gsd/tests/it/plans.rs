@@ -117,7 +117,7 @@ fn a_roadmap_changes_after_a_completed_slice() {
               - CLOSED_WORK_PROTECTED: Cannot change slice S01: it is already complete
               - CLOSED_WORK_PROTECTED: Cannot remove slice S01: it is already complete
               - SLICE_DEPENDENCY_OPEN: Slice S04 depends on slice S03, which does not exist
-            err DEPENDENCY_CYCLE: The dependencies go round in a circle: M01/S03 → M01/S04 → M01/S03
+            err DEPENDENCY_CYCLE: The dependencies form a cycle: M01/S03 → M01/S04 → M01/S03
             ok {"unit":"M01/S01","status":"assessed","event_id":6,"hash":"c03b07040acf2ba1","warnings":[],"stale":false}
             ok {"milestones":[{"workspace":"app","milestone_id":"M01","title":"milestone M01","status":"active","depends_on":[]}],"slices":[{"workspace":"app","unit":"M01/S01","slice_id":"S01","title":"slice S01","status":"complete","risk":"medium","depends":[],"tasks_total":1,"tasks_closed":1},{"workspace":"app","unit":"M01/S04","slice_id":"S04","title":"slice S04","status":"pending","risk":"medium","depends":["S05"],"tasks_total":0,"tasks_closed":0},{"workspace":"app","unit":"M01/S05","slice_id":"S05","title":"five","status":"pending","risk":"high","depends":[],"tasks_total":0,"tasks_closed":0}],"tasks":[{"workspace":"app","unit":"M01/S01/T01","task_id":"T01","title":"task T01","status":"complete"}],"next":[{"workspace":"app","unit":"M01/S05","action":"plan the tasks of M01/S05","tool":"gsd_plan_slice"}],"blockers":[{"workspace":"app","unit":"M01/S04","code":"SLICE_DEPENDENCY_OPEN","message":"Slice S04 depends on slice S05, which is pending, not complete"}]}
         "#]],

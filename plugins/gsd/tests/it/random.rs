@@ -4,10 +4,11 @@
 use gsd::grammar::{parse_plan, parse_roadmap};
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Map, Value, json};
+use serde_json::json;
+use tollgate_kit::test::{Arguments, never_panics};
 use tollgate_sdk::native::{Session, Workspace};
 
-use crate::harness::{call, expand};
+use crate::harness::{PLANNED, run, script};
 
 fn unit() -> impl Strategy<Value = &'static str> {
     select(vec!["M01/S01/T01", "M01/S01/T02", "M01/S02/T01", "M02/S01/T01"])
@@ -116,8 +117,7 @@ fn step(session: &Session, line: &str) {
         count(session, info),
         count(session, errors),
     );
-    let (tool, arguments) = expand(line);
-    let result = call(session, &tool, &arguments);
+    let result = script(session).call(line);
     let after = (
         rows(session),
         count(session, events),
@@ -187,20 +187,19 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let session = Session::new(&gsd::PACK).workspace(Workspace::new("app", dir.path()).write(".gsd/"));
         for line in &lines {
-            let (tool, arguments) = expand(line);
-            let _ = call(&session, &tool, &arguments);
+            let _ = script(&session).call(line);
         }
         files_agree(&session, dir.path());
     }
+}
 
-    #[test]
-    fn no_text_panics(fields in prop::collection::vec(("[a-z_]{1,12}", "\\PC{0,20}"), 0..4), tool in select(gsd::PACK.tools.iter().map(|tool| tool.name).collect::<Vec<_>>())) {
+#[test]
+fn whatever_the_arguments_are_the_answer_is_a_reply_or_a_refusal() {
+    let words = &["M01", "S01", "T01", "T02", "app", "ada", "complete", "pass"];
+    let arguments = Arguments::of(words).fixed("workspace", json!("app"));
+    never_panics(&gsd::PACK, 48, &arguments, || {
         let session = Session::new(&gsd::PACK);
-        let mut arguments: Map<String, Value> =
-            fields.into_iter().map(|(name, text)| (name, json!(text))).collect();
-        for (name, text) in [("milestone_id", "M01"), ("slice_id", "S01"), ("task_id", "T01"), ("workspace", "w")] {
-            arguments.entry(name).or_insert(json!(text));
-        }
-        let _ = session.call(tool, &Value::Object(arguments).to_string());
-    }
+        run(&session, PLANNED);
+        session
+    });
 }

@@ -10,6 +10,7 @@ use regex_lite::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use tollgate_kit::secrets::Secrets;
 use tollgate_sdk::export_policy;
 use tollgate_sdk::policy::{
     CannotJudge, Denial, Outcome, Phase, Policy, PolicyCx, Problem, Request, Review, Verdict,
@@ -17,57 +18,6 @@ use tollgate_sdk::policy::{
 
 /// What stands for a secret that was cut out.
 const REDACTED: &str = "[redacted]";
-
-/// A kind of secret.
-struct Known {
-    name: &'static str,
-    /// Each begins with one of these, so that only what follows them is looked at. All have one first letter.
-    begins: &'static [&'static str],
-    /// It begins where a word does.
-    is_word: bool,
-    /// Matches the secret alone.
-    pattern: &'static str,
-}
-
-/// What is looked for.
-const KNOWN: &[Known] = &[
-    Known {
-        name: "GitHub token",
-        begins: &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"],
-        is_word: true,
-        pattern: r"^(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
-    },
-    Known {
-        name: "AWS access key",
-        begins: &["AKIA", "ASIA"],
-        is_word: true,
-        pattern: r"^(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-    },
-    Known {
-        name: "API key",
-        begins: &["sk-"],
-        is_word: true,
-        pattern: r"^sk-[A-Za-z0-9_-]{20,}",
-    },
-    Known {
-        name: "Slack token",
-        begins: &["xox"],
-        is_word: true,
-        pattern: r"^xox[abprs]-[A-Za-z0-9-]{10,}",
-    },
-    Known {
-        name: "bearer token",
-        begins: &["bearer"],
-        is_word: true,
-        pattern: r"^(?i:bearer)\s+[A-Za-z0-9._~+/-]{20,}=*",
-    },
-    Known {
-        name: "private key",
-        begins: &["-----BEGIN "],
-        is_word: false,
-        pattern: r"^-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
-    },
-];
 
 /// Keeps secrets out of arguments and results.
 #[derive(Deserialize, JsonSchema)]
@@ -77,6 +27,8 @@ pub struct SecretScan {
     arguments: OnArguments,
     /// Check results as well. Default true.
     results: bool,
+    /// Values after a name such as `password=` or `"api_key":` are secrets as well.
+    names: bool,
     /// Further secrets: regular expressions that match the secret only.
     patterns: Vec<String>,
 }
@@ -96,6 +48,7 @@ impl Default for SecretScan {
         SecretScan {
             arguments: OnArguments::Deny,
             results: true,
+            names: true,
             patterns: Vec::new(),
         }
     }
@@ -112,7 +65,7 @@ impl Policy for SecretScan {
     }
 
     fn before(&self, _cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
-        let secrets = self.secrets()?;
+        let secrets = self.scan()?;
         let mut arguments = Value::Object(request.arguments.clone());
         let mut found = Vec::new();
         scan(&mut arguments, "", &secrets, &mut found);
@@ -139,7 +92,7 @@ impl Policy for SecretScan {
         if !self.results {
             return Ok(Review::Pass);
         }
-        let secrets = self.secrets()?;
+        let secrets = self.scan()?;
         let mut found = Vec::new();
         scan(&mut outcome.body.clone(), "", &secrets, &mut found);
         if let Some((kind, _)) = outcome.text.as_deref().and_then(|text| redacted(text, &secrets)) {
@@ -158,94 +111,25 @@ impl Policy for SecretScan {
 }
 export_policy!(SecretScan);
 
-/// A kind of secret and how it is found.
-struct Secret<'a> {
-    name: &'a str,
-    /// Where to look, if that is known beforehand.
-    known: Option<&'static Known>,
-    regex: Regex,
-}
-
-impl Secret<'_> {
-    /// The text without any of its kind, if there was one.
-    fn cut_out(&self, text: &str) -> Option<String> {
-        let Some(known) = self.known else {
-            let is_there = self.regex.is_match(text);
-            return is_there.then(|| self.regex.replace_all(text, REDACTED).into_owned());
-        };
-        let mut clean = String::new();
-        let (mut copied, mut next) = (0, 0);
-        while let Some(start) = known.next(text, next) {
-            next = start + 1;
-            let is_inside = known.is_word && text.as_bytes().get(..start).is_some_and(ends_in_word);
-            let rest = text.get(start..).filter(|_| !is_inside);
-            if let Some(found) = rest.and_then(|rest| self.regex.find(rest)) {
-                clean.push_str(text.get(copied..start).unwrap_or_default());
-                clean.push_str(REDACTED);
-                copied = start + found.end();
-                next = copied;
-            }
-        }
-        if copied == 0 {
-            return None;
-        }
-        clean.push_str(text.get(copied..).unwrap_or_default());
-        Some(clean)
-    }
-}
-
-impl Known {
-    /// The next place where one may begin. Texts are long, so that bytes are looked at before anything else.
-    fn next(&self, text: &str, mut from: usize) -> Option<usize> {
-        let first = self.begins.first()?.bytes().next()?.to_ascii_lowercase();
-        loop {
-            let rest = text.as_bytes().get(from..)?;
-            let place = rest.iter().position(|byte| byte.to_ascii_lowercase() == first)?;
-            let rest = rest.get(place..)?;
-            if self
-                .begins
-                .iter()
-                .any(|begin| starts_with(rest, begin.as_bytes()))
-            {
-                return Some(from + place);
-            }
-            from += place + 1;
-        }
-    }
-}
-
-/// Whether bytes begin with some ASCII, in whatever case.
-fn starts_with(bytes: &[u8], ascii: &[u8]) -> bool {
-    bytes
-        .get(..ascii.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(ascii))
-}
-
-fn ends_in_word(before: &[u8]) -> bool {
-    before
-        .last()
-        .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+/// Everything that is looked for.
+struct Scan {
+    secrets: Secrets,
+    /// The operator's own patterns.
+    own: Vec<Regex>,
 }
 
 impl SecretScan {
-    fn secrets(&self) -> Result<Vec<Secret<'_>>, regex_lite::Error> {
-        let known = KNOWN.iter().map(|known| (known.name, Some(known), known.pattern));
-        let own = self
-            .patterns
-            .iter()
-            .map(|pattern| ("secret", None, pattern.as_str()));
-        known
-            .chain(own)
-            .map(|(name, known, pattern)| {
-                let regex = Regex::new(pattern)?;
-                Ok(Secret { name, known, regex })
-            })
-            .collect()
+    fn scan(&self) -> Result<Scan, regex_lite::Error> {
+        let own: Result<_, _> = self.patterns.iter().map(|pattern| Regex::new(pattern)).collect();
+        Ok(Scan {
+            secrets: Secrets::new()?.named(self.names),
+            own: own?,
+        })
     }
 }
 
 /// Cuts secrets out of every string and key, and says where they were.
-fn scan(value: &mut Value, at: &str, secrets: &[Secret<'_>], found: &mut Vec<String>) {
+fn scan(value: &mut Value, at: &str, secrets: &Scan, found: &mut Vec<String>) {
     match value {
         Value::String(text) => {
             if let Some((kind, clean)) = redacted(text, secrets) {
@@ -275,13 +159,16 @@ fn scan(value: &mut Value, at: &str, secrets: &[Secret<'_>], found: &mut Vec<Str
 }
 
 /// The first kind that was found, and the text without any.
-fn redacted<'a>(text: &str, secrets: &[Secret<'a>]) -> Option<(&'a str, String)> {
-    let mut first = None;
-    let mut clean = Cow::Borrowed(text);
-    for secret in secrets {
-        if let Some(without) = secret.cut_out(&clean) {
-            first = first.or(Some(secret.name));
-            clean = Cow::Owned(without);
+fn redacted(text: &str, scan: &Scan) -> Option<(&'static str, String)> {
+    let known = scan.secrets.cut_out(text, REDACTED);
+    let (mut first, mut clean) = match known {
+        Some(known) => (Some(known.kind), Cow::Owned(known.text)),
+        None => (None, Cow::Borrowed(text)),
+    };
+    for pattern in &scan.own {
+        if pattern.is_match(&clean) {
+            first = first.or(Some("secret"));
+            clean = Cow::Owned(pattern.replace_all(&clean, REDACTED).into_owned());
         }
     }
     first.map(|kind| (kind, clean.into_owned()))
@@ -337,6 +224,8 @@ mod tests {
             "Authorization: Bearer abcdefghijklmnopqrstuvwxyz",
             "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
             "tk_1234",
+            "DB_PASSWORD=hunter22",
+            r#"{"api_key": "value-1234"}"#,
         ] {
             assert!(secret(text), "{text}");
         }
@@ -345,9 +234,22 @@ mod tests {
             "sk-short",
             "desk-lamp-with-a-very-long-name-indeed",
             "AKIA",
+            "the bearer presents the password: a word",
         ] {
             assert!(!secret(text), "{text}");
         }
+    }
+
+    #[test]
+    fn names_of_secrets_count_only_if_wanted() {
+        let request = Request::of("task_create", r#"{"text": "DB_PASSWORD=hunter22"}"#);
+        let judge = Judge::<SecretScan>::new("{}").unwrap();
+        let Verdict::Deny(denial) = judge.before(&request).verdict else {
+            panic!("it passed");
+        };
+        assert_eq!(denial.reason, "the arguments hold a password or token at `/text`");
+        let judge = Judge::<SecretScan>::new(r#"{"names": false}"#).unwrap();
+        assert!(!judge.before(&request).is_denied());
     }
 
     #[test]
@@ -360,7 +262,7 @@ mod tests {
         };
         assert_eq!(
             amended["text"],
-            "[redacted] xghp_ gh ghp_short é[redacted],[redacted] [redacted]"
+            "[redacted] xghp_ gh ghp_short é[redacted],BEARER [redacted] [redacted]"
         );
     }
 

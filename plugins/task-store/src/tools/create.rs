@@ -174,6 +174,7 @@ fn refuse_frozen(caller: &Caller, refusals: &mut Refusals, task: &TaskHead) {
 /// Reads the spec and checks it.
 fn check_spec(refusals: &mut Refusals, markdown: &str, given: Option<Spec>) -> Spec {
     refusals.not_blank("spec_markdown", markdown);
+    refusals.printable("spec_markdown", markdown);
     refusals.at_most("spec_markdown", markdown.len(), MARKDOWN, "bytes");
     let spec = Spec::read(markdown, given.unwrap_or_default());
     spec.check(refusals);

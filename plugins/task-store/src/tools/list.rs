@@ -91,7 +91,7 @@ impl Tool for TaskList {
         let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
         let limit = self.limit.unwrap_or(20);
-        refusals.limit("limit", limit, 1..=100);
+        refusals.within("limit", limit, 1..=100);
         refusals.finish()?;
         let filter = Filter {
             phase: self.phase,
@@ -174,7 +174,7 @@ impl Tool for TaskListReady {
         let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
         let limit = self.limit.unwrap_or(20);
-        refusals.limit("limit", limit, 1..=100);
+        refusals.within("limit", limit, 1..=100);
         refusals.finish()?;
         let wanted = Wanted {
             policy: &caller.config.retry,

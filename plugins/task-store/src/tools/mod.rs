@@ -10,6 +10,7 @@ pub(crate) mod show;
 pub(crate) mod transition;
 
 use serde_json::json;
+use tollgate_kit::Reason as _;
 use tollgate_sdk::{Blocker, Cx, DbError, NextCall};
 
 use crate::arguments::clip;

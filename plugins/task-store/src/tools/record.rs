@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Timestamp, Tool, ToolError};
 
 use super::find_attempt;
-use crate::arguments::{ENTRY, FINDINGS, LABEL, PATH, REFERENCE, TEXT};
+use crate::arguments::{ENTRY, FINDINGS, JSON, LABEL, PATH, REFERENCE, TEXT};
 use crate::caller::Caller;
 use crate::error::{Reason, Refusals};
 use crate::model::{ArtifactKind, AttemptId, EventType, ReviewType, TaskId, Verdict};
@@ -64,7 +64,7 @@ impl Tool for TaskRecordCheckpoint {
         let mut refusals = caller.check();
         refusals.text("checkpoint_type", &self.checkpoint_type, LABEL);
         let payload = json!({"checkpoint_type": self.checkpoint_type, "payload": self.payload});
-        refusals.json("payload", &payload);
+        refusals.json("payload", &payload, JSON);
         let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
         find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         refusals.finish_with(task)?;
@@ -224,7 +224,7 @@ impl TaskAppendReview {
         for (index, finding) in self.findings.iter().take(FINDINGS).enumerate() {
             finding.check(&format!("findings[{index}]"), &mut refusals);
         }
-        refusals.json("findings", &json!(self.findings));
+        refusals.json("findings", &self.findings, JSON);
         let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
         find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         let of_spec =

@@ -84,7 +84,7 @@ impl Tool for TaskGet {
         let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
         let events_limit = self.include_events_limit.unwrap_or(0);
-        refusals.limit("include_events_limit", events_limit, 0..=200);
+        refusals.within("include_events_limit", events_limit, 0..=200);
         let task = refusals.known(id, task::get(db, id)?);
         let task = refusals.finish_with(task)?;
 
@@ -165,7 +165,7 @@ impl Tool for TaskEvents {
         let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
         let limit = self.limit.unwrap_or(50);
-        refusals.limit("limit", limit, 1..=200);
+        refusals.within("limit", limit, 1..=200);
         if let Some(id) = &self.task_id {
             refusals.known(id, task::head(&cx.db, id)?);
         }

@@ -70,8 +70,8 @@ fn a_task_that_is_over_asks_for_nothing_new() {
         answer tsk_1 apr_1 approved
         ",
         expect![[r#"
-            err WRONG_PHASE: task_request_approval does not work in failed {"phase":"failed","allowed_phases":["spec_draft","spec_review","execution_ready","executing","spec_gate","quality_gate","awaiting_approval","ready_to_resume","circuit_open"]}
-              - WRONG_PHASE: task_request_approval does not work in failed
+            err WRONG_PHASE: task_request_approval is not allowed in phase failed {"phase":"failed","allowed_phases":["spec_draft","spec_review","execution_ready","executing","spec_gate","quality_gate","awaiting_approval","ready_to_resume","circuit_open"]}
+              - WRONG_PHASE: task_request_approval is not allowed in phase failed
             # What was asked before can still be asked about and answered.
             ok {"approval":{"id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"pending","requested_by":"gate","created_at":"2026-01-01T00:00:07.000Z"},"replayed":true}
             ok {"approval":{"id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"approved","requested_by":"gate","resolved_by":"ada","created_at":"2026-01-01T00:00:07.000Z","resolved_at":"2026-01-01T00:00:11.000Z"},"replayed":false}

@@ -20,7 +20,7 @@ fn an_illegal_transition_lists_the_legal_ones() {
               - ILLEGAL_TRANSITION (to_phase): no transition leads from executing to completed -> task_recover {"task_id":"tsk_1"}
             err ILLEGAL_TRANSITION: no transition leads from executing to executing {"legal_transitions":["spec_gate","execution_ready","circuit_open","failed"]}
               - ILLEGAL_TRANSITION (to_phase): no transition leads from executing to executing -> task_recover {"task_id":"tsk_1"}
-            err PHASE_CONFLICT: the task is in executing, not in spec_gate; and 1 more reason {"actual_phase":"executing","legal_transitions":["quality_gate","execution_ready","circuit_open","failed"]}
+            err PHASE_CONFLICT: the task is in executing, not in spec_gate; and 1 more reason {"actual_phase":"executing","legal_transitions":["spec_gate","execution_ready","circuit_open","failed"]}
               - PHASE_CONFLICT (from_phase): the task is in executing, not in spec_gate -> task_recover {"task_id":"tsk_1"}
               - ILLEGAL_TRANSITION (to_phase): no transition leads from spec_gate to completed -> task_recover {"task_id":"tsk_1"}
         "#]],

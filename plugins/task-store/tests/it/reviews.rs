@@ -52,10 +52,10 @@ fn a_review_outside_spec_review_names_its_attempt() {
         review tsk_1 att_1 spec approved
         ",
         expect![[r#"
-            err ATTEMPT_REQUIRED: only a spec review in spec_review goes without attempt_id
-              - ATTEMPT_REQUIRED (attempt_id): only a spec review in spec_review goes without attempt_id
-            err ATTEMPT_REQUIRED: only a spec review in spec_review goes without attempt_id
-              - ATTEMPT_REQUIRED (attempt_id): only a spec review in spec_review goes without attempt_id
+            err ATTEMPT_REQUIRED: attempt_id is required, except for a spec review in spec_review
+              - ATTEMPT_REQUIRED (attempt_id): attempt_id is required, except for a spec review in spec_review
+            err ATTEMPT_REQUIRED: attempt_id is required, except for a spec review in spec_review
+              - ATTEMPT_REQUIRED (attempt_id): attempt_id is required, except for a spec review in spec_review
             ok {"id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","finding_count":0,"spec_revision":1,"created_at":"2026-01-01T00:00:05.000Z"}
             err ATTEMPT_NOT_FOUND: attempt att_1 does not exist or belongs to another task
               - ATTEMPT_NOT_FOUND (attempt_id): attempt att_1 does not exist or belongs to another task
@@ -65,8 +65,8 @@ fn a_review_outside_spec_review_names_its_attempt() {
         EXECUTING,
         "review tsk_1 none spec approved",
         expect![[r#"
-            err ATTEMPT_REQUIRED: only a spec review in spec_review goes without attempt_id
-              - ATTEMPT_REQUIRED (attempt_id): only a spec review in spec_review goes without attempt_id
+            err ATTEMPT_REQUIRED: attempt_id is required, except for a spec review in spec_review
+              - ATTEMPT_REQUIRED (attempt_id): attempt_id is required, except for a spec review in spec_review
         "#]],
     );
 }

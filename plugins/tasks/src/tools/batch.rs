@@ -142,7 +142,7 @@ impl Batch {
         if self.operations.is_empty() {
             refusals.add(Reason::input("operations", "is empty"));
         }
-        refusals.at_most("operations", self.operations.len(), OPERATIONS);
+        refusals.at_most("operations", self.operations.len(), OPERATIONS, "entries");
         let mut tools = Vec::new();
         for (place, operation) in self.operations.iter().take(OPERATIONS).enumerate() {
             let tool = crate::PACK.tool(&operation.tool);

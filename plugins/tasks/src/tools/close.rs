@@ -276,7 +276,7 @@ impl Refusals {
                 self.add(Reason::input("checkpoints", "is empty"));
             }
             for (checkpoint, said) in said {
-                self.optional(
+                self.optional_text(
                     &format!("checkpoints.{checkpoint}.note"),
                     said.note.as_deref(),
                     ENTRY,

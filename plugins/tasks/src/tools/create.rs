@@ -253,7 +253,7 @@ impl Bootstrap {
                 &step.success_criteria,
             );
             refusals.filled(&format!("steps[{place}].tests"), &step.tests);
-            refusals.entries(
+            refusals.texts(
                 &format!("steps[{place}].blockers"),
                 &step.blockers,
                 ENTRIES,
@@ -261,7 +261,7 @@ impl Bootstrap {
             );
             refusals.text(&format!("steps[{place}].title"), &step.title, TITLE);
         }
-        refusals.at_most("steps", self.steps.len(), STEPS);
+        refusals.at_most("steps", self.steps.len(), STEPS, "entries");
         refusals.finish()
     }
 

@@ -132,8 +132,8 @@ impl EvidenceCapture {
             }
             item.check(&at, &mut refusals);
         }
-        refusals.entries("checks", &self.checks, ENTRIES, ENTRY);
-        refusals.entries("attachments", &self.attachments, ENTRIES, ENTRY);
+        refusals.texts("checks", &self.checks, ENTRIES, ENTRY);
+        refusals.texts("attachments", &self.attachments, ENTRIES, ENTRY);
         refusals.finish()
     }
 
@@ -169,8 +169,8 @@ impl EvidenceCapture {
 
 impl Item {
     fn check(&self, at: &str, refusals: &mut Refusals) {
-        refusals.optional(&format!("{at}.title"), self.title.as_deref(), TITLE);
-        refusals.optional(&format!("{at}.uri"), self.uri.as_deref(), ENTRY);
+        refusals.optional_text(&format!("{at}.title"), self.title.as_deref(), TITLE);
+        refusals.optional_text(&format!("{at}.uri"), self.uri.as_deref(), ENTRY);
         let needs_uri = matches!(self.kind, EvidenceKind::Url | EvidenceKind::File);
         if needs_uri && self.uri.is_none() {
             refusals.add(Reason::input(

@@ -61,7 +61,7 @@ impl Tool for History {
     fn run(self, cx: &Cx<'_>) -> Result<Journal, ToolError> {
         let limit = self.limit.unwrap_or(SHOWN);
         let mut refusals = Refusals::default();
-        refusals.within("limit", limit.into(), 1, 200);
+        refusals.within("limit", limit, 1..=200);
         refusals.finish()?;
         let scope = Scope::known(cx, &self.workspace)?;
         let (db, workspace, task) = (scope.db(), &scope.workspace, self.task.as_deref());

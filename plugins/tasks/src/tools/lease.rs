@@ -45,7 +45,7 @@ impl Tool for StepClaim {
         let mut write = self.target.begin(cx, Self::NAME)?;
         let (_, step) = self.target.step(&mut write)?;
         let mut refusals = check(&self.owner, self.events);
-        refusals.optional("reason", self.reason.as_deref(), ENTRY);
+        refusals.optional_text("reason", self.reason.as_deref(), ENTRY);
         refusals.step_open(&write.scope, &step);
         if self.force && self.reason.is_none() {
             refusals.add(Reason::input("reason", "is required with force=true"));
@@ -144,7 +144,7 @@ fn check(owner: &str, events: Option<i64>) -> Refusals {
     let mut refusals = Refusals::default();
     refusals.text("owner", owner, NAME);
     if let Some(events) = events {
-        refusals.within("events", events, 1, LONGEST);
+        refusals.within("events", events, 1..=LONGEST);
     }
     refusals
 }

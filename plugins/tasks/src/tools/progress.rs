@@ -75,7 +75,7 @@ impl Tool for Progress {
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut refusals = Refusals::default();
-        refusals.optional("reason", self.reason.as_deref(), ENTRY);
+        refusals.optional_text("reason", self.reason.as_deref(), ENTRY);
         match (self.force, self.completed, &self.reason) {
             (true, true, None) => refusals.add(Reason::input("reason", "is required with force=true")),
             (true, false, _) => refusals.add(Reason::input("force", "requires completed=true")),

@@ -244,7 +244,7 @@ impl Tool for TemplateSave {
                 ));
             }
         }
-        refusals.at_most("steps", self.steps.len(), STEPS);
+        refusals.at_most("steps", self.steps.len(), STEPS, "entries");
         let template = self.into_template();
         refusals.template(&template);
         let own = store::record::all::<Template>(write.scope.db(), &write.scope.workspace, OWN)?;

@@ -130,7 +130,7 @@ impl Tool for Delta {
         let limit = bounded("limit", self.limit, 50, 200)?;
         let since = self.since.unwrap_or(0);
         let mut refusals = Refusals::default();
-        refusals.within("since", since, 0, i64::MAX);
+        refusals.within("since", since, 0..=i64::MAX);
         refusals.finish()?;
         let scope = Scope::known(cx, &self.workspace)?;
         let stream = stream(&scope, self.task.as_deref(), since, limit)?;
@@ -225,7 +225,7 @@ pub(crate) fn from_zero(
 
 fn range(field: &str, limit: i64, least: i64, most: i64) -> Result<usize, ToolError> {
     let mut refusals = Refusals::default();
-    refusals.within(field, limit, least, most);
+    refusals.within(field, limit, least..=most);
     refusals.finish()?;
     Ok(usize::try_from(limit).unwrap_or_default())
 }

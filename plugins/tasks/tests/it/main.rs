@@ -9,6 +9,7 @@ mod harness;
 mod journal;
 mod lint;
 mod model;
+mod random;
 mod refusals;
 mod table;
 mod undo;

@@ -21,7 +21,7 @@ fn from_bootstrap_to_handoff() {
         script,
         expect![[r##"
             # refused: nothing is confirmed
-            err CHECKPOINTS_NOT_CONFIRMED: criteria of step s:0 is not confirmed, and 1 more
+            err CHECKPOINTS_NOT_CONFIRMED: criteria of step s:0 is not confirmed; and 1 more reason
               - CHECKPOINTS_NOT_CONFIRMED: criteria of step s:0 is not confirmed -> tasks_verify {"workspace":"w","task":"TASK-001","step_id":"STEP-00000001","checkpoints":{"criteria":{"confirmed":true}}}
               - CHECKPOINTS_NOT_CONFIRMED: tests of step s:0 is not confirmed -> tasks_verify {"workspace":"w","task":"TASK-001","step_id":"STEP-00000001","checkpoints":{"tests":{"confirmed":true}}}
             ok {"task":"TASK-001","revision":2,"step":{"step_id":"STEP-00000001","path":"s:0"},"ids":["EVD-00000004"],"events":[{"seq":4,"type":"evidence_captured","task":"TASK-001","revision":2,"target":"STEP-00000001","data":{"evidence":["EVD-00000004"],"checkpoints":["tests"]},"at":"2026-01-01T00:00:03.000Z"}],"warnings":[{"code":"SECRETS_REDACTED","message":"1 likely secrets were redacted and not stored"}]}

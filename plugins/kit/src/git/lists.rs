@@ -1,0 +1,94 @@
+//! `git diff --numstat -z`, `git diff --name-status -z`, and lists of paths.
+
+use super::{Entries, Listing, RepoPath};
+
+/// How many lines of a file were added and removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileStat {
+    /// Which file.
+    pub path: RepoPath,
+    /// The path it had, if Git takes it for renamed.
+    pub from: Option<RepoPath>,
+    /// Lines added and lines removed; none of a binary file.
+    pub lines: Option<(u64, u64)>,
+}
+
+impl FileStat {
+    /// An untracked file, which no diff tells: all its lines are new.
+    #[must_use]
+    pub fn of_new_file(path: RepoPath, content: &[u8]) -> FileStat {
+        // As Git decides it: by the first bytes.
+        let is_binary = content.iter().take(8_000).any(|byte| *byte == 0);
+        let ends = content.iter().filter(|byte| **byte == b'\n').count();
+        let unended = usize::from(content.last().is_some_and(|last| *last != b'\n'));
+        let lines = u64::try_from(ends.saturating_add(unended)).unwrap_or(u64::MAX);
+        FileStat {
+            path,
+            from: None,
+            lines: (!is_binary).then_some((lines, 0)),
+        }
+    }
+}
+
+/// Reads `git diff --numstat -z`.
+#[must_use]
+pub fn parse_numstat(output: &[u8]) -> Listing<FileStat> {
+    Entries::new(output).read(|entry, rest, stats| {
+        let mut parts = entry.splitn(3, |byte| *byte == b'\t');
+        let mut number = || std::str::from_utf8(parts.next()?).ok();
+        let (added, removed) = (number()?, number()?);
+        let lines = match (added, removed) {
+            ("-", "-") => None,
+            _ => Some((added.parse().ok()?, removed.parse().ok()?)),
+        };
+        let path = parts.next()?;
+        // Of a rename the path is empty, and both follow.
+        let (from, path) = match path.is_empty() {
+            true => (Some(RepoPath::from_bytes(rest.next()?)), rest.next()?),
+            false => (None, path),
+        };
+        stats.push(FileStat {
+            path: RepoPath::from_bytes(path),
+            from,
+            lines,
+        });
+        Some(())
+    })
+}
+
+/// Reads paths that end with NUL, as `git ls-files --others --exclude-standard -z` writes them.
+#[must_use]
+pub fn parse_paths(output: &[u8]) -> Listing<RepoPath> {
+    Entries::new(output).read(|entry, _, paths| {
+        paths.push(RepoPath::from_bytes(
+            Some(entry).filter(|entry| !entry.is_empty())?,
+        ));
+        Some(())
+    })
+}
+
+/// A path of `git diff --name-status`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameStatus {
+    /// The letter of the change, such as `A`, `M` or `D`.
+    pub letter: char,
+    /// The path, of a rename or copy the new one.
+    pub path: RepoPath,
+}
+
+/// Reads `git diff --name-status -z`.
+#[must_use]
+pub fn parse_name_status(output: &[u8]) -> Listing<NameStatus> {
+    Entries::new(output).read(|entry, rest, all| {
+        let letter = char::from(*entry.first()?);
+        let mut path = rest.next()?;
+        if matches!(letter, 'R' | 'C') {
+            path = rest.next()?;
+        }
+        all.push(NameStatus {
+            letter,
+            path: RepoPath::from_bytes(path),
+        });
+        Some(())
+    })
+}

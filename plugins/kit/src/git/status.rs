@@ -1,0 +1,135 @@
+//! `git status --porcelain=v2 -z`, with and without `--branch`.
+
+use super::{Entries, Listing, RepoPath, fields, hash, mode, text};
+
+/// The commit that the work tree is compared with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Head {
+    /// None if it is detached, or Git was not asked.
+    pub branch: Option<String>,
+    /// None before the first commit, or if Git was not asked.
+    pub commit: Option<String>,
+}
+
+/// A path that differs from the commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusEntry {
+    /// The path.
+    pub path: RepoPath,
+    /// The kind of difference.
+    pub kind: Kind,
+    /// The letter of the index: `M`, `A`, `D` and so on, or `.` if the index has no difference.
+    pub staged: char,
+    /// The letter of the work tree, or `.`.
+    pub unstaged: char,
+    /// The mode of the file in the work tree. 0 means that there is no file, or that Git does not tell.
+    pub mode: u32,
+    /// The hash of the content in the index, if Git computed one.
+    pub content: Option<String>,
+}
+
+/// The kind of a path's difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// Known to Git on both sides or on one.
+    Ordinary {
+        /// The mode in the commit. 0 means that there is no file.
+        head_mode: u32,
+    },
+    /// Moved from another path, which is gone.
+    Renamed(RepoPath),
+    /// Copied from another path, which is as it was.
+    Copied(RepoPath),
+    /// Left by a merge for somebody to resolve.
+    Unmerged,
+    /// Not known to Git.
+    Untracked,
+}
+
+/// Reads the paths that differ from `HEAD`, and `HEAD`. Ignored paths are left out.
+#[must_use]
+pub fn parse_status(output: &[u8]) -> (Head, Listing<StatusEntry>) {
+    let mut head = Head::default();
+    let listing = Entries::new(output).read(|entry, rest, all| {
+        let entry = match entry.split_at_checked(2)? {
+            (b"1 ", entry) => ordinary(entry)?,
+            (b"2 ", entry) => renamed(entry, rest.next()?)?,
+            (b"u ", entry) => unmerged(entry)?,
+            (b"? ", path) => untracked(path),
+            (b"# ", header) => {
+                head.read(header);
+                return Some(());
+            }
+            (b"! ", _) => return Some(()),
+            _ => return None,
+        };
+        all.push(entry);
+        Some(())
+    });
+    (head, listing)
+}
+
+impl Head {
+    fn read(&mut self, header: &[u8]) {
+        if let Some(branch) = header.strip_prefix(b"branch.head ") {
+            self.branch = (branch != b"(detached)").then(|| text(branch));
+        } else if let Some(commit) = header.strip_prefix(b"branch.oid ") {
+            self.commit = (commit != b"(initial)").then(|| text(commit));
+        }
+    }
+}
+
+/// `<XY> <sub> <mH> <mI> <mW> <hH> <hI> <path>`.
+fn ordinary(entry: &[u8]) -> Option<StatusEntry> {
+    let ([xy, _, head, _, work_tree, _, index], path) = fields::<7>(entry)?;
+    let head_mode = mode(head)?;
+    StatusEntry::of(path, Kind::Ordinary { head_mode }, xy, work_tree, hash(index))
+}
+
+/// `<XY> <sub> <mH> <mI> <mW> <hH> <hI> <X><score> <path>`, then the path it had.
+fn renamed(entry: &[u8], from: &[u8]) -> Option<StatusEntry> {
+    let ([xy, _, _, _, work_tree, _, index, score], path) = fields::<8>(entry)?;
+    let from = RepoPath::from_bytes(from);
+    let kind = match score.starts_with('R') {
+        true => Kind::Renamed(from),
+        false => Kind::Copied(from),
+    };
+    StatusEntry::of(path, kind, xy, work_tree, hash(index))
+}
+
+/// `<XY> <sub> <m1> <m2> <m3> <mW> <h1> <h2> <h3> <path>`.
+fn unmerged(entry: &[u8]) -> Option<StatusEntry> {
+    let ([xy, _, _, _, _, work_tree, _, _, _], path) = fields::<9>(entry)?;
+    StatusEntry::of(path, Kind::Unmerged, xy, work_tree, None)
+}
+
+fn untracked(path: &[u8]) -> StatusEntry {
+    StatusEntry {
+        path: RepoPath::from_bytes(path),
+        kind: Kind::Untracked,
+        staged: '.',
+        unstaged: '?',
+        mode: 0,
+        content: None,
+    }
+}
+
+impl StatusEntry {
+    fn of(
+        path: &[u8],
+        kind: Kind,
+        xy: &str,
+        work_tree: &str,
+        content: Option<String>,
+    ) -> Option<StatusEntry> {
+        let mut letters = xy.chars();
+        Some(StatusEntry {
+            path: RepoPath::from_bytes(path),
+            kind,
+            staged: letters.next()?,
+            unstaged: letters.next()?,
+            mode: mode(work_tree)?,
+            content,
+        })
+    }
+}

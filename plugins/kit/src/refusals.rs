@@ -1,0 +1,344 @@
+//! Reasons to refuse a call, gathered until the call is refused for all of them at once.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use tollgate_sdk::{Blocker, NextCall, ToolError};
+
+/// A reason to refuse a call. `Display` is the sentence that callers read.
+pub trait Reason: fmt::Display {
+    /// A fault of one argument. The fault continues a sentence that starts with the field, such as "is blank".
+    fn argument(field: String, fault: String) -> Self;
+
+    /// Stable UPPER_SNAKE.
+    fn code(&self) -> &'static str;
+
+    /// An imperative that tells the caller what to do.
+    fn remediation(&self) -> &'static str;
+
+    /// The argument at fault.
+    fn field(&self) -> Option<&str> {
+        None
+    }
+
+    /// Facts by name, as an object. Those that are null are left out.
+    fn context(&self) -> Value {
+        Value::Null
+    }
+
+    /// A fault of free text that only this pack knows of.
+    fn fault_of(_text: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// The reason as callers see it.
+    fn blocker(&self, next_call: Option<NextCall>) -> Blocker {
+        Blocker {
+            code: self.code().to_owned(),
+            message: self.to_string(),
+            field: self.field().map(str::to_owned),
+            next_call,
+        }
+    }
+}
+
+/// Every reason found so far, and facts for the caller. Packs make a type of their own with
+/// [`refusals!`](crate::refusals) and add their checks to it.
+#[derive(Debug)]
+pub struct Refusals<R> {
+    reasons: Vec<(R, Option<NextCall>)>,
+    facts: Map<String, Value>,
+}
+
+impl<R> Default for Refusals<R> {
+    fn default() -> Refusals<R> {
+        Refusals {
+            reasons: Vec::new(),
+            facts: Map::new(),
+        }
+    }
+}
+
+impl<R: Reason> Refusals<R> {
+    /// Adds a reason.
+    pub fn add(&mut self, reason: impl Into<R>) {
+        self.reasons.push((reason.into(), None));
+    }
+
+    /// Adds a reason with the call that removes it, if one does.
+    pub fn add_with(&mut self, reason: impl Into<R>, next_call: impl Into<Option<NextCall>>) {
+        self.reasons.push((reason.into(), next_call.into()));
+    }
+
+    /// Adds reasons that are not there yet.
+    pub fn extend(&mut self, reasons: impl IntoIterator<Item = R>)
+    where
+        R: PartialEq,
+    {
+        for reason in reasons {
+            if self.reasons.iter().all(|(known, _)| *known != reason) {
+                self.add(reason);
+            }
+        }
+    }
+
+    /// Adds a fault of one argument.
+    pub fn fault(&mut self, field: &str, fault: impl Into<String>) {
+        self.add(R::argument(field.to_owned(), fault.into()));
+    }
+
+    /// Adds a fact, by name.
+    pub fn fact(&mut self, name: &str, value: impl Into<Value>) {
+        self.facts.insert(name.to_owned(), value.into());
+    }
+
+    /// Gives each reason without a call the one that removes it.
+    pub fn next_calls(&mut self, next_call: impl Fn(&R) -> Option<NextCall>) {
+        for (reason, known) in &mut self.reasons {
+            *known = known.take().or_else(|| next_call(reason));
+        }
+    }
+
+    /// Whether no reason was found.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.reasons.is_empty()
+    }
+
+    /// Whether a reason with this code was found.
+    #[must_use]
+    pub fn has(&self, code: &str) -> bool {
+        self.reasons.iter().any(|(reason, _)| reason.code() == code)
+    }
+
+    /// Refuses the call if a reason was found.
+    pub fn finish(self) -> Result<(), ToolError> {
+        match self.is_empty() {
+            true => Ok(()),
+            false => Err(self.into()),
+        }
+    }
+
+    fn message(&self) -> String {
+        let first = match self.reasons.first() {
+            Some((reason, _)) => reason.to_string(),
+            None => "the call was refused".to_owned(),
+        };
+        match self.reasons.len() {
+            0 | 1 => first,
+            2 => format!("{first}; and 1 more reason"),
+            many => format!("{first}; and {} more reasons", many.saturating_sub(1)),
+        }
+    }
+
+    /// Every remediation once, in the order of the reasons.
+    fn remediation(&self) -> String {
+        let mut remediations: Vec<&str> = Vec::new();
+        for (reason, _) in &self.reasons {
+            if !remediations.contains(&reason.remediation()) {
+                remediations.push(reason.remediation());
+            }
+        }
+        remediations.join(" ")
+    }
+
+    /// The facts of all reasons. A fact of an earlier reason goes before that of a later one.
+    fn context(&self) -> Map<String, Value> {
+        let mut context = self.facts.clone();
+        for (reason, _) in &self.reasons {
+            let Value::Object(facts) = reason.context() else {
+                continue;
+            };
+            for (name, fact) in facts {
+                if !fact.is_null() && !context.contains_key(&name) {
+                    context.insert(name, fact);
+                }
+            }
+        }
+        context
+    }
+}
+
+/// The error has the code of the first reason, and all of them as blockers.
+impl<R: Reason> From<Refusals<R>> for ToolError {
+    fn from(refusals: Refusals<R>) -> ToolError {
+        let code = refusals
+            .reasons
+            .first()
+            .map_or("REFUSED", |(reason, _)| reason.code());
+        let mut err = ToolError::new(code, refusals.message()).remediation(refusals.remediation());
+        err.context = refusals.context();
+        err.next_call = refusals.reasons.iter().find_map(|(_, call)| call.clone());
+        err.blockers(
+            refusals
+                .reasons
+                .into_iter()
+                .map(|(reason, call)| reason.blocker(call)),
+        )
+    }
+}
+
+/// A refusal for one reason.
+#[must_use]
+pub fn refusal<R: Reason>(reason: R, next_call: Option<NextCall>) -> ToolError {
+    let mut refusals: Refusals<R> = Refusals::default();
+    refusals.add_with(reason, next_call);
+    refusals.into()
+}
+
+/// Makes a pack's own type of [`Refusals`], so that the pack can add checks to it as methods, and makes the
+/// pack's reasons errors of tools.
+///
+/// ```
+/// # #[derive(Debug)]
+/// # pub(crate) struct Fault(String, String);
+/// # impl std::fmt::Display for Fault {
+/// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { write!(f, "{} {}", self.0, self.1) }
+/// # }
+/// # impl tollgate_kit::Reason for Fault {
+/// #     fn argument(field: String, fault: String) -> Fault { Fault(field, fault) }
+/// #     fn code(&self) -> &'static str { "INVALID_ARGUMENTS" }
+/// #     fn remediation(&self) -> &'static str { "Correct the argument." }
+/// # }
+/// tollgate_kit::refusals! {
+///     /// Every reason found so far why a call has to be refused.
+///     pub(crate) struct Refusals of Fault;
+/// }
+///
+/// let mut refusals = Refusals::default();
+/// refusals.text("title", " ", 80);
+/// assert_eq!(refusals.finish().unwrap_err().message, "title is blank");
+/// ```
+#[macro_export]
+macro_rules! refusals {
+    ($(#[$doc:meta])* $visibility:vis struct $name:ident of $reason:ty;) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        $visibility struct $name($crate::Refusals<$reason>);
+
+        impl $name {
+            /// Refuses the call if a reason was found.
+            $visibility fn finish(self) -> ::std::result::Result<(), $crate::ToolError> {
+                self.0.finish()
+            }
+        }
+
+        impl ::std::ops::Deref for $name {
+            type Target = $crate::Refusals<$reason>;
+
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl ::std::ops::DerefMut for $name {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+
+        impl ::std::convert::From<$name> for $crate::ToolError {
+            fn from(refusals: $name) -> $crate::ToolError {
+                refusals.0.into()
+            }
+        }
+
+        impl ::std::convert::From<$reason> for $crate::ToolError {
+            fn from(reason: $reason) -> $crate::ToolError {
+                $crate::refusal(reason, None)
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    enum Odd {
+        Argument(String, String),
+        Closed(&'static str),
+    }
+
+    impl fmt::Display for Odd {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self {
+                Odd::Argument(field, fault) => write!(f, "{field} {fault}"),
+                Odd::Closed(id) => write!(f, "{id} is closed"),
+            }
+        }
+    }
+
+    impl Reason for Odd {
+        fn argument(field: String, fault: String) -> Odd {
+            Odd::Argument(field, fault)
+        }
+
+        fn code(&self) -> &'static str {
+            match self {
+                Odd::Argument(..) => "INVALID_ARGUMENTS",
+                Odd::Closed(_) => "CLOSED",
+            }
+        }
+
+        fn remediation(&self) -> &'static str {
+            match self {
+                Odd::Argument(..) => "Correct the argument.",
+                Odd::Closed(_) => "Reopen it.",
+            }
+        }
+
+        fn field(&self) -> Option<&str> {
+            match self {
+                Odd::Argument(field, _) => Some(field),
+                Odd::Closed(_) => None,
+            }
+        }
+
+        fn context(&self) -> Value {
+            match self {
+                Odd::Argument(..) => Value::Null,
+                Odd::Closed(id) => json!({"id": id, "since": null}),
+            }
+        }
+    }
+
+    #[test]
+    fn all_reasons_are_told_at_once() {
+        let mut refusals: Refusals<Odd> = Refusals::default();
+        refusals.text("title", " ", 80);
+        refusals.extend([Odd::Closed("T1"), Odd::Closed("T2"), Odd::Closed("T1")]);
+        refusals.fact("same", true);
+        refusals.next_calls(|reason| match reason {
+            Odd::Closed(id) => Some(NextCall::new("reopen", json!({"id": id}))),
+            Odd::Argument(..) => None,
+        });
+        assert!(refusals.has("CLOSED") && !refusals.is_empty());
+        let err = refusals.finish().unwrap_err();
+        expect![[r#"
+            INVALID_ARGUMENTS: title is blank; and 2 more reasons
+            Correct the argument. Reopen it.
+            context {"same":true,"id":"T1"}
+            next_call {"tool":"reopen","arguments":{"id":"T1"}}
+            {"code":"INVALID_ARGUMENTS","message":"title is blank","field":"title"}
+            {"code":"CLOSED","message":"T1 is closed","next_call":{"tool":"reopen","arguments":{"id":"T1"}}}
+            {"code":"CLOSED","message":"T2 is closed","next_call":{"tool":"reopen","arguments":{"id":"T2"}}}
+        "#]]
+        .assert_eq(&shown(&err));
+    }
+
+    fn shown(err: &ToolError) -> String {
+        let mut lines = vec![
+            err.to_string(),
+            err.remediation.clone(),
+            format!("context {}", json!(err.context)),
+            format!("next_call {}", json!(err.next_call)),
+        ];
+        lines.extend(err.blockers.iter().map(|blocker| json!(blocker).to_string()));
+        lines.join("\n") + "\n"
+    }
+}

@@ -1,0 +1,29 @@
+//! The tests that all packs have in common.
+//!
+//! [`script`] runs scripts and checks every call of them, [`never_panics`] feeds tools with arguments that fit their
+//! schemas or nearly do, and [`table`] walks a pack's tools.
+#![allow(clippy::missing_panics_doc, reason = "tests fail by panicking")]
+
+mod arguments;
+mod well_formed;
+
+use expect_test::ExpectFile;
+use tollgate_sdk::native::{self, Script, Session};
+use tollgate_sdk::{Pack, Tier};
+
+pub use arguments::{Arguments, never_panics};
+pub use well_formed::{well_formed, well_formed_with_nulls};
+
+/// Scripts in a session. Every call is checked by [`well_formed`].
+#[must_use]
+pub fn script(session: &Session) -> Script<'_> {
+    Script::new(session).check(well_formed)
+}
+
+/// Checks that every client takes a pack's tools, that at most `core` of them are core, and what clients see.
+pub fn table(pack: &Pack, core: usize, schemas: &ExpectFile) {
+    assert_eq!(native::table::faults(pack), Vec::<String>::new());
+    let found = pack.tools.iter().filter(|tool| tool.tier == Tier::Core).count();
+    assert!(found <= core, "{found} tools of {} are core", pack.name);
+    schemas.assert_eq(&native::table::text(pack));
+}

@@ -1,0 +1,44 @@
+//! Text from callers, shortened so that a message can repeat it.
+
+/// Characters of an identifier or name that a message repeats.
+const CLIP_CHARACTERS: usize = 80;
+
+/// An identifier or name, short enough for a message.
+#[must_use]
+pub fn clip(text: &str) -> String {
+    clip_to(text, CLIP_CHARACTERS)
+}
+
+/// The first characters of a text, with a mark if there were more.
+#[must_use]
+pub fn clip_to(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// The first characters of a text's first line, with a mark if there was more.
+#[must_use]
+pub fn clip_line(text: &str, most: usize) -> String {
+    let line = text.split(['\n', '\r']).next().unwrap_or_default();
+    match clip_to(line, most) {
+        clipped if clipped.len() == line.len() && line.len() < text.len() => format!("{line}…"),
+        clipped => clipped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_is_marked() {
+        assert_eq!(clip_to("größe", 3), "grö…");
+        assert_eq!(clip_to("größe", 5), "größe");
+        assert_eq!(clip(&"x".repeat(81)), format!("{}…", "x".repeat(80)));
+        assert_eq!(clip_line("one\ntwo", 5), "one…");
+        assert_eq!(clip_line("one", 5), "one");
+        assert_eq!(clip_line("größe!\nx", 3), "grö…");
+    }
+}

@@ -1,0 +1,22 @@
+//! Whatever the arguments are, the answer is a reply or a refusal.
+
+use serde_json::json;
+use tollgate_kit::test::{Arguments, never_panics};
+
+use crate::harness::{THREE, after};
+
+#[test]
+fn whatever_the_arguments_are_the_answer_is_a_reply_or_a_refusal() {
+    let words = &[
+        "PLAN-001",
+        "TASK-001",
+        "STEP-00000001",
+        "s:0",
+        "s:0.t:0",
+        "tests",
+        "TODO",
+        "ada",
+    ];
+    let arguments = Arguments::of(words).fixed("workspace", json!("w"));
+    never_panics(&tasks::PACK, 48, &arguments, || after(&[THREE]));
+}
