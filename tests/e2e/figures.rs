@@ -182,7 +182,7 @@ async fn what_the_container_runs_starts_and_is_healthy_and_stops() {
     assert!(server.wait().unwrap().success());
     // The first stage builds what the last one copies.
     let all = file("deploy/Containerfile");
-    assert!(all.contains("cargo xtask build --release") && all.contains("/src/target/release/tollgate"));
+    assert!(all.contains("cargo xtask build --dist") && all.contains("/src/target/dist/tollgate"));
     assert!(
         all.contains(&format!("docker.io/library/rust:{}", toolchain())),
         "{}",

@@ -1,4 +1,4 @@
-//! Measuring the release build.
+//! Measuring the build that is shipped.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,9 +16,9 @@ const FASTMCP: &[&str] = &["fastmcp==4.1.2"];
 
 /// Builds what is measured and the bench, and runs it.
 pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
-    let tollgate = components::build_host_and(Profile::Release, &["bench"])?;
+    let tollgate = components::build_host_and(Profile::Dist, &["bench"])?;
     components::build_guests()?;
-    let mut bench = Command::new(Profile::Release.folder().join("bench"));
+    let mut bench = Command::new(Profile::Dist.folder().join("bench"));
     bench.arg("--server").arg(tollgate);
     bench.arg("--guests").arg(root().join("target/components/guests"));
     let typescript = npm_packages("tests/bench/typescript", &TYPESCRIPT);

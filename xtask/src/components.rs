@@ -10,6 +10,9 @@ use crate::run::{cargo, root, run, say, target};
 /// What components are built for.
 pub(crate) const WASM: &str = "wasm32-wasip2";
 
+/// Cargo's profile of components that are shipped.
+pub(crate) const DIST: &str = "component-dist";
+
 /// The built-in packs: package, and name of its component.
 const PACKS: &[(&str, &str)] = &[
     ("task-store", "task_store"),
@@ -53,8 +56,10 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 pub(crate) enum Profile {
     /// Debug code over optimised dependencies.
     Dev,
-    /// Optimised.
+    /// Optimised, and quick to build.
     Release,
+    /// Optimised across crates, as it is shipped and measured.
+    Dist,
 }
 
 impl Profile {
@@ -63,7 +68,16 @@ impl Profile {
         target().join(match self {
             Profile::Dev => "debug",
             Profile::Release => "release",
+            Profile::Dist => "dist",
         })
+    }
+
+    /// Cargo's profile of components that go with it.
+    fn component(self) -> &'static str {
+        match self {
+            Profile::Dev | Profile::Release => "component",
+            Profile::Dist => DIST,
+        }
     }
 }
 
@@ -91,6 +105,7 @@ pub(crate) fn program_build(profile: Profile, program: &str) -> Command {
         // What only tests depend on counts as soon as one of them is built. This one is small.
         Profile::Dev => build.args(["--test", "tree"]),
         Profile::Release => build.arg("--release"),
+        Profile::Dist => build.args(["--profile", "dist"]),
     };
     build
 }
@@ -99,17 +114,16 @@ pub(crate) fn program_build(profile: Profile, program: &str) -> Command {
 pub(crate) fn build_packs(profile: Profile) -> anyhow::Result<()> {
     ensure_target()?;
     let home = cargo_home()?;
+    let component = profile.component();
+    // One build of all: the last step of each takes one core.
+    run(component_build(&home, component).args(packages()))?;
+    let built = component_folder(component);
     for (package, file) in PACKS {
-        run(component_build(&home).args(["--package", package]))?;
-        install(
-            &component_folder().join(format!("{file}.wasm")),
-            &format!("{package}.wasm"),
-        )?;
+        install(&built.join(format!("{file}.wasm")), &format!("{package}.wasm"))?;
     }
-    for (package, file, policy) in POLICIES {
-        run(component_build(&home).args(["--package", package]))?;
+    for (_, file, policy) in POLICIES {
         install(
-            &component_folder().join(format!("{file}.wasm")),
+            &built.join(format!("{file}.wasm")),
             &format!("policies/{policy}.wasm"),
         )?;
     }
@@ -125,8 +139,9 @@ pub(crate) fn precompile(profile: Profile) -> anyhow::Result<Command> {
 /// Builds the components that only tests use, into `target/components/guests`.
 pub(crate) fn build_guests() -> anyhow::Result<()> {
     ensure_target()?;
-    run(component_build(&cargo_home()?).args(["--package", "guests", "--examples"]))?;
-    let built = component_folder().join("examples");
+    let component = Profile::Dev.component();
+    run(component_build(&cargo_home()?, component).args(["--package", "guests", "--examples"]))?;
+    let built = component_folder(component).join("examples");
     for source in std::fs::read_dir(root().join("tests/guests/src"))? {
         let name = source?.file_name();
         let name = name.to_string_lossy();
@@ -147,9 +162,9 @@ pub(crate) fn build_guests() -> anyhow::Result<()> {
 }
 
 /// A build of components, with nothing of this machine in them.
-pub(crate) fn component_build(home: &Path) -> Command {
+pub(crate) fn component_build(home: &Path, profile: &str) -> Command {
     let mut build = cargo();
-    build.args(["build", "--quiet", "--target", WASM, "--profile", "component"]);
+    build.args(["build", "--quiet", "--target", WASM, "--profile", profile]);
     // Messages of panics name the sources of dependencies, which are below Cargo's home.
     let remap = format!("--remap-path-prefix={}=/cargo", home.display());
     // The host runs vector instructions, and readers of large texts are several times faster with them.
@@ -168,8 +183,8 @@ pub(crate) fn cargo_home() -> anyhow::Result<PathBuf> {
     }
 }
 
-fn component_folder() -> PathBuf {
-    target().join(WASM).join("component")
+fn component_folder(profile: &str) -> PathBuf {
+    target().join(WASM).join(profile)
 }
 
 /// Copies a built component unless the same bytes are there: a new file would rebuild the host.

@@ -34,9 +34,12 @@ struct Cli {
 enum Task {
     /// Build the components and the `tollgate` binary that embeds them
     Build {
-        /// Optimised, as it is released
+        /// Optimised, and quick to build
         #[arg(long)]
         release: bool,
+        /// Optimised across crates, as it is shipped and measured; takes twice as long
+        #[arg(long, conflicts_with = "release")]
+        dist: bool,
     },
     /// Drive a task from spec to completed through a real client, and show each call
     Demo,
@@ -96,8 +99,14 @@ enum Task {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().task {
-        Task::Build { release: false } => components::build_host(components::Profile::Dev).map(drop),
-        Task::Build { release: true } => components::build_host(components::Profile::Release).map(drop),
+        Task::Build { release, dist } => {
+            let profile = match (release, dist) {
+                (_, true) => components::Profile::Dist,
+                (true, false) => components::Profile::Release,
+                (false, false) => components::Profile::Dev,
+            };
+            components::build_host(profile).map(drop)
+        }
         Task::Demo => run::demo(),
         Task::Serve { flags } => run::serve(&flags),
         Task::Test { filter } => test::all(filter.as_deref()).map(drop),
@@ -110,7 +119,7 @@ fn main() -> ExitCode {
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Languages => languages::test().map(drop),
-        Task::Bundle { debug: false } => bundle::make(components::Profile::Release),
+        Task::Bundle { debug: false } => bundle::make(components::Profile::Dist),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
         Task::Package(package) => package.make().map(|came_to| run::say(&came_to)),
         Task::Bench { flags } => bench::all(&flags),

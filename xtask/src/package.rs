@@ -52,7 +52,7 @@ impl Package {
         let file = match (&self.binary, self.debug) {
             (Some(file), _) => file.clone(),
             (None, true) => components::build_host(Profile::Dev)?,
-            (None, false) => components::build_host(Profile::Release)?,
+            (None, false) => components::build_host(Profile::Dist)?,
         };
         let program = Program::read(&file)?;
         let made = make_all(&release, &program)?;

@@ -46,7 +46,7 @@ fn build(folder: &Path, home: &Path) -> anyhow::Result<Vec<u8>> {
         .arg(format!("--prefix={}/", folder.display()))
         .current_dir(root()))
     .context("the sources come from Git's index")?;
-    run(components::component_build(home)
+    run(components::component_build(home, components::DIST)
         .args(["--offline", "--package", PACKAGE])
         .current_dir(folder)
         .env("CARGO_HOME", home)
@@ -55,7 +55,7 @@ fn build(folder: &Path, home: &Path) -> anyhow::Result<Vec<u8>> {
     let built = folder
         .join("target")
         .join(components::WASM)
-        .join("component")
+        .join(components::DIST)
         .join(name);
     std::fs::read(&built).with_context(|| format!("{} cannot be read", built.display()))
 }

@@ -65,6 +65,8 @@ fn built(command: &Command) -> Option<String> {
         .collect();
     let is_release = if arguments.contains(&"--release") {
         " (release)"
+    } else if arguments.contains(&"dist") {
+        " (dist)"
     } else {
         ""
     };
