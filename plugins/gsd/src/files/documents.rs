@@ -14,8 +14,7 @@ use crate::store::slice::Slice;
 use crate::store::task::{PlannedTask, Task};
 
 /// Note that edits of a file have no effect.
-const NOTE: &str =
-    "<!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->\n\n";
+const NOTE: &str = "<!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->\n\n";
 
 /// M01-ROADMAP.md.
 pub(super) fn roadmap(milestone: &Milestone, slices: &[Slice]) -> String {
