@@ -180,10 +180,7 @@ impl fmt::Display for Violation {
                 write!(f, "Unit {unit} is owned by {owner}, not {actor}")
             }
             Self::ActorRequired { unit, owner } => {
-                write!(
-                    f,
-                    "Unit {unit} is owned by {owner}; actor_name is required"
-                )
+                write!(f, "Unit {unit} is owned by {owner}; actor_name is required")
             }
             Self::ClosedWorkProtected {
                 unit,
@@ -284,8 +281,12 @@ impl tollgate_kit::Reason for Violation {
             Violation::SliceOpen { .. } => "Complete or skip the slices that are open.",
             Violation::SliceEmpty(_) => "Plan tasks with gsd_plan_slice, or skip the slice.",
             Violation::MilestoneEmpty(_) => "Plan slices with gsd_plan_milestone.",
-            Violation::DependencyIncomplete { .. } => "Complete the milestones that this one depends on first.",
-            Violation::SliceDependencyOpen { .. } => "Complete or skip the slices that this one depends on first.",
+            Violation::DependencyIncomplete { .. } => {
+                "Complete the milestones that this one depends on first."
+            }
+            Violation::SliceDependencyOpen { .. } => {
+                "Complete or skip the slices that this one depends on first."
+            }
             Violation::DependencyCycle(_) => "Remove one of the dependencies.",
             Violation::BlockerNotComplete { .. } => {
                 "Complete the task that found the blocker, then replan around it."

@@ -153,14 +153,14 @@ impl tollgate_kit::Reason for Reason {
                 "tasks_history shows what was done and what can be undone."
             }
             Reason::OutOfOrder { .. } => "Undo and redo in order: start with the other operation.",
-            Reason::UndoConflict { .. } => {
-                "Undo the later operations first, or edit the record by hand."
-            }
+            Reason::UndoConflict { .. } => "Undo the later operations first, or edit the record by hand.",
             Reason::BatchFailed { .. } => {
                 "Nothing of the batch was kept. Correct the operations named in blockers."
             }
             Reason::NotInBatch { .. } => "Call the tool outside of a batch.",
-            Reason::LeaseHeld { .. } => "Choose another step, wait, or take the lease over with force=true and a reason.",
+            Reason::LeaseHeld { .. } => {
+                "Choose another step, wait, or take the lease over with force=true and a reason."
+            }
             Reason::LeaseNotHeld { .. } => "Claim the step with tasks_step_claim first.",
             Reason::EvidenceTooLarge { .. } => "Send less, or refer to a file or URL.",
             Reason::BudgetTooSmall(_) => "Set max_chars to at least 2, better to several hundred.",
