@@ -43,7 +43,7 @@ pub trait Reason: fmt::Display {
 }
 
 /// Every reason found so far, and facts for the caller. Packs make a type of their own with
-/// [`refusals!`](crate::refusals) and add their checks to it.
+/// [`refusals!`](crate::refusals!) and add their checks to it.
 #[derive(Debug)]
 pub struct Refusals<R> {
     reasons: Vec<(R, Option<NextCall>)>,

@@ -60,7 +60,7 @@ impl Bench {
     }
 
     fn script(&self) -> Script<'_> {
-        tollgate_kit::test::script(&self.session).default_argument("job_id", json!(self.job))
+        tollgate_kit_test::script(&self.session).default_argument("job_id", json!(self.job))
     }
 
     /// Runs a script and returns its log.

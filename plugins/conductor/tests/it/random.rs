@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use tollgate_kit::test::{Arguments, never_panics};
+use tollgate_kit_test::{Arguments, never_panics};
 
 use crate::harness::{Bench, READY, result, step};
 

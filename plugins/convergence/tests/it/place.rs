@@ -7,7 +7,7 @@ use std::process::Command;
 use convergence::PACK;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tollgate_kit::test::script;
+use tollgate_kit_test::script;
 use tollgate_sdk::native::{Session, Workspace};
 use tollgate_sdk::{GitAccess, ToolError};
 

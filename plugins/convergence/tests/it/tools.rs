@@ -2,7 +2,7 @@
 
 use convergence::PACK;
 use expect_test::expect_file;
-use tollgate_kit::test::table;
+use tollgate_kit_test::table;
 
 #[test]
 fn every_client_takes_the_tools() {

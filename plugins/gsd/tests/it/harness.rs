@@ -9,7 +9,7 @@ use tollgate_sdk::{Reply, ToolError};
 pub(crate) const PLANNED: &str = "- plan M01 S01 S02<S01\n- tasks M01/S01 T01 T02\n";
 
 pub(crate) fn script(session: &Session) -> Script<'_> {
-    tollgate_kit::test::script(session)
+    tollgate_kit_test::script(session)
         .short_forms(short_form)
         .default_argument("workspace", json!("app"))
         .actor("actor_name")

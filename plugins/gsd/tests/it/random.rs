@@ -5,7 +5,7 @@ use gsd::grammar::{parse_plan, parse_roadmap};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
-use tollgate_kit::test::{Arguments, never_panics};
+use tollgate_kit_test::{Arguments, never_panics};
 use tollgate_sdk::native::{Session, Workspace};
 
 use crate::harness::{PLANNED, run, script};

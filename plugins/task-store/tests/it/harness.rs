@@ -34,7 +34,7 @@ pub(crate) const EXECUTING: &str = "reach 6";
 pub(crate) const QUALITY_GATE: &str = "reach 10";
 
 pub(crate) fn script(session: &Session) -> Script<'_> {
-    tollgate_kit::test::script(session)
+    tollgate_kit_test::script(session)
         .short_forms(short_form)
         .way(&WAY)
 }

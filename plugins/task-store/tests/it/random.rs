@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use tollgate_kit::test::{Arguments, never_panics};
+use tollgate_kit_test::{Arguments, never_panics};
 use tollgate_sdk::native::Session;
 use tollgate_sdk::{Effect, Reply, ToolError};
 

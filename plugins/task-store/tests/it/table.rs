@@ -1,7 +1,7 @@
 //! The tool table: names, descriptions, and schemas that every client takes.
 
 use expect_test::expect_file;
-use tollgate_kit::test::table;
+use tollgate_kit_test::table;
 use tollgate_sdk::Pack;
 
 const PACK: Pack = task_store::PACK;

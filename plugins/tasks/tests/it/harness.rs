@@ -2,7 +2,7 @@
 
 use expect_test::Expect;
 use serde_json::{Value, json};
-use tollgate_kit::test::well_formed_with_nulls;
+use tollgate_kit_test::well_formed_with_nulls;
 use tollgate_sdk::native::{Script, Session, line_of};
 use tollgate_sdk::{NextCall, Reply, ToolError};
 
@@ -31,7 +31,7 @@ pub(crate) fn check(setup: &[&str], script: &str, expected: Expect) {
 }
 
 fn script(session: &Session) -> Script<'_> {
-    tollgate_kit::test::script(session)
+    tollgate_kit_test::script(session)
         .check(well_formed_with_nulls)
         .prefix("tasks_")
         .default_argument("workspace", json!("w"))

@@ -1,7 +1,7 @@
 //! Whatever the arguments are, the answer is a reply or a refusal.
 
 use serde_json::json;
-use tollgate_kit::test::{Arguments, never_panics};
+use tollgate_kit_test::{Arguments, never_panics};
 
 use crate::harness::{THREE, after};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use expect_test::expect_file;
-use tollgate_kit::test::table;
+use tollgate_kit_test::table;
 use tollgate_sdk::{Effect, Pack, Tier};
 
 const PACK: Pack = tasks::PACK;

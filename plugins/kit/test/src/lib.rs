@@ -2,7 +2,6 @@
 //!
 //! [`script`] runs scripts and checks every call of them, [`never_panics`] feeds tools with arguments that fit their
 //! schemas or nearly do, and [`table`] walks a pack's tools.
-#![allow(clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
 mod arguments;
 mod well_formed;
@@ -14,7 +13,7 @@ use tollgate_sdk::{Pack, Tier};
 pub use arguments::{Arguments, never_panics};
 pub use well_formed::{well_formed, well_formed_with_nulls};
 
-/// Scripts in a session. Every call is checked by [`well_formed`].
+/// Scripts in a session. Every call is checked by [`well_formed()`].
 #[must_use]
 pub fn script(session: &Session) -> Script<'_> {
     Script::new(session).check(well_formed)
