@@ -27,7 +27,8 @@ pub struct SecretScan {
     arguments: OnArguments,
     /// Check results as well. Default true.
     results: bool,
-    /// Values after a name such as `password=` or `"api_key":` are secrets as well.
+    /// Values after a name such as `password=` or `"api_key":` are secrets as well. Default false, because ordinary text has such
+    /// names, too: `max_tokens: 4000`.
     names: bool,
     /// Further secrets: regular expressions that match the secret only.
     patterns: Vec<String>,
@@ -48,7 +49,7 @@ impl Default for SecretScan {
         SecretScan {
             arguments: OnArguments::Deny,
             results: true,
-            names: true,
+            names: false,
             patterns: Vec::new(),
         }
     }
@@ -243,12 +244,12 @@ mod tests {
     #[test]
     fn names_of_secrets_count_only_if_wanted() {
         let request = Request::of("task_create", r#"{"text": "DB_PASSWORD=hunter22"}"#);
-        let judge = Judge::<SecretScan>::new("{}").unwrap();
+        let judge = Judge::<SecretScan>::new(r#"{"names": true}"#).unwrap();
         let Verdict::Deny(denial) = judge.before(&request).verdict else {
             panic!("it passed");
         };
         assert_eq!(denial.reason, "the arguments hold a password or token at `/text`");
-        let judge = Judge::<SecretScan>::new(r#"{"names": false}"#).unwrap();
+        let judge = Judge::<SecretScan>::new("{}").unwrap();
         assert!(!judge.before(&request).is_denied());
     }
 
