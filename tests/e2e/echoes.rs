@@ -100,9 +100,15 @@ fn is_safe(text: &str) -> bool {
 #[test]
 fn nothing_that_is_printed_steers_a_terminal() {
     let place = Place::new();
-    let task = call(&json!(1), HOSTILE)["params"]["arguments"].clone();
-    let (exit, created) = place.call("task_create", &task);
+    let task = |title: &str| call(&json!(1), title)["params"]["arguments"].clone();
+    let (_, refused) = place.call("task_create", &task(HOSTILE));
+    assert!(refused["error"].is_object(), "{refused:#}");
+    let (exit, created) = place.call("task_create", &task("a title"));
     assert_eq!(exit, 0, "{created:#}");
+    // As an earlier version may have stored it.
+    place.sql(&format!(
+        "UPDATE task_store_tasks SET title = '{HOSTILE}' RETURNING 1"
+    ));
     let envelope = json!({"label": HOSTILE, "workspace": HOSTILE});
     place.call("envelope_open", &envelope);
     let unknown = place.call("task_get", &json!({"task_id": HOSTILE})).1;
@@ -146,7 +152,7 @@ fn nothing_that_is_printed_steers_a_terminal() {
     let got = place
         .call("task_get", &json!({"task_id": created["task"]["id"]}))
         .1;
-    assert_eq!(got["task"]["title"], created["task"]["title"]);
+    assert_eq!(got["task"]["title"], HOSTILE);
 }
 
 #[tokio::test(flavor = "multi_thread")]

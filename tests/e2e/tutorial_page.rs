@@ -30,6 +30,7 @@ fn blocks() -> Vec<(&'static str, Option<&'static str>)> {
 fn lasting(text: &str) -> Vec<String> {
     let word = |word: &str| match word {
         "ms" => "s".to_owned(),
+        "ms," => "s,".to_owned(),
         path if path.starts_with('/') => "/".to_owned(),
         number if number.contains(|c: char| c.is_ascii_digit()) => "#".to_owned(),
         word => word.to_owned(),

@@ -8,9 +8,27 @@ use super::Session;
 use crate::{NextCall, Pack, Reply, ToolError};
 
 /// Tool and arguments that a line stands for, if the line is a short form.
+///
+/// ```
+/// # use serde_json::json;
+/// # use tollgate_sdk::native::ShortForms;
+/// let forms: ShortForms = |line| match line.split_once(' ') {
+///     Some(("open", id)) => Some(("task_get", json!({"task_id": id}))),
+///     _ => None,
+/// };
+/// assert_eq!(forms("open tsk_1").unwrap().0, "task_get");
+/// ```
 pub type ShortForms = fn(&str) -> Option<(&'static str, Json)>;
 
 /// Looks at a call after it ran: the pack, the tool, its arguments, and the outcome.
+///
+/// ```
+/// # use tollgate_sdk::native::Check;
+/// let check: Check = |pack, tool, arguments, outcome| {
+///     assert!(outcome.is_ok(), "{}: {tool} {arguments}", pack.name);
+/// };
+/// # let _ = check;
+/// ```
 pub type Check = fn(&Pack, &str, &str, &Result<Reply, ToolError>);
 
 /// Runs scripts in a session. A line is `tool {arguments}`, and each of these is understood as well:
@@ -299,6 +317,14 @@ impl<'a> Script<'a> {
 }
 
 /// A call as a line of a script.
+///
+/// ```
+/// # use serde_json::{Map, json};
+/// # use tollgate_sdk::NextCall;
+/// # use tollgate_sdk::native::line_of;
+/// let next = NextCall::new("task_get", json!({"task_id": "tsk_1"}));
+/// assert_eq!(line_of(&next), r#"task_get {"task_id":"tsk_1"}"#);
+/// ```
 #[must_use]
 pub fn line_of(call: &NextCall) -> String {
     format!("{} {}", call.tool, Json::Object(call.arguments.clone()))

@@ -9,7 +9,7 @@
 //!
 //! ```
 //! # use std::io::Write as _;
-//! # use tollgate::artifacts::{ArtifactKind, CallArtifacts};
+//! # use tollgate_store::artifacts::{ArtifactKind, CallArtifacts};
 //! # fn keep_log(artifacts: &CallArtifacts, output: &mut impl std::io::Read) -> std::io::Result<()> {
 //! if let Some(mut log) = artifacts.create(ArtifactKind::Log)? {
 //!     std::io::copy(output, &mut log)?;
