@@ -17,6 +17,8 @@ mod run;
 mod sbom;
 mod test;
 mod torture;
+#[cfg(test)]
+mod walls;
 
 use std::process::ExitCode;
 

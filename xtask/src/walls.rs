@@ -1,0 +1,46 @@
+//! Layers of the host's crates: each depends on those below it, and libraries stay where the architecture has them.
+
+#[cfg(test)]
+mod tests {
+    use toml::Table;
+
+    use crate::run::root;
+
+    /// The host's crates, the lowest first.
+    const CRATES: [&str; 7] = ["core", "store", "sandbox", "components", "gate", "mcp", "app"];
+    /// Libraries, and the only crates that depend on them.
+    const WALLS: [(&str, &[&str]); 5] = [
+        ("rusqlite", &["store"]),
+        ("wasmtime", &["sandbox", "components"]),
+        ("wasmtime-wasi", &["sandbox"]),
+        ("rmcp", &["mcp"]),
+        ("axum", &["mcp"]),
+    ];
+
+    #[allow(clippy::disallowed_methods, reason = "the test reads manifests")]
+    fn dependencies(name: &str) -> Vec<String> {
+        let manifest = root().join("host").join(name).join("Cargo.toml");
+        let manifest: Table = std::fs::read_to_string(manifest).unwrap().parse().unwrap();
+        manifest["dependencies"]
+            .as_table()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect()
+    }
+
+    #[test]
+    fn crates_depend_on_those_below_and_libraries_stay_behind_their_walls() {
+        for (floor, name) in CRATES.iter().enumerate() {
+            for dependency in dependencies(name) {
+                let own = dependency.strip_prefix("tollgate-");
+                if let Some(other) = own.and_then(|own| CRATES.iter().position(|name| *name == own)) {
+                    assert!(other < floor, "{name} depends on {dependency}");
+                }
+                if let Some((_, allowed)) = WALLS.iter().find(|(library, _)| *library == dependency) {
+                    assert!(allowed.contains(name), "{name} depends on {dependency}");
+                }
+            }
+        }
+    }
+}
