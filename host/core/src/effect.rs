@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How the host runs a tool.
+/// Ways in which the host runs a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {

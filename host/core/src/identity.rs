@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::scopes::Rights;
 
-/// Who a call is for, as the transport proved it: `token:NAME` or `ISSUER#SUBJECT`. Without one the
+/// Caller as the transport proved it: `token:NAME` or `ISSUER#SUBJECT`. Without one the
 /// caller has the machine itself: the command line, stdio, or HTTP that asks nobody who they are.
 ///
 /// Identities are the same if their names are: rights are those of the token that one request brought.
@@ -64,7 +64,7 @@ impl Identity {
         self.rights
     }
 
-    /// Whether a name is written as identities are. Nobody who only claims one gets a name like that.
+    /// True for a name that is written as identities are. Nobody who only claims one gets a name like that.
     pub fn could_be(name: &str) -> bool {
         name.starts_with("token:") || name.contains('#')
     }

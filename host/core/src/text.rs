@@ -186,7 +186,7 @@ pub fn chain(err: &dyn std::error::Error) -> String {
     text
 }
 
-/// Whether something can be the name of a workspace, a pack or a test command.
+/// True for a text that can be the name of a workspace, a pack or a test command.
 pub fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text

@@ -59,7 +59,7 @@ pub struct ToolEntry {
     pub correlated: bool,
     /// Arguments that its members have from it, if they do not name them themselves.
     pub inherited: Vec<String>,
-    /// It runs tests and changes nothing else, as its schema says and the host believes of built-in packs alone: whatever
+    /// True for a tool that runs tests and changes nothing else, as its schema says. Believed of built-in packs alone: whatever
     /// a pack of somebody else does counts as a mutation.
     pub runs_tests: bool,
 }

@@ -36,7 +36,7 @@ pub struct Grants {
     pub client: Option<Vec<String>>,
 }
 
-/// What of a component's wishes is granted.
+/// Grants of what a component wants.
 pub fn granted(wants: &[Want], grants: &Grants, trust: Trust) -> Granted {
     let mut granted = Granted::default();
     for want in wants {

@@ -99,7 +99,7 @@ impl Pack {
         self.origin == Origin::Builtin(&[]).to_string()
     }
 
-    /// Whether its code is in memory.
+    /// True once its code is in memory.
     pub fn is_ready(&self) -> bool {
         self.ready.linked().is_some()
     }

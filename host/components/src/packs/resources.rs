@@ -21,7 +21,7 @@ const RESOURCES: &str = "x-resources";
 const VALUES: &str = "x-values";
 /// Where a property of a tool that runs members says that they inherit it.
 const INHERITED: &str = "x-inherited";
-/// Where a schema says that the tool runs tests and changes nothing else, so that it costs its envelope a test run.
+/// Key of a schema whose tool runs tests and changes nothing else, so that a call costs its envelope a test run.
 const CHARGE: &str = "x-charge";
 /// The only charge that a schema can declare.
 const TEST_RUN: &str = "test-run";

@@ -117,7 +117,7 @@ trait Tool: DeserializeOwned + JsonSchema {
 pub(crate) enum EnvelopeChange {
     /// The connection's calls belong to it from now on.
     Opened(&'static str),
-    /// They belong to it no more.
+    /// The connection's calls no longer belong to it.
     Closed(&'static str),
 }
 

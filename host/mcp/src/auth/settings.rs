@@ -16,16 +16,16 @@ pub struct Auth {
     pub issuer: Option<String>,
     /// This server's own address, as its clients know it.
     pub resource: Option<String>,
-    /// What tokens name as their audience, if it is not the address.
+    /// Audience that tokens name, if it is not the address.
     pub audience: Vec<String>,
     /// Scopes that every token must have.
     pub scopes: Vec<String>,
-    /// Where the issuer's keys are: an address, or a file.
+    /// Place of the issuer's keys: an address, or a file.
     pub jwks: Option<String>,
 }
 
 impl Auth {
-    /// What tokens of the issuer must say, if one is configured. `resource` is the server's address.
+    /// Requirements of the issuer's tokens, if one is configured. `resource` is the server's address.
     pub fn issuer(&self, resource: &str) -> Option<IssuerSettings> {
         let issuer = self.issuer.clone()?;
         Some(IssuerSettings {

@@ -34,7 +34,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     }))
 }
 
-/// How ring checks an algorithm.
+/// Schemes by which ring checks an algorithm.
 #[derive(Clone, Copy)]
 enum Scheme {
     Rsa(&'static RsaParameters),

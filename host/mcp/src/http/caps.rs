@@ -3,12 +3,12 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// How much HTTP may take at once, and for how long.
+/// Limits of HTTP: numbers at once, and times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caps {
     /// Open connections.
     pub connections: usize,
-    /// Those of one peer address. Absent: half of them, and all on loopback, where a proxy may be the only peer.
+    /// Open connections of one peer address. Absent: half of them, and all on loopback, where a proxy may be the only peer.
     pub connections_per_peer: Option<usize>,
     /// Sessions of clients that begin with `initialize`.
     pub sessions: usize,
