@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 /// Ways in which the host runs a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// One snapshot.
+    #[default]
     Read,
     /// One transaction.
     Write,

@@ -1,45 +1,67 @@
 //! Which envelope a call belongs to, and what it is told when the envelope does not admit it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 use tollgate_components::packs::{Body, ENVELOPE_ARGUMENT, ToolEntry};
 use tollgate_core::effect::Effect;
-use tollgate_core::envelope::{Charge, Refusal, Standing};
+use tollgate_core::envelope::{Charge, Refusal, State};
 use tollgate_core::scopes::Calls;
 use tollgate_sdk::{Blocker, NextCall, ToolError};
-use tollgate_store::storage::OpType;
+use tollgate_store::storage::{Envelope, OpType};
 
 use super::Caller;
 use super::batch::Member;
-use crate::core_tools::{self, Require};
+use crate::core_tools::{self, EnvelopeSettings, Require};
+use crate::left::Left;
 
 /// The envelope that each stateful connection opened last and has not closed.
 #[derive(Default)]
-pub(super) struct Connections(Mutex<HashMap<String, String>>);
+pub(super) struct Connections(Mutex<Known>);
+
+/// What is known of connections that last.
+#[derive(Default)]
+pub(super) struct Known {
+    current: HashMap<String, String>,
+    /// Those with a call in an envelope, whose end concerns envelopes.
+    touched: HashSet<String>,
+}
 
 impl Connections {
     pub(super) fn opened(&self, connection: &str, envelope: &str) {
-        self.map().insert(connection.to_owned(), envelope.to_owned());
+        let mut known = self.known();
+        known.current.insert(connection.to_owned(), envelope.to_owned());
+        known.touched.insert(connection.to_owned());
     }
 
-    pub(super) fn closed(&self, connection: &str, envelope: &str) {
-        let mut map = self.map();
-        if map.get(connection).is_some_and(|current| current == envelope) {
-            map.remove(connection);
+    /// Notes that a call of the connection was let into an envelope.
+    pub(super) fn touched(&self, connection: &str) {
+        let mut known = self.known();
+        if !known.touched.contains(connection) {
+            known.touched.insert(connection.to_owned());
         }
     }
 
-    pub(super) fn ended(&self, connection: &str) {
-        self.map().remove(connection);
+    pub(super) fn closed(&self, connection: &str, envelope: &str) {
+        let current = &mut self.known().current;
+        if current.get(connection).is_some_and(|current| current == envelope) {
+            current.remove(connection);
+        }
     }
 
-    fn current(&self, connection: &str) -> Option<String> {
-        self.map().get(connection).cloned()
+    /// Forgets a connection. Whether its end concerns envelopes.
+    pub(super) fn ended(&self, connection: &str) -> bool {
+        let mut known = self.known();
+        known.current.remove(connection);
+        known.touched.remove(connection)
     }
 
-    fn map(&self) -> MutexGuard<'_, HashMap<String, String>> {
+    pub(super) fn current(&self, connection: &str) -> Option<String> {
+        self.known().current.get(connection).cloned()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,7 +132,7 @@ pub(super) fn correlate(
     meta: Option<Value>,
     caller: &Caller,
     connections: &Connections,
-    require: Require,
+    settings: &EnvelopeSettings,
 ) -> Result<Option<String>, ToolError> {
     if matches!(tool.body, Body::Core(_)) {
         return Ok(None);
@@ -134,14 +156,14 @@ pub(super) fn correlate(
         .context("meta", meta.as_str()));
     }
     let default = || {
-        if caller.stateful {
+        if caller.stateful || settings.auto {
             connections.current(&caller.connection)
         } else {
             None
         }
     };
     let envelope = argument.or(meta).or_else(default);
-    let required = match require {
+    let required = match settings.require {
         Require::Never => false,
         Require::Writes => tool.spec.effect != Effect::Read,
         Require::Always => true,
@@ -188,21 +210,23 @@ fn text(what: &str, value: Option<Value>) -> Result<Option<String>, ToolError> {
     }
 }
 
-/// A refusal by an envelope.
-pub(super) fn refused(envelope: &str, standing: &Standing, refusal: Refusal) -> ToolError {
+/// A refusal by an envelope: which limit was reached, or how and by whom the envelope was closed.
+pub(crate) fn refused(envelope: &Envelope, refusal: Refusal, boot_ms: i64) -> ToolError {
+    let id = envelope.id.as_str();
+    let standing = &envelope.standing;
     let message = match refusal {
-        Refusal::Closed(state) => format!("envelope {envelope} is {}", state.as_str()),
+        Refusal::Closed(state) => format!("envelope {id} is {}{}", state.as_str(), how_it_ended(envelope)),
         Refusal::Mutations { limit, left: 0 } => {
-            format!("envelope {envelope} had {limit} mutations and all are used; it is closed now")
+            format!("envelope {id} had {limit} mutations and all are used; it is closed now")
         }
         Refusal::Mutations { limit, left } => {
-            format!("envelope {envelope} has {left} of {limit} mutations left, fewer than the call wants")
+            format!("envelope {id} has {left} of {limit} mutations left, fewer than the call needs")
         }
         Refusal::TestRuns { limit } => {
-            format!("envelope {envelope} had {limit} test runs and all are used; other calls go on")
+            format!("envelope {id} had {limit} test runs and all are used; other calls are still admitted")
         }
         Refusal::Duration { limit, .. } => {
-            format!("envelope {envelope} had {limit} s and they are over; it is closed now")
+            format!("envelope {id} had {limit} s and they are over; it is closed now")
         }
     };
     let (limit, used) = match refusal {
@@ -212,11 +236,73 @@ pub(super) fn refused(envelope: &str, standing: &Standing, refusal: Refusal) -> 
         Refusal::Duration { limit, used } => (Some(limit), Some(used)),
     };
     let mut err = ToolError::new(refusal.code(), message)
-        .remediation("Report what was reached to your owner; more work wants another envelope.")
-        .context("envelope_id", envelope)
-        .next_call(NextCall::new("ledger_report", json!({ "envelope_id": envelope })));
+        .remediation(remediation(envelope, refusal))
+        .context("envelope_id", id)
+        .next_call(NextCall::new("ledger_report", json!({ "envelope_id": id })));
     if let (Some(limit), Some(used)) = (limit, used) {
         err = err.context("limit", limit).context("used", used);
     }
+    if let Refusal::Closed(state) = refusal {
+        err = err.context("state", state.as_str());
+        let known = [
+            ("closed_by", &envelope.closed_by),
+            ("closed_actor", &envelope.closed_actor),
+            ("closed_at", &envelope.closed_at),
+            ("note", &envelope.note),
+        ];
+        for (name, value) in known {
+            if let Some(value) = value {
+                err = err.context(name, tollgate_core::text::clean(value));
+            }
+        }
+    }
+    let (left, _) = Left::of(standing, &BTreeMap::new(), boot_ms);
+    if standing.state == State::Open && !left.is_empty() {
+        err = err.context("left", json!(left));
+    }
     err
+}
+
+fn remediation(envelope: &Envelope, refusal: Refusal) -> &'static str {
+    match (refusal, envelope.closed_by.as_deref()) {
+        (Refusal::Mutations { left: 1.., .. }, _) => {
+            "Make the call smaller, or report to your owner that the limit is too low for it."
+        }
+        (Refusal::TestRuns { .. }, _) => {
+            "Report to your owner what the tests showed. To run more tests, ask for a new envelope."
+        }
+        (Refusal::Closed(_), None | Some("DISCONNECTED" | "HOST_GONE" | "HOST_STOPPED" | "PARENT_CLOSED")) => {
+            "To continue the work, open a new envelope with envelope_open."
+        }
+        _ => {
+            "Stop, and report to your owner what was reached. To continue, ask for a new envelope and open it with envelope_open."
+        }
+    }
+}
+
+/// How a closed envelope ended, as the rest of a sentence.
+fn how_it_ended(envelope: &Envelope) -> String {
+    let limits = &envelope.standing.limits;
+    let limit = |limit: Option<i64>| limit.unwrap_or_default();
+    let why = match (envelope.closed_by.as_deref(), &envelope.closed_actor) {
+        (None, Some(actor)) => format!("{} closed it", tollgate_core::text::clean(actor)),
+        (None, None) => "a caller closed it".to_owned(),
+        (Some("MUTATION_BUDGET_EXHAUSTED"), _) => {
+            format!("all {} mutations were used", limit(limits.max_mutations))
+        }
+        (Some("DURATION_EXCEEDED"), _) => {
+            format!("its {} s were over", limit(limits.max_duration_sec))
+        }
+        (Some("DISCONNECTED"), _) => "its client disconnected".to_owned(),
+        (Some("HOST_GONE"), _) => "its host process ended".to_owned(),
+        (Some("HOST_STOPPED"), _) => "its host was stopped".to_owned(),
+        (Some("PARENT_CLOSED"), _) => "the envelope around it was closed".to_owned(),
+        (Some(other), _) => other.to_owned(),
+    };
+    let at = envelope.closed_at.as_deref().unwrap_or_default();
+    let note = envelope.note.iter().map(|note| {
+        let note = tollgate_core::text::clean(tollgate_core::text::cut(note, 200));
+        format!("; the note says: {note}")
+    });
+    format!(": {why} at {at}{}", note.collect::<String>())
 }

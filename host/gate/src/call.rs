@@ -14,6 +14,7 @@ use tollgate_sandbox::progress::{Line, Progress};
 use tollgate_sdk::{Answer, Asking, ToolError};
 
 use super::approval::{Consent, Pending};
+use super::left::Left;
 use super::mutation::Mutation;
 use super::reply::Reply;
 use crate::telemetry::Parent;
@@ -93,6 +94,8 @@ pub struct Outcome {
     pub envelope_id: Option<String>,
     /// That envelope with this call in it, if the call got that far.
     pub standing: Option<Standing>,
+    /// What is left of that envelope, if that is little.
+    pub left: Option<Left>,
     /// That envelope's named budgets after the call.
     pub budgets: BTreeMap<String, Budget>,
     /// What it changed.

@@ -10,7 +10,6 @@ use tollgate_components::packs::Body;
 use tollgate_components::policies::{Decision, Question};
 use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
-use tollgate_core::envelope::Charge;
 use tollgate_core::meter::Totals;
 use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::ToolError;
@@ -222,6 +221,15 @@ impl Executors {
         let _ = interrupted.await;
     }
 
+    /// The same for one connection, soon.
+    pub(super) fn interrupt_soon(&self, connection: &str) {
+        let (done, _) = oneshot::channel();
+        self.send(Job::Interrupt {
+            connection: Some(connection.to_owned()),
+            done,
+        });
+    }
+
     /// Has the writer make a change of the host's own. Whether it is on disk.
     pub(super) async fn change(&self, work: Work) -> bool {
         let (done, committed) = oneshot::channel();
@@ -359,8 +367,8 @@ impl Runner {
             draft: Box::new(draft.clone()),
             reply,
         });
-        let standing = match admitted.await {
-            Ok(Ok(standing)) => standing,
+        let admitted = match admitted.await {
+            Ok(Ok(admitted)) => admitted,
             Ok(Err(refused)) => return refused,
             Err(_) => return Settled::refused(stopping()),
         };
@@ -368,7 +376,10 @@ impl Runner {
         let started = draft.clone();
         let ran = tokio::task::spawn_blocking(move || outside(&runtime, &database, &guest, &started));
         let mut settled = ran.await.unwrap_or_else(|_| Settled::refused(stopping()));
-        settled.standing = standing;
+        if let Some(admitted) = admitted {
+            settled.standing = Some(admitted.standing);
+            settled.counters = admitted.counters;
+        }
         match record(&self.writes, draft, &settled).await {
             Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
             _ => settled,
@@ -565,9 +576,10 @@ impl Reader {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         };
         settled.standing = Some(standing);
-        if let Err(refusal) = standing.admit(Charge::Nothing, self.runtime.equipment.clock.boot_ms()) {
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
+        if let Some((envelope, refusal)) = session.refusal_to_read(envelope, boot_ms)? {
             settled.limit = Some(refusal);
-            settled.result = Err(admission::refused(envelope, &standing, refusal));
+            settled.result = Err(admission::refused(&envelope, refusal, boot_ms));
         }
         Ok(settled)
     }

@@ -1,5 +1,6 @@
 //! One call inside its guest: instantiate, call, and name whatever goes wrong.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use super::outstanding::Ticket;
 use super::pending_operation::PendingOperation;
 use super::policy::{Judging, Review};
 use super::reply::{self, Reply};
+use super::settled::Told;
 use super::{Equipment, Generation};
 use crate::core_tools::{self, CoreCx};
 
@@ -50,6 +52,8 @@ pub(super) struct GuestCall {
     pub(super) context: wit::Context,
     pub(super) identity: Option<Identity>,
     pub(super) connection: String,
+    /// Who calls, as the ledger names it.
+    pub(super) actor: Option<String>,
     pub(super) effect: Effect,
     pub(super) time: Duration,
     pub(super) cancel: Cancel,
@@ -89,6 +93,8 @@ pub(super) struct Ended {
     pub(super) pages: i64,
     /// What its component logged, held back until the result was judged.
     pub(super) lines: Vec<Line>,
+    /// What its row tells of envelopes.
+    pub(super) told: Told,
 }
 
 impl Ended {
@@ -100,6 +106,7 @@ impl Ended {
             verdicts: Vec::new(),
             pages: 0,
             lines: Vec::new(),
+            told: Told::default(),
         }
     }
 
@@ -172,8 +179,12 @@ impl Runtime {
         let run = AssertUnwindSafe(|| match &call.body {
             Body::Guest(pack) => self.run_in_store(call, pack, session, transactions),
             Body::Core(tool) => {
-                let (session, result) = self.run_core(call, tool, session);
-                (session, Ended::of(result))
+                let (session, result, told) = self.run_core(call, tool, session);
+                let ended = Ended {
+                    told,
+                    ..Ended::of(result)
+                };
+                (session, ended)
             }
         });
         match std::panic::catch_unwind(run) {
@@ -219,13 +230,16 @@ impl Runtime {
         call: &GuestCall,
         tool: &HostTool,
         session: Box<Session>,
-    ) -> (Box<Session>, Result<Reply, ToolError>) {
+    ) -> (Box<Session>, Result<Reply, ToolError>, Told) {
         let deadline = Deadline::after(call.time, call.cancel.clone());
         session.limit_time(&deadline);
         let cx = CoreCx {
             session: &session,
             now: self.now(),
+            now_ms: self.equipment.clock.now_ms(),
             boot_ms: self.equipment.clock.boot_ms(),
+            told: RefCell::default(),
+            actor: call.actor.as_deref(),
             new_id: &|prefix| self.equipment.clock.new_id(prefix),
             settings: &call.generation.envelopes,
             host_id: self.host.id(),
@@ -243,6 +257,7 @@ impl Runtime {
             };
             reply::read(core_tools::PACK, said)
         });
+        let told = cx.told.take();
         session.leave();
         // A statement that was cut short fails as any other would.
         let result = result.map_err(|err| match err.code.as_str() {
@@ -250,7 +265,7 @@ impl Runtime {
             "STORAGE_FAILED" if deadline.is_over() => late(call),
             _ => err,
         });
-        (session, result)
+        (session, result, told)
     }
 
     fn run_in_store(

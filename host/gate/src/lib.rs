@@ -6,6 +6,7 @@
 mod admission;
 mod approval;
 mod arguments;
+mod automatic;
 mod backlog;
 mod batch;
 mod call;
@@ -19,6 +20,7 @@ mod fields;
 mod generation;
 mod guest;
 mod intake;
+mod left;
 mod maintenance;
 mod mutation;
 mod outstanding;
@@ -35,6 +37,7 @@ mod settled;
 mod slots;
 pub mod telemetry;
 mod turns;
+mod windows;
 mod writer;
 
 use std::sync::Arc;
@@ -73,10 +76,12 @@ use slots::HostSlots;
 pub use approval::{Consent, Pending};
 pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
 pub use generation::Generation;
+pub use left::Left;
 pub use maintenance::Maintenance;
 pub use mutation::Mutation;
 pub use policy::{Heard, Trial};
 pub use reply::Reply;
+pub use windows::{By, Window};
 
 /// Where the key for questions to clients' users is, in the data directory.
 const CONSENT_KEY: &str = "consent.key";
@@ -101,6 +106,8 @@ pub struct Gate {
     replaced: watch::Sender<()>,
     clock: Arc<dyn Clock>,
     connections: Connections,
+    /// Held while an envelope is opened that nobody asked for.
+    opening: tokio::sync::Mutex<()>,
     stopping: Cancel,
     leaving: Cancel,
     /// Calls that have not been answered yet.
@@ -150,6 +157,7 @@ impl Gate {
             current: ArcSwap::from_pointee(generation),
             replaced: watch::Sender::new(()),
             connections: Connections::default(),
+            opening: tokio::sync::Mutex::default(),
             stopping: Cancel::default(),
             leaving: Cancel::default(),
             calls: TaskTracker::new(),
@@ -295,6 +303,10 @@ impl Gate {
         let consent = call.answers.consent.take();
         let parent = call.caller.span;
         let unready = prepare::code(generation, tool, &mut call).await.err();
+        let unready = match unready {
+            None => self.open_automatically(generation, tool, &call).await.err(),
+            unready => unready,
+        };
         let (draft, admitted) = self.admit(generation, tool, call);
         // What is wrong with the call itself is said first.
         let admitted = admitted.and_then(|guest| unready.map_or(Ok(guest), Err));
@@ -317,6 +329,9 @@ impl Gate {
         let artifacts = recording.artifacts.clone();
         self.store_content(recording, &settled.result).await;
         if let Some(connection) = connection {
+            if settled.standing.is_some() {
+                self.connections.touched(&connection);
+            }
             self.follow_envelopes(tool, &connection, &settled);
         }
         let duration = started.elapsed();
@@ -336,6 +351,10 @@ impl Gate {
             op_id,
             duration,
             envelope_id,
+            left: settled.standing.and_then(|standing| {
+                let (left, is_low) = Left::of(&standing, &settled.budgets, self.clock.boot_ms());
+                is_low.then_some(left)
+            }),
             standing: settled.standing,
             budgets: settled.budgets,
             mutation: settled.mutation,
@@ -418,14 +437,16 @@ impl Gate {
         self.lanes.interrupt(Some(connection)).await;
     }
 
+    /// The same for one that nobody waits for. A connection that never had to do with an envelope leaves nothing.
+    pub fn leave_connection(&self, connection: &str) {
+        if self.connections.ended(connection) {
+            self.lanes.interrupt_soon(connection);
+        }
+    }
+
     /// Marks what is still open of any connection as interrupted, now that no call comes any more.
     pub async fn end_connections(&self) {
         self.lanes.interrupt(None).await;
-    }
-
-    /// Forgets which envelope a connection opened. For one that may come back with the envelope's id.
-    pub fn forget_connection(&self, connection: &str) {
-        self.connections.ended(connection);
     }
 
     /// Waits until no call is unanswered.
@@ -529,7 +550,7 @@ impl Gate {
             call.envelope.take(),
             &call.caller,
             &self.connections,
-            generation.envelopes.require,
+            &generation.envelopes,
         );
         let mut arguments = arguments::normalised(tool, call.arguments);
         let mut text = arguments::text(&arguments);
@@ -551,6 +572,19 @@ impl Gate {
             text = arguments::text(&arguments);
         }
         draft.charge = admission::charge(tool, &members);
+        draft.joins = call.caller.stateful;
+        draft.windows = Arc::clone(&generation.envelopes.windows);
+        draft.window_use = windows::Use {
+            workspace: arguments
+                .get("workspace")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            opens_envelope: matches!(&tool.body, Body::Core(_))
+                && matches!(
+                    core_tools::envelope_change(&tool.spec.name),
+                    Some(EnvelopeChange::Opened(_))
+                ),
+        };
         let (limits, config) = match &tool.body {
             Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),
             Body::Core(_) => (Limits::default(), String::new()),
@@ -573,6 +607,7 @@ impl Gate {
             },
             identity: call.caller.identity,
             connection: call.caller.connection,
+            actor: draft.operation.actor.clone(),
             time: match tool.spec.effect {
                 Effect::Read => limits.read,
                 Effect::Write => limits.write,

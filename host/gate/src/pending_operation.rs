@@ -16,6 +16,7 @@ use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use tollgate_store::storage::{OpType, Operation, claimed_actor};
 
+use super::windows::{Use, Window};
 use super::{Caller, Gate, Reply, Settled, admission};
 
 /// The row of a call whose end is not known yet.
@@ -29,6 +30,11 @@ pub(super) struct PendingOperation {
     pub(super) charge: Charge,
     pub(super) operation: Operation,
     pub(super) recording: Recording,
+    /// Budgets of time windows that it counts in, and what it uses of them.
+    pub(super) windows: Arc<Vec<Window>>,
+    pub(super) window_use: Use,
+    /// Its connection lasts, so that an envelope can become its.
+    pub(super) joins: bool,
     /// What it takes that counts once, as policies that let it through want it.
     pub(super) permits: Vec<Permit>,
     /// What policies said before it.
@@ -77,6 +83,9 @@ impl Gate {
                 arguments: None,
                 is_forgotten: false,
             },
+            windows: Arc::default(),
+            window_use: Use::default(),
+            joins: false,
             permits: Vec::new(),
             verdicts: Vec::new(),
             operation: Operation {
@@ -113,6 +122,8 @@ impl Gate {
                 artifact_ids: None,
                 artifacts: Vec::new(),
                 members: None,
+                outcome: None,
+                counters: None,
             },
         };
         draft.describe(arguments);
@@ -165,7 +176,9 @@ impl PendingOperation {
         operation.limit_triggered = settled
             .limit
             .filter(|limit| limit.is_limit())
-            .map(|limit| limit.code().to_owned());
+            .map(|limit| limit.code())
+            .or_else(|| refusal.and_then(|refusal| limit_of_others(&refusal.code)))
+            .map(str::to_owned);
         let mutation = settled.mutation.as_ref();
         operation.mutation_fingerprint = mutation.map(|mutation| mutation.fingerprint.clone());
         operation.changed_paths = mutation.and_then(|mutation| serde_json::to_string(&mutation.changed).ok());
@@ -184,7 +197,10 @@ impl PendingOperation {
             class.to_owned()
         });
         operation.verdicts = verdicts(&self.verdicts, &settled.verdicts);
+        operation.events = None;
         settled.additions.fill(operation);
+        settled.told.fill(operation);
+        operation.counters.clone_from(&settled.counters);
         // The call did what it was asked to; what it looked at fails.
         if refusal.is_none()
             && operation.op_type == OpType::TestRun
@@ -229,6 +245,13 @@ fn verdicts(before: &[Verdict], after: &[Verdict]) -> Option<String> {
     serde_json::to_string(&all).ok()
 }
 
+/// The code itself, if it is that of a limit which is not one of the envelope's own.
+fn limit_of_others(code: &str) -> Option<&'static str> {
+    ["WINDOW_EXHAUSTED", "BUDGET_EXHAUSTED"]
+        .into_iter()
+        .find(|limit| *limit == code)
+}
+
 /// What kind of failure a code is.
 fn failure_class(code: &str) -> &'static str {
     match code {
@@ -249,6 +272,7 @@ fn failure_class(code: &str) -> &'static str {
         | "MUTATION_BUDGET_EXHAUSTED"
         | "TEST_BUDGET_EXHAUSTED"
         | "DURATION_EXCEEDED"
+        | "WINDOW_EXHAUSTED"
         | "PERMIT_USED"
         | "TOO_MANY_CALLS" => "refused",
         _ => "tool_error",

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use tollgate_components::policies::Verdict;
 use tollgate_core::budget::Budget;
 use tollgate_core::envelope::{Refusal, Standing};
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::progress::Line;
 use tollgate_sdk::ToolError;
+use tollgate_store::storage::Operation;
 
 use super::approval::Pending;
 use super::guest::Ended;
@@ -20,6 +22,10 @@ pub(super) struct Settled {
     pub(super) result: Result<Reply, ToolError>,
     pub(super) standing: Option<Standing>,
     pub(super) limit: Option<Refusal>,
+    /// The counters of its envelope and of those around it, for its row.
+    pub(super) counters: Option<String>,
+    /// What the row tells of envelopes beside that.
+    pub(super) told: Told,
     pub(super) budgets: BTreeMap<String, Budget>,
     pub(super) mutation: Option<Mutation>,
     pub(super) additions: Annotations,
@@ -37,6 +43,8 @@ impl Settled {
             result,
             standing: None,
             limit: None,
+            counters: None,
+            told: Told::default(),
             budgets: BTreeMap::new(),
             mutation: None,
             additions: Annotations::default(),
@@ -53,6 +61,10 @@ impl Settled {
         self.additions = ended.additions;
         self.verdicts = ended.verdicts;
         self.lines = ended.lines;
+        // What was undone is not told.
+        if self.result.is_ok() {
+            self.told.add(ended.told);
+        }
     }
 
     pub(super) fn refused(refusal: ToolError) -> Settled {
@@ -65,6 +77,30 @@ impl Settled {
             Ok(reply) => reply.refusal.as_deref(),
             Err(refusal) => Some(refusal),
         }
+    }
+}
+
+/// What a row tells of envelopes: that one was opened, that one ended.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    /// The envelope that the call is about, though it does not belong to it.
+    pub(super) envelope: Option<String>,
+    /// Events of the host's own.
+    pub(super) events: Vec<Value>,
+}
+
+impl Told {
+    fn add(&mut self, other: Told) {
+        self.envelope = other.envelope.or(self.envelope.take());
+        self.events.extend(other.events);
+    }
+
+    /// Puts it into a row, beside the events of its component.
+    pub(super) fn fill(&self, operation: &mut Operation) {
+        if self.envelope.is_some() {
+            operation.envelope_id.clone_from(&self.envelope);
+        }
+        operation.add_events(&self.events);
     }
 }
 

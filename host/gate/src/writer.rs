@@ -7,6 +7,7 @@
 //!
 //! While more than one identity has calls, a commit holds few of them: see `intake`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -15,12 +16,12 @@ use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 use tollgate_components::packs::{Body, Pack};
 use tollgate_core::effect::Effect;
-use tollgate_core::envelope::{Charge, Standing, State};
+use tollgate_core::envelope::{Charge, State};
 use tollgate_core::share::Share;
 use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{
-    Admission, Database, OpenError, Operation, PAGE, Session, StoreError, StoreResult,
+    Admission, Admitted, Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreResult,
 };
 
 use super::backlog::Backlog;
@@ -29,7 +30,7 @@ use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded
 use super::guest::{Ended, GuestCall, Runtime, cancelled};
 use super::intake::{Intake, Pending, Turn};
 use super::projector::{self, Work as Projection};
-use super::{Mutation, PendingOperation, Reply, Settled, admission, permits};
+use super::{Mutation, PendingOperation, Reply, Settled, admission, permits, windows};
 use crate::core_tools;
 
 /// A change of the host's own. It may run more than once; only the last run counts.
@@ -47,7 +48,7 @@ pub(super) enum Job {
     /// or with the refusal, which is recorded then.
     Admit {
         draft: Box<PendingOperation>,
-        reply: oneshot::Sender<Result<Option<Standing>, Settled>>,
+        reply: oneshot::Sender<Result<Option<Admitted>, Settled>>,
     },
     /// Mark what a connection left open as interrupted, or what all of this host's did, because it stops.
     Interrupt {
@@ -103,6 +104,7 @@ pub(super) fn start(
         session: Some(session),
         committed,
         projector,
+        joined: HashSet::new(),
         ran: None,
     };
     Ok(std::thread::Builder::new()
@@ -137,6 +139,8 @@ struct Writer {
     /// Told after each commit, if somebody wants to know.
     committed: Option<Sender<()>>,
     projector: Sender<Projection>,
+    /// Envelopes with connections that are known to work in them. Forgotten with a transaction that is lost.
+    joined: HashSet<(String, String)>,
     /// The pack whose tool ran last. Mostly the next call is for the same.
     ran: Option<Arc<Pack>>,
 }
@@ -155,7 +159,10 @@ impl Writer {
                     return answer(batch, &self.projector);
                 }
                 // The call that cost the transaction is settled now, so this ends.
-                Ok(Err(Lost)) => batch.iter_mut().for_each(|pending| pending.settled = None),
+                Ok(Err(Lost)) => {
+                    self.joined.clear();
+                    batch.iter_mut().for_each(|pending| pending.settled = None);
+                }
                 Err(err) if failed.is_none() && !is_busy(&err) => {
                     let err = self.explain(err);
                     tracing::error!(%err, "a commit failed; its calls are recorded as failed");
@@ -183,10 +190,11 @@ impl Writer {
         intake: &mut Intake,
     ) -> StoreResult<Result<(), Lost>> {
         let now = self.runtime.now();
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
         let session = self.session()?;
         session.begin_write()?;
         for row in rows {
-            record(session, row, &now)?;
+            record(session, row, &now, boot_ms)?;
         }
         let mut turn = Turn::begin();
         let mut done = 0;
@@ -208,11 +216,12 @@ impl Writer {
 
     fn process(&mut self, pending: &mut Pending) -> StoreResult<Result<(), Lost>> {
         let now = self.runtime.now();
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
         match &mut pending.job {
             Job::Flush(_) | Job::Pulse(_) | Job::Backlog => {}
             Job::Record { operation, .. } => {
                 let session = self.session()?;
-                record(session, operation, &now)?;
+                record(session, operation, &now, boot_ms)?;
                 if operation.effect == Effect::Run {
                     session.fulfil(&operation.op_id)?;
                     if permits::gives_back(operation) {
@@ -244,7 +253,10 @@ impl Writer {
                 let session = self.session()?;
                 match &settled.result {
                     Err(_) => session.record(draft.finish(&settled))?,
-                    Ok(_) => session.intend(&draft.operation)?,
+                    Ok(_) => {
+                        draft.operation.counters.clone_from(&settled.counters);
+                        session.intend(&draft.operation)?;
+                    }
                 }
                 pending.settled = Some(settled);
             }
@@ -280,7 +292,7 @@ impl Writer {
                 let runtime = self.runtime.clone();
                 let session = self.session()?;
                 settled.budgets = runtime.budgets(session, &guest.generation, draft)?;
-                record(session, draft.finish(&settled), &now)?;
+                record(session, draft.finish(&settled), &now, boot_ms)?;
                 pending.settled = Some(settled);
             }
         }
@@ -290,7 +302,7 @@ impl Writer {
     /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
     /// without content.
     fn admit(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
-        if draft.permits.is_empty() {
+        if draft.permits.is_empty() && draft.windows.is_empty() {
             return self.admit_by_envelope(draft, now);
         }
         let now_ms = self.runtime.equipment.clock.now_ms();
@@ -298,8 +310,12 @@ impl Writer {
         if let Err(overtaken) = permits::take(self.session()?, &draft.permits, op_id, now_ms)? {
             return Ok(overtaken.settled());
         }
-        let settled = self.admit_by_envelope(draft, now)?;
+        let settled = match windows::take(self.session()?, &draft.windows, draft, now_ms)? {
+            Ok(()) => self.admit_by_envelope(draft, now)?,
+            Err(refusal) => Settled::refused(refusal),
+        };
         if settled.result.is_err() {
+            windows::undo(self.session()?, &draft.windows, draft)?;
             self.session()?.undo_permits(op_id)?;
         }
         Ok(settled)
@@ -317,11 +333,23 @@ impl Writer {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         }
         match session.admit(envelope, draft.charge, boot_ms, now)? {
-            Admission::Admitted(standing) => settled.standing = Some(standing),
-            Admission::Refused(standing, refusal) => {
-                settled.standing = Some(standing);
+            Admission::Admitted(admitted) => {
+                settled.standing = Some(admitted.standing);
+                settled.counters = admitted.counters;
+                if draft.joins && self.joined.insert((envelope.clone(), draft.operation.connection.clone())) {
+                    let user = (draft.operation.host_id.as_str(), draft.operation.connection.as_str());
+                    self.session()?.join_envelope(envelope, user, now)?;
+                }
+            }
+            Admission::Refused {
+                envelope,
+                refusal,
+                event,
+            } => {
+                settled.standing = Some(envelope.standing);
                 settled.limit = Some(refusal);
-                settled.result = Err(admission::refused(envelope, &standing, refusal));
+                settled.result = Err(admission::refused(&envelope, refusal, boot_ms));
+                settled.told.events.extend(event);
             }
             Admission::Unknown => settled.result = Err(core_tools::unknown_envelope(envelope)),
         }
@@ -411,6 +439,7 @@ impl Writer {
 
     /// Leaves no transaction behind.
     fn abandon(&mut self) {
+        self.joined.clear();
         let rolled_back = self
             .session
             .as_ref()
@@ -425,13 +454,21 @@ impl Writer {
 
 /// Writes a row, tells its envelope the fingerprints, and closes the one whose time a read found to be
 /// over.
-fn record(session: &Session, operation: &Operation, now: &str) -> StoreResult<()> {
+fn record(session: &Session, operation: &Operation, now: &str, boot_ms: i64) -> StoreResult<()> {
+    session.note_fingerprints(operation)?;
     if let (Some(envelope), Some(limit)) = (&operation.envelope_id, &operation.limit_triggered)
         && operation.effect == Effect::Read
+        && limit == "DURATION_EXCEEDED"
     {
-        session.close_envelope(envelope, State::ClosedFailed, now, Some(limit), None)?;
+        let over = session.refusal_to_read(envelope, boot_ms)?;
+        let over = over.map_or_else(|| envelope.clone(), |(envelope, _)| envelope.id);
+        let ending = Ending::by_host(State::ClosedFailed, limit, now);
+        if let Some(event) = session.close_envelope(&over, ending)? {
+            let mut operation = operation.clone();
+            operation.add_events(&[event]);
+            return session.record(&operation);
+        }
     }
-    session.note_fingerprints(operation)?;
     session.record(operation)
 }
 
@@ -463,7 +500,8 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                     .settled
                     .unwrap_or_else(|| Settled::refused(lost_transaction()));
                 let _ = reply.send(if settled.result.is_ok() {
-                    Ok(settled.standing)
+                    let counters = settled.counters;
+                    Ok(settled.standing.map(|standing| Admitted { standing, counters }))
                 } else {
                     Err(settled)
                 });

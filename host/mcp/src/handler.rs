@@ -47,7 +47,7 @@ struct Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.gate.forget_connection(&self.id);
+        self.gate.leave_connection(&self.id);
     }
 }
 

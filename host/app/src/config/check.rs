@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tollgate_core::envelope;
+use tollgate_core::{clock, envelope};
 use tollgate_core::text::is_name;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -149,6 +149,12 @@ impl Checker<'_> {
                 self.required(pattern, path, at, table);
                 self.table(pattern, path, table);
             }
+            (Kind::Tables, DeValue::Array(tables)) => {
+                for (number, table) in tables.iter().enumerate() {
+                    let path = format!("{path}[{number}]");
+                    self.value(&join(pattern, "*"), &path, Kind::Table, table);
+                }
+            }
             (Kind::Names, DeValue::Table(table)) => self.names(pattern, path, table),
             (Kind::Budgets, DeValue::Table(table)) => self.budgets(path, table),
             (Kind::Free, DeValue::Table(_)) | (Kind::Bool, DeValue::Boolean(_)) => {}
@@ -174,6 +180,7 @@ fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
     match (kind, value) {
         (Kind::Text, DeValue::String(text)) if !text.is_empty() => None,
         (Kind::Count(max), DeValue::Integer(number)) if is_whole(number.as_str(), 1, max) => None,
+        (Kind::Span, DeValue::String(text)) if is_span(text) => None,
         (Kind::Address, DeValue::String(text)) => super::address(text)
             .err()
             .map(|why| format!("{}: {why}", wanted(kind))),
@@ -197,7 +204,9 @@ fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
 fn wanted(kind: Kind) -> String {
     match kind {
         Kind::Table | Kind::Names | Kind::Budgets | Kind::Free => "a table".to_owned(),
+        Kind::Tables => "a list of tables, each under [[…]]".to_owned(),
         Kind::Bool => "true or false".to_owned(),
+        Kind::Span => "a length of time from 1s to 52w, such as \"30m\", \"24h\" or \"7d\"".to_owned(),
         Kind::Count(max) => format!("a whole number from 1 to {max}"),
         Kind::Text => "text".to_owned(),
         Kind::Address => {
@@ -222,6 +231,11 @@ fn is_whole(digits: &str, min: i64, max: i64) -> bool {
         .replace('_', "")
         .parse::<i64>()
         .is_ok_and(|number| (min..=max).contains(&number))
+}
+
+fn is_span(text: &str) -> bool {
+    let year_ms = 52 * 7 * 86_400_000;
+    clock::span_ms(text).is_some_and(|span_ms| (1_000..=year_ms).contains(&span_ms))
 }
 
 pub(super) fn is_url(text: &str) -> bool {

@@ -5,11 +5,15 @@
 pub(super) enum Kind {
     /// A table of the keys that follow it.
     Table,
+    /// A list of tables, each with the keys that follow.
+    Tables,
     /// A table whose keys are names the operator chooses.
     Names,
     /// A table with any content, checked by whom it is for.
     Free,
     Bool,
+    /// A length of time such as `30m` or `24h`, of a second to a year.
+    Span,
     /// A whole number from 1 to the given one.
     Count(i64),
     /// A table of whole numbers from 0, under names the operator chooses.
@@ -79,6 +83,7 @@ pub(super) const KEYS: &[Key] = &[
     key("server.output_schemas", Kind::Bool),
     key("envelope", Kind::Table),
     key("envelope.require", Kind::OneOf(&["never", "writes", "always"])),
+    key("envelope.auto", Kind::Bool),
     key("envelope.max_mutations", Kind::Count(i64::MAX)),
     key("envelope.max_test_runs", Kind::Count(i64::MAX)),
     key("envelope.max_duration_sec", Kind::Count(i64::MAX)),
@@ -87,6 +92,13 @@ pub(super) const KEYS: &[Key] = &[
     key("envelope.ceiling.max_mutations", Kind::Count(i64::MAX)),
     key("envelope.ceiling.max_test_runs", Kind::Count(i64::MAX)),
     key("envelope.ceiling.max_duration_sec", Kind::Count(i64::MAX)),
+    key("envelope.window", Kind::Tables),
+    key("envelope.window.*", Kind::Table),
+    key("envelope.window.*.by", Kind::OneOf(&["workspace", "actor", "client", "everyone"])),
+    key("envelope.window.*.per", Kind::Span),
+    key("envelope.window.*.max_mutations", Kind::Count(100_000)),
+    key("envelope.window.*.max_test_runs", Kind::Count(100_000)),
+    key("envelope.window.*.max_envelopes", Kind::Count(100_000)),
     key("ledger", Kind::Table),
     key("ledger.retention_days", Kind::Count(36_500)),
     key("ledger.retention_envelopes", Kind::Count(1_000_000)),
@@ -157,7 +169,7 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// What a table must have.
-pub(super) const REQUIRED: &[(&str, &str)] = &[("workspaces.*", "path")];
+pub(super) const REQUIRED: &[(&str, &str)] = &[("workspaces.*", "path"), ("envelope.window.*", "per")];
 
 /// The key of a path, if there is one.
 pub(super) fn find(path: &str) -> Option<&'static Key> {

@@ -13,14 +13,16 @@ pub mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
 use serde::Deserialize;
 use thiserror::Error;
 use tollgate_components::packs::{Grants, Origin, Tier};
-use tollgate_core::envelope;
+use tollgate_core::{clock, envelope};
 use tollgate_gate::core_tools::{EnvelopeSettings, Require};
+use tollgate_gate::{By, Window};
 use tollgate_sandbox::Limits;
 use tollgate_sandbox::workspaces::Registration;
 use tollgate_sdk::permit::GitTerms;
@@ -162,11 +164,38 @@ pub struct Server {
 #[serde(deny_unknown_fields, default)]
 pub struct EnvelopeConfig {
     require: Require,
+    auto: bool,
     max_mutations: Option<i64>,
     max_test_runs: Option<i64>,
     max_duration_sec: Option<i64>,
     budgets: BTreeMap<String, i64>,
     ceiling: envelope::Limits,
+    window: Vec<WindowConfig>,
+}
+
+/// One `[[envelope.window]]` table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WindowConfig {
+    by: By,
+    per: String,
+    max_mutations: Option<u32>,
+    max_test_runs: Option<u32>,
+    max_envelopes: Option<u32>,
+}
+
+impl WindowConfig {
+    fn window(&self) -> Window {
+        Window {
+            by: self.by,
+            // The check of keys let it pass.
+            per_ms: clock::span_ms(&self.per).unwrap_or(i64::MAX),
+            per: self.per.clone(),
+            max_mutations: self.max_mutations,
+            max_test_runs: self.max_test_runs,
+            max_envelopes: self.max_envelopes,
+        }
+    }
 }
 
 impl EnvelopeConfig {
@@ -174,6 +203,8 @@ impl EnvelopeConfig {
     pub fn settings(&self) -> EnvelopeSettings {
         EnvelopeSettings {
             require: self.require,
+            auto: self.auto,
+            windows: Arc::new(self.window.iter().map(WindowConfig::window).collect()),
             default: envelope::Limits {
                 max_mutations: self.max_mutations,
                 max_test_runs: self.max_test_runs,

@@ -32,6 +32,8 @@ const PROTECTING: &[&str] = &[
     "envelope.max_duration_sec",
     "envelope.budgets.*",
     "envelope.ceiling",
+    "envelope.auto",
+    "envelope.window",
     "packs.*.enabled",
     "packs.*.exclude",
     "packs.*.grants",
@@ -193,11 +195,26 @@ fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<Stri
         if is_said && is_below(path, PROTECTING) && !is_below(path, GIVING) {
             found.insert(path.join("/"));
         }
-        if let Value::Table(table) = value {
-            walk(table, path, found);
+        match value {
+            Value::Table(table) => walk(table, path, found),
+            // Tables of a list have no names: what each says is its.
+            Value::Array(tables) if is_below(path, PROTECTING) => {
+                let said = tables.iter().filter_map(Value::as_table);
+                found.extend(said.map(|table| format!("{}/{}", path.join("/"), in_one_line(table))));
+            }
+            _ => {}
         }
         path.pop();
     }
+}
+
+/// The keys of a table that is one of a list, with its texts.
+fn in_one_line(table: &Table) -> String {
+    let one = |(name, value): (&String, &Value)| match value {
+        Value::String(text) => format!("{name}={text}"),
+        _ => name.clone(),
+    };
+    table.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
 /// Whether a path is one of these keys or below one.

@@ -6,12 +6,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_core::budget::Budget;
 use tollgate_core::envelope::{Limits, State};
+use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{Envelope, Session, StoreResult};
+
+use crate::left::Left;
 
 /// An envelope as clients see it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct EnvelopeView {
-    /// `env_…`
+    /// Id of the envelope.
+    pub(super) envelope_id: String,
+    /// The same.
     pub(super) id: String,
     /// OPEN or how it was closed.
     pub(super) state: State,
@@ -28,6 +33,14 @@ pub(super) struct EnvelopeView {
     pub(super) limits: Limits,
     /// What it used.
     pub(super) counters: Counters,
+    /// Unused part of each limit, while it is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) left: Option<Left>,
+    /// Envelope around it, which its calls use as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parent: Option<String>,
+    /// True if it outlives its connection.
+    pub(super) detached: bool,
     /// Named budgets.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) budgets: BTreeMap<String, BudgetView>,
@@ -45,6 +58,9 @@ pub(super) struct EnvelopeView {
     /// Why it was closed, if not by its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_by: Option<String>,
+    /// Who closed it, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) closed_actor: Option<String>,
     /// The newest mutation's fingerprint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last_mutation_fingerprint: Option<String>,
@@ -94,7 +110,7 @@ pub(super) struct Counters {
     pub(super) mutation_count: i64,
     /// Test runs.
     pub(super) test_run_count: i64,
-    /// Whole seconds it has been open, or was.
+    /// Whole seconds that it has been open, or was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) open_sec: Option<i64>,
 }
@@ -125,8 +141,15 @@ impl EnvelopeView {
     pub(super) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<EnvelopeView> {
         let budgets = session.budgets(&envelope.id, None)?;
         let standing = envelope.standing;
-        let is_open = standing.state == State::Open;
-        let open_sec = is_open.then(|| standing.open_sec(boot_ms));
+        // One whose time is over is closed for everybody, though the next call has yet to write that down.
+        let is_over = standing.state == State::Open && standing.is_expired(boot_ms);
+        let is_open = standing.state == State::Open && !is_over;
+        let open_sec = if standing.state == State::Open {
+            Some(standing.open_sec(boot_ms))
+        } else {
+            open_between(&envelope.opened_at, envelope.closed_at.as_deref())
+        };
+        let (left, _) = Left::of(&standing, &budgets, boot_ms);
         let percent = |used: i64, limit: Option<i64>| limit.map(|limit| percent(used, limit));
         Ok(EnvelopeView {
             budgets: budgets
@@ -134,8 +157,12 @@ impl EnvelopeView {
                 .map(|(name, budget)| (name, BudgetView::of(budget)))
                 .collect(),
             flags: None,
+            envelope_id: envelope.id.clone(),
             id: envelope.id,
-            state: standing.state,
+            state: if is_over { State::ClosedFailed } else { standing.state },
+            left: is_open.then_some(left).filter(|left| !left.is_empty()),
+            parent: envelope.parent,
+            detached: envelope.detached_until_ms.is_some(),
             workspace: envelope.workspace,
             label: envelope.label,
             note: envelope.note,
@@ -150,14 +177,18 @@ impl EnvelopeView {
                 test_run_count: standing.test_runs,
                 open_sec,
             },
-            expired: is_open && standing.is_expired(boot_ms),
+            expired: is_over,
             repo_snapshot: RepoSnapshot {
                 git_head: envelope.git_head,
                 closed_git_head: envelope.closed_git_head,
             },
             opened_at: envelope.opened_at,
             closed_at: envelope.closed_at,
-            closed_by: envelope.closed_by,
+            closed_by: match is_over {
+                true => Some("DURATION_EXCEEDED".to_owned()),
+                false => envelope.closed_by,
+            },
+            closed_actor: envelope.closed_actor,
             last_mutation_fingerprint: envelope.last_mutation_fingerprint,
             last_failure_fingerprint: envelope.last_failure_fingerprint,
         })
@@ -192,6 +223,13 @@ impl BudgetView {
             used_percent: percent(budget.used, budget.limit),
         }
     }
+}
+
+/// Whole seconds between two times, unless the clock was set back in between.
+fn open_between(opened_at: &str, closed_at: Option<&str>) -> Option<i64> {
+    let opened = Timestamp::parse(opened_at)?.as_ms();
+    let closed = Timestamp::parse(closed_at?)?.as_ms();
+    (closed >= opened).then(|| (closed - opened) / 1_000)
 }
 
 fn percent(used: i64, limit: i64) -> i64 {

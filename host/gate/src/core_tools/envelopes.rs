@@ -5,14 +5,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tollgate_components::packs::Tier;
 use tollgate_core::effect::Effect;
-use tollgate_core::envelope::{Limits, Standing, State};
+use tollgate_core::envelope::{Limits, Refusal, Standing, State};
 use tollgate_core::identity::Identity;
-use tollgate_sdk::{NextCall, ToolError};
-use tollgate_store::storage::{Envelope, EnvelopeFilter};
+use tollgate_sdk::{Blocker, NextCall, ToolError};
+use tollgate_store::ledger::report::Story;
+use tollgate_store::storage::{Ending, Envelope, EnvelopeFilter, MAX_DEPTH, opened};
 
 use super::envelope_view::EnvelopeView;
 use super::operations::{self, ReportView};
 use super::{CoreCx, EnvelopeChange, Tool, storage};
+use crate::admission::refused;
 
 /// Open an envelope: a bounded piece of work. Pass its id as envelope_id with each call that belongs to it. Limits you do
 /// not name are the operator's.
@@ -27,6 +29,11 @@ pub(super) struct Open {
     label: Option<String>,
     /// Limits, each at most the operator's ceiling.
     limits: Option<Limits>,
+    /// Id of an open envelope that this one is a part of: its limits bound the calls of all its parts together.
+    parent: Option<String>,
+    /// If true, the envelope stays open when its connection ends, for other connections. Needs max_duration_sec.
+    #[serde(default)]
+    detached: bool,
 }
 
 impl Tool for Open {
@@ -48,6 +55,10 @@ impl Tool for Open {
                 .remediation("Ask for limits from 1 up to the operator's ceiling, or leave them out.")
                 .blockers(problems)
             })?;
+        if let Some(parent) = &self.parent {
+            check_parent(cx, parent)?;
+        }
+        let detached_until_ms = self.detached.then(|| detached_until(cx, &limits)).transpose()?;
         let envelope = Envelope {
             id: (cx.new_id)("env"),
             standing: Standing {
@@ -70,13 +81,49 @@ impl Tool for Open {
             host_id: cx.host_id.to_owned(),
             connection: cx.connection.to_owned(),
             identity: cx.identity.map(|identity| identity.as_str().to_owned()),
+            parent: self.parent,
+            closed_actor: None,
+            detached_until_ms,
         };
         cx.session.open_envelope(&envelope).map_err(storage)?;
         cx.session
             .open_budgets(&envelope.id, &cx.settings.budgets)
             .map_err(storage)?;
+        cx.tell(&envelope.id, opened(&envelope));
         view(cx, envelope)
     }
+}
+
+/// Checks that an envelope can be around a new one.
+fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), ToolError> {
+    find(cx, parent)?;
+    if let Some((envelope, refusal)) = cx
+        .session
+        .refusal_to_read(parent, cx.boot_ms)
+        .map_err(storage)?
+    {
+        return Err(refused(&envelope, refusal, cx.boot_ms));
+    }
+    let around = cx.session.depth_of(parent).map_err(storage)?;
+    if around < MAX_DEPTH {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        "LIMIT_INVALID",
+        format!("envelope {parent} is within {around} others, and at most {MAX_DEPTH} can be around one"),
+    )
+    .remediation("Name an envelope further out as the parent."))
+}
+
+/// The time at which a detached envelope ends by the clock on the wall, which holds over restarts.
+fn detached_until(cx: &CoreCx<'_>, limits: &Limits) -> Result<i64, ToolError> {
+    let Some(seconds) = limits.max_duration_sec else {
+        let message = "a detached envelope outlives its connection, so it needs max_duration_sec";
+        return Err(ToolError::new("LIMIT_INVALID", message)
+            .remediation("Pass limits.max_duration_sec, for example 7200.")
+            .blocker(Blocker::new("LIMIT_INVALID", message).field("limits.max_duration_sec")));
+    };
+    Ok(cx.now_ms.saturating_add(seconds.saturating_mul(1_000)))
 }
 
 /// How the work ended.
@@ -87,7 +134,7 @@ pub(super) enum Outcome {
     Failed,
 }
 
-/// Close an envelope for good, and get the report of what happened in it.
+/// Close an envelope for good.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Close {
@@ -98,15 +145,25 @@ pub(super) struct Close {
     /// A few words for who reads the ledger.
     #[schemars(length(max = 2000))]
     note: Option<String>,
+    /// If true, the reply has the report of ledger_report.
+    #[serde(default)]
+    report: bool,
 }
 
-/// A closed envelope and its report.
+/// A closed envelope.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Closed {
     /// The envelope.
     envelope: EnvelopeView,
-    /// What happened in it.
-    report: ReportView,
+    /// Number of operations before this one.
+    operations: i64,
+    /// Number of operations that were refused or failed.
+    failed: i64,
+    /// Summary in a few lines.
+    summary: String,
+    /// Report on all of it, if wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<ReportView>,
 }
 
 impl Tool for Close {
@@ -120,32 +177,52 @@ impl Tool for Close {
     fn run(self, cx: &CoreCx<'_>) -> Result<Closed, ToolError> {
         let envelope = find(cx, &self.envelope_id)?;
         if envelope.standing.state != State::Open {
-            return Err(closed(&envelope));
+            let state = envelope.standing.state;
+            return Err(refused(&envelope, Refusal::Closed(state), cx.boot_ms));
         }
-        let state = match self.outcome {
-            Outcome::Success => State::ClosedSuccess,
-            Outcome::Failed => State::ClosedFailed,
+        // One whose time is over has failed, whatever its owner says of it.
+        let is_over = envelope.standing.is_expired(cx.boot_ms);
+        let ending = Ending {
+            state: match self.outcome {
+                Outcome::Success if !is_over => State::ClosedSuccess,
+                Outcome::Success | Outcome::Failed => State::ClosedFailed,
+            },
+            closed_by: is_over.then_some("DURATION_EXCEEDED"),
+            note: self.note.as_deref(),
+            actor: cx.actor,
+            now: &cx.now,
         };
-        cx.session
-            .close_envelope(&self.envelope_id, state, &cx.now, None, self.note.as_deref())
+        let ended = cx
+            .session
+            .close_envelope(&self.envelope_id, ending)
             .map_err(storage)?;
+        if let Some(event) = ended {
+            cx.tell(&self.envelope_id, event);
+        }
         if let Some(head) = cx.git_head(envelope.workspace.as_deref()) {
             cx.session
                 .note_closing_head(&self.envelope_id, &head)
                 .map_err(storage)?;
         }
         let envelope = find(cx, &self.envelope_id)?;
-        let report = operations::report(cx.session, envelope.clone(), cx.boot_ms).map_err(storage)?;
+        let story = Story::of(cx.session, &envelope.id).map_err(storage)?;
+        let wanted = self.report.then(|| envelope.clone());
         Ok(Closed {
+            operations: story.operations,
+            failed: story.failed,
+            summary: story.summary(&envelope, cx.boot_ms),
+            report: wanted
+                .map(|envelope| operations::report(cx.session, envelope, cx.boot_ms).map_err(storage))
+                .transpose()?,
             envelope: EnvelopeView::of(cx.session, envelope, cx.boot_ms)
                 .and_then(|view| view.with_flags(cx.session))
                 .map_err(storage)?,
-            report,
         })
     }
 
     fn text(output: &Closed) -> Option<String> {
-        Some(output.report.text.clone())
+        let text = output.report.as_ref().map_or(&output.summary, |report| &report.text);
+        Some(text.clone())
     }
 }
 
@@ -233,6 +310,7 @@ impl Tool for List {
             state: self.state,
             workspace: self.workspace,
             identity: cx.looks_at().cloned(),
+            boot_ms: cx.boot_ms,
             before,
         };
         let limit = self.limit.clamp(1, 100);
@@ -285,15 +363,4 @@ pub(crate) fn unknown(id: &str) -> ToolError {
     ToolError::new("UNKNOWN_ENVELOPE", format!("there is no envelope {id}"))
         .remediation("List envelopes, or open one.")
         .next_call(NextCall::new("envelope_open", json!({})))
-}
-
-fn closed(envelope: &Envelope) -> ToolError {
-    ToolError::new(
-        "ENVELOPE_CLOSED",
-        format!("envelope {} is {}", envelope.id, envelope.standing.state.as_str()),
-    )
-    .remediation("A closed envelope stays closed; open another for more work.")
-    .context("envelope_id", envelope.id.as_str())
-    .context("state", envelope.standing.state.as_str())
-    .next_call(NextCall::new("envelope_open", json!({})))
 }

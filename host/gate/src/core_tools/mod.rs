@@ -7,7 +7,9 @@ mod envelope_view;
 mod envelopes;
 mod operations;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,6 +25,9 @@ use tollgate_sdk::{Reply, ToolError};
 use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::storage::{Session, StoreError};
 
+use crate::settled::Told;
+use crate::windows::Window;
+
 pub use discovery::RELAY;
 pub(crate) use envelopes::unknown as unknown_envelope;
 pub use operations::{ReportView, report};
@@ -35,6 +40,8 @@ pub struct CoreCx<'a> {
     pub session: &'a Session,
     /// RFC 3339.
     pub now: String,
+    /// The same in milliseconds since 1970 UTC.
+    pub now_ms: i64,
     /// See [`Clock::boot_ms`](tollgate_core::clock::Clock::boot_ms).
     pub boot_ms: i64,
     /// Makes identifiers.
@@ -43,6 +50,10 @@ pub struct CoreCx<'a> {
     pub settings: &'a EnvelopeSettings,
     /// This host process.
     pub host_id: &'a str,
+    /// What the call's row tells of envelopes.
+    pub(crate) told: RefCell<Told>,
+    /// Who calls, as the ledger names it.
+    pub actor: Option<&'a str>,
     /// Who calls: an identity sees what is its own, no identity sees everything.
     pub identity: Option<&'a Identity>,
     /// The caller's connection.
@@ -56,6 +67,13 @@ pub struct CoreCx<'a> {
 }
 
 impl CoreCx<'_> {
+    /// Has the call's row say that it is about an envelope, and what happened to that.
+    fn tell(&self, envelope: &str, event: Value) {
+        let mut told = self.told.borrow_mut();
+        told.envelope = Some(envelope.to_owned());
+        told.events.push(event);
+    }
+
     /// Whose operations and envelopes the caller may look at: those of one identity, or everybody's.
     fn looks_at(&self) -> Option<&Identity> {
         self.identity.filter(|identity| !identity.rights().sees_all)
@@ -72,6 +90,10 @@ impl CoreCx<'_> {
 pub struct EnvelopeSettings {
     /// Which calls must belong to one.
     pub require: Require,
+    /// Whether one is opened for a call that may change something and has none.
+    pub auto: bool,
+    /// Limits that hold over envelopes, for windows of time.
+    pub windows: Arc<Vec<Window>>,
     /// Limits of one that asks for none.
     pub default: Limits,
     /// Limits that no client gets past.

@@ -127,6 +127,11 @@ impl Story {
         }
     }
 
+    /// The story in at most ten lines.
+    pub fn summary(&self, envelope: &Envelope, boot_ms: i64) -> String {
+        text::summarise(self, envelope, boot_ms)
+    }
+
     /// The story in words.
     pub fn text(&self, envelope: &Envelope, boot_ms: i64) -> String {
         text::tell(self, envelope, boot_ms)

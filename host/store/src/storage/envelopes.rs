@@ -2,9 +2,11 @@
 //! exact however many calls and hosts race.
 
 use rusqlite::{OptionalExtension, Row, params};
+use serde_json::{Map, Value, json};
 use tollgate_core::envelope::{Charge, Limits, Refusal, Standing, State};
 use tollgate_core::identity::Identity;
 
+use super::endings::Ending;
 use super::error::StoreResult;
 use super::ledger::Operation;
 use super::schema::exactly_one;
@@ -43,6 +45,12 @@ pub struct Envelope {
     pub connection: String,
     /// Who opened it, if the transport proved it.
     pub identity: Option<String>,
+    /// The envelope around it, which its calls use as well.
+    pub parent: Option<String>,
+    /// Who closed it, as operations name who calls.
+    pub closed_actor: Option<String>,
+    /// Until when it is open whatever becomes of its connection and its host, in milliseconds since 1970 UTC.
+    pub detached_until_ms: Option<i64>,
 }
 
 impl Envelope {
@@ -55,7 +63,8 @@ impl Envelope {
 const COLUMNS: &str =
     "id, state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
     opened_boot_ms, workspace, label, note, opened_at, closed_at, closed_by, git_head, closed_git_head,
-    last_mutation_fingerprint, last_failure_fingerprint, host_id, connection, identity";
+    last_mutation_fingerprint, last_failure_fingerprint, host_id, connection, identity, parent, closed_actor,
+    detached_until_ms";
 
 fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
     let state: String = row.get(1)?;
@@ -86,7 +95,23 @@ fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
         host_id: row.get(18)?,
         connection: row.get(19)?,
         identity: row.get(20)?,
+        parent: row.get(21)?,
+        closed_actor: row.get(22)?,
+        detached_until_ms: row.get(23)?,
     })
+}
+
+/// Counters of an envelope and of those around it, as a row has them: `{"mutations": 3, "test_runs": 1, "around":
+/// {"env_…": {…}}}`.
+fn counters(around: &[(String, Standing)]) -> String {
+    let of = |standing: &Standing| json!({ "mutations": standing.mutations, "test_runs": standing.test_runs });
+    let mut all = around.iter();
+    let mut counters = all.next().map_or(Value::Null, |(_, standing)| of(standing));
+    let others: Map<String, Value> = all.map(|(id, standing)| (id.clone(), of(standing))).collect();
+    if !others.is_empty() {
+        counters["around"] = Value::Object(others);
+    }
+    counters.to_string()
 }
 
 /// Which envelopes to list.
@@ -98,6 +123,8 @@ pub struct EnvelopeFilter {
     pub workspace: Option<String>,
     /// Only those that this identity opened.
     pub identity: Option<Identity>,
+    /// The time by the clock that counts from the machine's start: one whose time is over counts as closed.
+    pub boot_ms: i64,
     /// Only older than this one, as (opened_at, id).
     pub before: Option<(String, String)>,
 }
@@ -105,13 +132,32 @@ pub struct EnvelopeFilter {
 /// What became of an admission.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Admission {
-    /// The call counts, and this is the standing with it.
-    Admitted(Standing),
-    /// The call does not count.
-    Refused(Standing, Refusal),
+    /// The call counts.
+    Admitted(Admitted),
+    /// The call does not count, because of the envelope or of one around it.
+    Refused {
+        /// The envelope that refuses, as it is now.
+        envelope: Box<Envelope>,
+        /// Why.
+        refusal: Refusal,
+        /// The event of its end, if this ended it.
+        event: Option<Value>,
+    },
     /// There is no such envelope.
     Unknown,
 }
+
+/// Standing of an envelope with a call counted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Admitted {
+    /// The envelope's.
+    pub standing: Standing,
+    /// The counters of it and of those around it, for the call's row. Absent if the call costs nothing.
+    pub counters: Option<String>,
+}
+
+/// Most envelopes around one.
+pub const MAX_DEPTH: usize = 8;
 
 impl Session {
     /// Stores a new envelope.
@@ -120,8 +166,9 @@ impl Session {
         Ok(self.db
             .prepare_cached(
                 "INSERT INTO core_envelopes (id, state, workspace, label, opened_at, max_mutations, max_test_runs,
-                     max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                     max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity, parent,
+                     detached_until_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
             )?
             .execute(params![
                 envelope.id,
@@ -137,6 +184,8 @@ impl Session {
                 envelope.host_id,
                 envelope.connection,
                 envelope.identity,
+                envelope.parent,
+                envelope.detached_until_ms,
             ])
             .and_then(exactly_one)?)
     }
@@ -157,7 +206,8 @@ impl Session {
             .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_envelopes
-                 WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR workspace = ?2)
+                 WHERE (?1 IS NULL OR ?1 = CASE WHEN state = 'OPEN' AND ?7 - opened_boot_ms >= max_duration_sec * 1000
+                        THEN 'CLOSED_FAILED' ELSE state END) AND (?2 IS NULL OR workspace = ?2)
                    AND (?6 IS NULL OR identity = ?6)
                    AND (?3 IS NULL OR opened_at < ?3 OR (opened_at = ?3 AND id < ?4))
                  ORDER BY opened_at DESC, id DESC LIMIT ?5"
@@ -170,37 +220,89 @@ impl Session {
                     before_id,
                     limit,
                     filter.identity.as_ref().map(Identity::as_str),
+                    filter.boot_ms,
                 ],
                 envelope,
             )?
             .collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Admits a call to an envelope and counts it, or refuses it and, where the refusal says so,
-    /// closes the envelope. In a transaction of the caller.
+    /// Admits a call to an envelope and to those around it, and counts it in all; or refuses it and, where the refusal
+    /// says so, closes the envelope that refuses. In a transaction of the caller.
     pub fn admit(&self, id: &str, charge: Charge, boot_ms: i64, now: &str) -> StoreResult<Admission> {
-        let Some(standing) = self.standing(id)? else {
+        let mut around = Vec::new();
+        let mut at = Some(id.to_owned());
+        while let Some(id) = at.take() {
+            let Some((standing, parent)) = self.standing_and_parent(&id)? else {
+                break;
+            };
+            match standing.admit(charge, boot_ms) {
+                Ok(next) => around.push((id, next)),
+                Err(refusal) => return self.refuse_admission(&id, refusal, now),
+            }
+            at = parent.filter(|_| around.len() <= MAX_DEPTH);
+        }
+        let Some((_, standing)) = around.first() else {
             return Ok(Admission::Unknown);
         };
-        match standing.admit(charge, boot_ms) {
-            Ok(next) => {
-                if charge != Charge::Nothing {
-                    self.db
-                        .prepare_cached("UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3 WHERE id = ?1")?
-                        .execute(params![id, next.mutations, next.test_runs])
-                        .and_then(exactly_one)?;
-                }
-                Ok(Admission::Admitted(next))
-            }
-            Err(refusal) => {
-                if refusal.closes() {
-                    let closed =
-                        self.close_envelope(id, State::ClosedFailed, now, Some(refusal.code()), None)?;
-                    exactly_one(usize::from(closed))?;
-                }
-                Ok(Admission::Refused(standing, refusal))
+        let admitted = Admitted {
+            standing: *standing,
+            counters: (charge != Charge::Nothing).then(|| counters(&around)),
+        };
+        if charge != Charge::Nothing {
+            for (id, next) in &around {
+                self.db
+                    .prepare_cached(
+                        "UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3 WHERE id = ?1",
+                    )?
+                    .execute(params![id, next.mutations, next.test_runs])
+                    .and_then(exactly_one)?;
             }
         }
+        Ok(Admission::Admitted(admitted))
+    }
+
+    fn refuse_admission(&self, id: &str, refusal: Refusal, now: &str) -> StoreResult<Admission> {
+        let mut event = None;
+        if refusal.closes() {
+            let ending = Ending::by_host(State::ClosedFailed, refusal.code(), now);
+            event = self.close_envelope(id, ending)?;
+            exactly_one(usize::from(event.is_some()))?;
+        }
+        Ok(match self.envelope(id)? {
+            Some(envelope) => Admission::Refused {
+                envelope: Box::new(envelope),
+                refusal,
+                event,
+            },
+            None => Admission::Unknown,
+        })
+    }
+
+    /// The envelope, of one and those around it, that does not let a call read, and why. Nothing is changed.
+    pub fn refusal_to_read(&self, id: &str, boot_ms: i64) -> StoreResult<Option<(Envelope, Refusal)>> {
+        let mut at = Some(id.to_owned());
+        for _ in 0..=MAX_DEPTH {
+            let Some(envelope) = at.take().map(|id| self.envelope(&id)).transpose()?.flatten() else {
+                break;
+            };
+            if let Err(refusal) = envelope.standing.admit(Charge::Nothing, boot_ms) {
+                return Ok(Some((envelope, refusal)));
+            }
+            at.clone_from(&envelope.parent);
+        }
+        Ok(None)
+    }
+
+    /// How many envelopes are around one.
+    pub fn depth_of(&self, id: &str) -> StoreResult<usize> {
+        let mut depth = 0;
+        let mut at = self.envelope(id)?.and_then(|envelope| envelope.parent);
+        while let Some(id) = at.take().filter(|_| depth <= MAX_DEPTH) {
+            depth += 1;
+            at = self.envelope(&id)?.and_then(|envelope| envelope.parent);
+        }
+        Ok(depth)
     }
 
     /// Whether an envelope may be named by a caller. One that nobody opened may.
@@ -215,14 +317,18 @@ impl Session {
 
     /// What admission looks at.
     pub fn standing(&self, id: &str) -> StoreResult<Option<Standing>> {
+        Ok(self.standing_and_parent(id)?.map(|(standing, _)| standing))
+    }
+
+    fn standing_and_parent(&self, id: &str) -> StoreResult<Option<(Standing, Option<String>)>> {
         Ok(self.db
             .prepare_cached(
                 "SELECT state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
-                     opened_boot_ms FROM core_envelopes WHERE id = ?1",
+                     opened_boot_ms, parent FROM core_envelopes WHERE id = ?1",
             )?
             .query_row([id], |row| {
                 let state: String = row.get(0)?;
-                Ok(Standing {
+                let standing = Standing {
                     state: State::parse(&state).unwrap_or(State::ClosedInterrupted),
                     limits: Limits {
                         max_mutations: row.get(1)?,
@@ -232,28 +338,10 @@ impl Session {
                     mutations: row.get(4)?,
                     test_runs: row.get(5)?,
                     opened_boot_ms: row.get(6)?,
-                })
+                };
+                Ok((standing, row.get(7)?))
             })
             .optional()?)
-    }
-
-    /// Closes an open envelope. Whether it was open.
-    pub fn close_envelope(
-        &self,
-        id: &str,
-        state: State,
-        now: &str,
-        closed_by: Option<&str>,
-        note: Option<&str>,
-    ) -> StoreResult<bool> {
-        let closed = self
-            .db
-            .prepare_cached(
-                "UPDATE core_envelopes SET state = ?2, closed_at = ?3, closed_by = ?4, note = ?5
-                 WHERE id = ?1 AND state = 'OPEN'",
-            )?
-            .execute(params![id, state.as_str(), now, closed_by, note])?;
-        Ok(closed == 1)
     }
 
     /// Remembers the commit that an envelope's workspace was at when its owner closed it.
@@ -272,23 +360,6 @@ impl Session {
             .prepare_cached("SELECT DISTINCT host_id FROM core_envelopes WHERE state = 'OPEN'")?
             .query_map([], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// Marks what a host, or one connection of it, left open as interrupted. How many there were.
-    pub fn interrupt_envelopes(
-        &self,
-        host_id: &str,
-        connection: Option<&str>,
-        now: &str,
-        why: &str,
-    ) -> StoreResult<usize> {
-        Ok(self
-            .db
-            .prepare_cached(
-                "UPDATE core_envelopes SET state = 'CLOSED_INTERRUPTED', closed_at = ?3, closed_by = ?4
-                 WHERE state = 'OPEN' AND host_id = ?1 AND (?2 IS NULL OR connection = ?2)",
-            )?
-            .execute(params![host_id, connection, now, why])?)
     }
 
     /// Remembers an operation's fingerprints as the newest of its envelope.

@@ -28,6 +28,8 @@ const JSON: &[&str] = &[
     "verdicts",
     "artifact_ids",
     "members",
+    "outcome",
+    "counters",
 ];
 
 impl Session {

@@ -4,7 +4,7 @@ use tempfile::TempDir;
 use tollgate_core::envelope::{Limits, Standing, State};
 
 use super::schema::{Object, pristine};
-use super::{Broken, Database, Envelope, Head, Operation, PruneError, Pruned, Retention, Session};
+use super::{Broken, Ending, Database, Envelope, Head, Operation, PruneError, Pruned, Retention, Session};
 use crate::ledger::key::LedgerKey;
 
 pub(crate) const NOW: &str = "2026-03-01T00:00:00.000Z";
@@ -50,6 +50,9 @@ pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
         host_id: "h".to_owned(),
         connection: "c".to_owned(),
         identity: None,
+        parent: None,
+        closed_actor: None,
+        detached_until_ms: None,
     }
 }
 
@@ -63,7 +66,7 @@ pub(crate) fn ledger(rows: &str) -> (TempDir, Session) {
     session.open_envelope(&envelope("env_k", None)).unwrap();
     session.open_envelope(&envelope("env_c", None)).unwrap();
     session
-        .close_envelope("env_c", State::ClosedSuccess, OLD, None, None)
+        .close_envelope("env_c", Ending::by_host(State::ClosedSuccess, "TEST", OLD))
         .unwrap();
     add(&session, rows, 0);
     session.commit().unwrap();

@@ -17,10 +17,11 @@ use super::session::Session;
 use crate::artifacts::Artifact;
 
 /// What a call counts as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OpType {
     /// It read.
+    #[default]
     Query,
     /// It may have changed something: one mutation.
     Mutation,
@@ -49,7 +50,7 @@ impl OpType {
 }
 
 /// One call as the ledger records it. No content, only hashes and names.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Operation {
     /// Made when the call reached the gate.
     pub op_id: String,
@@ -117,12 +118,32 @@ pub struct Operation {
     /// JSON array of the calls inside it: [`MemberCall`](super::MemberCall).
     #[serde(default)]
     pub members: Option<String>,
+    /// JSON object of what the call ran came to: [`Outcome`](super::Outcome). Absent if it ran nothing that has one.
+    #[serde(default)]
+    pub outcome: Option<String>,
+    /// JSON object of its envelope's counters with the call counted, and of those of the envelopes around it.
+    #[serde(default)]
+    pub counters: Option<String>,
     /// The artifacts themselves, stored with the row and not part of it.
     #[serde(skip)]
     pub artifacts: Vec<Artifact>,
 }
 
 impl Operation {
+    /// Adds events of the host's own after those of the component.
+    pub fn add_events(&mut self, more: &[serde_json::Value]) {
+        if more.is_empty() {
+            return;
+        }
+        let mut events: Vec<serde_json::Value> = self
+            .events
+            .as_deref()
+            .and_then(|events| serde_json::from_str(events).ok())
+            .unwrap_or_default();
+        events.extend_from_slice(more);
+        self.events = Some(serde_json::Value::from(events).to_string());
+    }
+
     /// A row for tests.
     #[doc(hidden)]
     pub fn for_tests(number: usize, envelope: Option<&str>, timestamp: &str) -> Operation {
@@ -160,6 +181,8 @@ impl Operation {
             artifact_ids: None,
             artifacts: Vec::new(),
             members: None,
+            outcome: None,
+            counters: None,
         }
     }
 }
@@ -170,16 +193,18 @@ pub(super) const COLUMNS: usize = 30;
 pub(super) const CHAIN_COLUMNS: &str = "seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
     result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
-    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members";
+    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members,
+    outcome, counters";
 /// The hash before the first row.
 const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 const INSERT: &str = "INSERT INTO core_operations (seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
     result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
-    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members)
+    failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members,
+    outcome, counters)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
-    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34)";
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
 
 impl Operation {
     /// The values of the hashed columns, in order.
@@ -231,6 +256,10 @@ fn optional(value: Option<&str>) -> ToSqlOutput<'_> {
     value.map_or(NULL, text)
 }
 
+fn as_value(text: &Option<String>) -> ValueRef<'_> {
+    text.as_ref().map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()))
+}
+
 /// The end of the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
@@ -278,9 +307,7 @@ impl Session {
                 _ => ValueRef::Null,
             });
         }
-        if let Some(members) = &operation.members {
-            hasher.add(ValueRef::Text(members.as_bytes()));
-        }
+        hasher.add_later([&operation.members, &operation.outcome, &operation.counters].map(as_value));
         let hash = hasher.finish();
         let mut statement = self.db.prepare_cached(INSERT)?;
         statement.raw_bind_parameter(1, seq)?;
@@ -290,6 +317,8 @@ impl Session {
         statement.raw_bind_parameter(COLUMNS + 2, &head.hash)?;
         statement.raw_bind_parameter(COLUMNS + 3, &hash)?;
         statement.raw_bind_parameter(COLUMNS + 4, &operation.members)?;
+        statement.raw_bind_parameter(COLUMNS + 5, &operation.outcome)?;
+        statement.raw_bind_parameter(COLUMNS + 6, &operation.counters)?;
         exactly_one(statement.raw_execute()?)?;
         if self.hash_of(seq)?.as_ref() != Some(&hash) {
             return Err(StoreError::from(rusqlite::Error::StatementChangedRows(0)));
@@ -377,11 +406,11 @@ pub(super) fn link(row: &rusqlite::Row<'_>, hasher: &mut RowHasher) -> rusqlite:
     for column in 1..=COLUMNS {
         hasher.add(row.get_ref(column)?);
     }
-    // Rows without calls inside have the hash that they had before there was this column.
-    match row.get_ref(COLUMNS + 3)? {
-        ValueRef::Null => {}
-        members => hasher.add(members),
-    }
+    hasher.add_later([
+        row.get_ref(COLUMNS + 3)?,
+        row.get_ref(COLUMNS + 4)?,
+        row.get_ref(COLUMNS + 5)?,
+    ]);
     Ok(Link {
         seq,
         is_intact: hasher.finish() == hash,
@@ -415,6 +444,20 @@ impl RowHasher {
             ValueRef::Blob(bytes) => (4, bytes),
         };
         self.add_bytes(kind, bytes);
+    }
+
+    /// Adds the columns that came later. A row without them has the hash that it had before there were any, so each
+    /// counts only where it is, and by name, so that none takes another's place.
+    fn add_later(&mut self, values: [ValueRef<'_>; 3]) {
+        for (value, name) in values.into_iter().zip([None, Some("outcome"), Some("counters")]) {
+            if value == ValueRef::Null {
+                continue;
+            }
+            if let Some(name) = name {
+                self.add(ValueRef::Text(name.as_bytes()));
+            }
+            self.add(value);
+        }
     }
 
     fn add_bytes(&mut self, kind: u8, bytes: &[u8]) {

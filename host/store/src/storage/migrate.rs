@@ -195,6 +195,10 @@ const CORE: &[(&str, &str)] = &[
         "0011_permits_and_members",
         include_str!("../../../../migrations/core/0011_permits_and_members.sql"),
     ),
+    (
+        "0012_ends_of_envelopes",
+        include_str!("../../../../migrations/core/0012_ends_of_envelopes.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

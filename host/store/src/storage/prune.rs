@@ -407,7 +407,7 @@ mod tests {
             session.record(&operation(number, Some(&one.id), YOUNG)).unwrap();
             if number != 1 {
                 session
-                    .close_envelope(&one.id, State::ClosedFailed, YOUNG, None, None)
+                    .close_envelope(&one.id, Ending::by_host(State::ClosedFailed, "TEST", YOUNG))
                     .unwrap();
             }
         }

@@ -24,7 +24,7 @@ pub struct Verified {
     /// The first thing that is wrong, if anything is.
     pub broken: Option<Broken>,
     /// What is wrong around the rows: triggers, views, indexes and tables that are missing, changed or added,
-    /// foreign keys that reach the host's tables, indexes that do not fit them.
+    /// foreign keys that reach the host's tables, indexes that do not fit them, envelopes that are not what rows say.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub around: Vec<String>,
 }
@@ -132,6 +132,7 @@ impl Session {
             let found = self.faults_of(table)?.into_iter();
             faults.extend(found.map(|fault| format!("table {table}: {fault}")));
         }
+        faults.extend(self.faults_of_envelopes()?);
         Ok(faults)
     }
 }

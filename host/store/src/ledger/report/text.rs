@@ -51,6 +51,38 @@ pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     text.trim_end().to_owned()
 }
 
+/// Codes, failures and changes that a summary names.
+const NAMED: usize = 3;
+
+/// A story in at most ten lines.
+pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
+    let mut text = String::new();
+    opening(&mut text, envelope);
+    limits(&mut text, envelope, boot_ms);
+    summary(&mut text, story);
+    let mut line = |title: &str, named: Vec<String>, of: usize| {
+        if !named.is_empty() {
+            let more = if of > named.len() {
+                format!("; {} more", of - named.len())
+            } else {
+                String::new()
+            };
+            let _ = writeln!(text, "{title}: {}{more}.", named.join("; "));
+        }
+    };
+    let refused = story.refusals.iter().take(NAMED);
+    let refused = refused.map(|one| format!("{} {}", one.code, times(one.count)));
+    line("Refused or failed", refused.collect(), story.refusals.len());
+    let repeated = story.repeated_failures.iter().take(NAMED);
+    let repeated = repeated.map(|one| tell_repeated(one, "failure"));
+    line("Failed again", repeated.collect(), story.repeated_failures.len());
+    let changed = story.changes.iter().take(NAMED);
+    let changed = changed.map(|one| one.what.clone());
+    line("Changed", changed.collect(), story.changes.len());
+    let _ = write!(text, "For the whole report, call ledger_report with this envelope_id.");
+    text
+}
+
 fn opening(text: &mut String, envelope: &Envelope) {
     let _ = write!(text, "Envelope {}", envelope.id);
     if let Some(label) = &envelope.label {
@@ -76,7 +108,10 @@ fn opening(text: &mut String, envelope: &Envelope) {
     };
     let _ = write!(text, ", {how}");
     match envelope.closed_by.as_deref() {
-        None => text.push_str(", by its owner.\n"),
+        None => {
+            let by = envelope.closed_actor.as_deref().map(tollgate_core::text::clean);
+            let _ = writeln!(text, ", by {}.", by.as_deref().unwrap_or("a caller"));
+        }
         Some(by) => {
             let _ = writeln!(text, ": {}.", reason(by));
         }
@@ -100,6 +135,7 @@ fn reason(closed_by: &str) -> &str {
         "DISCONNECTED" => "its client went away",
         "HOST_GONE" => "its host process was gone",
         "HOST_STOPPED" => "its host was stopped",
+        "PARENT_CLOSED" => "the envelope around it was closed",
         other => other,
     }
 }
@@ -334,6 +370,9 @@ mod tests {
             host_id: "h".to_owned(),
             connection: "c".to_owned(),
             identity: None,
+            parent: None,
+            closed_actor: None,
+            detached_until_ms: None,
         }
     }
 

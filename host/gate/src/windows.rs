@@ -1,0 +1,196 @@
+//! Budgets of time windows, which hold over envelopes: so many mutations, test runs or new envelopes within an hour, for
+//! each workspace, caller or client. Without them an agent whose envelope is used up opens the next.
+//!
+//! A call takes a slot for each unit in its own commit, as calls do for policies (see `permits`), so that the counts are
+//! exact over all hosts of the data directory.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use tollgate_core::envelope::Charge;
+use tollgate_core::text;
+use tollgate_sdk::ToolError;
+use tollgate_store::storage::{Session, Slots, StoreResult};
+
+use super::pending_operation::PendingOperation;
+
+/// Owner of the slots. Components' names have none of these characters alone, and policies' a prefix.
+const OWNER: &str = "core";
+/// Longest name that is counted by, in bytes.
+const MAX_SUBJECT: usize = 200;
+/// Subject of callers and clients that have no name.
+const UNNAMED: &str = "(unnamed)";
+
+/// Limits for one window of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// Whose calls are counted together.
+    pub by: By,
+    /// Length of the window as the operator writes it, such as `1h`.
+    pub per: String,
+    /// The same in milliseconds.
+    pub per_ms: i64,
+    /// Most mutations in it.
+    pub max_mutations: Option<u32>,
+    /// Most test runs in it.
+    pub max_test_runs: Option<u32>,
+    /// Most envelopes that are opened in it.
+    pub max_envelopes: Option<u32>,
+}
+
+/// Whose calls are counted together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Those about the same workspace.
+    #[default]
+    Workspace,
+    /// Those of the same proven identity. Callers without one are one, because a claimed name can be changed.
+    Actor,
+    /// Those of clients with the same name, as clients claim it.
+    Client,
+    /// All of the data directory.
+    Everyone,
+}
+
+impl By {
+    const fn as_str(self) -> &'static str {
+        match self {
+            By::Workspace => "workspace",
+            By::Actor => "actor",
+            By::Client => "client",
+            By::Everyone => "everyone",
+        }
+    }
+}
+
+/// What a call uses of windows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Use {
+    /// The workspace that its arguments name.
+    pub(super) workspace: Option<String>,
+    /// It opens an envelope.
+    pub(super) opens_envelope: bool,
+}
+
+/// A unit that is counted, and how many of it a call uses.
+struct Units {
+    what: &'static str,
+    count: i64,
+}
+
+impl Units {
+    fn of(draft: &PendingOperation) -> Option<Units> {
+        let (what, count) = match draft.charge {
+            Charge::Mutations(count) => ("mutations", count),
+            Charge::TestRun => ("test runs", 1),
+            Charge::Nothing if draft.window_use.opens_envelope => ("envelopes", 1),
+            Charge::Nothing => return None,
+        };
+        Some(Units { what, count })
+    }
+
+    fn limit(&self, window: &Window) -> Option<u32> {
+        match self.what {
+            "mutations" => window.max_mutations,
+            "test runs" => window.max_test_runs,
+            _ => window.max_envelopes,
+        }
+    }
+}
+
+/// Takes what a call uses of the windows, or says which one has nothing left. Wants a write transaction; what was taken
+/// before a refusal is undone with the operation's other permits.
+pub(super) fn take(
+    session: &Session,
+    windows: &[Window],
+    draft: &PendingOperation,
+    now_ms: i64,
+) -> StoreResult<Result<(), ToolError>> {
+    let Some(units) = Units::of(draft) else {
+        return Ok(Ok(()));
+    };
+    for (place, window) in windows.iter().enumerate() {
+        let Some(limit) = units.limit(window) else {
+            continue;
+        };
+        for subject in subjects(session, window.by, draft)? {
+            let key = format!("{} {} {} {subject}", window.by.as_str(), window.per, units.what);
+            let slots = Slots {
+                policy: OWNER,
+                key: &key,
+                slots: limit,
+                held_ms: window.per_ms,
+            };
+            for number in 0..units.count {
+                let number = usize::try_from(number).unwrap_or(usize::MAX);
+                let holder = format!("{}:{place}", draft.operation.op_id);
+                let taken = session.take_slot(slots, (&holder, number), true, now_ms)?;
+                if let Err(wait_ms) = taken {
+                    undo(session, windows, draft)?;
+                    return Ok(Err(refused(window, &units, &subject, limit, wait_ms)));
+                }
+            }
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Gives back what a call took that was not admitted.
+pub(super) fn undo(session: &Session, windows: &[Window], draft: &PendingOperation) -> StoreResult<()> {
+    for place in 0..windows.len() {
+        session.undo_permits(&format!("{}:{place}", draft.operation.op_id))?;
+    }
+    Ok(())
+}
+
+/// Those whose windows a call counts in.
+fn subjects(session: &Session, by: By, draft: &PendingOperation) -> StoreResult<BTreeSet<String>> {
+    let operation = &draft.operation;
+    let named = |name: &str| text::clean(text::cut(name, MAX_SUBJECT));
+    Ok(match by {
+        By::Workspace => {
+            let envelope = match &operation.envelope_id {
+                Some(id) => session.envelope(id)?,
+                None => None,
+            };
+            let of_envelope = envelope.and_then(|envelope| envelope.workspace);
+            let all = draft.window_use.workspace.iter().chain(&of_envelope);
+            all.map(|name| named(name)).collect()
+        }
+        By::Actor => {
+            let identity = operation.identity.as_ref().map(|identity| identity.as_str());
+            BTreeSet::from([named(identity.unwrap_or(UNNAMED))])
+        }
+        By::Client => {
+            let client = operation.client.as_deref().unwrap_or(UNNAMED);
+            let name = client.split('/').next().unwrap_or(client);
+            BTreeSet::from([named(name)])
+        }
+        By::Everyone => BTreeSet::from([String::new()]),
+    })
+}
+
+fn refused(window: &Window, units: &Units, subject: &str, limit: u32, wait_ms: i64) -> ToolError {
+    let whose = match window.by {
+        By::Everyone => "all calls together".to_owned(),
+        by => format!("{} {subject}", by.as_str()),
+    };
+    let wait_sec = wait_ms.max(1).saturating_add(999) / 1_000;
+    ToolError::new(
+        "WINDOW_EXHAUSTED",
+        format!(
+            "{whose} may have {limit} {} within {}, and no more of them are left; nothing was run",
+            units.what, window.per
+        ),
+    )
+    .remediation(format!(
+        "Stop, and report to your owner what was reached. The operator's limit leaves room again in {wait_sec} s; a new \
+         envelope does not change it."
+    ))
+    .context("by", window.by.as_str())
+    .context("per", window.per.as_str())
+    .context("what", units.what)
+    .context("limit", limit)
+    .context("retry_after_sec", wait_sec)
+}

@@ -1,0 +1,263 @@
+//! Ends of envelopes: each is an event in a row of the ledger, so that states can be counted again from the rows.
+
+use rusqlite::{OptionalExtension, params};
+use serde_json::{Value, json};
+use tollgate_core::effect::Effect;
+use tollgate_core::envelope::State;
+use tollgate_core::hash;
+
+use super::envelopes::Envelope;
+use super::error::StoreResult;
+use super::ledger::{OpType, Operation};
+use super::session::Session;
+
+/// Type of the event of an opening.
+pub const OPENED: &str = "envelope.opened";
+/// Type of the event of an end.
+pub const CLOSED: &str = "envelope.closed";
+/// Reason of an end that came with the end of the envelope around it.
+const PARENT_CLOSED: &str = "PARENT_CLOSED";
+/// Pack and tool of rows that the host writes for ends that no call caused.
+const HOST_PACK: &str = "core";
+const CLOSE_TOOL: &str = "envelope_close";
+
+/// End of an envelope.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending<'a> {
+    /// The state from then on.
+    pub state: State,
+    /// Why, unless its owner closed it.
+    pub closed_by: Option<&'a str>,
+    /// The words of who closed it.
+    pub note: Option<&'a str>,
+    /// Who closed it, as operations name who calls.
+    pub actor: Option<&'a str>,
+    /// RFC 3339.
+    pub now: &'a str,
+}
+
+impl<'a> Ending<'a> {
+    /// An end that the host brings about.
+    pub fn by_host(state: State, closed_by: &'a str, now: &'a str) -> Ending<'a> {
+        Ending {
+            state,
+            closed_by: Some(closed_by),
+            note: None,
+            actor: None,
+            now,
+        }
+    }
+}
+
+/// What an envelope was opened with, as an event.
+pub fn opened(envelope: &Envelope) -> Value {
+    let mut event = json!({
+        "type": OPENED,
+        "envelope_id": envelope.id,
+        "limits": envelope.standing.limits,
+    });
+    let named = [
+        ("workspace", &envelope.workspace),
+        ("label", &envelope.label),
+        ("parent", &envelope.parent),
+        ("git_head", &envelope.git_head),
+    ];
+    for (name, value) in named {
+        if let Some(value) = value {
+            event[name] = json!(value);
+        }
+    }
+    event
+}
+
+impl Session {
+    /// Closes an envelope, and those within it with rows of the host's own. Returns the event of its end, for the row of
+    /// the call that caused it. `None` if it was not open.
+    pub fn close_envelope(&self, id: &str, ending: Ending<'_>) -> StoreResult<Option<Value>> {
+        let closed = self
+            .db
+            .prepare_cached(
+                "UPDATE core_envelopes SET state = ?2, closed_at = ?3, closed_by = ?4, note = ?5, closed_actor = ?6
+                 WHERE id = ?1 AND state = 'OPEN'",
+            )?
+            .execute(params![
+                id,
+                ending.state.as_str(),
+                ending.now,
+                ending.closed_by,
+                ending.note,
+                ending.actor
+            ])?;
+        if closed == 0 {
+            return Ok(None);
+        }
+        self.forget_users(id)?;
+        let within = Ending::by_host(State::ClosedInterrupted, PARENT_CLOSED, ending.now);
+        for child in self.open_children(id)? {
+            self.interrupt(&child, within)?;
+        }
+        self.closed_event(id, ending).map(Some)
+    }
+
+    fn closed_event(&self, id: &str, ending: Ending<'_>) -> StoreResult<Value> {
+        let counters = self.standing(id)?.map(|standing| {
+            json!({ "mutations": standing.mutations, "test_runs": standing.test_runs })
+        });
+        let mut event = json!({
+            "type": CLOSED,
+            "envelope_id": id,
+            "state": ending.state,
+            "counters": counters,
+        });
+        let named = [
+            ("closed_by", ending.closed_by),
+            ("actor", ending.actor),
+            ("note", ending.note),
+        ];
+        for (name, value) in named {
+            if let Some(value) = value {
+                event[name] = json!(value);
+            }
+        }
+        Ok(event)
+    }
+
+    fn open_children(&self, id: &str) -> StoreResult<Vec<String>> {
+        Ok(self
+            .db
+            .prepare_cached("SELECT id FROM core_envelopes WHERE parent = ?1 AND state = 'OPEN' ORDER BY id")?
+            .query_map([id], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Remembers that a connection works in an envelope which another one opened.
+    pub fn join_envelope(&self, id: &str, (host_id, connection): (&str, &str), now: &str) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "INSERT INTO core_envelope_users (envelope_id, host_id, connection, joined_at)
+                 SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM core_envelopes
+                     WHERE id = ?1 AND state = 'OPEN' AND (host_id <> ?2 OR connection <> ?3))
+                 ON CONFLICT (envelope_id, host_id, connection) DO NOTHING",
+            )?
+            .execute((id, host_id, connection, now))
+            .map(drop)?)
+    }
+
+    fn forget_users(&self, id: &str) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached("DELETE FROM core_envelope_users WHERE envelope_id = ?1")?
+            .execute([id])
+            .map(drop)?)
+    }
+
+    /// Ends what a host, or one connection of it, left open: an envelope in which another connection works becomes that
+    /// one's, a detached one stays, every other one is interrupted, with a row that says so. How many were interrupted.
+    pub fn interrupt_envelopes(
+        &self,
+        host_id: &str,
+        connection: Option<&str>,
+        now: &str,
+        why: &str,
+    ) -> StoreResult<usize> {
+        self.db
+            .prepare_cached(
+                "DELETE FROM core_envelope_users WHERE host_id = ?1 AND (?2 IS NULL OR connection = ?2)",
+            )?
+            .execute((host_id, connection))?;
+        let left: Vec<String> = self
+            .db
+            .prepare_cached(
+                "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND host_id = ?1 AND detached_until_ms IS NULL
+                     AND (?2 IS NULL OR connection = ?2) ORDER BY opened_at, id",
+            )?
+            .query_map((host_id, connection), |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let mut interrupted = 0;
+        for id in left {
+            if !self.hand_over(&id)? {
+                let ending = Ending::by_host(State::ClosedInterrupted, why, now);
+                interrupted += usize::from(self.interrupt(&id, ending)?);
+            }
+        }
+        Ok(interrupted)
+    }
+
+    /// Closes an envelope with a row of the host's own. Whether it was open.
+    pub fn interrupt(&self, id: &str, ending: Ending<'_>) -> StoreResult<bool> {
+        let Some(envelope) = self.envelope(id)? else {
+            return Ok(false);
+        };
+        let Some(event) = self.close_envelope(id, ending)? else {
+            return Ok(false);
+        };
+        self.record(&row_of_host(&envelope, ending, event))?;
+        Ok(true)
+    }
+
+    /// Ends detached envelopes whose time is over by the clock on the wall, and those from before the machine's last
+    /// start, whose time nobody can tell. How many.
+    pub fn end_detached(&self, now_ms: i64, boot_ms: i64, now: &str) -> StoreResult<usize> {
+        let over: Vec<String> = self
+            .db
+            .prepare_cached(
+                "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND detached_until_ms IS NOT NULL
+                     AND (detached_until_ms <= ?1 OR opened_boot_ms > ?2) ORDER BY opened_at, id",
+            )?
+            .query_map((now_ms, boot_ms), |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let ending = Ending::by_host(State::ClosedFailed, "DURATION_EXCEEDED", now);
+        let mut ended = 0;
+        for id in over {
+            ended += usize::from(self.interrupt(&id, ending)?);
+        }
+        Ok(ended)
+    }
+
+    /// Gives an envelope to the connection that works in it since the earliest time. Whether there is one.
+    fn hand_over(&self, id: &str) -> StoreResult<bool> {
+        let heir: Option<(String, String)> = self
+            .db
+            .prepare_cached(
+                "SELECT host_id, connection FROM core_envelope_users WHERE envelope_id = ?1
+                 ORDER BY joined_at, host_id, connection LIMIT 1",
+            )?
+            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((host_id, connection)) = heir else {
+            return Ok(false);
+        };
+        self.db
+            .prepare_cached("UPDATE core_envelopes SET host_id = ?2, connection = ?3 WHERE id = ?1")?
+            .execute((id, &host_id, &connection))?;
+        self.db
+            .prepare_cached(
+                "DELETE FROM core_envelope_users WHERE envelope_id = ?1 AND host_id = ?2 AND connection = ?3",
+            )?
+            .execute((id, &host_id, &connection))?;
+        Ok(true)
+    }
+}
+
+/// The row of an end that no call caused. An envelope ends once, so its id makes the row's.
+fn row_of_host(envelope: &Envelope, ending: Ending<'_>, event: Value) -> Operation {
+    let id = envelope.id.strip_prefix("env_").unwrap_or(&envelope.id);
+    Operation {
+        op_id: format!("op_{id}"),
+        envelope_id: Some(envelope.id.clone()),
+        timestamp: ending.now.to_owned(),
+        duration_ms: 0.0,
+        op_type: OpType::Control,
+        success: Some(true),
+        pack: HOST_PACK.to_owned(),
+        tool: CLOSE_TOOL.to_owned(),
+        effect: Effect::Write,
+        failure_class: Some("interrupted".to_owned()),
+        connection: envelope.connection.clone(),
+        host_id: envelope.host_id.clone(),
+        args_hash: hash::sha256_hex(b"{}"),
+        events: Some(Value::from(vec![event]).to_string()),
+        ..Operation::default()
+    }
+}

@@ -1,0 +1,279 @@
+//! Envelopes, counted again from the rows of the ledger: limits from the row of the opening, counters from the rows of
+//! calls, the state from the row of the end. The rows are chained by their hashes, and `core_envelopes` is not, so this
+//! shows what was changed there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::types::ValueRef;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tollgate_core::envelope::{Limits, State};
+
+use super::endings::{CLOSED, OPENED};
+use super::envelopes::{Envelope, EnvelopeFilter};
+use super::error::StoreResult;
+use super::session::Session;
+
+/// Envelopes that are read at once.
+const PAGE: u32 = 500;
+
+/// Rows that say something about envelopes. Components' events have no field `envelope_id`.
+const TELLING: &str = "SELECT seq, envelope_id, timestamp, events, counters FROM core_operations
+    WHERE counters IS NOT NULL OR (events IS NOT NULL AND instr(events, '\"envelope.') > 0) ORDER BY seq";
+
+/// What the rows say about one envelope.
+#[derive(Debug, Default)]
+struct Told {
+    /// The row of the opening, and the limits in it.
+    opened: Option<(i64, Opened)>,
+    /// The row of the end, and the state in it.
+    closed: Option<(i64, State)>,
+    mutations: i64,
+    test_runs: i64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Opened {
+    limits: Limits,
+    parent: Option<String>,
+}
+
+/// Counters as a row has them.
+#[derive(Debug, Default, Deserialize)]
+struct Counters {
+    mutations: i64,
+    test_runs: i64,
+    #[serde(default)]
+    around: BTreeMap<String, Counters>,
+}
+
+impl Session {
+    /// Where envelopes are not what the ledger's rows say, a sentence each.
+    pub(super) fn faults_of_envelopes(&self) -> StoreResult<Vec<String>> {
+        let (told, first_opening) = self.told_of_envelopes()?;
+        let busy = self.envelopes_of_intents()?;
+        let mut faults = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut filter = EnvelopeFilter::default();
+        loop {
+            let page = self.envelopes(&filter, PAGE)?;
+            let Some(last) = page.last() else {
+                break;
+            };
+            filter.before = Some((last.opened_at.clone(), last.id.clone()));
+            for envelope in page {
+                seen.insert(envelope.id.clone());
+                match told.get(&envelope.id) {
+                    Some(told) if told.opened.is_some() => {
+                        told.compare(&envelope, busy.contains(&envelope.id), &mut faults);
+                    }
+                    // Versions that wrote no rows of openings opened it, unless such rows are older than it.
+                    _ if first_opening.as_ref().is_some_and(|first| *first < envelope.opened_at) => {
+                        faults.push(format!("envelope {} has no row that opened it: it was added", envelope.id));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (id, told) in &told {
+            if let Some((seq, _)) = told.opened.as_ref().filter(|_| !seen.contains(id)) {
+                faults.push(format!("envelope {id}, which row {seq} opened, was removed"));
+            }
+        }
+        Ok(faults)
+    }
+
+    /// What the rows say, by envelope, and the time of the oldest row of an opening.
+    fn told_of_envelopes(&self) -> StoreResult<(BTreeMap<String, Told>, Option<String>)> {
+        let mut told: BTreeMap<String, Told> = BTreeMap::new();
+        let mut first_opening: Option<String> = None;
+        let mut statement = self.db.prepare(TELLING)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let seq: i64 = row.get(0)?;
+            let text = |column: usize| -> rusqlite::Result<Option<&str>> {
+                Ok(match row.get_ref(column)? {
+                    ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok(),
+                    _ => None,
+                })
+            };
+            if let (Some(id), Some(counters)) = (text(1)?, text(4)?)
+                && let Ok(counters) = serde_json::from_str::<Counters>(counters)
+            {
+                for (around, counters) in &counters.around {
+                    told.entry(around.clone()).or_default().count(counters);
+                }
+                told.entry(id.to_owned()).or_default().count(&counters);
+            }
+            let events: Vec<Map<String, Value>> = text(3)?
+                .and_then(|events| serde_json::from_str(events).ok())
+                .unwrap_or_default();
+            for event in events {
+                let Some(id) = event.get("envelope_id").and_then(Value::as_str) else {
+                    continue;
+                };
+                let one = told.entry(id.to_owned()).or_default();
+                match event.get("type").and_then(Value::as_str) {
+                    Some(OPENED) => {
+                        one.opened = serde_json::from_value(Value::Object(event))
+                            .ok()
+                            .map(|opened| (seq, opened));
+                        if first_opening.is_none() {
+                            first_opening = text(2)?.map(str::to_owned);
+                        }
+                    }
+                    Some(CLOSED) => {
+                        let state = event.get("state").and_then(Value::as_str);
+                        one.closed = state.and_then(State::parse).map(|state| (seq, state));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok((told, first_opening))
+    }
+
+    /// Envelopes, and those around them, with calls that were counted and have no row yet.
+    fn envelopes_of_intents(&self) -> StoreResult<BTreeSet<String>> {
+        let mut busy: BTreeSet<String> = self
+            .db
+            .prepare("SELECT operation ->> 'envelope_id' FROM core_intents WHERE operation ->> 'envelope_id' IS NOT NULL")?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let mut inner: Vec<String> = busy.iter().cloned().collect();
+        while let Some(id) = inner.pop() {
+            let parent = self.envelope(&id)?.and_then(|envelope| envelope.parent);
+            if let Some(parent) = parent.filter(|parent| busy.insert(parent.clone())) {
+                inner.push(parent);
+            }
+        }
+        Ok(busy)
+    }
+}
+
+impl Told {
+    /// Counters only rise, whatever the order of the rows.
+    fn count(&mut self, counters: &Counters) {
+        self.mutations = self.mutations.max(counters.mutations);
+        self.test_runs = self.test_runs.max(counters.test_runs);
+    }
+
+    fn compare(&self, envelope: &Envelope, is_busy: bool, faults: &mut Vec<String>) {
+        let Some((seq, opened)) = &self.opened else {
+            return;
+        };
+        let id = &envelope.id;
+        let standing = &envelope.standing;
+        if opened.limits != standing.limits || opened.parent != envelope.parent {
+            faults.push(format!("the limits of envelope {id} are not those of row {seq}, which opened it"));
+        }
+        for (what, found, counted) in [
+            ("mutations", standing.mutations, self.mutations),
+            ("test runs", standing.test_runs, self.test_runs),
+        ] {
+            let is_right = found == counted || (is_busy && found > counted);
+            if !is_right {
+                faults.push(format!("envelope {id} says {found} {what}, and its rows say {counted}"));
+            }
+        }
+        match &self.closed {
+            Some((seq, state)) if *state != standing.state => faults.push(format!(
+                "envelope {id} is {}, and row {seq} made it {}",
+                standing.state.as_str(),
+                state.as_str()
+            )),
+            None if standing.state != State::Open => faults.push(format!(
+                "envelope {id} is {}, and no row closed it",
+                standing.state.as_str()
+            )),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::envelope::Charge;
+
+    use super::super::endings::{Ending, opened};
+    use super::super::fixture::{NOW, envelope, key, operation};
+    use super::super::{Admission, Database, Operation};
+    use super::*;
+
+    /// An envelope with another around it, three calls of which one is refused, and their ends.
+    fn story() -> (tempfile::TempDir, Session) {
+        let place = tempfile::tempdir().unwrap();
+        let database = Database::open(&place.path().join("t.db")).unwrap();
+        let session = database.write_session().unwrap();
+        session.begin_write().unwrap();
+        open(&session, 0, "env_around", None);
+        open(&session, 1, "env_in", Some("env_around"));
+        for number in 2..5 {
+            let mut row = operation(number, Some("env_in"), NOW);
+            match session.admit("env_in", Charge::Mutations(1), 0, NOW).unwrap() {
+                Admission::Admitted(admitted) => row.counters = admitted.counters,
+                Admission::Refused { event, .. } => {
+                    assert_eq!(number, 4);
+                    row.events = Some(Value::from(vec![event.unwrap()]).to_string());
+                }
+                Admission::Unknown => unreachable!(),
+            }
+            session.record(&row).unwrap();
+        }
+        let ended = session.interrupt_envelopes("h", None, NOW, "HOST_GONE").unwrap();
+        assert_eq!(ended, 1);
+        session.commit().unwrap();
+        (place, session)
+    }
+
+    fn open(session: &Session, number: usize, id: &str, parent: Option<&str>) {
+        let mut one = envelope(id, None);
+        one.opened_at = NOW.to_owned();
+        one.parent = parent.map(str::to_owned);
+        one.standing.limits.max_mutations = parent.map(|_| 2);
+        session.open_envelope(&one).unwrap();
+        let events = Value::from(vec![opened(&one)]).to_string();
+        let row = Operation {
+            events: Some(events),
+            ..operation(number, Some(id), NOW)
+        };
+        session.record(&row).unwrap();
+    }
+
+    fn faults(session: &Session) -> Vec<String> {
+        let verified = session.verify(None, &[key().public()]).unwrap();
+        assert_eq!(verified.broken.is_some(), !verified.around.is_empty());
+        verified.around
+    }
+
+    #[test]
+    fn what_rows_say_is_what_envelopes_are() {
+        let (_place, session) = story();
+        assert_eq!(faults(&session), [] as [String; 0]);
+        let inner = session.envelope("env_in").unwrap().unwrap();
+        assert_eq!(inner.standing.state, State::ClosedFailed);
+        let around = session.envelope("env_around").unwrap().unwrap();
+        assert_eq!((around.standing.mutations, around.standing.state), (2, State::ClosedInterrupted));
+    }
+
+    #[test]
+    fn every_change_of_an_envelope_shows() {
+        for (change, shown) in [
+            ("UPDATE core_envelopes SET state = 'OPEN' WHERE id = 'env_in'", "env_in is OPEN, and row 5 made it CLOSED_FAILED"),
+            ("UPDATE core_envelopes SET state = 'CLOSED_SUCCESS' WHERE id = 'env_in'", "row 5 made it CLOSED_FAILED"),
+            ("UPDATE core_envelopes SET mutation_count = 0 WHERE id = 'env_in'", "env_in says 0 mutations, and its rows say 2"),
+            ("UPDATE core_envelopes SET mutation_count = 1 WHERE id = 'env_around'", "env_around says 1 mutations"),
+            ("UPDATE core_envelopes SET test_run_count = 9 WHERE id = 'env_in'", "env_in says 9 test runs, and its rows say 0"),
+            ("UPDATE core_envelopes SET max_mutations = 1000 WHERE id = 'env_in'", "the limits of envelope env_in"),
+            ("UPDATE core_envelopes SET max_duration_sec = 5 WHERE id = 'env_in'", "the limits of envelope env_in"),
+            ("UPDATE core_envelopes SET parent = NULL WHERE id = 'env_in'", "the limits of envelope env_in"),
+            ("DELETE FROM core_envelopes WHERE id = 'env_in'", "envelope env_in, which row 2 opened, was removed"),
+            ("UPDATE core_envelopes SET id = 'env_other', opened_at = '2027-01-01T00:00:00.000Z' WHERE id = 'env_in'", "env_other has no row that opened it"),
+        ] {
+            let (_place, session) = story();
+            assert_eq!(session.db.execute(change, []).unwrap(), 1, "{change}");
+            let found = faults(&session);
+            assert!(found.iter().any(|fault| fault.contains(shown)), "{change}: {found:?}");
+        }
+    }
+}
