@@ -4,7 +4,7 @@ use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
     Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
-    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, Value,
+    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, TestOutcome, Value,
     WorkspaceError, WorkspaceInfo,
 };
 
@@ -53,6 +53,10 @@ pub trait Host {
     fn log(&self, level: Level, message: &str);
     /// See [`Ledger::append`](crate::Ledger::append). By default events are discarded.
     fn append_event(&self, _event: &Event) -> Result<(), LedgerError> {
+        Ok(())
+    }
+    /// See [`Ledger::set_test_outcome`](crate::Ledger::set_test_outcome). By default outcomes are discarded.
+    fn set_test_outcome(&self, _outcome: &TestOutcome) -> Result<(), LedgerError> {
         Ok(())
     }
     /// See [`Ledger::query`](crate::Ledger::query). By default nothing is granted.

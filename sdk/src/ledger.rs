@@ -37,6 +37,51 @@ pub struct Event {
     pub short_diff: Option<String>,
 }
 
+/// Result of tests that a call ran or was told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestResult {
+    /// All passed.
+    Passed,
+    /// At least one failed.
+    Failed,
+    /// The run itself went wrong, for example code that does not compile.
+    Error,
+    /// No test was found.
+    NoTests,
+    /// The time limit ended the run.
+    TimedOut,
+    /// A signal ended the run.
+    Killed,
+}
+
+/// Outcome of tests, apart from whether the call itself succeeded.
+///
+/// See [`Ledger::set_test_outcome`] for an example.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestOutcome {
+    /// Result of the run.
+    pub result: TestResult,
+    /// Number of tests that failed, if known.
+    pub failed: Option<u32>,
+    /// Number of all tests, if known.
+    pub total: Option<u32>,
+    /// Message of the first failure, at most 500 bytes.
+    pub message: Option<String>,
+}
+
+impl TestOutcome {
+    /// Outcome of which only the result is known.
+    #[must_use]
+    pub const fn new(result: TestResult) -> TestOutcome {
+        TestOutcome {
+            result,
+            failed: None,
+            total: None,
+            message: None,
+        }
+    }
+}
+
 impl Event {
     /// An event of a dotted type.
     #[must_use]
@@ -314,6 +359,22 @@ impl<'a> Ledger<'a> {
     /// fingerprint counts; names accumulate.
     pub fn append(&self, event: &Event) -> Result<(), LedgerError> {
         self.host.append_event(event)
+    }
+
+    /// Records the outcome of tests that this call ran or was told of, apart from whether the call itself succeeds. Of
+    /// several, the last counts.
+    ///
+    /// ```
+    /// # use tollgate_sdk::{CallInfo, Cx, Pack, TestOutcome, TestResult, native::Session};
+    /// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+    /// # let cx = Cx::new(session.backend(), &call);
+    /// let mut outcome = TestOutcome::new(TestResult::Failed);
+    /// (outcome.failed, outcome.total) = (Some(2), Some(14));
+    /// cx.ledger().set_test_outcome(&outcome)?;
+    /// # Ok::<(), tollgate_sdk::ToolError>(())
+    /// ```
+    pub fn set_test_outcome(&self, outcome: &TestOutcome) -> Result<(), LedgerError> {
+        self.host.set_test_outcome(outcome)
     }
 
     /// Past operations of all packs, oldest first by default, if granted.

@@ -33,8 +33,8 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, Slot, ToolError,
-    stale,
+    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, Slot, TestOutcome,
+    ToolError, stale,
 };
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.
@@ -236,6 +236,12 @@ impl Session {
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.backend.record.events.borrow().clone()
+    }
+
+    /// The newest outcome of tests that a call recorded, for [`Ledger::set_test_outcome`](crate::Ledger::set_test_outcome).
+    #[must_use]
+    pub fn test_outcome(&self) -> Option<TestOutcome> {
+        self.backend.record.test_outcome.borrow().clone()
     }
 
     /// The envelope as a call would see it now.

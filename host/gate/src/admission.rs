@@ -271,9 +271,10 @@ fn remediation(envelope: &Envelope, refusal: Refusal) -> &'static str {
         (Refusal::TestRuns { .. }, _) => {
             "Report to your owner what the tests showed. To run more tests, ask for a new envelope."
         }
-        (Refusal::Closed(_), None | Some("DISCONNECTED" | "HOST_GONE" | "HOST_STOPPED" | "PARENT_CLOSED")) => {
-            "To continue the work, open a new envelope with envelope_open."
-        }
+        (
+            Refusal::Closed(_),
+            None | Some("DISCONNECTED" | "HOST_GONE" | "HOST_STOPPED" | "PARENT_CLOSED"),
+        ) => "To continue the work, open a new envelope with envelope_open.",
         _ => {
             "Stop, and report to your owner what was reached. To continue, ask for a new envelope and open it with envelope_open."
         }

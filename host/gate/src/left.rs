@@ -66,7 +66,11 @@ impl Left {
         words.extend(self.mutations.map(|left| counted(left, "mutation")));
         words.extend(self.test_runs.map(|left| counted(left, "test run")));
         words.extend(self.seconds.map(|left| format!("{left} s")));
-        words.extend(self.budgets.iter().map(|(name, left)| format!("{left} of {name}")));
+        words.extend(
+            self.budgets
+                .iter()
+                .map(|(name, left)| format!("{left} of {name}")),
+        );
         words.join(", ")
     }
 }

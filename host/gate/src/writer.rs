@@ -336,8 +336,15 @@ impl Writer {
             Admission::Admitted(admitted) => {
                 settled.standing = Some(admitted.standing);
                 settled.counters = admitted.counters;
-                if draft.joins && self.joined.insert((envelope.clone(), draft.operation.connection.clone())) {
-                    let user = (draft.operation.host_id.as_str(), draft.operation.connection.as_str());
+                if draft.joins
+                    && self
+                        .joined
+                        .insert((envelope.clone(), draft.operation.connection.clone()))
+                {
+                    let user = (
+                        draft.operation.host_id.as_str(),
+                        draft.operation.connection.as_str(),
+                    );
                     self.session()?.join_envelope(envelope, user, now)?;
                 }
             }

@@ -7,7 +7,7 @@ use rmcp::model::{
     ResourceContents, Role,
 };
 use serde_json::{Value, json};
-use tollgate_gate::{Outcome, Reply};
+use tollgate_gate::{Left, Outcome, Reply};
 use tollgate_sdk::{Content, ToolError};
 
 use super::handler::Structured;
@@ -19,11 +19,28 @@ const MAX_TEXT: usize = 40 << 10;
 pub(super) fn result(outcome: Outcome, structured: Structured) -> CallToolResult {
     let meta = meta(&outcome);
     let mut result = match outcome.result {
-        Ok(reply) => success(reply, structured),
+        Ok(mut reply) => {
+            if let Some(left) = &outcome.left {
+                tell_left(&mut reply, left);
+            }
+            success(reply, structured)
+        }
         Err(err) => failure(&err),
     };
     result.meta = Some(meta);
     result
+}
+
+/// Says in a reply what little is left of its envelope, where models read it. The ledger's hash is that of the reply
+/// without it, so that equal results stay equal.
+fn tell_left(reply: &mut Reply, left: &Left) {
+    let mut structured = reply.structured();
+    let text = reply.text.take().unwrap_or_else(|| reply.json.clone());
+    reply.text = Some(format!("{text}\n\nLeft in this envelope: {}.", left.in_words()));
+    if !structured.contains_key("left") {
+        structured.insert("left".to_owned(), json!(left));
+        reply.json = Value::Object(structured).to_string();
+    }
 }
 
 /// What a prompt says. MCP has no place for a refusal in the result of a prompt, so that it becomes an

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use thiserror::Error;
 use tollgate_core::text;
-use tollgate_store::storage::Operation;
+use tollgate_store::storage::{Operation, Outcome, Ran};
 
-use crate::bindings::tollgate::host::ledger::Event;
+use crate::bindings::tollgate::host::ledger::{Event, TestOutcome, TestResult};
 
 /// Most events of one call.
 const MAX_EVENTS: usize = 100;
@@ -50,6 +50,7 @@ pub struct Annotations {
     short_diff: Option<String>,
     failure_fingerprint: Option<String>,
     mutation_fingerprint: Option<String>,
+    outcome: Option<Outcome>,
     bytes: usize,
 }
 
@@ -92,6 +93,26 @@ impl Annotations {
         Ok(())
     }
 
+    /// Takes the outcome of tests, or says why not.
+    pub fn set_outcome(&mut self, said: TestOutcome) -> Result<(), BadEvent> {
+        let length = said.message.as_ref().map_or(0, String::len);
+        too_large("message, in bytes", length, MAX_NOTE)?;
+        self.outcome = Some(Outcome {
+            result: match said.test_result {
+                TestResult::Passed => Ran::Passed,
+                TestResult::Failed => Ran::Failed,
+                TestResult::Error => Ran::Error,
+                TestResult::NoTests => Ran::NoTests,
+                TestResult::TimedOut => Ran::TimedOut,
+                TestResult::Killed => Ran::Killed,
+            },
+            failed: said.failed,
+            total: said.total,
+            message: said.message.map(|message| text::clean(&message)),
+        });
+        Ok(())
+    }
+
     /// The fingerprint of what was changed, as the component sees it.
     pub fn mutation_fingerprint(&self) -> Option<&str> {
         self.mutation_fingerprint.as_deref()
@@ -118,6 +139,13 @@ impl Annotations {
             &self.failure_fingerprint,
             &self.mutation_fingerprint,
         ];
+        if let Some(message) = self
+            .outcome
+            .as_ref()
+            .and_then(|outcome| outcome.message.as_deref())
+        {
+            show(message);
+        }
         others.into_iter().flatten().for_each(|text| show(text));
     }
 
@@ -130,6 +158,10 @@ impl Annotations {
         if let Some(changed) = list(&self.changed) {
             operation.changed_paths = Some(changed);
         }
+        operation.outcome = self
+            .outcome
+            .as_ref()
+            .and_then(|outcome| serde_json::to_string(outcome).ok());
         operation.failing_tests = list(&self.failing_tests);
         operation.diff_stats.clone_from(&self.diff_stats);
         operation.short_diff.clone_from(&self.short_diff);

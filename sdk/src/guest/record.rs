@@ -6,7 +6,7 @@ use super::bindings::tollgate::host::{
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Counter, Envelope, Event, LedgerError, Operation,
-    OperationFilter, Slot,
+    OperationFilter, Slot, TestOutcome, TestResult,
 };
 
 pub(super) fn append(event: &Event) -> Result<(), LedgerError> {
@@ -19,6 +19,23 @@ pub(super) fn append(event: &Event) -> Result<(), LedgerError> {
         failing_tests: event.failing_tests.clone(),
         diff_stats: event.diff_stats.clone(),
         short_diff: event.short_diff.clone(),
+    })
+    .map_err(ledger_error)
+}
+
+pub(super) fn set_test_outcome(outcome: &TestOutcome) -> Result<(), LedgerError> {
+    wit_ledger::set_test_outcome(&wit_ledger::TestOutcome {
+        test_result: match outcome.result {
+            TestResult::Passed => wit_ledger::TestResult::Passed,
+            TestResult::Failed => wit_ledger::TestResult::Failed,
+            TestResult::Error => wit_ledger::TestResult::Error,
+            TestResult::NoTests => wit_ledger::TestResult::NoTests,
+            TestResult::TimedOut => wit_ledger::TestResult::TimedOut,
+            TestResult::Killed => wit_ledger::TestResult::Killed,
+        },
+        failed: outcome.failed,
+        total: outcome.total,
+        message: outcome.message.clone(),
     })
     .map_err(ledger_error)
 }

@@ -7,7 +7,7 @@ use crate::artifacts::Allowance;
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Counter, Effect, Envelope, Event, LedgerError, Operation,
-    OperationFilter, Pack, Slot, Want,
+    OperationFilter, Pack, Slot, TestOutcome, Want,
 };
 
 /// Envelope, budgets and past operations of a session.
@@ -18,6 +18,7 @@ pub(super) struct Record {
     budgets: RefCell<BTreeMap<String, [u64; 3]>>,
     before: RefCell<BTreeMap<String, [u64; 3]>>,
     pub(super) events: RefCell<Vec<Event>>,
+    pub(super) test_outcome: RefCell<Option<TestOutcome>>,
     pub(super) operations: RefCell<Vec<Operation>>,
     /// Keys of [`Ledger::take_once`](crate::Ledger::take_once) that other calls hold.
     pub(super) taken: RefCell<Vec<String>>,
@@ -61,6 +62,7 @@ impl Record {
             budgets: RefCell::default(),
             before: RefCell::default(),
             events: RefCell::default(),
+            test_outcome: RefCell::default(),
             operations: RefCell::default(),
             taken: RefCell::default(),
             slots: RefCell::default(),

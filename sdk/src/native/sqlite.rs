@@ -11,8 +11,8 @@ use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, Host,
-    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, Transaction,
-    Value, WorkspaceError, WorkspaceInfo,
+    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, TestOutcome,
+    Transaction, Value, WorkspaceError, WorkspaceInfo,
 };
 
 /// SQLite as a [`Host`], with a clock that is fixed within a call and sequential ids.
@@ -114,6 +114,11 @@ impl Host for Sqlite {
 
     fn append_event(&self, event: &Event) -> Result<(), LedgerError> {
         self.record.append(event)
+    }
+
+    fn set_test_outcome(&self, outcome: &TestOutcome) -> Result<(), LedgerError> {
+        self.record.test_outcome.replace(Some(outcome.clone()));
+        Ok(())
     }
 
     fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {

@@ -54,6 +54,9 @@ impl GatePart {
             host_id: "hst_bench".to_owned(),
             connection: "con_bench".to_owned(),
             identity: None,
+            parent: None,
+            closed_actor: None,
+            detached_until_ms: None,
         })?;
         session.commit()?;
         Ok(GatePart { session, envelope })
@@ -131,7 +134,7 @@ impl GatePart {
             verdicts: None,
             artifact_ids: None,
             artifacts: Vec::new(),
-            members: None,
+            ..Operation::default()
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use tollgate_core::{clock, envelope};
 use tollgate_core::text::is_name;
+use tollgate_core::{clock, envelope};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

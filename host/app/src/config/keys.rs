@@ -94,7 +94,10 @@ pub(super) const KEYS: &[Key] = &[
     key("envelope.ceiling.max_duration_sec", Kind::Count(i64::MAX)),
     key("envelope.window", Kind::Tables),
     key("envelope.window.*", Kind::Table),
-    key("envelope.window.*.by", Kind::OneOf(&["workspace", "actor", "client", "everyone"])),
+    key(
+        "envelope.window.*.by",
+        Kind::OneOf(&["workspace", "actor", "client", "everyone"]),
+    ),
     key("envelope.window.*.per", Kind::Span),
     key("envelope.window.*.max_mutations", Kind::Count(100_000)),
     key("envelope.window.*.max_test_runs", Kind::Count(100_000)),

@@ -159,7 +159,11 @@ impl EnvelopeView {
             flags: None,
             envelope_id: envelope.id.clone(),
             id: envelope.id,
-            state: if is_over { State::ClosedFailed } else { standing.state },
+            state: if is_over {
+                State::ClosedFailed
+            } else {
+                standing.state
+            },
             left: is_open.then_some(left).filter(|left| !left.is_empty()),
             parent: envelope.parent,
             detached: envelope.detached_until_ms.is_some(),

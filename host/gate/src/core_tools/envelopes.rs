@@ -97,11 +97,7 @@ impl Tool for Open {
 /// Checks that an envelope can be around a new one.
 fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), ToolError> {
     find(cx, parent)?;
-    if let Some((envelope, refusal)) = cx
-        .session
-        .refusal_to_read(parent, cx.boot_ms)
-        .map_err(storage)?
-    {
+    if let Some((envelope, refusal)) = cx.session.refusal_to_read(parent, cx.boot_ms).map_err(storage)? {
         return Err(refused(&envelope, refusal, cx.boot_ms));
     }
     let around = cx.session.depth_of(parent).map_err(storage)?;
@@ -221,7 +217,10 @@ impl Tool for Close {
     }
 
     fn text(output: &Closed) -> Option<String> {
-        let text = output.report.as_ref().map_or(&output.summary, |report| &report.text);
+        let text = output
+            .report
+            .as_ref()
+            .map_or(&output.summary, |report| &report.text);
         Some(text.clone())
     }
 }

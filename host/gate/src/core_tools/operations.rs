@@ -33,7 +33,10 @@ pub(super) struct Query {
     actor: Option<String>,
     /// Only those that succeeded, or that did not.
     success: Option<bool>,
-    /// Only those that failed in this way.
+    /// Only runs of tests that all passed, or that did not.
+    tests_passed: Option<bool>,
+    /// Only those that failed in this way: a failure_fingerprint, or at least its first 8 digits.
+    #[schemars(length(min = 8, max = 64))]
     failure_fingerprint: Option<String>,
     /// Only at or after this time: RFC 3339, or so long ago, such as `30m`, `24h` or `7d`.
     since: Option<String>,
@@ -94,7 +97,8 @@ impl Tool for Query {
             tool: self.tool,
             actor,
             success: self.success,
-            failure_fingerprint: self.failure_fingerprint,
+            tests_passed: self.tests_passed,
+            failure_fingerprint: self.failure_fingerprint.map(checked_fingerprint).transpose()?,
             since,
             until,
             before: self.cursor,
@@ -112,6 +116,18 @@ impl Tool for Query {
     }
 }
 
+/// A fingerprint, or the beginning of one.
+fn checked_fingerprint(text: String) -> Result<String, ToolError> {
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if (8..=64).contains(&text.len()) && text.bytes().all(is_hex) {
+        return Ok(text);
+    }
+    let message = "failure_fingerprint is not 8 to 64 hex digits in lower case";
+    Err(ToolError::new("INVALID_ARGUMENTS", message)
+        .remediation("Pass failure_fingerprint as a reply or a report has it, or its first digits.")
+        .blocker(Blocker::new("INVALID_FIELD", message).field("failure_fingerprint")))
+}
+
 /// Both times as the ledger writes them. One that cannot be read is no question that has an empty answer.
 fn times(
     cx: &CoreCx<'_>,
@@ -124,7 +140,7 @@ fn times(
         let text = text?;
         let time = clock::since(text, now_ms);
         if time.is_none() {
-            blockers.push(Blocker::new("INVALID_FIELD", "it is no time").field(field));
+            blockers.push(Blocker::new("INVALID_FIELD", format!("{field} is not a time")).field(field));
         }
         time
     };

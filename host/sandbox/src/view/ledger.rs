@@ -12,7 +12,9 @@ use wasmtime::component::{HasData, Linker};
 use crate::CallState;
 use crate::annotations::{Annotations, BadEvent};
 use crate::bindings::tollgate::host::component;
-use crate::bindings::tollgate::host::ledger::{self, Event, Filter, Operation, Slot as WireSlot};
+use crate::bindings::tollgate::host::ledger::{
+    self, Event, Filter, Operation, Slot as WireSlot, TestOutcome,
+};
 use crate::permit::{BadPermit, Slot};
 use crate::state::Facts;
 
@@ -52,6 +54,13 @@ impl ledger::Host for View<'_> {
             return Err(LedgerError::Denied);
         }
         Ok(self.additions.add(event)?)
+    }
+
+    fn set_test_outcome(&mut self, outcome: TestOutcome) -> Result<(), LedgerError> {
+        if self.facts.is_policy {
+            return Err(LedgerError::Denied);
+        }
+        Ok(self.additions.set_outcome(outcome)?)
     }
 
     fn query(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::storage::{Envelope, OperationFilter, Session, StoredOperation};
+use crate::storage::{Envelope, OperationFilter, Outcome, Session, StoredOperation};
 
 /// Operations that are read at once.
 const PAGE: u32 = 500;
@@ -55,8 +56,23 @@ pub struct Step {
     /// Who called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
+    /// The client, with its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// `done`, `unknown`, or the code of the refusal or failure.
     pub outcome: String,
+    /// What tests that it ran came to, such as `failed 2 of 14: AssertionError`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tests: Option<String>,
+    /// What its caller or its pack noted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Size of the change to files, such as `1 file, +2 -1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// Ids of its stored content, for artifact_get.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifact_ids: Vec<String>,
     /// How many there are.
     pub count: i64,
     /// How long they took together, in milliseconds.
@@ -138,6 +154,40 @@ impl Story {
     }
 }
 
+impl Step {
+    fn of(operation: &StoredOperation) -> Step {
+        let tests = operation.outcome.as_ref().map(Outcome::in_words);
+        Step {
+            seq: operation.seq,
+            timestamp: operation.timestamp.clone(),
+            tool: operation.tool.clone(),
+            actor: operation.actor.clone(),
+            client: operation.client.clone(),
+            outcome: outcome(operation).to_owned(),
+            // The event of a test run says the same as its outcome.
+            note: operation.notes.first().filter(|_| tests.is_none()).cloned(),
+            tests,
+            diff: operation.diff_stats.as_ref().and_then(size_of_diff),
+            artifact_ids: operation.artifact_ids.clone().unwrap_or_default(),
+            count: 1,
+            duration_ms: operation.duration_ms,
+            limit: operation.limit_triggered.clone(),
+        }
+    }
+}
+
+/// The size of a change to files in words. `None` if nothing changed.
+fn size_of_diff(stats: &Value) -> Option<String> {
+    let number = |name: &str| stats.get(name).and_then(Value::as_i64).unwrap_or(0);
+    let (files, more, less) = (number("files_changed"), number("insertions"), number("deletions"));
+    let files = match files {
+        0 => return None,
+        1 => "1 file".to_owned(),
+        many => format!("{many} files"),
+    };
+    Some(format!("{files}, +{more} -{less}"))
+}
+
 /// How an operation ended, in a word.
 fn outcome(operation: &StoredOperation) -> &str {
     match (operation.success, &operation.error_code) {
@@ -189,12 +239,19 @@ impl Teller {
 
     fn step(&mut self, operation: &StoredOperation) {
         let outcome = outcome(operation);
+        let told = Step::of(operation);
         let steps = &mut self.story.steps;
         if let Some(last) = steps.last_mut()
-            && last.tool == operation.tool
+            && last.tool == told.tool
             && last.actor == operation.actor
             && last.outcome == outcome
             && last.limit == operation.limit_triggered
+            && last.client == operation.client
+            && last.tests == told.tests
+            && last.note == told.note
+            && last.diff == told.diff
+            && last.artifact_ids.is_empty()
+            && told.artifact_ids.is_empty()
         {
             last.count += 1;
             last.duration_ms += operation.duration_ms;
@@ -202,16 +259,7 @@ impl Teller {
         }
         // One more than are told, so that it is known that there are more.
         if steps.len() <= STEPS {
-            steps.push(Step {
-                seq: operation.seq,
-                timestamp: operation.timestamp.clone(),
-                tool: operation.tool.clone(),
-                actor: operation.actor.clone(),
-                outcome: outcome.to_owned(),
-                count: 1,
-                duration_ms: operation.duration_ms,
-                limit: operation.limit_triggered.clone(),
-            });
+            steps.push(told);
         }
     }
 

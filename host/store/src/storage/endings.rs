@@ -12,9 +12,9 @@ use super::ledger::{OpType, Operation};
 use super::session::Session;
 
 /// Type of the event of an opening.
-pub const OPENED: &str = "envelope.opened";
+pub(super) const OPENED: &str = "envelope.opened";
 /// Type of the event of an end.
-pub const CLOSED: &str = "envelope.closed";
+pub(super) const CLOSED: &str = "envelope.closed";
 /// Reason of an end that came with the end of the envelope around it.
 const PARENT_CLOSED: &str = "PARENT_CLOSED";
 /// Pack and tool of rows that the host writes for ends that no call caused.
@@ -100,9 +100,9 @@ impl Session {
     }
 
     fn closed_event(&self, id: &str, ending: Ending<'_>) -> StoreResult<Value> {
-        let counters = self.standing(id)?.map(|standing| {
-            json!({ "mutations": standing.mutations, "test_runs": standing.test_runs })
-        });
+        let counters = self
+            .standing(id)?
+            .map(|standing| json!({ "mutations": standing.mutations, "test_runs": standing.test_runs }));
         let mut event = json!({
             "type": CLOSED,
             "envelope_id": id,

@@ -104,7 +104,8 @@ fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
 /// Counters of an envelope and of those around it, as a row has them: `{"mutations": 3, "test_runs": 1, "around":
 /// {"env_…": {…}}}`.
 fn counters(around: &[(String, Standing)]) -> String {
-    let of = |standing: &Standing| json!({ "mutations": standing.mutations, "test_runs": standing.test_runs });
+    let of =
+        |standing: &Standing| json!({ "mutations": standing.mutations, "test_runs": standing.test_runs });
     let mut all = around.iter();
     let mut counters = all.next().map_or(Value::Null, |(_, standing)| of(standing));
     let others: Map<String, Value> = all.map(|(id, standing)| (id.clone(), of(standing))).collect();

@@ -4,7 +4,7 @@ use tempfile::TempDir;
 use tollgate_core::envelope::{Limits, Standing, State};
 
 use super::schema::{Object, pristine};
-use super::{Broken, Ending, Database, Envelope, Head, Operation, PruneError, Pruned, Retention, Session};
+use super::{Broken, Database, Ending, Envelope, Head, Operation, PruneError, Pruned, Retention, Session};
 use crate::ledger::key::LedgerKey;
 
 pub(crate) const NOW: &str = "2026-03-01T00:00:00.000Z";

@@ -257,7 +257,8 @@ fn optional(value: Option<&str>) -> ToSqlOutput<'_> {
 }
 
 fn as_value(text: &Option<String>) -> ValueRef<'_> {
-    text.as_ref().map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()))
+    text.as_ref()
+        .map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()))
 }
 
 /// The end of the chain.

@@ -4,12 +4,14 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{OptionalExtension as _, Row};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tollgate_core::effect::Effect;
 use tollgate_core::identity::Identity;
 use tollgate_core::text;
 
 use super::error::StoreResult;
 use super::ledger::{OpType, Operation};
+use super::outcome::Outcome;
 use super::session::Session;
 
 /// Leads the name of who called, where nobody proved it.
@@ -57,7 +59,9 @@ pub struct OperationFilter {
     pub actor: Option<String>,
     /// With this outcome.
     pub success: Option<bool>,
-    /// That failed in this way.
+    /// With tests that all passed, or that did not.
+    pub tests_passed: Option<bool>,
+    /// That failed in this way: a fingerprint, or the beginning of one.
     pub failure_fingerprint: Option<String>,
     /// At or after this time.
     pub since: Option<String>,
@@ -134,6 +138,15 @@ pub struct StoredOperation {
     /// Tests that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_tests: Option<Vec<String>>,
+    /// Outcome of the tests that it ran, apart from its own success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// Notes of its events.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Numbers of changed files, insertions and deletions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff_stats: Option<Value>,
     /// Its stored content, for artifact_get.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_ids: Option<Vec<String>>,
@@ -233,7 +246,7 @@ impl StoredOperation {
             repo_before_hash: None,
             repo_after_hash: None,
             changed_paths: array(&self.changed_paths),
-            diff_stats: None,
+            diff_stats: self.diff_stats.as_ref().map(Value::to_string),
             short_diff: self.short_diff.clone(),
             mutation_fingerprint: self.mutation_fingerprint.clone(),
             failure_fingerprint: self.failure_fingerprint.clone(),
@@ -243,6 +256,11 @@ impl StoredOperation {
             artifact_ids: None,
             artifacts: Vec::new(),
             members: self.members.clone(),
+            outcome: self
+                .outcome
+                .as_ref()
+                .and_then(|outcome| serde_json::to_string(outcome).ok()),
+            counters: None,
         })
     }
 }
@@ -326,10 +344,14 @@ impl OperationFilter {
             && is(&self.effect, Some(&operation.effect))
             && is(&self.args_hash, Some(&operation.args_hash))
             && is(&self.connection, Some(&operation.connection))
-            && is(
-                &self.failure_fingerprint,
-                operation.failure_fingerprint.as_deref(),
-            )
+            && self.failure_fingerprint.as_ref().is_none_or(|wanted| {
+                let found = operation.failure_fingerprint.as_ref();
+                found.is_some_and(|found| found.starts_with(wanted))
+            })
+            && self.tests_passed.is_none_or(|wanted| {
+                let outcome = operation.outcome.as_ref();
+                outcome.is_some_and(|outcome| outcome.is_failure() != wanted)
+            })
             && self.actor.as_ref().is_none_or(is_by)
             && self
                 .policy
@@ -355,7 +377,14 @@ impl OperationFilter {
             ("envelope_id =", text(&self.envelope_id)),
             ("pack =", text(&self.pack)),
             ("tool =", text(&self.tool)),
-            ("failure_fingerprint =", text(&self.failure_fingerprint)),
+            ("failure_fingerprint >=", text(&self.failure_fingerprint)),
+            // After every hex digit comes a letter that is none.
+            (
+                "failure_fingerprint <",
+                self.failure_fingerprint
+                    .as_ref()
+                    .map(|prefix| SqlValue::Text(format!("{prefix}g"))),
+            ),
             ("effect =", text(&self.effect)),
             ("connection =", text(&self.connection)),
             ("args_hash =", text(&self.args_hash)),
@@ -394,6 +423,10 @@ impl OperationFilter {
             self.success
                 .map(|success| format!("success = {}", i64::from(success))),
         );
+        if let Some(passed) = self.tests_passed {
+            let is = if passed { "=" } else { "<>" };
+            clauses.push(format!("outcome ->> 'result' {is} 'passed'"));
+        }
         if rows == Rows::WithMembers {
             clauses.push("members IS NOT NULL".to_owned());
         }
@@ -405,7 +438,8 @@ impl OperationFilter {
         let sql = format!(
             "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
                  failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
-                 short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members, verdicts
+                 short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members, verdicts,
+                 outcome, events, diff_stats
              FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
             clauses.join(" AND "),
             params.len()
@@ -450,7 +484,23 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
             .get::<_, Option<String>>(26)?
             .and_then(|json| serde_json::from_str(&json).ok())
             .unwrap_or_default(),
+        outcome: row
+            .get::<_, Option<String>>(27)?
+            .and_then(|json| serde_json::from_str(&json).ok()),
+        notes: notes(row.get::<_, Option<String>>(28)?),
+        diff_stats: row
+            .get::<_, Option<String>>(29)?
+            .and_then(|json| serde_json::from_str(&json).ok()),
     })
+}
+
+/// Notes of a row's events.
+fn notes(events: Option<String>) -> Vec<String> {
+    let events: Vec<Value> = events
+        .and_then(|events| serde_json::from_str(&events).ok())
+        .unwrap_or_default();
+    let notes = events.iter().filter_map(|event| event.get("note")?.as_str());
+    notes.map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -340,6 +340,7 @@ fn count<T>(items: &[T]) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use crate::storage::Ending;
     use tollgate_core::envelope::State;
 
     use super::super::fixture::{

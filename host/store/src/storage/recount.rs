@@ -68,8 +68,14 @@ impl Session {
                         told.compare(&envelope, busy.contains(&envelope.id), &mut faults);
                     }
                     // Versions that wrote no rows of openings opened it, unless such rows are older than it.
-                    _ if first_opening.as_ref().is_some_and(|first| *first < envelope.opened_at) => {
-                        faults.push(format!("envelope {} has no row that opened it: it was added", envelope.id));
+                    _ if first_opening
+                        .as_ref()
+                        .is_some_and(|first| *first < envelope.opened_at) =>
+                    {
+                        faults.push(format!(
+                            "envelope {} has no row that opened it: it was added",
+                            envelope.id
+                        ));
                     }
                     _ => {}
                 }
@@ -165,7 +171,9 @@ impl Told {
         let id = &envelope.id;
         let standing = &envelope.standing;
         if opened.limits != standing.limits || opened.parent != envelope.parent {
-            faults.push(format!("the limits of envelope {id} are not those of row {seq}, which opened it"));
+            faults.push(format!(
+                "the limits of envelope {id} are not those of row {seq}, which opened it"
+            ));
         }
         for (what, found, counted) in [
             ("mutations", standing.mutations, self.mutations),
@@ -173,7 +181,9 @@ impl Told {
         ] {
             let is_right = found == counted || (is_busy && found > counted);
             if !is_right {
-                faults.push(format!("envelope {id} says {found} {what}, and its rows say {counted}"));
+                faults.push(format!(
+                    "envelope {id} says {found} {what}, and its rows say {counted}"
+                ));
             }
         }
         match &self.closed {
@@ -195,7 +205,7 @@ impl Told {
 mod tests {
     use tollgate_core::envelope::Charge;
 
-    use super::super::endings::{Ending, opened};
+    use super::super::endings::opened;
     use super::super::fixture::{NOW, envelope, key, operation};
     use super::super::{Admission, Database, Operation};
     use super::*;
@@ -253,27 +263,63 @@ mod tests {
         let inner = session.envelope("env_in").unwrap().unwrap();
         assert_eq!(inner.standing.state, State::ClosedFailed);
         let around = session.envelope("env_around").unwrap().unwrap();
-        assert_eq!((around.standing.mutations, around.standing.state), (2, State::ClosedInterrupted));
+        assert_eq!(
+            (around.standing.mutations, around.standing.state),
+            (2, State::ClosedInterrupted)
+        );
     }
 
     #[test]
     fn every_change_of_an_envelope_shows() {
         for (change, shown) in [
-            ("UPDATE core_envelopes SET state = 'OPEN' WHERE id = 'env_in'", "env_in is OPEN, and row 5 made it CLOSED_FAILED"),
-            ("UPDATE core_envelopes SET state = 'CLOSED_SUCCESS' WHERE id = 'env_in'", "row 5 made it CLOSED_FAILED"),
-            ("UPDATE core_envelopes SET mutation_count = 0 WHERE id = 'env_in'", "env_in says 0 mutations, and its rows say 2"),
-            ("UPDATE core_envelopes SET mutation_count = 1 WHERE id = 'env_around'", "env_around says 1 mutations"),
-            ("UPDATE core_envelopes SET test_run_count = 9 WHERE id = 'env_in'", "env_in says 9 test runs, and its rows say 0"),
-            ("UPDATE core_envelopes SET max_mutations = 1000 WHERE id = 'env_in'", "the limits of envelope env_in"),
-            ("UPDATE core_envelopes SET max_duration_sec = 5 WHERE id = 'env_in'", "the limits of envelope env_in"),
-            ("UPDATE core_envelopes SET parent = NULL WHERE id = 'env_in'", "the limits of envelope env_in"),
-            ("DELETE FROM core_envelopes WHERE id = 'env_in'", "envelope env_in, which row 2 opened, was removed"),
-            ("UPDATE core_envelopes SET id = 'env_other', opened_at = '2027-01-01T00:00:00.000Z' WHERE id = 'env_in'", "env_other has no row that opened it"),
+            (
+                "UPDATE core_envelopes SET state = 'OPEN' WHERE id = 'env_in'",
+                "env_in is OPEN, and row 5 made it CLOSED_FAILED",
+            ),
+            (
+                "UPDATE core_envelopes SET state = 'CLOSED_SUCCESS' WHERE id = 'env_in'",
+                "row 5 made it CLOSED_FAILED",
+            ),
+            (
+                "UPDATE core_envelopes SET mutation_count = 0 WHERE id = 'env_in'",
+                "env_in says 0 mutations, and its rows say 2",
+            ),
+            (
+                "UPDATE core_envelopes SET mutation_count = 1 WHERE id = 'env_around'",
+                "env_around says 1 mutations",
+            ),
+            (
+                "UPDATE core_envelopes SET test_run_count = 9 WHERE id = 'env_in'",
+                "env_in says 9 test runs, and its rows say 0",
+            ),
+            (
+                "UPDATE core_envelopes SET max_mutations = 1000 WHERE id = 'env_in'",
+                "the limits of envelope env_in",
+            ),
+            (
+                "UPDATE core_envelopes SET max_duration_sec = 5 WHERE id = 'env_in'",
+                "the limits of envelope env_in",
+            ),
+            (
+                "UPDATE core_envelopes SET parent = NULL WHERE id = 'env_in'",
+                "the limits of envelope env_in",
+            ),
+            (
+                "DELETE FROM core_envelopes WHERE id = 'env_in'",
+                "envelope env_in, which row 2 opened, was removed",
+            ),
+            (
+                "UPDATE core_envelopes SET id = 'env_other', opened_at = '2027-01-01T00:00:00.000Z' WHERE id = 'env_in'",
+                "env_other has no row that opened it",
+            ),
         ] {
             let (_place, session) = story();
             assert_eq!(session.db.execute(change, []).unwrap(), 1, "{change}");
             let found = faults(&session);
-            assert!(found.iter().any(|fault| fault.contains(shown)), "{change}: {found:?}");
+            assert!(
+                found.iter().any(|fault| fault.contains(shown)),
+                "{change}: {found:?}"
+            );
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct ToolStats {
     pub calls: i64,
     /// How often it was refused or failed.
     pub failed: i64,
+    /// How often tests that it ran did not all pass.
+    pub tests_failed: i64,
     /// How often nobody knows what it came to.
     pub unknown: i64,
     /// Half of the calls took at most so many milliseconds.
@@ -39,11 +41,12 @@ impl Session {
             .prepare(
                 "SELECT pack, tool, max(calls) AS calls,
                         sum(CASE WHEN success = 0 THEN 1 ELSE 0 END) AS failed,
+                        sum(CASE WHEN outcome ->> 'result' <> 'passed' THEN 1 ELSE 0 END) AS tests_failed,
                         sum(CASE WHEN success IS NULL THEN 1 ELSE 0 END) AS unknown,
                         min(CASE WHEN place * 2 >= calls THEN duration_ms END) AS median_ms,
                         min(CASE WHEN place * 20 >= calls * 19 THEN duration_ms END) AS p95_ms,
                         max(duration_ms) AS longest_ms
-                 FROM (SELECT pack, tool, success, duration_ms,
+                 FROM (SELECT pack, tool, success, outcome, duration_ms,
                               row_number() OVER (PARTITION BY pack, tool ORDER BY duration_ms) AS place,
                               count(*) OVER (PARTITION BY pack, tool) AS calls
                        FROM core_operations WHERE timestamp >= ?1 AND (?2 IS NULL OR pack = ?2)) AS placed
@@ -55,10 +58,11 @@ impl Session {
                     tool: row.get(1)?,
                     calls: row.get(2)?,
                     failed: row.get(3)?,
-                    unknown: row.get(4)?,
-                    median_ms: row.get(5)?,
-                    p95_ms: row.get(6)?,
-                    longest_ms: row.get(7)?,
+                    tests_failed: row.get(4)?,
+                    unknown: row.get(5)?,
+                    median_ms: row.get(6)?,
+                    p95_ms: row.get(7)?,
+                    longest_ms: row.get(8)?,
                     errors: BTreeMap::new(),
                 })
             })?

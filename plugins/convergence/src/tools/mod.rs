@@ -7,10 +7,10 @@ pub(crate) mod status;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_sdk::{Cx, Db, DbError, Event, ToolError};
+use tollgate_sdk::{Cx, Db, DbError, Event, TestOutcome, TestResult, ToolError};
 
 use crate::cycle::{Repetition, Sighting};
-use crate::report::{Failure, TestReport};
+use crate::report::{Failure, Outcome, TestReport};
 use crate::store::{self, Scope, Seen};
 use crate::{Normaliser, cycle, fingerprint};
 
@@ -245,8 +245,8 @@ fn repeated(failure: &str, mutations: u64, before: Option<&Seen>) -> Repetition 
     }
 }
 
-/// Writes the result of a test run to the ledger.
-fn record(cx: &Cx<'_>, report: &TestReport, run: &RunView) -> Result<(), ToolError> {
+/// Writes the result of a test run to the ledger. `how` is how the run ended, if not by itself.
+fn record(cx: &Cx<'_>, report: &TestReport, run: &RunView, how: Option<TestResult>) -> Result<(), ToolError> {
     let event = match &run.failure_fingerprint {
         None => Event::new("test.passed"),
         Some(failure) => {
@@ -261,7 +261,34 @@ fn record(cx: &Cx<'_>, report: &TestReport, run: &RunView) -> Result<(), ToolErr
             )
         }
     };
+    cx.ledger().set_test_outcome(&outcome(report, how))?;
     Ok(cx.ledger().append(&event.note(run.message.clone()))?)
+}
+
+/// Outcome of a run for its row in the ledger.
+fn outcome(report: &TestReport, how: Option<TestResult>) -> TestOutcome {
+    let count = |count: Option<u64>| count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    let first = report.failing_tests.first().or(report.errors.first());
+    let message = first.map(|failure| {
+        let message = match (failure.name.as_str(), failure.message_head.as_str()) {
+            (name, "") => name.to_owned(),
+            ("", message) => message.to_owned(),
+            (name, message) => format!("{name}: {message}"),
+        };
+        let line = message.lines().collect::<Vec<_>>().join(" ");
+        line[..line.floor_char_boundary(MAX_MESSAGE)].to_owned()
+    });
+    TestOutcome {
+        result: how.unwrap_or(match report.outcome {
+            Outcome::Passed => TestResult::Passed,
+            Outcome::Failed => TestResult::Failed,
+            Outcome::Error => TestResult::Error,
+            Outcome::NoTests => TestResult::NoTests,
+        }),
+        failed: count(report.counts.failed),
+        total: count(report.counts.total),
+        message,
+    }
 }
 
 /// As many names as fit into the ledger.

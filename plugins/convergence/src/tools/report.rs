@@ -59,7 +59,7 @@ impl Tool for Report {
         let report = self.read(root.as_deref())?;
         let scope = scope(cx, &self.workspace);
         let run = remember(cx, &cx.db, &scope, &self.command, &report)?;
-        record(cx, &report, &run)?;
+        record(cx, &report, &run, None)?;
         Ok(Reported {
             workspace: self.workspace,
             run,

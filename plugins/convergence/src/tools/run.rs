@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Command, Cx, Effect, Ending, Hints, Outcome, Tier, Tool, ToolError};
+use tollgate_sdk::{Command, Cx, Effect, Ending, Hints, Outcome, TestResult, Tier, Tool, ToolError};
 
 use super::{RunView, default_workspace, normaliser, record, remember, scope};
 use crate::config::Config;
@@ -120,7 +120,12 @@ impl Tool for TestRun {
             }
             remember(cx, &db, &scope, &self.test, &report)
         })?;
-        record(cx, &report, &run)?;
+        let how = match outcome.ending {
+            Ending::Exited(_) => None,
+            Ending::Signalled(_) => Some(TestResult::Killed),
+            Ending::TimedOut => Some(TestResult::TimedOut),
+        };
+        record(cx, &report, &run, how)?;
         cx.progress(2, Some(2), "done");
         Ok(Ran {
             workspace: self.workspace,

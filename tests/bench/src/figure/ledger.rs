@@ -10,7 +10,7 @@ use tollgate_core::envelope::{Limits, Standing, State};
 use tollgate_store::data_dir::DataDir;
 use tollgate_store::ledger::key::LedgerKey;
 use tollgate_store::ledger::retention::{self, Taken};
-use tollgate_store::storage::{Database, Envelope, OpType, Operation, Retention, Session};
+use tollgate_store::storage::{Database, Ending, Envelope, OpType, Operation, Retention, Session};
 
 use super::Setup;
 use super::in_process::Gated;
@@ -60,7 +60,7 @@ fn fill(data_dir: &Path, operations: usize) -> anyhow::Result<()> {
             }
             session.record(&operation(number, envelope.clone()))?;
             if number % group >= group - AT_A_TIME {
-                session.close_envelope(&envelope, State::ClosedSuccess, NOW, None, None)?;
+                session.close_envelope(&envelope, Ending::by_host(State::ClosedSuccess, "BENCH", NOW))?;
             }
         }
         session.commit()?;
@@ -96,6 +96,9 @@ fn open(id: &str) -> Envelope {
         host_id: String::new(),
         connection: "con_01jq0000000000000000000000".to_owned(),
         identity: None,
+        parent: None,
+        closed_actor: None,
+        detached_until_ms: None,
     }
 }
 
@@ -137,7 +140,7 @@ fn operation(number: usize, envelope: String) -> Operation {
         verdicts: None,
         artifact_ids: None,
         artifacts: Vec::new(),
-        members: None,
+        ..Operation::default()
     }
 }
 

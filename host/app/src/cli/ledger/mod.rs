@@ -141,7 +141,10 @@ fn cells(operation: &StoredOperation, shown: &Shown) -> Vec<String> {
         operation.timestamp.clone(),
         operation.tool.clone(),
         operation.actor.clone().unwrap_or_default(),
-        outcome.to_owned(),
+        match &operation.outcome {
+            Some(tests) => format!("{outcome}; {}", tests.in_short()),
+            None => outcome.to_owned(),
+        },
         format!("{:.3}", operation.duration_ms),
         operation.envelope_id.clone().unwrap_or_default(),
         shown.verdicts(operation),

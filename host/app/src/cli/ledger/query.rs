@@ -22,7 +22,10 @@ pub(in crate::cli) struct Query {
     /// Only those that were refused or failed
     #[arg(long)]
     failed: bool,
-    /// Only those that failed in this way
+    /// Only runs of tests that failed, or that passed
+    #[arg(long, value_name = "OUTCOME", value_parser = ["failed", "passed"])]
+    tests: Option<String>,
+    /// Only those that failed in this way: a fingerprint, or the first digits of one
     #[arg(long, value_name = "HASH")]
     fingerprint: Option<String>,
     /// Since when: `30m`, `24h`, `7d`, or RFC 3339
@@ -64,6 +67,7 @@ impl Query {
             tool: self.tool.clone(),
             actor: self.actor.clone(),
             success: self.failed.then_some(false),
+            tests_passed: self.tests.as_deref().map(|outcome| outcome == "passed"),
             failure_fingerprint: self.fingerprint.clone(),
             since: self.since.clone(),
             until: self.until.clone(),

@@ -79,7 +79,10 @@ pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> Str
     let changed = story.changes.iter().take(NAMED);
     let changed = changed.map(|one| one.what.clone());
     line("Changed", changed.collect(), story.changes.len());
-    let _ = write!(text, "For the whole report, call ledger_report with this envelope_id.");
+    let _ = write!(
+        text,
+        "For the whole report, call ledger_report with this envelope_id."
+    );
     text
 }
 
@@ -230,9 +233,20 @@ fn tell_step(step: &Step, envelope: &Envelope) -> String {
         .as_ref()
         .map(|limit| format!(" ({})", reason(limit)))
         .unwrap_or_default();
+    let clean = |text: &String| tollgate_core::text::clean(text);
+    let via = step.client.iter().map(|client| format!(" via {}", clean(client)));
+    let details = step.diff.iter().chain(&step.tests).chain(&step.note);
+    let details = details.map(|detail| format!("; {}", clean(detail)));
+    let kept = match step.artifact_ids.as_slice() {
+        [] => String::new(),
+        ids => format!(" [{}]", clean(&ids.join(", "))),
+    };
     format!(
-        "{at}  #{:<5} {}{who}{times}: {outcome}{limit}",
-        step.seq, step.tool
+        "{at}  #{:<5} {}{who}{}{times}: {outcome}{limit}{}{kept}",
+        step.seq,
+        step.tool,
+        via.collect::<String>(),
+        details.collect::<String>(),
     )
 }
 
