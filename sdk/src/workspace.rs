@@ -239,7 +239,7 @@ pub enum WorkspaceError {
 }
 
 /// Remediation for a workspace that a pack does not have.
-pub(crate) const UNKNOWN: &str = "Use a workspace that is granted to the pack. The operator registers one with path = \"/srv/app\" in \
+pub(crate) const UNKNOWN: &str = "Use a workspace that is granted to the pack; workspace_list lists all. The operator registers one with path = \"/srv/app\" in \
                                   [workspaces.NAME], and grants it with grants.workspaces = [\"NAME\"] in \
                                   [packs.PACK].";
 

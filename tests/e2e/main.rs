@@ -19,6 +19,7 @@ mod convergence;
 mod crash;
 mod denied;
 mod echoes;
+mod ends;
 mod envelopes;
 mod envelopes_page;
 mod fairness;

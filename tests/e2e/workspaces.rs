@@ -229,7 +229,7 @@ async fn an_envelope_remembers_the_commit_of_its_workspace() {
     let closed = session
         .ok(
             "envelope_close",
-            json!({"envelope_id": opened["id"], "outcome": "success"}),
+            json!({"envelope_id": opened["id"], "outcome": "success", "report": true}),
         )
         .await;
     assert_eq!(

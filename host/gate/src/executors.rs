@@ -12,8 +12,9 @@ use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_core::meter::Totals;
 use tollgate_sandbox::state::Transactions;
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::data_dir::{DATABASE, DataDir};
+use tollgate_store::ledger::heads;
 use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
 
 use super::backlog::Backlog;
@@ -38,6 +39,8 @@ const RUNNERS_ALONE: u64 = 8;
 
 /// Time for which figures of the database are good enough: counting rows takes longer the more there are.
 const TOTALS_INTERVAL: Duration = Duration::from_secs(5);
+/// Time that a `run` call has after its envelope's end, to report how what it ran ended.
+const TIME_TO_REPORT: Duration = Duration::from_secs(2);
 /// Time between looks whether a `run` call that waits for a place was given up.
 const GIVEN_UP_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -245,6 +248,19 @@ impl Executors {
         let _ = flushed.await;
     }
 
+    /// Signs where the ledger is now. What keeps it from that is in the log.
+    pub(super) fn sign_head(&self) {
+        let now = Timestamp::from_ms(self.runtime.equipment.clock.now_ms());
+        let signed = self
+            .database
+            .read_session()
+            .map_err(anyhow::Error::from)
+            .and_then(|session| heads::note(&self.data, &session, now));
+        if let Err(err) = signed {
+            tracing::error!("the ledger's head was not signed: {err:#}");
+        }
+    }
+
     /// Whether the writer still takes jobs and finishes them.
     pub(super) async fn is_writing(&self) -> bool {
         let (done, works) = oneshot::channel();
@@ -348,7 +364,7 @@ struct Runner {
 }
 
 impl Runner {
-    async fn run(self, guest: GuestCall, draft: PendingOperation) -> Settled {
+    async fn run(self, mut guest: GuestCall, draft: PendingOperation) -> Settled {
         let place = tokio::select! {
             place = self.running.enter(&draft.share) => place,
             () = given_up(&guest.cancel) => None,
@@ -372,6 +388,12 @@ impl Runner {
             Ok(Err(refused)) => return refused,
             Err(_) => return Settled::refused(stopping()),
         };
+        // What it runs ends with its envelope.
+        let remaining_ms = admitted.as_ref().and_then(|admitted| admitted.remaining_ms);
+        if let Some(remaining_ms) = remaining_ms {
+            let remaining_ms = u64::try_from(remaining_ms).unwrap_or_default();
+            guest.time = guest.time.min(Duration::from_millis(remaining_ms) + TIME_TO_REPORT);
+        }
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
         let started = draft.clone();
         let ran = tokio::task::spawn_blocking(move || outside(&runtime, &database, &guest, &started));

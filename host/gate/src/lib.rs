@@ -447,6 +447,7 @@ impl Gate {
     /// Marks what is still open of any connection as interrupted, now that no call comes any more.
     pub async fn end_connections(&self) {
         self.lanes.interrupt(None).await;
+        self.lanes.sign_head();
     }
 
     /// Waits until no call is unanswered.

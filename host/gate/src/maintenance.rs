@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use tokio::sync::oneshot;
 use tollgate_core::clock::Clock;
+use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{self, ArtifactStore, Kept};
 use tollgate_store::data_dir::DataDir;
-use tollgate_store::ledger::LedgerSettings;
 use tollgate_store::ledger::mirror::Mirror;
 use tollgate_store::ledger::retention::{self, Taken};
+use tollgate_store::ledger::{LedgerSettings, heads};
 use tollgate_store::storage::{Database, PruneError, Pruned, Retention, Session};
 
 use super::writer::{Job, Work};
@@ -114,14 +115,31 @@ impl MaintenanceThread {
         let retention = self.keeping.settings.retention(now_ms);
         // What one of them runs into does not keep the others from their work.
         for (what, done) in [
+            ("ending detached envelopes", self.end_detached(now_ms)),
             ("pruning", self.prune(&retention, now_ms)),
             ("collecting artifacts", self.collect(&retention, now_ms)),
             ("thinning the mirror", self.thin_mirror(&retention)),
+            ("signing the ledger's head", self.sign_head(now_ms)),
         ] {
             if let Err(err) = done {
                 tracing::error!("{what} stopped early: {err:#}");
             }
         }
+    }
+
+    fn end_detached(&self, now_ms: i64) -> anyhow::Result<()> {
+        let boot_ms = self.clock.boot_ms();
+        let now = Timestamp::from_ms(now_ms).to_string();
+        self.commit(Box::new(move |session| {
+            session.end_detached(now_ms, boot_ms, &now).map(drop)
+        }))?;
+        Ok(())
+    }
+
+    /// Notes where the ledger is, so that rows that are taken from its end or replaced later are missed.
+    fn sign_head(&self, now_ms: i64) -> anyhow::Result<()> {
+        let session = self.database.read_session()?;
+        heads::note(&self.keeping.data, &session, Timestamp::from_ms(now_ms))
     }
 
     fn prune(&self, retention: &Retention, now_ms: i64) -> anyhow::Result<()> {

@@ -24,6 +24,8 @@ pub(super) struct Settled {
     pub(super) limit: Option<Refusal>,
     /// The counters of its envelope and of those around it, for its row.
     pub(super) counters: Option<String>,
+    /// Milliseconds until the time of its envelope is over.
+    pub(super) remaining_ms: Option<i64>,
     /// What the row tells of envelopes beside that.
     pub(super) told: Told,
     pub(super) budgets: BTreeMap<String, Budget>,
@@ -44,6 +46,7 @@ impl Settled {
             standing: None,
             limit: None,
             counters: None,
+            remaining_ms: None,
             told: Told::default(),
             budgets: BTreeMap::new(),
             mutation: None,

@@ -336,6 +336,7 @@ impl Writer {
             Admission::Admitted(admitted) => {
                 settled.standing = Some(admitted.standing);
                 settled.counters = admitted.counters;
+                settled.remaining_ms = admitted.remaining_ms;
                 if draft.joins
                     && self
                         .joined
@@ -507,8 +508,11 @@ fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                     .settled
                     .unwrap_or_else(|| Settled::refused(lost_transaction()));
                 let _ = reply.send(if settled.result.is_ok() {
-                    let counters = settled.counters;
-                    Ok(settled.standing.map(|standing| Admitted { standing, counters }))
+                    Ok(settled.standing.map(|standing| Admitted {
+                        standing,
+                        counters: settled.counters,
+                        remaining_ms: settled.remaining_ms,
+                    }))
                 } else {
                     Err(settled)
                 });

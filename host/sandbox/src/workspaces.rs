@@ -16,6 +16,8 @@ use tollgate_sdk::{WorkspaceError, WorkspaceInfo};
 pub struct Workspace {
     /// What the operator lets components do in it.
     pub info: WorkspaceInfo,
+    /// Where the directory was when it was opened.
+    pub path: PathBuf,
     /// The directory.
     pub tree: Tree,
     /// What the operator says of its repository.
@@ -52,6 +54,7 @@ impl Workspace {
             info,
             tree: Tree::new(dir, umask),
             repository: Repository::discover(&path, git.repository.as_deref()),
+            path,
             git,
             git_writes: Mutex::new(()),
         })

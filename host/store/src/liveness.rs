@@ -12,6 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use tollgate_core::clock::Clock;
+use tollgate_sdk::Timestamp;
 
 use crate::data_dir::{DataDir, DataDirError};
 use crate::storage::{Database, MigrationError};
@@ -68,8 +70,13 @@ impl Host {
 
     /// Ends what hosts that are gone left behind: their open envelopes are interrupted, their `run`
     /// calls become operations of unknown outcome, and what those had set aside comes back.
-    pub fn bury_the_dead(&self, database: &Database, now: &str) -> Result<(), MigrationError> {
+    pub fn bury_the_dead(&self, database: &Database, clock: &dyn Clock) -> Result<(), MigrationError> {
         let session = database.write_session()?;
+        let now_ms = clock.now_ms();
+        let now = Timestamp::from_ms(now_ms).to_string();
+        session.begin_write()?;
+        session.end_detached(now_ms, clock.boot_ms(), &now)?;
+        session.commit()?;
         let mut hosts = session.hosts_of_open_envelopes()?;
         hosts.extend(session.hosts_of_intents()?);
         hosts.extend(session.hosts_of_reservations(None)?);
@@ -79,7 +86,7 @@ impl Host {
         }
         session.begin_write()?;
         for host in &hosts {
-            session.interrupt_envelopes(host, None, now, "HOST_GONE")?;
+            session.interrupt_envelopes(host, None, &now, "HOST_GONE")?;
             session.give_up_intents(host)?;
             session.give_back_of_host(host)?;
         }

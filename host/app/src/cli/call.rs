@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tollgate::config::Config;
 use tollgate_core::deadline::Cancel;
 use tollgate_gate::{self, Answers, Caller};
@@ -28,44 +28,54 @@ impl Call {
     /// Exit code 1 on a tool error, which is printed like a result.
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let arguments = file::object(&self.arguments).context("the arguments are not a JSON object")?;
-        let config = Config::load(global.config.as_deref())?;
-        let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
-        super::reload::check_start(global, &data, &config)?;
-        // What a server of this configuration does not have, cannot be called here either.
-        let choice = self.filters.choice(&config)?;
-        let gate = super::open(global, &config, &choice).await?;
-        let call = tollgate_gate::Call {
-            tool: self.tool,
-            arguments,
-            malformed: Vec::new(),
-            envelope: None,
-            caller: Caller {
-                client: Some("tollgate call".to_owned()),
-                connection: gate.new_connection(),
-                ..Caller::default()
-            },
-            cancel: Cancel::default(),
-            progress: Progress::default(),
-            answers: Answers::default(),
-        };
-        let outcome = gate.call(call).await.map_err(|unknown| match unknown.nearest {
-            Some(_) => anyhow::Error::new(unknown),
-            None => anyhow::anyhow!("{unknown}; `tollgate tools` shows those that there are"),
-        })?;
-        gate.catch_up().await;
-        gate.flush().await;
-        match outcome.result {
-            Ok(reply) => {
-                match reply.text {
-                    Some(text) if !global.json => out::print(&text),
-                    _ => out::print_json(&Value::Object(reply.structured())),
-                }
-                Ok(ExitCode::SUCCESS)
+        let called = (self.tool, arguments);
+        call(global, &self.filters, called).await
+    }
+}
+
+/// Calls a tool over a gate of its own, and prints what it says.
+pub(super) async fn call(
+    global: &Global,
+    filters: &Filters,
+    (tool, arguments): (String, Map<String, Value>),
+) -> anyhow::Result<ExitCode> {
+    let config = Config::load(global.config.as_deref())?;
+    let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
+    super::reload::check_start(global, &data, &config)?;
+    // What a server of this configuration does not have, cannot be called here either.
+    let choice = filters.choice(&config)?;
+    let gate = super::open(global, &config, &choice).await?;
+    let call = tollgate_gate::Call {
+        tool,
+        arguments,
+        malformed: Vec::new(),
+        envelope: None,
+        caller: Caller {
+            client: Some("tollgate call".to_owned()),
+            connection: gate.new_connection(),
+            ..Caller::default()
+        },
+        cancel: Cancel::default(),
+        progress: Progress::default(),
+        answers: Answers::default(),
+    };
+    let outcome = gate.call(call).await.map_err(|unknown| match unknown.nearest {
+        Some(_) => anyhow::Error::new(unknown),
+        None => anyhow::anyhow!("{unknown}; `tollgate tools` shows those that there are"),
+    })?;
+    gate.catch_up().await;
+    gate.flush().await;
+    match outcome.result {
+        Ok(reply) => {
+            match reply.text {
+                Some(text) if !global.json => out::print(&text),
+                _ => out::print_json(&Value::Object(reply.structured())),
             }
-            Err(err) => {
-                out::print_json(&json!({ "error": err }));
-                Ok(ExitCode::FAILURE)
-            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(err) => {
+            out::print_json(&json!({ "error": err }));
+            Ok(ExitCode::FAILURE)
         }
     }
 }

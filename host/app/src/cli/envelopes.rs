@@ -2,16 +2,22 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
-use serde_json::{Value, json};
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use tollgate_core::clock::{self, Clock as _, SystemClock};
 use tollgate_core::envelope::State;
 use tollgate_store::storage::{Envelope, EnvelopeFilter};
 
-use super::{Global, ledger, out};
+use super::call::call;
+use super::{Filters, Global, ledger, out};
 
-/// Show the envelopes, newest first
+/// Show the envelopes, newest first; open and close them for several connections
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Envelopes {
+    #[command(subcommand)]
+    change: Option<Change>,
     /// Only those that are open
     #[arg(long)]
     open: bool,
@@ -19,10 +25,86 @@ pub(super) struct Envelopes {
     limit: u32,
 }
 
+/// Changes of envelopes.
+#[derive(Debug, Subcommand)]
+enum Change {
+    /// Open an envelope that stays open when this command ends; other connections name its id
+    Open(Open),
+    /// Close an envelope
+    Close(Close),
+}
+
+#[derive(Debug, Args)]
+struct Open {
+    /// How long it is open at most: `30m`, `2h`, `1d`
+    #[arg(long = "for", value_name = "TIME")]
+    duration: String,
+    /// The workspace it is about
+    #[arg(long)]
+    workspace: Option<String>,
+    /// A few words for readers of the ledger
+    #[arg(long)]
+    label: Option<String>,
+    /// Most calls that may change something
+    #[arg(long, value_name = "N")]
+    max_mutations: Option<u32>,
+    /// Most test runs
+    #[arg(long, value_name = "N")]
+    max_test_runs: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+struct Close {
+    /// The envelope's id
+    id: String,
+    /// How the work ended
+    #[arg(long, value_parser = ["success", "failed"], default_value = "success")]
+    outcome: String,
+    /// A few words for readers of the ledger
+    #[arg(long)]
+    note: Option<String>,
+}
+
+impl Change {
+    /// The tool that does it, and its arguments.
+    fn call(self) -> anyhow::Result<(String, Map<String, Value>)> {
+        let (tool, arguments) = match self {
+            Change::Open(open) => {
+                let span_ms = clock::span_ms(&open.duration).filter(|&span_ms| span_ms >= 1_000);
+                let seconds =
+                    span_ms.context("--for is not a length of time, such as 30m, 2h or 1d")? / 1_000;
+                let limits = json!({
+                    "max_duration_sec": seconds,
+                    "max_mutations": open.max_mutations,
+                    "max_test_runs": open.max_test_runs,
+                });
+                let arguments = json!({
+                    "detached": true, "workspace": open.workspace, "label": open.label, "limits": limits,
+                });
+                ("envelope_open", arguments)
+            }
+            Change::Close(close) => {
+                let arguments =
+                    json!({"envelope_id": close.id, "outcome": close.outcome, "note": close.note});
+                ("envelope_close", arguments)
+            }
+        };
+        let arguments = match arguments {
+            Value::Object(arguments) => arguments,
+            _ => Map::new(),
+        };
+        Ok((tool.to_owned(), arguments))
+    }
+}
+
 impl Envelopes {
-    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        if let Some(change) = self.change {
+            return call(global, &Filters::default(), change.call()?).await;
+        }
         let filter = EnvelopeFilter {
             state: self.open.then_some(State::Open),
+            boot_ms: SystemClock.boot_ms(),
             ..EnvelopeFilter::default()
         };
         let envelopes = ledger::open(global)?.session.envelopes(&filter, self.limit)?;

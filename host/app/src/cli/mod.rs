@@ -163,7 +163,7 @@ enum Command {
 }
 
 /// Which tools exist and are listed.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 struct Filters {
     /// Load only these packs, `core` being the host's own tools
     #[arg(long, value_delimiter = ',', value_name = "PACK,…", env = "TOLLGATE_PACKS")]
@@ -304,7 +304,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Doctor(doctor) => doctor.run(global).await,
         Command::Clients(clients) => clients.run(global).await,
         Command::Ledger(ledger) => ledger.run(global).await,
-        Command::Envelopes(envelopes) => envelopes.run(global),
+        Command::Envelopes(envelopes) => envelopes.run(global).await,
         Command::Stats(stats) => stats.run(global),
         Command::Backup(backup) => backup.run(global),
         Command::Restore(restore) => restore.run(global),

@@ -1,5 +1,7 @@
 //! `artifact_get`
 
+use std::io::ErrorKind;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use schemars::JsonSchema;
@@ -109,6 +111,9 @@ impl Tool for Get {
             .read(&artifact.hash, self.offset, limit)
             .map_err(|err| {
                 tracing::error!(%err, id, "an artifact cannot be read");
+                if err.kind() == ErrorKind::InvalidData {
+                    return changed(&found);
+                }
                 ToolError::new("STORAGE_FAILED", "the artifact cannot be read")
                     .remediation("Look at the host's log under the operation's id.")
             })?
@@ -174,6 +179,22 @@ fn not_found(id: &str) -> ToolError {
             "Take an id from artifact_ids of an operation; without [artifacts] enabled = true none are kept.",
         )
         .next_call(NextCall::new("ledger_query", serde_json::json!({})))
+}
+
+fn changed(found: &StoredArtifact) -> ToolError {
+    let artifact = &found.artifact;
+    ToolError::new(
+        "ARTIFACT_CHANGED",
+        format!(
+            "the content of artifact {} was changed: it does not have the hash in the ledger",
+            artifact.id
+        ),
+    )
+    .remediation(
+        "Do not rely on the content. Tell the operator that a file in the data directory was changed.",
+    )
+    .context("artifact_id", artifact.id.as_str())
+    .context("sha256", artifact.hash.as_str())
 }
 
 fn expired(found: &StoredArtifact) -> ToolError {

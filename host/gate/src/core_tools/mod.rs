@@ -6,6 +6,7 @@ mod discovery;
 mod envelope_view;
 mod envelopes;
 mod operations;
+mod workspaces;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -170,6 +171,7 @@ tools!(
     operations::Query,
     operations::Report,
     artifacts::Get,
+    workspaces::List,
     discovery::Search,
     discovery::Describe,
     discovery::Relay,

@@ -60,7 +60,8 @@ impl ArtifactStore {
         &self.settings
     }
 
-    /// A slice of content, at most so many bytes. `None` if the content is gone.
+    /// A slice of content, at most so many bytes. `None` if the content is gone. Content that is not what its hash says
+    /// is an error of the kind [`InvalidData`](io::ErrorKind::InvalidData).
     pub fn read(&self, hash: &str, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
         let mut options = OpenOptions::new();
         options.read(true).follow(FollowSymlinks::No);
@@ -69,6 +70,18 @@ impl ArtifactStore {
             Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(err) => return Err(err),
         };
+        let mut hasher = Sha256::new();
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            match file.read(&mut chunk)? {
+                0 => break,
+                length => hasher.update(&chunk[..length]),
+            }
+        }
+        if hex(&hasher.finalize()) != hash {
+            let why = "the content is not what was kept: its file was changed";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
         file.seek(SeekFrom::Start(offset))?;
         let mut slice = Vec::new();
         file.take(limit as u64).read_to_end(&mut slice)?;

@@ -2,6 +2,7 @@
 //! telling what happened in an envelope.
 
 pub mod head;
+pub mod heads;
 pub mod key;
 pub mod mirror;
 pub mod report;

@@ -155,6 +155,8 @@ pub struct Admitted {
     pub standing: Standing,
     /// The counters of it and of those around it, for the call's row. Absent if the call costs nothing.
     pub counters: Option<String>,
+    /// Milliseconds until the time of any of these envelopes is over.
+    pub remaining_ms: Option<i64>,
 }
 
 /// Most envelopes around one.
@@ -249,6 +251,13 @@ impl Session {
         let admitted = Admitted {
             standing: *standing,
             counters: (charge != Charge::Nothing).then(|| counters(&around)),
+            remaining_ms: around
+                .iter()
+                .filter_map(|(_, standing)| {
+                    let end = standing.limits.max_duration_sec?.saturating_mul(1_000);
+                    Some(end.saturating_sub(boot_ms.saturating_sub(standing.opened_boot_ms)))
+                })
+                .min(),
         };
         if charge != Charge::Nothing {
             for (id, next) in &around {

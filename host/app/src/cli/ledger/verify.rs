@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
 use tollgate_store::ledger::head::ExportedHead;
+use tollgate_store::ledger::heads;
 use tollgate_store::ledger::key::{LedgerKey, PublicKey};
 use tollgate_store::storage::{Broken, Head, Session, Verified};
 
@@ -50,9 +51,12 @@ impl Verify {
         if keys.is_empty() {
             keys.extend(LedgerKey::find(&opened.data)?.map(|key| key.public()));
         }
-        let mut verified = opened
-            .session
-            .verify(exported.as_ref().map(|exported| &exported.head), &keys)?;
+        let noted = match &exported {
+            Some(_) => None,
+            None => heads::newest(&opened.data)?,
+        };
+        let known = exported.as_ref().or(noted.as_ref());
+        let mut verified = opened.session.verify(known.map(|known| &known.head), &keys)?;
         if let (Some(exported), Some(file)) = (&exported, &self.head)
             && verified
                 .broken
@@ -66,7 +70,7 @@ impl Verify {
         if global.json {
             out::print_json(&json!(verified));
         } else {
-            let text = tell(&verified, exported.as_ref());
+            let text = tell(&verified, known);
             let is_empty = is_whole && verified.rows == 0 && verified.pruned == 0;
             out::print(&match is_empty {
                 true => format!(
