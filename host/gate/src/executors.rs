@@ -392,7 +392,9 @@ impl Runner {
         let remaining_ms = admitted.as_ref().and_then(|admitted| admitted.remaining_ms);
         if let Some(remaining_ms) = remaining_ms {
             let remaining_ms = u64::try_from(remaining_ms).unwrap_or_default();
-            guest.time = guest.time.min(Duration::from_millis(remaining_ms) + TIME_TO_REPORT);
+            guest.time = guest
+                .time
+                .min(Duration::from_millis(remaining_ms) + TIME_TO_REPORT);
         }
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
         let started = draft.clone();
