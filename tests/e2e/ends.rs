@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Place, Session};
+use crate::meddling::{Meddling, result};
 
 fn task(more: Value) -> Value {
     let mut arguments = json!({"title": "T", "spec_markdown": "# Goal\ng", "workspace": "w",
@@ -267,4 +268,37 @@ async fn rows_that_are_taken_from_the_end_show_without_an_exported_head() {
         !is_whole && text.contains("rows were taken from the end"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn registered_tests_are_test_runs_whichever_tool_starts_them() {
+    let meddling = Meddling::new();
+    let session = meddling.serve().await;
+    let id = open(&session, json!({"limits": {"max_test_runs": 2}})).await;
+    let run = async |script: &str| {
+        let arguments = json!({"program": "sh", "arguments": ["-c", script], "envelope_id": id});
+        result(&session, "workspace_access_run", arguments).await
+    };
+    assert!(run("echo tested").await.contains("tested"));
+    assert!(run("echo tested").await.contains("tested"));
+    let refused = run("echo tested").await;
+    assert!(
+        refused.starts_with("not allowed: ") && refused.contains("had 2 test runs and all are used"),
+        "{refused}"
+    );
+    assert!(run("echo other").await.contains("other"), "it is no test");
+    let envelope = session.ok("envelope_get", json!({"envelope_id": id})).await;
+    assert_eq!(envelope["counters"]["test_runs"], 2, "{envelope:#}");
+    assert_eq!(envelope["counters"]["mutations"], 4);
+    session.close().await;
+    let rows = meddling.place.sql(
+        "SELECT coalesce(json_extract(counters, '$.test_runs'), '-') || ' ' || coalesce(json_extract(outcome, '$.result'), '-')
+            || ' ' || coalesce(limit_triggered, '-')
+         FROM core_operations WHERE tool = 'workspace_access_run' ORDER BY seq",
+    );
+    assert_eq!(
+        rows,
+        ["1 passed -", "2 passed -", "2 - TEST_BUDGET_EXHAUSTED", "2 - -"]
+    );
+    assert!(verified(&meddling.place).0);
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::{Body, ENVELOPE_ARGUMENT, ToolEntry};
+use tollgate_components::packs::{Body, DeclaredCharge, ENVELOPE_ARGUMENT, ToolEntry};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Charge, Refusal, State};
 use tollgate_core::scopes::Calls;
@@ -70,13 +70,16 @@ impl Connections {
 pub(super) fn charge(tool: &ToolEntry, members: &[Member]) -> Charge {
     match (&tool.body, tool.spec.effect) {
         (Body::Core(_), _) | (_, Effect::Read) => Charge::Nothing,
-        _ if tool.runs_tests => Charge::TestRun,
-        _ => {
-            let writes = members
-                .iter()
-                .filter(|member| member.tool.spec.effect != Effect::Read);
-            Charge::Mutations(i64::try_from(writes.count()).unwrap_or(i64::MAX).max(1))
-        }
+        _ => match tool.charge {
+            Some(DeclaredCharge::Nothing) => Charge::Nothing,
+            Some(DeclaredCharge::TestRun) => Charge::TestRun,
+            None => {
+                let writes = members
+                    .iter()
+                    .filter(|member| member.tool.spec.effect != Effect::Read);
+                Charge::Mutations(i64::try_from(writes.count()).unwrap_or(i64::MAX).max(1))
+            }
+        },
     }
 }
 

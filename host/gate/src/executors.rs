@@ -24,6 +24,7 @@ use super::pending_operation::Recording;
 use super::policy::Review;
 use super::queue::Queue;
 use super::runners::Runners;
+use super::test_runs::TestRuns;
 use super::writer::{self, Job, Work};
 use super::{Mutation, PendingOperation, Reply, Settled, admission, failure, projector};
 use crate::core_tools;
@@ -398,12 +399,15 @@ impl Runner {
         }
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
         let started = draft.clone();
+        let tests = Arc::new(TestRuns::of(&draft, Arc::clone(&runtime.equipment.clock)));
+        guest.tests = Some(Arc::clone(&tests));
         let ran = tokio::task::spawn_blocking(move || outside(&runtime, &database, &guest, &started));
         let mut settled = ran.await.unwrap_or_else(|_| Settled::refused(stopping()));
         if let Some(admitted) = admitted {
             settled.standing = Some(admitted.standing);
             settled.counters = admitted.counters;
         }
+        settled.count_tests(tests.noted());
         match record(&self.writes, draft, &settled).await {
             Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
             _ => settled,

@@ -21,6 +21,7 @@ use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
 use tollgate_sandbox::bindings::tollgate::host::component as shared;
 use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
 use tollgate_sandbox::progress::{Line, Progress};
+use tollgate_sandbox::registered_tests::CountTests;
 use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use tollgate_store::artifacts::{ArtifactStore, CallArtifacts};
@@ -34,6 +35,7 @@ use super::pending_operation::PendingOperation;
 use super::policy::{Judging, Review};
 use super::reply::{self, Reply};
 use super::settled::Told;
+use super::test_runs::TestRuns;
 use super::{Equipment, Generation};
 use crate::core_tools::{self, CoreCx};
 
@@ -59,6 +61,8 @@ pub(super) struct GuestCall {
     pub(super) cancel: Cancel,
     pub(super) progress: Progress,
     pub(super) artifacts: CallArtifacts,
+    /// Counts the registered tests that it starts.
+    pub(super) tests: Option<Arc<TestRuns>>,
     /// What judging it wants to know, if anybody judges it and has not yet.
     pub(super) judging: Option<Box<Judging>>,
     /// What judging its result wants to know, if anybody does.
@@ -339,6 +343,7 @@ impl Runtime {
             host: Some(Arc::clone(&self.host)),
             is_policy: false,
             sitting: None,
+            tests: call.tests.clone().map(|tests| tests as Arc<dyn CountTests>),
         }
     }
 }

@@ -36,6 +36,7 @@ mod runners;
 mod settled;
 mod slots;
 pub mod telemetry;
+mod test_runs;
 mod turns;
 mod windows;
 mod writer;
@@ -622,6 +623,7 @@ impl Gate {
             }
             .unless(&self.leaving),
             progress: call.progress,
+            tests: None,
             artifacts: draft.recording.artifacts.clone(),
             judging: Judging::of(&generation.catalog, tool, arguments, members),
             review: None,

@@ -14,7 +14,7 @@ use tollgate_core::share::Share;
 use tollgate_sandbox::permit::Permit;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
-use tollgate_store::storage::{OpType, Operation, claimed_actor};
+use tollgate_store::storage::{OpType, Operation, Outcome, claimed_actor};
 
 use super::windows::{Use, Window};
 use super::{Caller, Gate, Reply, Settled, admission};
@@ -199,6 +199,13 @@ impl PendingOperation {
         operation.verdicts = verdicts(&self.verdicts, &settled.verdicts);
         operation.events = None;
         settled.additions.fill(operation);
+        if let Some(result) = settled.tests.filter(|_| operation.outcome.is_none()) {
+            let outcome = Outcome {
+                result,
+                ..Outcome::default()
+            };
+            operation.outcome = serde_json::to_string(&outcome).ok();
+        }
         settled.told.fill(operation);
         operation.counters.clone_from(&settled.counters);
         // The call did what it was asked to; what it looked at fails.

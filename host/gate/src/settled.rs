@@ -9,12 +9,13 @@ use tollgate_core::envelope::{Refusal, Standing};
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::progress::Line;
 use tollgate_sdk::ToolError;
-use tollgate_store::storage::Operation;
+use tollgate_store::storage::{Operation, Ran};
 
 use super::approval::Pending;
 use super::guest::Ended;
 use super::mutation::Mutation;
 use super::reply::Reply;
+use super::test_runs::Noted;
 
 /// How a call ended, with what the ledger and the reply say beside the result.
 #[derive(Debug, Clone)]
@@ -35,6 +36,8 @@ pub(super) struct Settled {
     /// What policies said of the result.
     pub(super) verdicts: Vec<Verdict>,
     pub(super) question: Option<Pending>,
+    /// How the registered tests that it started ended, as the host saw it.
+    pub(super) tests: Option<Ran>,
     /// What the component logged, if that waited for those who judge the result.
     pub(super) lines: Vec<Line>,
 }
@@ -54,6 +57,7 @@ impl Settled {
             stale: Vec::new(),
             verdicts: Vec::new(),
             question: None,
+            tests: None,
             lines: Vec::new(),
         }
     }
@@ -68,6 +72,15 @@ impl Settled {
         if self.result.is_ok() {
             self.told.add(ended.told);
         }
+    }
+
+    /// Takes over what its tests came to.
+    pub(super) fn count_tests(&mut self, noted: Noted) {
+        self.standing = noted.standing.or(self.standing);
+        self.counters = noted.counters.or(self.counters.take());
+        self.limit = noted.limit.or(self.limit);
+        self.told.events.extend(noted.events);
+        self.tests = noted.ran;
     }
 
     pub(super) fn refused(refusal: ToolError) -> Settled {

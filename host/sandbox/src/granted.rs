@@ -13,6 +13,8 @@ pub struct Granted {
     pub model: bool,
     /// It may ask clients for their folders.
     pub roots: bool,
+    /// What its tools say that calls cost is believed.
+    pub charges: bool,
 }
 
 impl Granted {

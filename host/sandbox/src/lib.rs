@@ -12,6 +12,7 @@ mod output;
 pub mod permit;
 pub mod process;
 pub mod progress;
+pub mod registered_tests;
 pub mod sitting;
 pub mod state;
 pub mod view;

@@ -22,6 +22,7 @@ use crate::annotations::Annotations;
 use crate::granted::Granted;
 use crate::process::Launcher;
 use crate::progress::Progress;
+use crate::registered_tests::CountTests;
 use crate::sitting::Sitting;
 use crate::view::prefetch::Prefetcher;
 use crate::workspaces::{Access, DeferredWrite};
@@ -83,6 +84,8 @@ pub struct Facts {
     pub is_policy: bool,
     /// What was judged of the request before, if it judges a call before that runs.
     pub sitting: Option<Sitting>,
+    /// Counts the registered tests that it starts.
+    pub tests: Option<Arc<dyn CountTests>>,
 }
 
 impl Facts {

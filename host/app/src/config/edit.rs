@@ -136,6 +136,7 @@ fn fill(table: &mut dyn TableLike, entry: &Entry) -> Result<(), EditError> {
         artifacts,
         budgets,
         client,
+        charges,
     } = &entry.grants;
     let lists = [
         ("workspaces", workspaces),
@@ -146,7 +147,7 @@ fn fill(table: &mut dyn TableLike, entry: &Entry) -> Result<(), EditError> {
     let lists = lists
         .into_iter()
         .filter_map(|(key, names)| Some((key, Value::Array(names.as_ref()?.iter().collect::<Array>()))));
-    let flags = [("ledger", ledger), ("artifacts", artifacts)];
+    let flags = [("ledger", ledger), ("artifacts", artifacts), ("charges", charges)];
     let flags = flags
         .into_iter()
         .filter_map(|(key, is_granted)| Some((key, Value::from((*is_granted)?))));

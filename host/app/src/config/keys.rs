@@ -143,6 +143,7 @@ pub(super) const KEYS: &[Key] = &[
     key("packs.*.grants.process", Kind::Texts),
     key("packs.*.grants.ledger", Kind::Bool),
     key("packs.*.grants.artifacts", Kind::Bool),
+    key("packs.*.grants.charges", Kind::Bool),
     key("packs.*.grants.budgets", Kind::Texts),
     key("packs.*.grants.client", Kind::Texts),
     key("packs.*.limits", Kind::Table),

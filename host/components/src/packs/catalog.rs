@@ -15,7 +15,7 @@ use super::alternate_schema;
 use super::definitions::{self, Change, Comparison};
 use super::load::{Haste, LoadError, Loader, Pack, Source, Tables};
 use super::manifest::{Tier, ToolSpec, prefixes_clash};
-use super::resources::{self, Resource, Values};
+use super::resources::{self, DeclaredCharge, Resource, Values};
 use super::search::Index;
 use crate::builtin;
 use crate::host_tool::{self, HostTool, HostTools};
@@ -59,9 +59,8 @@ pub struct ToolEntry {
     pub correlated: bool,
     /// Arguments that its members have from it, if they do not name them themselves.
     pub inherited: Vec<String>,
-    /// True for a tool that runs tests and changes nothing else, as its schema says. Believed of built-in packs alone: whatever
-    /// a pack of somebody else does counts as a mutation.
-    pub runs_tests: bool,
+    /// What a call costs its envelope, if the tool's schema says so and the operator grants that it is believed.
+    pub charge: Option<DeclaredCharge>,
 }
 
 impl Default for Selection {
@@ -480,7 +479,7 @@ impl Catalog {
             meter: Arc::default(),
             correlated: false,
             inherited: Vec::new(),
-            runs_tests: false,
+            charge: None,
         };
         self.prompts.insert(spec.name.clone(), Arc::new(entry));
     }
@@ -505,7 +504,7 @@ impl Catalog {
         for alias in &spec.aliases {
             self.aliases.insert(alias.clone(), spec.name.clone());
         }
-        let is_builtin = matches!(&body, Body::Guest(pack) if pack.is_builtin());
+        let is_believed = matches!(&body, Body::Guest(pack) if pack.granted.charges);
         let entry = ToolEntry {
             body,
             spec,
@@ -513,7 +512,7 @@ impl Catalog {
             meter: Arc::default(),
             correlated,
             inherited: declared.inherited,
-            runs_tests: declared.runs_tests && is_builtin,
+            charge: declared.charge.filter(|_| is_believed),
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
     }

@@ -34,11 +34,16 @@ pub struct Grants {
     /// What it may ask of clients beside forms: `model` and `roots`. Absent: what a built-in pack asks for,
     /// nothing for others.
     pub client: Option<Vec<String>>,
+    /// Whether what its tools say that calls cost is believed. Absent: if it is built in.
+    pub charges: Option<bool>,
 }
 
 /// Grants of what a component wants.
 pub fn granted(wants: &[Want], grants: &Grants, trust: Trust) -> Granted {
-    let mut granted = Granted::default();
+    let mut granted = Granted {
+        charges: grants.charges.unwrap_or(trust == Trust::Builtin),
+        ..Granted::default()
+    };
     for want in wants {
         match want {
             Want::LedgerQuery => granted.ledger_query = grants.ledger(trust),
@@ -305,18 +310,18 @@ impl Grants {
             "process" => &mut self.process,
             "budgets" => &mut self.budgets,
             "client" => &mut self.client,
-            "ledger" | "artifacts" if names.is_empty() || names == ["true"] => {
-                let is_granted = if key == "ledger" {
-                    &mut self.ledger
-                } else {
-                    &mut self.artifacts
+            "ledger" | "artifacts" | "charges" if names.is_empty() || names == ["true"] => {
+                let is_granted = match key {
+                    "ledger" => &mut self.ledger,
+                    "artifacts" => &mut self.artifacts,
+                    _ => &mut self.charges,
                 };
                 *is_granted = Some(true);
                 return Ok(());
             }
             _ => {
                 return Err(format!(
-                    "{flag:?} grants nothing; write workspaces=NAME,… process=NAME,… budgets=NAME,… client=model,roots ledger or artifacts"
+                    "{flag:?} grants nothing; write workspaces=NAME,… process=NAME,… budgets=NAME,… client=model,roots ledger, artifacts or charges"
                 ));
             }
         };

@@ -36,5 +36,5 @@ pub use load::{Prepared, config_problems, migration_problems, missing_grants, on
 pub use manifest::{Manifest, Tier, ToolSpec};
 pub use manifest::{RESERVED, is_component_name, line, prefixes_clash};
 pub use origin::{Origin, read};
-pub use resources::{Resource, Source as ValueSource, Values};
+pub use resources::{DeclaredCharge, Resource, Source as ValueSource, Values};
 pub use version::{Anatomy, NotAPack, World, check as check_component};

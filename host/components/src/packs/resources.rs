@@ -2,8 +2,8 @@
 //!
 //! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
 //! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
-//! of a tool that runs members says that members have it, too. `x-charge` at the root says that the tool runs tests and
-//! changes nothing else. Lists show none of them.
+//! of a tool that runs members says that members have it, too. `x-charge` at the root says what a call
+//! costs its envelope. Lists show none of them.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,8 @@ const RESOURCES: &str = "x-resources";
 const VALUES: &str = "x-values";
 /// Where a property of a tool that runs members says that they inherit it.
 const INHERITED: &str = "x-inherited";
-/// Key of a schema whose tool runs tests and changes nothing else, so that a call costs its envelope a test run.
+/// Key of a schema that says what a call costs its envelope.
 const CHARGE: &str = "x-charge";
-/// The only charge that a schema can declare.
-const TEST_RUN: &str = "test-run";
 /// What every address begins with; the pack's name and a path follow.
 const SCHEME: &str = "tollgate://";
 /// Longest address that is looked at, in bytes.
@@ -94,8 +92,30 @@ pub(super) struct Declared {
     pub(super) values: BTreeMap<String, Values>,
     /// Arguments that members have from the call around them.
     pub(super) inherited: Vec<String>,
-    /// The tool says that it runs tests and changes nothing else.
-    pub(super) runs_tests: bool,
+    /// What the tool says that a call costs.
+    pub(super) charge: Option<DeclaredCharge>,
+}
+
+/// What a tool that does not only read says that a call costs its envelope. Without it: a mutation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeclaredCharge {
+    /// It runs programs that only read.
+    Nothing,
+    /// It runs tests and changes nothing else.
+    TestRun,
+}
+
+impl DeclaredCharge {
+    fn read(charge: Value, effect: Effect) -> Result<DeclaredCharge, String> {
+        match serde_json::from_value(charge) {
+            Ok(DeclaredCharge::TestRun) if effect != Effect::Read => Ok(DeclaredCharge::TestRun),
+            Ok(DeclaredCharge::Nothing) if effect == Effect::Run => Ok(DeclaredCharge::Nothing),
+            _ => Err(format!(
+                "{CHARGE}: it is \"test-run\" in a tool that does not only read, or \"nothing\" in a `run` tool"
+            )),
+        }
+    }
 }
 
 /// One piece of a path between slashes.
@@ -127,12 +147,14 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
     let mut declared = Declared::default();
     let mut problems = Vec::new();
     let addresses = spec.input_schema.remove(RESOURCES);
-    match spec.input_schema.remove(CHARGE) {
-        None => {}
-        Some(charge) if charge == TEST_RUN && spec.effect != Effect::Read => declared.runs_tests = true,
-        Some(_) => problems.push(format!(
-            "{CHARGE}: it is \"{TEST_RUN}\", in a tool that does not only read"
-        )),
+    match spec
+        .input_schema
+        .remove(CHARGE)
+        .map(|charge| DeclaredCharge::read(charge, spec.effect))
+        .transpose()
+    {
+        Ok(charge) => declared.charge = charge,
+        Err(problem) => problems.push(problem),
     }
     if let Some(Value::Object(properties)) = spec.input_schema.get_mut("properties") {
         for (name, property) in properties {

@@ -111,6 +111,7 @@ impl<'a> Evaluator<'a> {
             host: self.host.clone(),
             is_policy: true,
             sitting: self.sitting.clone(),
+            tests: None,
         };
         let (session, said) = match policy.spares().take() {
             Some(spare) => self.ask_spare(policy, spare, facts, &deadline, session, say),

@@ -7,14 +7,16 @@ use tollgate_core::deadline::Deadline;
 use tollgate_core::effect::Effect;
 use tollgate_core::text;
 use tollgate_sdk::permit::{self, Permitted, Refused};
-use tollgate_sdk::{Command as Wanted, Ending, Outcome, ProcessError};
+use tollgate_sdk::{Command as Wanted, Ending, Outcome, ProcessError, WorkspaceInfo};
 use tollgate_store::artifacts::{ArtifactKind, ArtifactWriter, CallArtifacts};
+use tollgate_store::storage::{Ran, Session};
 use wasmtime::component::{HasData, Linker};
 
 use crate::CallState;
 use crate::bindings::tollgate::host::process::{self, Command, Ending as WireEnding, Error};
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::progress::{Narrator, Progress};
+use crate::registered_tests::CountTests;
 use crate::state::Transactions;
 use crate::view::git;
 use crate::view::prefetch::Prefetcher;
@@ -35,6 +37,8 @@ struct View<'a> {
     progress: &'a mut Progress,
     artifacts: &'a CallArtifacts,
     ahead: &'a mut Prefetcher,
+    session: &'a Session,
+    tests: Option<&'a dyn CountTests>,
 }
 
 impl View<'_> {
@@ -60,6 +64,10 @@ impl View<'_> {
                 Err(outcome) => return Ok(outcome),
             },
         };
+        let test = self.tests.filter(|_| is_test(&reach.info, &permitted));
+        if let Some(test) = test {
+            self.count(test)?;
+        }
         let left = self.deadline.remaining();
         let job = Job {
             dir: reach.workspace.tree.dir(),
@@ -86,11 +94,43 @@ impl View<'_> {
         // A program may change any file.
         self.ahead.forget();
         let outcome = outcome?;
+        if let Some(test) = test {
+            test.ended(how_it_ended(outcome.ending));
+        }
         kept?;
         Ok(Outcome {
             artifact_id: watcher.keep(),
             ..outcome
         })
+    }
+
+    /// Counts a test that is about to start, or says why it must not.
+    fn count(&self, test: &dyn CountTests) -> Result<(), ProcessError> {
+        match self.session.as_host(|| test.count(self.session, self.deadline)) {
+            Ok(counted) => counted.map_err(ProcessError::Denied),
+            Err(_) if self.deadline.is_cancelled() => Err(ProcessError::Cancelled),
+            Err(err) => {
+                tracing::error!(%err, "a test run could not be counted");
+                Err(ProcessError::Internal)
+            }
+        }
+    }
+}
+
+/// Whether a command is a registered test, whatever else permits it.
+fn is_test(info: &WorkspaceInfo, permitted: &Permitted) -> bool {
+    match permitted {
+        Permitted::Program(argv) => info.tests.iter().any(|test| test.argv == *argv),
+        Permitted::Git(_) => false,
+    }
+}
+
+fn how_it_ended(ending: Ending) -> Ran {
+    match ending {
+        Ending::Exited(0) => Ran::Passed,
+        Ending::Exited(_) => Ran::Failed,
+        Ending::Signalled(_) => Ran::Killed,
+        Ending::TimedOut => Ran::TimedOut,
     }
 }
 
@@ -200,5 +240,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         progress: &mut state.progress,
         artifacts: &state.artifacts,
         ahead: &mut state.ahead,
+        session: &state.session,
+        tests: state.facts.tests.as_deref(),
     })
 }

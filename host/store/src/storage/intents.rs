@@ -17,6 +17,17 @@ impl Session {
             .and_then(exactly_one)?)
     }
 
+    /// Notes in an intent what its call was counted for since.
+    pub fn count_in_intent(&self, op_id: &str, counters: &str) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "UPDATE core_intents SET operation = json_set(operation, '$.counters', ?2) WHERE op_id = ?1",
+            )?
+            .execute((op_id, counters))
+            .and_then(exactly_one)?)
+    }
+
     /// Forgets an intent, now that its operation is recorded.
     pub fn fulfil(&self, op_id: &str) -> StoreResult<()> {
         Ok(self

@@ -28,6 +28,7 @@ pub(super) fn job_of(cx: &Cx<'_>, id: &JobId) -> Result<Job, ToolError> {
 /// Show the branch, the head commit and all changed paths of the job's repository.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-charge" = "nothing"))]
 pub(crate) struct GitStatus {
     job_id: JobId,
 }
@@ -84,6 +85,7 @@ impl Tool for GitStatus {
 /// untracked files.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-charge" = "nothing"))]
 pub(crate) struct GitDiffSummary {
     job_id: JobId,
     /// Commit, tag or branch to compare with, for example main. Default: the state when the current step began.
@@ -166,6 +168,7 @@ impl Tool for GitDiffSummary {
 /// Show the latest commits of the current branch, newest first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-charge" = "nothing"))]
 pub(crate) struct GitLog {
     job_id: JobId,
     /// Maximum number of commits, 1 to 200. Default 20.

@@ -26,6 +26,7 @@ use crate::store::step::{self, Step};
 /// map.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-charge" = "nothing"))]
 pub(crate) struct RepoFindStaleCandidates {
     job_id: JobId,
     /// Minimum score, 30 to 100. Default 30.
