@@ -1,6 +1,7 @@
 //! The database: whether the file is whole, and the ledger's chain with it.
 
 use tollgate_store::data_dir::DataDir;
+use tollgate_store::ledger::heads;
 use tollgate_store::ledger::key::LedgerKey;
 use tollgate_store::storage::{Database, Session};
 
@@ -72,7 +73,11 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
         Ok(key) => key.map(|key| key.public()).into_iter().collect::<Vec<_>>(),
         Err(err) => return Finding::problem("ledger", tollgate_core::text::chain(&err)),
     };
-    match session.verify(None, &keys) {
+    let noted = match heads::newest(data) {
+        Ok(noted) => noted,
+        Err(err) => return Finding::problem("ledger", format!("{err:#}")),
+    };
+    match session.verify(noted.as_ref().map(|noted| &noted.head), &keys) {
         Err(err) => Finding::problem("ledger", format!("its chain cannot be followed: {err}")),
         Ok(verified) => match verified.broken {
             Some(broken) => Finding::problem("ledger", broken.to_string()).remedy(

@@ -1,5 +1,7 @@
 //! What is kept of a recorded call: its arguments and its result, if they were recorded and are still there.
 
+use std::io::ErrorKind;
+
 use serde::Serialize;
 use serde_json::Value;
 use tollgate_core::effect::Effect;
@@ -122,10 +124,12 @@ impl Records<'_> {
                 return Ok(Err(Missing::Cut));
             }
             let size = usize::try_from(artifact.size).unwrap_or_default();
-            let bytes = self
-                .store
-                .and_then(|store| store.read(&artifact.hash, 0, size).ok().flatten());
-            return Ok(bytes.ok_or(Missing::Expired));
+            let read = self.store.map(|store| store.read(&artifact.hash, 0, size));
+            return Ok(match read {
+                Some(Ok(Some(bytes))) => Ok(bytes),
+                Some(Err(err)) if err.kind() == ErrorKind::InvalidData => Err(Missing::Altered),
+                _ => Err(Missing::Expired),
+            });
         }
         Ok(Err(Missing::NotRecorded))
     }

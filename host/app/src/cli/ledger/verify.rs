@@ -51,9 +51,13 @@ impl Verify {
         if keys.is_empty() {
             keys.extend(LedgerKey::find(&opened.data)?.map(|key| key.public()));
         }
-        let noted = match &exported {
-            Some(_) => None,
-            None => heads::newest(&opened.data)?,
+        // Heads that were noted and cannot be trusted any more are a fault of the ledger, and the rows are checked anyway.
+        let (noted, fault) = match &exported {
+            Some(_) => (None, None),
+            None => match heads::newest(&opened.data) {
+                Ok(noted) => (noted, None),
+                Err(err) => (None, Some(format!("{err:#}"))),
+            },
         };
         let known = exported.as_ref().or(noted.as_ref());
         let mut verified = opened.session.verify(known.map(|known| &known.head), &keys)?;
@@ -66,7 +70,8 @@ impl Verify {
         {
             verified.broken = Some(broken);
         }
-        let is_whole = verified.broken.is_none();
+        let is_whole = verified.broken.is_none() && fault.is_none();
+        verified.around.extend(fault);
         if global.json {
             out::print_json(&json!(verified));
         } else {
@@ -89,9 +94,13 @@ impl Verify {
 }
 
 fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
-    if let Some(broken) = &verified.broken {
-        let others = verified.around.iter().filter(|fault| **fault != broken.what);
-        let lines = std::iter::once(broken.to_string()).chain(others.cloned());
+    if verified.broken.is_some() || !verified.around.is_empty() {
+        let broken = verified.broken.as_ref();
+        let others = verified
+            .around
+            .iter()
+            .filter(|fault| broken.is_none_or(|broken| **fault != broken.what));
+        let lines = broken.map(ToString::to_string).into_iter().chain(others.cloned());
         let text = lines.collect::<Vec<_>>().join("\n");
         return tollgate_core::text::clean_lines(&text);
     }
