@@ -38,6 +38,11 @@ pub struct Event {
 }
 
 /// Result of tests that a call ran or was told of.
+///
+/// ```
+/// # use tollgate_sdk::{TestOutcome, TestResult};
+/// assert_eq!(TestOutcome::new(TestResult::NoTests).result, TestResult::NoTests);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestResult {
     /// All passed.
@@ -56,7 +61,15 @@ pub enum TestResult {
 
 /// Outcome of tests, apart from whether the call itself succeeded.
 ///
-/// See [`Ledger::set_test_outcome`] for an example.
+/// ```
+/// # use tollgate_sdk::{TestOutcome, TestResult};
+/// let outcome = TestOutcome {
+///     failed: Some(2),
+///     total: Some(14),
+///     ..TestOutcome::new(TestResult::Failed)
+/// };
+/// # assert_eq!(outcome.message, None);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestOutcome {
     /// Result of the run.

@@ -52,9 +52,9 @@ async fn openings_and_ends_are_rows_of_their_envelope_with_limits_and_counters()
     );
     let rows = rows.join("\n").replace(&id, "env_1").replace(&left, "env_2");
     for part in [
-        r#"envelope_open - [{"envelope_id":"env_1","label":"one","limits":{"max_mutations":2},"type":"envelope.opened"}]"#,
+        r#"envelope_open - [{"type":"envelope.opened","envelope_id":"env_1","limits":{"max_mutations":2},"label":"one"}]"#,
         r#"task_create {"mutations":1,"test_runs":0}"#,
-        r#""note":"gave up","state":"CLOSED_FAILED""#,
+        r#""state":"CLOSED_FAILED","counters":{"mutations":1,"test_runs":0},"note":"gave up""#,
         r#""closed_by":"DISCONNECTED""#,
     ] {
         assert!(rows.contains(part), "{part} is not in\n{rows}");
@@ -288,8 +288,8 @@ async fn registered_tests_are_test_runs_whichever_tool_starts_them() {
     );
     assert!(run("echo other").await.contains("other"), "it is no test");
     let envelope = session.ok("envelope_get", json!({"envelope_id": id})).await;
-    assert_eq!(envelope["counters"]["test_runs"], 2, "{envelope:#}");
-    assert_eq!(envelope["counters"]["mutations"], 4);
+    assert_eq!(envelope["counters"]["test_run_count"], 2, "{envelope:#}");
+    assert_eq!(envelope["counters"]["mutation_count"], 4);
     session.close().await;
     let rows = meddling.place.sql(
         "SELECT coalesce(json_extract(counters, '$.test_runs'), '-') || ' ' || coalesce(json_extract(outcome, '$.result'), '-')

@@ -54,7 +54,7 @@ fn repository(place: &Place) {
 
 #[tokio::test]
 async fn the_session_of_the_page_runs_into_each_limit() {
-    let place = Place::with(block("toml"));
+    let place = Place::with(block("toml shop"));
     repository(&place);
     let session = place.serve(&["--tier", "full"]).await;
     let mut ids: Vec<(String, String)> = Vec::new();

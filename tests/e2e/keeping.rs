@@ -248,7 +248,7 @@ async fn a_health_check_says_by_its_exit_code_whether_a_server_works() {
 }
 
 #[tokio::test]
-async fn envelopes_of_clients_that_went_away_are_closed_when_the_host_stops() {
+async fn envelopes_are_closed_when_their_session_ends_and_when_the_host_stops() {
     let place = Place::new();
     let server = place.serve_http(&[]);
     let gone = Session::over_http(&server).await;
@@ -257,10 +257,13 @@ async fn envelopes_of_clients_that_went_away_are_closed_when_the_host_stops() {
     let there = Session::over_http(&server).await;
     there.ok("envelope_open", json!({})).await;
     let open = "SELECT count(*) FROM core_envelopes WHERE state = 'OPEN'";
-    until(async || place.sql(open) == ["2"]).await;
+    until(async || place.sql(open) == ["1"]).await;
     server.stop();
     assert_eq!(
-        place.sql("SELECT DISTINCT state || ' ' || closed_by FROM core_envelopes"),
-        ["CLOSED_INTERRUPTED HOST_STOPPED"]
+        place.sql("SELECT state || ' ' || closed_by FROM core_envelopes ORDER BY opened_at"),
+        [
+            "CLOSED_INTERRUPTED DISCONNECTED",
+            "CLOSED_INTERRUPTED HOST_STOPPED"
+        ]
     );
 }

@@ -438,9 +438,10 @@ impl Gate {
         self.lanes.interrupt(Some(connection)).await;
     }
 
-    /// The same for one that nobody waits for. A connection that never had to do with an envelope leaves nothing.
+    /// The same for one that nobody waits for. A connection that never had to do with an envelope leaves nothing. What
+    /// connections leave that end with the host is for [`end_connections`](Gate::end_connections).
     pub fn leave_connection(&self, connection: &str) {
-        if self.connections.ended(connection) {
+        if self.connections.ended(connection) && !self.calls.is_closed() {
             self.lanes.interrupt_soon(connection);
         }
     }

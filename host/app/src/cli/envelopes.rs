@@ -39,9 +39,9 @@ struct Open {
     /// How long it is open at most: `30m`, `2h`, `1d`
     #[arg(long = "for", value_name = "TIME")]
     duration: String,
-    /// The workspace it is about
-    #[arg(long)]
-    workspace: Option<String>,
+    /// The registered workspace it is about
+    #[arg(long, value_name = "NAME")]
+    about: Option<String>,
     /// A few words for readers of the ledger
     #[arg(long)]
     label: Option<String>,
@@ -79,7 +79,7 @@ impl Change {
                     "max_test_runs": open.max_test_runs,
                 });
                 let arguments = json!({
-                    "detached": true, "workspace": open.workspace, "label": open.label, "limits": limits,
+                    "detached": true, "workspace": open.about, "label": open.label, "limits": limits,
                 });
                 ("envelope_open", arguments)
             }
@@ -89,12 +89,22 @@ impl Change {
                 ("envelope_close", arguments)
             }
         };
-        let arguments = match arguments {
-            Value::Object(arguments) => arguments,
-            _ => Map::new(),
-        };
-        Ok((tool.to_owned(), arguments))
+        Ok((tool.to_owned(), given(arguments)))
     }
+}
+
+/// An object without the members that are null, at any depth: what was not asked for.
+fn given(arguments: Value) -> Map<String, Value> {
+    let Value::Object(arguments) = arguments else {
+        return Map::new();
+    };
+    let there = arguments.into_iter().filter(|(_, value)| !value.is_null());
+    there
+        .map(|(name, value)| match value {
+            Value::Object(_) => (name, Value::Object(given(value))),
+            other => (name, other),
+        })
+        .collect()
 }
 
 impl Envelopes {

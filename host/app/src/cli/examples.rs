@@ -149,7 +149,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("ledger mirror", &["tollgate ledger mirror"]),
-    ("envelopes", &["tollgate envelopes --open"]),
+    (
+        "envelopes open",
+        &[
+            "tollgate envelopes open --for 2h --label nightly",
+            "tollgate envelopes open --for 30m --about main --max-mutations 20",
+        ],
+    ),
+    (
+        "envelopes close",
+        &["tollgate envelopes close env_01m84t2ve5k3wcw2vzmn68crd9 --outcome failed --note 'gave up'"],
+    ),
     (
         "stats",
         &["tollgate stats --since 7d", "tollgate stats --pack tasks"],

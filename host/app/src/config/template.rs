@@ -25,6 +25,7 @@ mod tests {
     fn has(value: &Value, path: &[&str]) -> bool {
         match (path, value) {
             ([], _) => true,
+            (["*", rest @ ..], Value::Array(list)) => list.iter().any(|value| has(value, rest)),
             (["*", rest @ ..], Value::Table(table)) => table.values().any(|value| has(value, rest)),
             ([key, rest @ ..], Value::Table(table)) => table.get(*key).is_some_and(|value| has(value, rest)),
             _ => false,

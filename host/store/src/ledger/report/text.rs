@@ -235,7 +235,14 @@ fn tell_step(step: &Step, envelope: &Envelope) -> String {
         .unwrap_or_default();
     let clean = |text: &String| tollgate_core::text::clean(text);
     let via = step.client.iter().map(|client| format!(" via {}", clean(client)));
-    let details = step.diff.iter().chain(&step.tests).chain(&step.note);
+    // Packs that change files note the same numbers in their own words.
+    let is_noted = |diff: &&String| {
+        let lines = diff.split_once(", ").map(|(_, lines)| lines);
+        let note = step.note.as_deref().unwrap_or_default();
+        lines.is_some_and(|lines| note.contains(lines))
+    };
+    let diff = step.diff.iter().filter(|diff| !is_noted(diff));
+    let details = diff.chain(&step.tests).chain(&step.note);
     let details = details.map(|detail| format!("; {}", clean(detail)));
     let kept = match step.artifact_ids.as_slice() {
         [] => String::new(),
