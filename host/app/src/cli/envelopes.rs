@@ -36,7 +36,7 @@ enum Change {
 
 #[derive(Debug, Args)]
 struct Open {
-    /// How long it is open at most: `30m`, `2h`, `1d`
+    /// Longest time that the envelope stays open: `30m`, `2h`, `1d`
     #[arg(long = "for", value_name = "TIME")]
     duration: String,
     /// The registered workspace it is about
@@ -57,7 +57,7 @@ struct Open {
 struct Close {
     /// The envelope's id
     id: String,
-    /// How the work ended
+    /// Outcome of the work
     #[arg(long, value_parser = ["success", "failed"], default_value = "success")]
     outcome: String,
     /// A few words for readers of the ledger
