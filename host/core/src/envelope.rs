@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::Blocker;
 
-/// Where an envelope is in its life. A closed one never opens again.
+/// State of an envelope. A closed one never opens again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum State {
@@ -57,7 +57,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What a client asked for, completed by the defaults and held to the ceiling. The error names
+    /// Limits that a client asked for, completed by the defaults and held to the ceiling. The error names
     /// every limit that cannot be had.
     pub fn granted(asked: &Limits, default: &Limits, ceiling: &Limits) -> Result<Limits, Vec<Blocker>> {
         let mut problems = Vec::new();
@@ -111,7 +111,7 @@ fn refused(name: &str, message: String) -> Blocker {
     Blocker::new("LIMIT_INVALID", message).field(format!("limits.{name}"))
 }
 
-/// Whether a named budget may be called so; the error says what is wrong.
+/// Checks the name of a budget; the error says what is wrong.
 pub fn check_budget_name(name: &str) -> Result<(), &'static str> {
     match name {
         "mutations" => Err("this is a limit of its own; set envelope.max_mutations"),
@@ -129,54 +129,54 @@ fn is_budget_name(name: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// What a call costs.
+/// Cost of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charge {
-    /// It reads, or is about envelopes themselves.
+    /// Reads, or is about envelopes themselves.
     Nothing,
-    /// It may change something, so many times: once, or once for each member that it runs.
+    /// May change something this many times: once, or once for each member that it runs.
     Mutations(i64),
-    /// It runs tests.
+    /// Runs tests.
     TestRun,
 }
 
 /// An envelope as admission sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Where it is in its life.
+    /// State.
     pub state: State,
-    /// What it may use.
+    /// Limits.
     pub limits: Limits,
     /// Mutations so far.
     pub mutations: i64,
     /// Test runs so far.
     pub test_runs: i64,
-    /// When it was opened, by the clock that counts from the machine's start, in milliseconds.
+    /// Time of opening, by the clock that counts from the machine's start, in milliseconds.
     pub opened_boot_ms: i64,
 }
 
-/// Why an envelope does not admit a call. The call does not count.
+/// Reason why an envelope does not admit a call. The call does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is closed.
+    /// The envelope is closed.
     Closed(State),
     /// Fewer mutations are left than the call wants. Closes the envelope if none is left.
     Mutations {
-        /// How many it had.
+        /// Limit.
         limit: i64,
-        /// How many of them are left.
+        /// Remaining mutations.
         left: i64,
     },
     /// No test run is left. The envelope stays open.
     TestRuns {
-        /// How many it had.
+        /// Limit.
         limit: i64,
     },
     /// Its time is over. Closes the envelope.
     Duration {
-        /// How long it had, in seconds.
+        /// Limit in seconds.
         limit: i64,
-        /// How long it was open, in seconds.
+        /// Time since opening in seconds.
         used: i64,
     },
 }
@@ -192,12 +192,12 @@ impl Refusal {
         }
     }
 
-    /// Whether a limit was reached, rather than the envelope closed before.
+    /// True if a limit was reached, rather than the envelope closed before.
     pub const fn is_limit(self) -> bool {
         !matches!(self, Refusal::Closed(_))
     }
 
-    /// Whether it ends the envelope.
+    /// True if the refusal closes the envelope.
     pub const fn closes(self) -> bool {
         matches!(
             self,
@@ -207,12 +207,12 @@ impl Refusal {
 }
 
 impl Standing {
-    /// How long it has been open, in whole seconds.
+    /// Time since opening, in whole seconds.
     pub fn open_sec(&self, boot_ms: i64) -> i64 {
         boot_ms.saturating_sub(self.opened_boot_ms).max(0) / 1000
     }
 
-    /// Whether its time is over.
+    /// True if the time is over.
     pub fn is_expired(&self, boot_ms: i64) -> bool {
         self.limits
             .max_duration_sec
