@@ -1,4 +1,4 @@
-//! Where calls run: readers side by side, writes one after another, runs on their own.
+//! Executors of calls: readers side by side, writes one after another, runs on their own.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -31,7 +31,7 @@ use crate::core_tools;
 
 /// Fewest threads for `read` calls, and most.
 const READERS: (usize, usize) = (8, 16);
-/// How long a `read` call waits before one more reader is woken for it.
+/// Time that a `read` call waits before one more reader is woken for it.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// `run` calls at once. Identities share them, so that one has half at most.
 const RUNNERS: u64 = 16;
@@ -51,23 +51,23 @@ struct ReadJob {
     reply: oneshot::Sender<Judged>,
 }
 
-/// How a call left its reader.
+/// State in which a call left its reader.
 #[allow(
     clippy::large_enum_variant,
     reason = "the large one is what every read comes to"
 )]
 pub(super) enum Judged {
-    /// It is over, and this is kept of it.
+    /// The call is over, with its recording.
     Settled(Settled, Recording),
     /// The policies let it through, and it is to run outside any transaction.
     Passed(Box<GuestCall>, Box<PendingOperation>),
-    /// They did not, or could not be asked. Nothing is recorded yet.
+    /// Policies denied the result, or could not be asked. Nothing is recorded yet.
     Denied(Box<PendingOperation>, ToolError),
-    /// They let it through if the client's user agrees.
+    /// Policies let the result through if the client's user agrees.
     Asked(Box<GuestCall>, Box<PendingOperation>, Question),
 }
 
-/// Who waits for a call to be committed.
+/// Receiver of a call's outcome after the commit.
 pub(super) enum Waiting {
     /// Its caller.
     Caller(oneshot::Sender<Settled>),
@@ -262,14 +262,14 @@ impl Executors {
         }
     }
 
-    /// Whether the writer still takes jobs and finishes them.
+    /// True if the writer still takes jobs and finishes them.
     pub(super) async fn is_writing(&self) -> bool {
         let (done, works) = oneshot::channel();
         self.send(Job::Pulse(done));
         works.await.is_ok()
     }
 
-    /// How many jobs wait for the writer.
+    /// Number of jobs that wait for the writer.
     pub(super) fn queued(&self) -> usize {
         self.writes.as_ref().map_or(0, Sender::len)
     }
@@ -326,8 +326,8 @@ impl Drop for Executors {
     }
 }
 
-/// How many `read` calls run at once. Half of them are an identity's at most, which are more than the cores or as many,
-/// so that stalled guests leave room for others.
+/// Number of `read` calls that run at once. At most half of them are of one identity. That half is at least the number
+/// of cores, and stalled guests leave room for others.
 fn readers() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.saturating_mul(2).clamp(READERS.0, READERS.1)
@@ -356,7 +356,7 @@ fn stopping() -> ToolError {
         .remediation("Call again once it is back.")
 }
 
-/// What one `run` call needs, wherever its caller is by now.
+/// Parts of one `run` call, wherever its caller is by now.
 struct Runner {
     database: Database,
     runtime: Runtime,
@@ -593,7 +593,7 @@ impl Reader {
         (session.filter(|session| session.commit().is_ok()), settled)
     }
 
-    /// Whether the call's envelope lets it read. Reading costs nothing.
+    /// Checks that the call's envelope lets it read. Reading costs nothing.
     fn admit(&self, draft: &PendingOperation, session: &Session) -> StoreResult<Settled> {
         let mut settled = Settled::of(Ok(Reply::default()));
         let Some(envelope) = &draft.operation.envelope_id else {

@@ -1,4 +1,4 @@
-//! What loading the configuration again replaces, as one set.
+//! Parts of a host that a reload of the configuration replaces, as one set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,20 +15,20 @@ use crate::telemetry::Spans;
 pub struct Generation {
     /// The packs and their tools.
     pub catalog: Arc<Catalog>,
-    /// What envelopes get, and which calls need one.
+    /// Settings of envelopes, and of the calls that need one.
     pub envelopes: EnvelopeSettings,
     /// The registered directories.
     pub workspaces: Workspaces,
 }
 
-/// How often a host was asked for another generation.
+/// Number of requests for another generation.
 #[derive(Debug, Default)]
 pub(super) struct Reloads {
     pub(super) taken: AtomicU64,
     pub(super) refused: AtomicU64,
 }
 
-/// What is counted of a generation and of those before it, from one moment to another.
+/// Figures of a generation and of those before it, from one moment to another.
 pub(super) fn figures(
     generation: &Generation,
     reloads: &Reloads,

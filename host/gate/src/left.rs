@@ -1,4 +1,4 @@
-//! What is left of an envelope, for those who plan their next calls by it.
+//! Remainder of an envelope, for callers that plan their next calls by it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tollgate_core::envelope::Standing;
 /// Least part of each limit, as its divisor, of which replies do not speak yet: below a quarter they do.
 const LOW: i64 = 4;
 
-/// What is left of an envelope's limits. Without a limit the field is absent.
+/// Remainder of an envelope's limits. Without a limit the field is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Left {
     /// Mutations that are left.
@@ -28,7 +28,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// What is left, and whether less than a quarter of any limit is.
+    /// Remainder, and true if less than a quarter of any limit is left.
     pub fn of(standing: &Standing, budgets: &BTreeMap<String, Budget>, boot_ms: i64) -> (Left, bool) {
         let mut is_low = false;
         let mut left = |limit: i64, used: i64| {

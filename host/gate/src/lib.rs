@@ -84,12 +84,12 @@ pub use policy::{Heard, Trial};
 pub use reply::Reply;
 pub use windows::{By, Window};
 
-/// Where the key for questions to clients' users is, in the data directory.
+/// File of the key for questions to clients' users, in the data directory.
 const CONSENT_KEY: &str = "consent.key";
 /// Changes that wait for a listener before it is told that it missed some.
 const CHANGES: usize = 256;
 
-/// What calls run with.
+/// Equipment of calls.
 #[derive(Clone)]
 pub struct Equipment {
     /// The engine.
@@ -122,9 +122,9 @@ pub struct Gate {
     /// Seals what clients' users are asked.
     consent_key: [u8; 32],
     reloads: Reloads,
-    /// When counting began.
+    /// Time at which counting began.
     opened_ms: i64,
-    /// Where calls leave spans, if somebody wants them.
+    /// Receiver of spans, if somebody wants them.
     spans: Option<Spans>,
     /// The packs of calls that may have changed something.
     changes: broadcast::Sender<Arc<str>>,
@@ -176,7 +176,7 @@ impl Gate {
         })
     }
 
-    /// What calls that come now are judged and run by.
+    /// Generation by which calls that come now are judged and run.
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
     }
@@ -458,7 +458,7 @@ impl Gate {
         self.calls.wait().await;
     }
 
-    /// Whether the writer works. Waits until what is queued now is on disk.
+    /// Checks that the writer works. Waits until everything that is queued now is on disk.
     pub async fn is_working(&self) -> bool {
         self.lanes.is_writing().await
     }

@@ -1,23 +1,23 @@
-//! What a call changed: what its component says, else what the host saw.
+//! Change of a call: as its component states it, else as the host saw it.
 
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_store::storage::{Session, StoreResult};
 
 use super::pending_operation::PendingOperation;
 
-/// What a call changed, as far as the host sees it.
+/// Change of a call, as far as the host sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mutation {
-    /// What the component says, or SHA-256 over tool, arguments and the rows changed in each table.
+    /// Fingerprint from the component, or SHA-256 over tool, arguments and the rows changed in each table.
     pub fingerprint: String,
     /// The entities that the component names, or the tables.
     pub changed: Vec<String>,
-    /// How many mutations ago the same was done in this envelope, 1 being the one before.
+    /// Distance to the same change in this envelope in mutations, 1 being the one before.
     pub repeated: Option<usize>,
 }
 
 impl Mutation {
-    /// What a call changed: what its component says, else what the host saw.
+    /// Change of a call: as its component states it, else as the host saw it.
     pub(super) fn of(
         session: &Session,
         draft: &PendingOperation,

@@ -23,7 +23,7 @@ use super::{Caller, Gate, Reply, Settled, admission};
 #[derive(Clone)]
 pub(super) struct PendingOperation {
     pub(super) started: Instant,
-    /// Whose call it is, for lanes that are shared.
+    /// Share of the call, for executors that are shared.
     pub(super) share: Share,
     /// Its arguments may name who calls.
     claims: bool,
@@ -35,13 +35,13 @@ pub(super) struct PendingOperation {
     pub(super) window_use: Use,
     /// Its connection lasts, so that an envelope can become its.
     pub(super) joins: bool,
-    /// What it takes that counts once, as policies that let it through want it.
+    /// Permits that the call takes, which count once, as policies that let it through require.
     pub(super) permits: Vec<Permit>,
-    /// What policies said before it.
+    /// Verdicts before the call.
     pub(super) verdicts: Vec<Verdict>,
 }
 
-/// What is kept of a call beside its row.
+/// Recording of a call beside its row.
 #[derive(Clone, Default)]
 pub(super) struct Recording {
     pub(super) artifacts: CallArtifacts,
@@ -227,7 +227,7 @@ impl PendingOperation {
 }
 
 impl Recording {
-    /// Whether the answer is kept. That to a call that nobody let in may repeat what it holds.
+    /// True if the answer is kept. The answer to a call that nobody let in may repeat the call's content.
     pub(super) fn keeps_result(&self) -> bool {
         !self.is_forgotten && self.artifacts.wants(ArtifactKind::Result)
     }
@@ -243,7 +243,7 @@ impl Recording {
     }
 }
 
-/// What policies said before and after a call, as the ledger keeps it.
+/// Verdicts before and after a call, as the ledger keeps them.
 fn verdicts(before: &[Verdict], after: &[Verdict]) -> Option<String> {
     if before.is_empty() && after.is_empty() {
         return None;
@@ -259,7 +259,7 @@ fn limit_of_others(code: &str) -> Option<&'static str> {
         .find(|limit| *limit == code)
 }
 
-/// What kind of failure a code is.
+/// Class of a failure by its code.
 fn failure_class(code: &str) -> &'static str {
     match code {
         "DEADLINE_EXCEEDED" => "timeout",

@@ -113,8 +113,8 @@ fn slots<'a>(permit: &'a Permit, slot: &Slot) -> Slots<'a> {
     }
 }
 
-/// Whether a call of a `run` tool that ended so surely did not do its work: its tool says so itself. One that was cut
-/// short, or whose result nobody may see, may have done it.
+/// True if a call of a `run` tool that ended this way surely did not do its work: its tool says so itself. A call that
+/// was cut short, or whose result nobody may see, may have done it.
 pub(super) fn gives_back(operation: &Operation) -> bool {
     operation.effect == Effect::Run
         && operation.success == Some(false)

@@ -36,7 +36,7 @@ use crate::core_tools;
 /// A change of the host's own. It may run more than once; only the last run counts.
 pub(super) type Work = Box<dyn Fn(&Session) -> StoreResult<()> + Send>;
 
-/// What the writer is asked to do.
+/// Job of the writer.
 pub(super) enum Job {
     /// Run a call and record it.
     Call {
@@ -76,7 +76,7 @@ pub(super) enum Job {
 }
 
 impl Job {
-    /// Whose turn it takes. What the host itself does comes in turn with the calls.
+    /// Share of the job. Jobs of the host itself come in turn with the calls.
     pub(super) fn share(&self) -> Share {
         match self {
             Job::Call { draft, .. } | Job::Admit { draft, .. } => draft.share.clone(),
@@ -124,11 +124,11 @@ pub(super) fn start(
 /// The transaction is gone, and with it what its members wrote.
 struct Lost;
 
-/// How a call inside the writer ended.
+/// End of a call inside the writer.
 enum Ran {
     /// The transaction goes on.
     Kept(Ended),
-    /// It cost the transaction. It ended in a failure.
+    /// The call cost the transaction, and ended in a failure.
     Lost(Ended),
 }
 

@@ -26,12 +26,12 @@ pub(super) struct EnvelopeView {
     /// Its owner's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) label: Option<String>,
-    /// What its owner said at its end.
+    /// Note of the owner at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<String>,
-    /// What it may use.
+    /// Limits of the envelope.
     pub(super) limits: Limits,
-    /// What it used.
+    /// Used units of the limits.
     pub(super) counters: Counters,
     /// Unused part of each limit, while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,21 +44,21 @@ pub(super) struct EnvelopeView {
     /// Named budgets.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) budgets: BTreeMap<String, BudgetView>,
-    /// What it used of each limit, in percent.
+    /// Used part of each limit, in percent.
     pub(super) used_percent: Percents,
     /// Its time is over; the next call closes it.
     pub(super) expired: bool,
     /// The repository when it was opened and closed.
     pub(super) repo_snapshot: RepoSnapshot,
-    /// When it was opened.
+    /// Time of opening.
     pub(super) opened_at: String,
-    /// When it was closed.
+    /// Time of closing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_at: Option<String>,
-    /// Why it was closed, if not by its owner.
+    /// Reason of closing, if not by its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_by: Option<String>,
-    /// Who closed it, if known.
+    /// Actor who closed the envelope, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_actor: Option<String>,
     /// The newest mutation's fingerprint.
@@ -67,7 +67,7 @@ pub(super) struct EnvelopeView {
     /// The newest failure's fingerprint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last_failure_fingerprint: Option<String>,
-    /// What repeats.
+    /// Repetitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) flags: Option<Flags>,
 }
@@ -75,19 +75,19 @@ pub(super) struct EnvelopeView {
 /// Use of a named budget.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct BudgetView {
-    /// What the envelope may use.
+    /// Limit.
     limit: i64,
-    /// What is booked.
+    /// Booked units.
     used: i64,
-    /// What running calls have set aside.
+    /// Units that running calls have reserved.
     reserved: i64,
-    /// What can still be reserved.
+    /// Units that can still be reserved.
     left: i64,
-    /// What is booked, in percent.
+    /// Booked part in percent.
     used_percent: i64,
 }
 
-/// What an envelope's operations repeat.
+/// Repetitions among an envelope's operations.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct Flags {
     /// The newest mutation left everything as the one before it.
@@ -97,7 +97,7 @@ pub(super) struct Flags {
     oscillation_period: Option<usize>,
     /// The newest failure was there before, with a mutation in between, and still stands.
     non_progress: bool,
-    /// How often the newest failure was seen.
+    /// Number of times the newest failure was seen.
     failure_seen: i64,
     /// Mutations from its first time to its last.
     failure_mutations: i64,

@@ -22,31 +22,31 @@ const WINDOW: i64 = 10_000;
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = addresses_of_query()))]
 pub(super) struct Query {
-    /// Only of this envelope.
+    /// Envelope id, from envelope_open. All filters are combined with AND.
     #[schemars(extend("x-values" = envelopes::values()))]
     envelope_id: Option<String>,
-    /// Only of this pack.
+    /// Pack of the tools, for example `convergence`.
     pack: Option<String>,
-    /// Only of this tool.
+    /// Tool name, for example `test_run`.
     tool: Option<String>,
-    /// Only by this actor.
+    /// Actor as operations show it, for example `claimed:ada`.
     actor: Option<String>,
-    /// Only those that succeeded, or that did not.
+    /// If true, only calls that succeeded; if false, only others.
     success: Option<bool>,
-    /// Only runs of tests that all passed, or that did not.
+    /// If true, only test runs that passed; if false, only test runs that did not.
     tests_passed: Option<bool>,
-    /// Only those that failed in this way: a failure_fingerprint, or at least its first 8 digits.
+    /// Failure fingerprint of a test run, or at least its first 8 digits.
     #[schemars(length(min = 8, max = 64))]
     failure_fingerprint: Option<String>,
-    /// Only at or after this time: RFC 3339, or so long ago, such as `30m`, `24h` or `7d`.
+    /// Earliest time: RFC 3339, or a time ago such as `30m`, `24h` or `7d`.
     since: Option<String>,
-    /// Only before this time, written the same way.
+    /// Latest time, exclusive, written like `since`.
     until: Option<String>,
-    /// How many at most.
+    /// Maximum number of operations, 1 to 200. Default 50.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 200))]
     limit: u32,
-    /// Where the last page ended.
+    /// `next_cursor` of the previous page.
     cursor: Option<i64>,
 }
 
@@ -70,7 +70,7 @@ fn addresses_of_query() -> Value {
 pub(super) struct Page {
     /// Newest first.
     operations: Vec<StoredOperation>,
-    /// Where the next page begins. A page can be empty and not the last.
+    /// Cursor of the next page. A page can be empty without being the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<i64>,
 }
@@ -177,7 +177,7 @@ fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> StoreRe
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = addresses_of_report()))]
 pub(super) struct Report {
-    /// The envelope.
+    /// Envelope id, from envelope_open or envelope_list.
     #[schemars(extend("x-values" = envelopes::values()))]
     envelope_id: String,
 }
@@ -202,28 +202,28 @@ fn addresses_of_report() -> Value {
     ])
 }
 
-/// What happened in an envelope.
+/// Report on an envelope.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ReportView {
     /// The envelope.
     envelope: EnvelopeView,
-    /// How many operations it has.
+    /// Number of operations.
     operations: i64,
-    /// How many of them were refused or failed.
+    /// Number of operations that were refused or failed.
     failed: i64,
-    /// How many have an outcome that nobody can know.
+    /// Number of operations whose outcome nobody can know.
     unknown: i64,
-    /// How long the calls took together, in milliseconds.
+    /// Time of all calls together, in milliseconds.
     busy_ms: f64,
     /// The first steps, oldest first; equal ones that follow each other are one.
     steps: Vec<Step>,
-    /// What was refused or failed, by code.
+    /// Refused and failed calls, by code.
     refusals: Vec<Refused>,
     /// Failures that came more than once.
     repeated_failures: Vec<Repeated>,
     /// Changes that were made more than once.
     repeated_changes: Vec<Repeated>,
-    /// What was changed.
+    /// Changes.
     changes: Vec<Changed>,
     /// The same as a person would tell it.
     pub text: String,
