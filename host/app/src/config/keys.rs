@@ -102,7 +102,11 @@ pub(super) struct Key {
 impl Key {
     /// The path as documents write it, with `NAME` for the name the operator chooses.
     pub(super) fn shown(&self) -> String {
-        self.path.replace('*', "NAME")
+        let lists = KEYS.iter().filter(|key| key.kind == Kind::Tables);
+        let in_lists = lists.fold(self.path.to_owned(), |path, list| {
+            path.replace(&format!("{}.*", list.path), list.path)
+        });
+        in_lists.replace('*', "NAME")
     }
 
     /// The default as documents write it.

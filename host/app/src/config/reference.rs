@@ -46,14 +46,14 @@ pub fn entries(path: Option<&str>) -> Result<Vec<Entry>, String> {
             .map(Entry::of)
             .collect());
     };
-    let found: Vec<&Key> = KEYS.iter().filter(|key| is_at_or_below(key.path, path)).collect();
+    let found: Vec<&Key> = KEYS
+        .iter()
+        .filter(|key| is_at_or_below(key.path, path) || is_at_or_below(&key.shown(), path))
+        .collect();
     if found.is_empty() {
-        let near = text::nearest(path, KEYS.iter().map(|key| key.path));
-        return Err(match near {
-            Some(near) => format!(
-                "there is no key {path}; did you mean {}?",
-                near.replace('*', "NAME")
-            ),
+        let shown: Vec<String> = KEYS.iter().map(Key::shown).collect();
+        return Err(match text::nearest(path, shown.iter().map(String::as_str)) {
+            Some(near) => format!("there is no key {path}; did you mean {near}?"),
             None => format!("there is no key {path}; `tollgate config` lists all keys"),
         });
     }
@@ -116,6 +116,7 @@ mod tests {
         assert_eq!(keys("packs.gsd.enabled"), ["packs.NAME.enabled"]);
         assert_eq!(keys("packs.NAME.enabled"), ["packs.NAME.enabled"]);
         assert_eq!(keys("[envelope.ceiling]").len(), 3);
+        assert_eq!(keys("envelope.window.per"), ["envelope.window.per"]);
         assert_eq!(
             entries(Some("server.teir")).unwrap_err(),
             "there is no key server.teir; did you mean server.tier?"

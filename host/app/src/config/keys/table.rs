@@ -142,7 +142,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
     open(
         "server.auth.resource",
         Kind::Url,
-        "none; required with `issuer`",
+        "the address served at, with `/mcp`",
         "\"https://tollgate.example/mcp\"",
         "Address of this server as the issuer's tokens name it.",
     ),
@@ -410,7 +410,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "true",
         "Keep the output of processes.",
     ),
-    key("artifacts.diffs", Kind::Bool, "true", "Keep diffs."),
+    key("artifacts.diffs", Kind::Bool, "true", "Keep diffs of work trees."),
     key(
         "artifacts.arguments",
         Kind::Bool,
