@@ -18,6 +18,8 @@ mod sbom;
 mod test;
 mod torture;
 #[cfg(test)]
+mod doc_lines;
+#[cfg(test)]
 mod walls;
 
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use crate::components;
 use crate::python;
 use crate::run::{cargo, say};
 
-/// What the end-to-end tests use of Python: a client, and a test tool for gates to run.
+/// Python packages of the end-to-end tests: a client, and a test tool for gates to run.
 pub(crate) const PYTHON_PACKAGES: &[&str] = &["mcp==2.3.0", "pytest==9.2.0"];
 
 /// Builds what the tests need, runs them, and returns how many there were.

@@ -1,4 +1,4 @@
-//! What was judged of one request so far: the calls before the one that is judged, and what those calls take that
+//! Judgements on one request so far: on the calls before the one that is judged, and what those calls take that
 //! counts once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use tollgate_store::storage::{Operation, OperationFilter, StoredOperation};
 
 use crate::permit::{BadPermit, MAX_KEY, MAX_KEYS, Permit, Slot, Terms};
 
-/// What was judged of one request so far. Clones are about the same request.
+/// Judgements on one request so far. Clones are about the same request.
 #[derive(Clone)]
 pub struct Sitting {
     /// The operation to be, as the whole.
@@ -20,7 +20,7 @@ struct SoFar {
     /// The calls that were judged, the last of which is being judged.
     calls: Vec<StoredOperation>,
     taken: Vec<Permit>,
-    /// What the policy that is asked takes, if it lets the call through.
+    /// Permits that the asked policy takes, if it lets the call through.
     wanted: Vec<(String, Terms)>,
 }
 

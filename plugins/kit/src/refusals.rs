@@ -99,13 +99,13 @@ impl<R: Reason> Refusals<R> {
         }
     }
 
-    /// Whether no reason was found.
+    /// True if no reason was found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.reasons.is_empty()
     }
 
-    /// Whether a reason with this code was found.
+    /// True if a reason with this code was found.
     #[must_use]
     pub fn has(&self, code: &str) -> bool {
         self.reasons.iter().any(|(reason, _)| reason.code() == code)

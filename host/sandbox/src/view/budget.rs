@@ -27,7 +27,7 @@ pub struct Reservation {
     id: Option<String>,
 }
 
-/// Why a reservation failed.
+/// Reason why a reservation failed.
 #[derive(Debug, Error)]
 pub enum BudgetError {
     /// There is no open envelope around the call.
@@ -59,7 +59,7 @@ struct View<'a> {
     session: &'a Session,
     clock: &'a dyn Clock,
     transactions: Transactions,
-    /// What a `write` call has set aside, by budget.
+    /// Units that a `write` call has reserved, by budget.
     held: &'a mut BTreeMap<String, i64>,
     table: &'a mut ResourceTable,
 }
@@ -181,7 +181,7 @@ impl budget::HostReservation for View<'_> {
 }
 
 impl View<'_> {
-    /// Whether so many units can be set aside, inside the transaction that does it.
+    /// Checks that so many units can be reserved, inside the transaction that reserves them.
     fn reservable(&self, envelope: &str, name: &str, amount: u64) -> Result<(), BudgetError> {
         let standing = self.session.standing(envelope)?;
         if standing.is_none_or(|standing| standing.state != State::Open) {

@@ -11,7 +11,7 @@ use tollgate_sdk::{Outcome, ProcessError};
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::workspaces::Workspace;
 
-/// How often a call looks whether another one's git has ended.
+/// Interval at which a call looks whether another call's git has ended.
 const TICK: Duration = Duration::from_millis(2);
 /// Longest file of the operator's own configuration that is looked at, in bytes.
 const MAX_CONFIG: u64 = 1 << 20;
@@ -122,7 +122,7 @@ fn wait<'a>(turn: &'a Mutex<()>, deadline: &Deadline) -> Result<MutexGuard<'a, (
     }
 }
 
-/// Whether the operator's own configuration has filters, such as those of Git LFS: git starts programs
+/// True if the operator's own configuration has filters, such as those of Git LFS: git starts programs
 /// for them, as the operator wants it to.
 fn has_filters(launcher: &Launcher) -> bool {
     let home = launcher.variable("HOME").map(|home| {

@@ -20,13 +20,13 @@ use crate::state::Facts;
 
 /// Most operations of one answer.
 const MAX_LIMIT: u32 = 200;
-/// How many of the newest operations are looked at when no index leads to the wanted ones.
+/// Number of newest operations that are looked at when no index leads to the wanted ones.
 const NEWEST: i64 = 10_000;
 
-/// Why a request of a component failed.
+/// Reason why a request of a component failed.
 #[derive(Debug, Error)]
 pub enum LedgerError {
-    /// It was not granted queries, or is a policy that would append.
+    /// Queries were not granted, or a policy tried to append.
     #[error("that was not granted")]
     Denied,
     /// Its event is not recorded.
@@ -134,7 +134,7 @@ impl View<'_> {
         Ok(found.into_iter().map(operation).collect())
     }
 
-    /// What a policy sees: calls inside calls as well, and those of the request that were judged before.
+    /// Operations as a policy sees them: calls inside calls as well, and those of the request that were judged before.
     fn judged(&self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let mut earlier = match &self.facts.sitting {
             Some(sitting) => sitting.earlier(filter),
@@ -157,7 +157,7 @@ impl View<'_> {
     }
 }
 
-/// What a component asks for, starting late enough that the answer does not depend on the size of
+/// Filter of a component, starting late enough that the answer does not depend on the size of
 /// the ledger.
 fn bounded(filter: Filter, session: &Session) -> StoreResult<OperationFilter> {
     let mut after = filter

@@ -42,13 +42,13 @@ pub use store::{ArtifactStore, ArtifactWriter};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArtifactSettings {
-    /// Whether anything is kept.
+    /// True if anything is kept.
     pub enabled: bool,
     /// For how long.
     pub ttl_hours: u32,
-    /// How much there may be; the oldest goes first.
+    /// Maximum of all content; the oldest is removed first.
     pub max_mib: u64,
-    /// How much of one artifact is kept.
+    /// Maximum of one artifact.
     pub max_artifact_mib: u64,
     /// Output of processes.
     pub logs: bool,
@@ -76,7 +76,7 @@ impl Default for ArtifactSettings {
 }
 
 impl ArtifactSettings {
-    /// Whether content of this kind is kept.
+    /// True if content of this kind is kept.
     pub fn wants(&self, kind: ArtifactKind) -> bool {
         self.enabled
             && match kind {
@@ -88,7 +88,7 @@ impl ArtifactSettings {
     }
 }
 
-/// What an artifact is.
+/// Kind of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArtifactKind {
@@ -133,9 +133,9 @@ pub struct Artifact {
     pub id: String,
     /// SHA-256 of what is stored, in hex.
     pub hash: String,
-    /// What it is.
+    /// Kind.
     pub kind: ArtifactKind,
-    /// Who shares the room for it.
+    /// Holder of the share in which the artifact counts.
     pub holder: String,
     /// Bytes stored.
     pub size: i64,
@@ -147,7 +147,7 @@ pub struct Artifact {
     pub expires_at: String,
 }
 
-/// What an artifact knows of its call.
+/// Call of an artifact.
 #[derive(Clone, Default)]
 struct Call {
     share: Share,
@@ -190,7 +190,7 @@ impl Drop for Promised {
     }
 }
 
-/// What one call keeps.
+/// Artifacts of one call.
 #[derive(Clone, Default)]
 pub struct CallArtifacts {
     store: Option<Arc<ArtifactStore>>,
@@ -228,7 +228,7 @@ impl CallArtifacts {
         }
     }
 
-    /// What the call kept so far.
+    /// Artifacts that the call kept so far.
     pub fn kept(&self) -> Vec<Artifact> {
         self.call.kept().clone()
     }
@@ -249,7 +249,7 @@ impl CallArtifacts {
         self.promise(store, &artifact).then_some(artifact)
     }
 
-    /// Whether something of the call was not kept, or not all of it, for want of room.
+    /// True if something of the call was not kept, or not all of it, because there was no room.
     pub fn is_short(&self) -> bool {
         self.call.is_short.load(Ordering::Relaxed)
     }

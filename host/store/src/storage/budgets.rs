@@ -14,11 +14,11 @@ use super::session::Session;
 pub struct Reservation {
     /// `rsv_…`
     pub id: String,
-    /// Whose budget.
+    /// Envelope of the budget.
     pub envelope_id: String,
     /// Which.
     pub name: String,
-    /// How many units.
+    /// Number of units.
     pub units: i64,
     /// The call that holds it.
     pub op_id: String,

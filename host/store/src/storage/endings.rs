@@ -26,11 +26,11 @@ const CLOSE_TOOL: &str = "envelope_close";
 pub struct Ending<'a> {
     /// The state from then on.
     pub state: State,
-    /// Why, unless its owner closed it.
+    /// Reason, unless the owner closed it.
     pub closed_by: Option<&'a str>,
     /// The words of who closed it.
     pub note: Option<&'a str>,
-    /// Who closed it, as operations name who calls.
+    /// Caller who closed it, as operations name callers.
     pub actor: Option<&'a str>,
     /// RFC 3339.
     pub now: &'a str,
@@ -49,7 +49,7 @@ impl<'a> Ending<'a> {
     }
 }
 
-/// What an envelope was opened with, as an event.
+/// Settings that an envelope was opened with, as an event.
 pub fn opened(envelope: &Envelope) -> Value {
     let mut event = json!({
         "type": OPENED,

@@ -23,13 +23,13 @@ pub struct Envelope {
     pub workspace: Option<String>,
     /// The client's own words for it.
     pub label: Option<String>,
-    /// What its owner said at its end.
+    /// Note of the owner at the end.
     pub note: Option<String>,
     /// RFC 3339.
     pub opened_at: String,
     /// RFC 3339.
     pub closed_at: Option<String>,
-    /// Why it was closed, if not by its owner.
+    /// Reason of closing, if not by the owner.
     pub closed_by: Option<String>,
     /// The Git head of its workspace when it was opened.
     pub git_head: Option<String>,
@@ -43,18 +43,18 @@ pub struct Envelope {
     pub host_id: String,
     /// The connection it was opened over.
     pub connection: String,
-    /// Who opened it, if the transport proved it.
+    /// Identity of the opener, if the transport proved it.
     pub identity: Option<String>,
     /// The envelope around it, which its calls use as well.
     pub parent: Option<String>,
-    /// Who closed it, as operations name who calls.
+    /// Caller who closed it, as operations name callers.
     pub closed_actor: Option<String>,
     /// Until when it is open whatever becomes of its connection and its host, in milliseconds since 1970 UTC.
     pub detached_until_ms: Option<i64>,
 }
 
 impl Envelope {
-    /// Whether it exists for a caller: for an identity if it is its own, for who has the machine anyway.
+    /// True if it exists for a caller: for an identity if it is its own, for a user of this machine anyway.
     pub fn is_visible(&self, caller: Option<&Identity>) -> bool {
         caller.is_none_or(|caller| self.identity.as_deref() == Some(caller.as_str()))
     }
@@ -130,7 +130,7 @@ pub struct EnvelopeFilter {
     pub before: Option<(String, String)>,
 }
 
-/// What became of an admission.
+/// Outcome of an admission.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Admission {
     /// The call counts.
@@ -139,7 +139,7 @@ pub enum Admission {
     Refused {
         /// The envelope that refuses, as it is now.
         envelope: Box<Envelope>,
-        /// Why.
+        /// Reason.
         refusal: Refusal,
         /// The event of its end, if this ended it.
         event: Option<Value>,
@@ -304,7 +304,7 @@ impl Session {
         Ok(None)
     }
 
-    /// How many envelopes are around one.
+    /// Number of envelopes around one.
     pub fn depth_of(&self, id: &str) -> StoreResult<usize> {
         let mut depth = 0;
         let mut at = self.envelope(id)?.and_then(|envelope| envelope.parent);
@@ -315,7 +315,7 @@ impl Session {
         Ok(depth)
     }
 
-    /// Whether an envelope may be named by a caller. One that nobody opened may.
+    /// True if an envelope may be named by a caller. One that nobody opened may.
     pub fn is_visible(&self, id: &str, caller: Option<&Identity>) -> StoreResult<bool> {
         match caller {
             None => Ok(true),
@@ -325,7 +325,7 @@ impl Session {
         }
     }
 
-    /// What admission looks at.
+    /// Standing of an envelope, for admission.
     pub fn standing(&self, id: &str) -> StoreResult<Option<Standing>> {
         Ok(self.standing_and_parent(id)?.map(|(standing, _)| standing))
     }

@@ -87,7 +87,7 @@ pub(crate) fn add(session: &Session, rows: &str, from: usize) {
     }
 }
 
-/// How many rows there are in a stretch.
+/// Number of rows in a stretch.
 pub(crate) fn rows_between(session: &Session, first: i64, last: i64) -> i64 {
     let count = "SELECT count(*) FROM core_operations WHERE seq BETWEEN ?1 AND ?2";
     session
@@ -116,7 +116,7 @@ pub(crate) fn verify(session: &Session, head: Option<&Head>) -> Option<Broken> {
     session.verify(head, &[key().public()]).unwrap().broken
 }
 
-/// What remains: `#` for a row, `_` for a pruned one.
+/// Picture of the remaining rows: `#` for a row, `_` for a pruned one.
 pub(crate) fn picture(session: &Session) -> String {
     let head = session.head().unwrap();
     let mut picture = vec!['#'; usize::try_from(head.seq).unwrap()];

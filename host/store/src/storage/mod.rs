@@ -96,7 +96,7 @@ pub fn nowhere() -> Result<Session, OpenError> {
     Session::open(Path::new(":memory:"), session::Access::Memory)
 }
 
-/// Where the database is, and how to open sessions on it.
+/// Path of the database, and the settings of its sessions.
 #[derive(Debug, Clone)]
 pub struct Database {
     path: PathBuf,
@@ -142,7 +142,7 @@ impl Database {
         migrate::apply(&session, namespace, steps)
     }
 
-    /// Whether [`migrate`](Database::migrate) would work. Nothing is changed.
+    /// Checks that [`migrate`](Database::migrate) would work. Nothing is changed.
     pub fn try_migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
         let session = self.write_session()?;
         migrate::try_out(&session, namespace, steps)

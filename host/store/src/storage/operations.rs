@@ -17,7 +17,7 @@ use super::session::Session;
 /// Leads the name of who called, where nobody proved it.
 const CLAIMED: &str = "claimed:";
 
-/// Who called, as the ledger records a name that the call claims for itself: never like an identity that the
+/// Caller as the ledger records a name that the call claims for itself: never like an identity that the
 /// transport proved. `None` without a name.
 pub fn claimed_actor(name: &str) -> Option<String> {
     let name = text::clean(text::cut(name, 200));
@@ -61,7 +61,7 @@ pub struct OperationFilter {
     pub success: Option<bool>,
     /// With tests that all passed, or that did not.
     pub tests_passed: Option<bool>,
-    /// That failed in this way: a fingerprint, or the beginning of one.
+    /// Failure fingerprint of the operations, or the beginning of one.
     pub failure_fingerprint: Option<String>,
     /// At or after this time.
     pub since: Option<String>,
@@ -93,16 +93,16 @@ pub struct StoredOperation {
     /// The envelope it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope_id: Option<String>,
-    /// When it reached the gate.
+    /// Time at which the call reached the gate.
     pub timestamp: String,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: f64,
     /// query, mutation, test_run or control.
     pub op_type: String,
     /// Absent when nobody can know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success: Option<bool>,
-    /// Whose tool.
+    /// Pack of the tool.
     pub pack: String,
     /// The tool.
     pub tool: String,
@@ -111,13 +111,13 @@ pub struct StoredOperation {
     /// The refusal's or failure's code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    /// What kind of failure.
+    /// Class of failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_class: Option<String>,
     /// The limit that refused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_triggered: Option<String>,
-    /// Who called: an identity, or `claimed:NAME`.
+    /// Caller: an identity, or `claimed:NAME`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The client.
@@ -150,7 +150,7 @@ pub struct StoredOperation {
     /// Its stored content, for artifact_get.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_ids: Option<Vec<String>>,
-    /// What policies said of it: absent where none was asked.
+    /// Verdicts of policies: absent if none was asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<SaidByPolicy>,
     /// The row's hash.
@@ -169,7 +169,7 @@ pub struct StoredOperation {
     pub members: Option<String>,
 }
 
-/// What one policy said of one call. Reasons are not kept, because they may repeat what the call contained.
+/// Verdict of one policy on one call. Reasons are not kept, because they may repeat what the call contained.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SaidByPolicy {
@@ -184,7 +184,7 @@ pub struct SaidByPolicy {
     /// The code it gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Why it did not judge.
+    /// Reason why the policy did not judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The answer of the client's user to its question.
@@ -301,7 +301,7 @@ impl Session {
             .query_row([], |row| row.get(0))?)
     }
 
-    /// Who called an operation.
+    /// Caller of an operation.
     pub fn actor_of(&self, op_id: &str) -> StoreResult<Option<String>> {
         Ok(self
             .db
@@ -316,7 +316,7 @@ impl Session {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rows {
     All,
-    /// Those with calls inside.
+    /// Operations with calls inside.
     WithMembers,
 }
 

@@ -21,7 +21,7 @@ const PAGE: u32 = 500;
 const TELLING: &str = "SELECT seq, envelope_id, timestamp, events, counters FROM core_operations
     WHERE counters IS NOT NULL OR (events IS NOT NULL AND instr(events, '\"envelope.') > 0) ORDER BY seq";
 
-/// What the rows say about one envelope.
+/// Statements of the rows about one envelope.
 #[derive(Debug, Default)]
 struct Told {
     /// The row of the opening, and the limits in it.
@@ -48,7 +48,7 @@ struct Counters {
 }
 
 impl Session {
-    /// Where envelopes are not what the ledger's rows say, a sentence each.
+    /// Envelopes that differ from the ledger's rows, a sentence each.
     pub(super) fn faults_of_envelopes(&self) -> StoreResult<Vec<String>> {
         let (told, first_opening) = self.told_of_envelopes()?;
         let busy = self.envelopes_of_intents()?;
@@ -89,7 +89,7 @@ impl Session {
         Ok(faults)
     }
 
-    /// What the rows say, by envelope, and the time of the oldest row of an opening.
+    /// Statements of the rows, by envelope, and the time of the oldest row of an opening.
     fn told_of_envelopes(&self) -> StoreResult<(BTreeMap<String, Told>, Option<String>)> {
         let mut told: BTreeMap<String, Told> = BTreeMap::new();
         let mut first_opening: Option<String> = None;

@@ -1,14 +1,14 @@
-//! What an envelope's operations repeat: changes that were there before, failures that stay.
+//! Repetitions among an envelope's operations: changes that were there before, failures that stay.
 
 use super::error::StoreResult;
 use rusqlite::{OptionalExtension, params};
 
 use super::session::Session;
 
-/// How often a failure was seen in an envelope.
+/// Number of times a failure was seen in an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepeatedFailure {
-    /// How many operations failed in this way.
+    /// Number of operations that failed in this way.
     pub seen: i64,
     /// Mutations from the first of them to the last.
     pub mutations: i64,
@@ -17,7 +17,7 @@ pub struct RepeatedFailure {
 }
 
 impl Session {
-    /// Whether one of the newest mutations of an envelope had this fingerprint: how long ago, 1 being
+    /// Distance to an equal fingerprint among the newest mutations of an envelope, 1 being
     /// the one before. What changed rows is compared with what changed rows, and what changed
     /// files, which `run` calls report, with what changed files.
     pub fn repeated_mutation(
@@ -42,7 +42,7 @@ impl Session {
             .map(|at| at + 1))
     }
 
-    /// How long ago the newest mutation of an envelope was there before.
+    /// Distance from the newest mutation of an envelope to an equal earlier one.
     pub fn newest_mutation_repeated(&self, id: &str) -> StoreResult<Option<usize>> {
         let newest: Option<(i64, String, String)> = self
             .db
@@ -58,7 +58,7 @@ impl Session {
         }
     }
 
-    /// How often an envelope's operations failed in this way.
+    /// Number of an envelope's operations that failed in this way.
     pub fn repeated_failure(&self, id: &str, fingerprint: &str) -> StoreResult<Option<RepeatedFailure>> {
         let (seen, first, last): (i64, Option<i64>, Option<i64>) = self
             .db

@@ -130,7 +130,7 @@ fn opening(text: &mut String, envelope: &Envelope) {
     }
 }
 
-/// Why the host closed it.
+/// Reason why the host closed the envelope.
 fn reason(closed_by: &str) -> &str {
     match closed_by {
         "MUTATION_BUDGET_EXHAUSTED" => "its mutations were used up",
@@ -274,7 +274,7 @@ fn tell_refused(refused: &Refused) -> String {
     )
 }
 
-/// What a code means, for those that are the host's own.
+/// Meaning of a code, for those that are the host's own.
 fn explain(code: &str) -> Option<&'static str> {
     Some(match code {
         "MUTATION_BUDGET_EXHAUSTED" => "all mutations were used; this closed the envelope",
