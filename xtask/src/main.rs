@@ -7,6 +7,8 @@ mod clients_test;
 mod components;
 mod conformance;
 mod deny;
+#[cfg(test)]
+mod doc_lines;
 mod docs;
 mod fuzz;
 mod languages;
@@ -17,8 +19,6 @@ mod run;
 mod sbom;
 mod test;
 mod torture;
-#[cfg(test)]
-mod doc_lines;
 #[cfg(test)]
 mod walls;
 
