@@ -266,8 +266,8 @@ async fn a_run_call_that_died_leaves_one_operation_of_unknown_outcome() {
     assert_eq!(operations[0]["failure_class"], "interrupted");
     assert_eq!(operations[0].get("hash"), None, "rows are compact");
     let unknown = next.refused("ledger_query", json!({"fields": ["hush"]})).await;
-    assert_eq!(unknown["error"]["code"], "INVALID_ARGUMENTS", "{unknown:#}");
-    assert!(unknown["error"]["remediation"].as_str().unwrap().contains("hash"));
+    assert_eq!(unknown["code"], "INVALID_ARGUMENTS", "{unknown:#}");
+    assert!(unknown["remediation"].as_str().unwrap().contains("hash"));
     next.close().await;
     assert_eq!(place.sql("SELECT count(*) FROM core_intents"), ["0"]);
 }
