@@ -423,6 +423,8 @@ impl Gate {
         };
         if settled.refusal().is_some() {
             self.give_permits_back(&permits, op_id).await;
+        } else if permits::has_units(&permits) {
+            self.book_units(op_id).await;
         }
         (settled, recording)
     }

@@ -73,12 +73,11 @@ impl Manifest {
 /// Reason why no policy may request a capability, if so.
 fn refused(want: &Want) -> Option<&'static str> {
     match want {
-        Want::WorkspaceRead(_) | Want::LedgerQuery => None,
+        Want::WorkspaceRead(_) | Want::LedgerQuery | Want::Budget(_) => None,
         Want::WorkspaceWrite(_) => Some("it wants to write files, which no policy may"),
         Want::Process(_) | Want::Tests | Want::Git(_) => {
             Some("it wants to run programs, which no policy may")
         }
-        Want::Budget(_) => Some("it wants to reserve from a budget, which no policy may"),
         Want::Artifacts => Some("it wants to keep artifacts, which no policy may"),
         Want::Client(_) => Some("it wants to ask clients by itself, which no policy may"),
     }

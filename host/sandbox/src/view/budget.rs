@@ -2,7 +2,8 @@
 //!
 //! A `write` call holds the write lock, so what it sets aside is known to it alone and what it books is
 //! part of its transaction. A `run` call holds no lock: what it sets aside is a row, so that other
-//! calls and hosts see it, and so that it comes back when the call or its host ends.
+//! calls and hosts see it, and so that it comes back when the call or its host ends. A policy has a snapshot only, so
+//! the call that it judges takes what the policy books, in the call's own commit.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use tollgate_store::storage::{self, Session, StoreError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::CallState;
+use crate::sitting::Sitting;
 use crate::bindings::tollgate::host::budget::{self, Counter, Envelope};
 use crate::state::{Facts, Transactions};
 
@@ -102,6 +104,9 @@ impl budget::Host for View<'_> {
         let Some(envelope) = &self.facts.envelope_id else {
             return Err(BudgetError::NoEnvelope);
         };
+        if let Some(sitting) = self.facts.sitting.as_ref().filter(|_| self.facts.is_policy) {
+            return self.reserve_for_call(envelope, name, amount, sitting);
+        }
         match (self.effect, self.transactions) {
             (Effect::Read, _) => Err(BudgetError::ReadOnly),
             (Effect::Run, Transactions::Open) => Err(BudgetError::TransactionOpen),
@@ -144,6 +149,11 @@ impl budget::HostReservation for View<'_> {
         };
         let units = booked(reservation.units, used);
         let name = reservation.name.as_str();
+        if let Some(sitting) = self.facts.sitting.as_ref().filter(|_| self.facts.is_policy) {
+            self.release_held(&reservation);
+            sitting.reserve(name, units).map_err(|_| BudgetError::ReadOnly)?;
+            return Ok(());
+        }
         match &reservation.id {
             None => {
                 self.release_held(&reservation);
@@ -181,6 +191,34 @@ impl budget::HostReservation for View<'_> {
 }
 
 impl View<'_> {
+    /// Holds units that the judged call takes, if they are there on the snapshot. The call's commit decides.
+    fn reserve_for_call(
+        &mut self,
+        envelope: &str,
+        name: String,
+        amount: u64,
+        sitting: &Sitting,
+    ) -> Result<Resource<Reservation>, BudgetError> {
+        let standing = self.session.as_host(|| self.session.standing(envelope))?;
+        if standing.is_none_or(|standing| standing.state != State::Open) {
+            return Err(BudgetError::NoEnvelope);
+        }
+        let budget = self.session.as_host(|| self.session.budget(envelope, &name))?;
+        let mut budget = budget.ok_or_else(|| BudgetError::Unknown(name.clone()))?;
+        budget.reserved = budget.reserved.saturating_add(sitting.reserved(&name));
+        if let Err(Exhausted(budget)) = self.with_held(&name, budget).reserve(amount) {
+            return Err(BudgetError::Exhausted(name, budget));
+        }
+        let units = signed(amount);
+        let resource = self.table.push(Reservation {
+            name: name.clone(),
+            units,
+            id: None,
+        })?;
+        *self.held.entry(name).or_default() += units;
+        Ok(resource)
+    }
+
     /// Checks that so many units can be reserved, inside the transaction that reserves them.
     fn reservable(&self, envelope: &str, name: &str, amount: u64) -> Result<(), BudgetError> {
         let standing = self.session.standing(envelope)?;

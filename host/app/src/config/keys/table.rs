@@ -720,6 +720,13 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "true",
         "Allow queries of past operations.",
     ),
+    open(
+        "policies.*.grants.budgets",
+        Kind::Texts,
+        "none",
+        "[\"approvals\"]",
+        "Names of budgets of which the policy may take units for the calls that it lets through.",
+    ),
     table(
         "policies.*.limits",
         Kind::Table,
