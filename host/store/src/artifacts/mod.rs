@@ -28,13 +28,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tollgate_core::hash::sha256_hex;
 use tollgate_core::share::Share;
 
 use given::Given;
 
+pub use crate::artifact::{Artifact, ArtifactKind};
 pub use collect::{Kept, collect};
 pub use store::{ArtifactStore, ArtifactWriter};
 
@@ -86,65 +86,6 @@ impl ArtifactSettings {
                 ArtifactKind::Result => self.results,
             }
     }
-}
-
-/// Kind of an artifact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ArtifactKind {
-    /// The output of a process.
-    Log,
-    /// A diff.
-    Diff,
-    /// A call's arguments, as canonical JSON.
-    Arguments,
-    /// A call's result or error, as JSON.
-    Result,
-}
-
-impl ArtifactKind {
-    /// As it is stored.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ArtifactKind::Log => "log",
-            ArtifactKind::Diff => "diff",
-            ArtifactKind::Arguments => "arguments",
-            ArtifactKind::Result => "result",
-        }
-    }
-
-    /// From how it is stored.
-    pub fn parse(text: &str) -> Option<ArtifactKind> {
-        [
-            ArtifactKind::Log,
-            ArtifactKind::Diff,
-            ArtifactKind::Arguments,
-            ArtifactKind::Result,
-        ]
-        .into_iter()
-        .find(|kind| kind.as_str() == text)
-    }
-}
-
-/// One artifact of an operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Artifact {
-    /// `art_…`
-    pub id: String,
-    /// SHA-256 of what is stored, in hex.
-    pub hash: String,
-    /// Kind.
-    pub kind: ArtifactKind,
-    /// Holder of the share in which the artifact counts.
-    pub holder: String,
-    /// Bytes stored.
-    pub size: i64,
-    /// Bytes there were.
-    pub total_size: i64,
-    /// RFC 3339.
-    pub created_at: String,
-    /// RFC 3339.
-    pub expires_at: String,
 }
 
 /// Call of an artifact.

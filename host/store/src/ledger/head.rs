@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::key::{LedgerKey, NoPublicKey, PublicKey};
+use crate::key::{LedgerKey, NoPublicKey, PublicKey};
 use crate::storage::Head;
 
 /// A head as `ledger export` writes it.

@@ -3,13 +3,13 @@
 
 pub mod head;
 pub mod heads;
-pub mod key;
 pub mod mirror;
 pub mod report;
-
 pub mod retention;
 
 use serde::Deserialize;
+
+pub use crate::key;
 
 /// The `[ledger]` table.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

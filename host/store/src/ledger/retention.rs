@@ -6,8 +6,8 @@ use thiserror::Error;
 use tollgate_sdk::Timestamp;
 
 use super::LedgerSettings;
-use super::key::LedgerKey;
 use crate::data_dir::{DataDir, DataDirError};
+use crate::key::LedgerKey;
 use crate::storage::{Database, OpenError, PruneBatch, PruneError, Pruned, Retention};
 
 /// One pruner works at a time, whichever process it is in.

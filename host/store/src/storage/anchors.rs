@@ -5,7 +5,7 @@ use rusqlite::{Row, params};
 use serde::Serialize;
 
 use super::session::Session;
-use crate::ledger::key::LedgerKey;
+use crate::key::LedgerKey;
 
 /// A stretch of pruned rows, and the hashes by which the chain enters and leaves it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

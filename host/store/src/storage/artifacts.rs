@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::schema::exactly_one;
 use super::session::Session;
-use crate::artifacts::{Artifact, ArtifactKind};
+use crate::artifact::{Artifact, ArtifactKind};
 
 /// An artifact as it is looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use tollgate_core::envelope::{Limits, Standing, State};
 
 use super::schema::{Object, pristine};
 use super::{Broken, Database, Ending, Envelope, Head, Operation, PruneError, Pruned, Retention, Session};
-use crate::ledger::key::LedgerKey;
+use crate::key::LedgerKey;
 
 pub(crate) const NOW: &str = "2026-03-01T00:00:00.000Z";
 pub(crate) const CUTOFF: &str = "2026-02-01T00:00:00.000Z";

@@ -14,7 +14,7 @@ use tollgate_core::identity::Identity;
 use super::error::{StoreError, StoreResult};
 use super::schema::exactly_one;
 use super::session::Session;
-use crate::artifacts::Artifact;
+use crate::artifact::Artifact;
 
 /// Operation type of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::anchors::Anchor;
 use super::ledger::{CHAIN_COLUMNS, Link, RowHasher, link};
 use super::session::Session;
-use crate::ledger::key::LedgerKey;
+use crate::key::LedgerKey;
 
 /// Retention.
 #[derive(Debug, Clone, PartialEq, Eq)]

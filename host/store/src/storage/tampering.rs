@@ -4,7 +4,7 @@
 use super::error::StoreResult;
 use super::fixture::{YOUNG, disarm, key, ledger, operation, picture, prune, rearm, verify};
 use super::{Database, PruneError, Session};
-use crate::ledger::key::LedgerKey;
+use crate::key::LedgerKey;
 
 #[test]
 fn rows_only_come_after_the_last_and_stay() {

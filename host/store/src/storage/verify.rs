@@ -7,7 +7,7 @@ use super::MigrationError;
 use super::anchors::Anchor;
 use super::ledger::{CHAIN_COLUMNS, Head, Link, RowHasher, link};
 use super::session::Session;
-use crate::ledger::key::PublicKey;
+use crate::key::PublicKey;
 
 /// Result of verifying.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
