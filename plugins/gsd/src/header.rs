@@ -105,7 +105,9 @@ macro_rules! described_as {
 struct GivenSlice {
     /// Slice key, for example M01/S01, instead of the two ids.
     unit: Option<String>,
+    /// Id of the milestone that it is in.
     milestone_id: Option<MilestoneId>,
+    /// Id of the slice, which it is or is in.
     slice_id: Option<SliceId>,
 }
 
@@ -114,8 +116,11 @@ struct GivenSlice {
 struct GivenTask {
     /// Task key, for example M01/S01/T01, instead of the three ids.
     unit: Option<String>,
+    /// Id of the milestone that it is in.
     milestone_id: Option<MilestoneId>,
+    /// Id of the slice, which it is or is in.
     slice_id: Option<SliceId>,
+    /// Id of the task, which it is.
     task_id: Option<TaskId>,
 }
 
@@ -124,7 +129,9 @@ struct GivenTask {
 struct GivenClaim {
     /// Key of the slice or task, for example M01/S01/T01, instead of the ids.
     unit: Option<String>,
+    /// Id of the milestone that it is in.
     milestone_id: Option<MilestoneId>,
+    /// Id of the slice, which it is or is in.
     slice_id: Option<SliceId>,
     /// Task id, for example T01. Leave it out for the slice itself.
     task_id: Option<TaskId>,
