@@ -272,7 +272,7 @@ fn after_every_call_the_files_are_those_of_a_full_rendering() {
 #[test]
 fn every_suggested_call_is_accepted() {
     let followed = std::cell::Cell::new(0);
-    sequences(40, 1_200, 60, |lines| {
+    sequences(40, 400, 60, |lines| {
         let session = Session::new(&gsd::PACK);
         for line in lines {
             let outcome = script(&session).call(line);
