@@ -26,7 +26,11 @@ async fn prompts_are_listed_said_and_recorded() {
         .collect();
     assert_eq!(
         listed,
-        ["execute_job(job_id Some(true))", "plan_job(goal Some(true))"]
+        [
+            "execute_job(job_id Some(true))",
+            "gsd_resume_work(workspace Some(false), actor Some(false))",
+            "plan_job(goal Some(true))"
+        ]
     );
     let ask = async |name: &str, arguments: Value| {
         let mut request = GetPromptRequestParams::new(name);
