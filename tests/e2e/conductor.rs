@@ -58,7 +58,8 @@ async fn plan(session: &Session) -> String {
     assert!(begun["next_questions"].as_array().unwrap().len() > 3);
     assert_eq!(begun.get("warnings"), None, "{begun}");
     let answers = json!({"out_of_scope": ["other formats"], "target_environment": "Python 3, Linux", "tests_expected": ["unit tests"],
-        "user_constraints": ["does not read code well"], "entrypoints": ["report/cli.py"], "key_files": ["report/cli.py"]});
+        "user_constraints": ["does not read code well"], "entrypoints": ["report/cli.py"], "key_files": ["report/cli.py"],
+        "failure_modes": ["quoting by hand"], "hidden_dependencies": [], "smallest_proof": ["one row"], "decide_now": []});
     let call = async |tool: &str, mut arguments: Value| {
         arguments["job_id"] = json!(job);
         session.ok(tool, arguments).await

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::arguments::{ENTRY, STEP, TEXT, TITLE, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::evidence::known_type;
 use crate::gate::{Gate, GateSpec, Misfit};
-use crate::model::EvidenceType;
+use crate::model::{EvidenceType, tidy_id};
 
 /// Tag that puts a checkpoint before a step.
 pub(crate) const HIGH_RISK: &str = "high-risk";
@@ -30,7 +32,12 @@ pub(crate) struct StepSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected_outputs: Vec<String>,
     /// Keys of the evidence with their types, for example {"changed_files": "array"}.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "evidence_keys"
+    )]
+    #[schemars(extend("x-accepts" = names()))]
     pub required_evidence: BTreeMap<String, EvidenceType>,
     /// Instructions for unmet criteria. Default: a general hint.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -62,6 +69,48 @@ pub(crate) struct StepSpec {
     pub tags: Vec<String>,
 }
 
+/// Other form of the required evidence: a list of its keys.
+pub(crate) fn names() -> serde_json::Value {
+    serde_json::json!({"type": "array", "items": {"type": "string"}})
+}
+
+/// Required evidence as keys with types, or as a list of keys. Unknown keys of a list are texts.
+pub(crate) fn evidence_keys<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, EvidenceType>, D::Error> {
+    struct Keys;
+
+    impl<'de> Visitor<'de> for Keys {
+        type Value = BTreeMap<String, EvidenceType>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object of keys with types, or a list of keys")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            BTreeMap::deserialize(MapAccessDeserializer::new(map))
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut keys = BTreeMap::new();
+            while let Some(key) = list.next_element::<String>()? {
+                let kind = known_type(&key).unwrap_or(EvidenceType::String);
+                keys.insert(key, kind);
+            }
+            Ok(keys)
+        }
+    }
+
+    deserializer.deserialize_any(Keys)
+}
+
+/// Required evidence in an edit, which may leave it out.
+pub(crate) fn some_evidence_keys<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<BTreeMap<String, EvidenceType>>, D::Error> {
+    evidence_keys(deserializer).map(Some)
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
 const fn is_false(flag: &bool) -> bool {
     !*flag
@@ -75,6 +124,7 @@ impl StepSpec {
             instruction_prompt: self.instruction_prompt.trim().to_owned(),
             remediation_prompt: self.remediation_prompt.trim().to_owned(),
             tags: tidy_tags(self.tags),
+            context_refs: self.context_refs.iter().map(|id| tidy_id(id)).collect(),
             ..self
         }
     }

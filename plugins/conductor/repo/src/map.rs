@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use export::Export;
-pub use markdown::MarkdownLimits;
 pub(crate) use markdown::reason as markdown_reason;
+pub use markdown::{MarkdownLimits, code, reason};
 pub use query::{Found, Page, Query, QueryError};
 
 use crate::describe::Descriptions;

@@ -57,7 +57,7 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
         log::insert(db, &id, entry)?;
     }
     for mistake in &bundle.mistakes {
-        mistake::insert(db, &id, mistake)?;
+        mistake::insert_own(db, &id, mistake)?;
     }
     for batch in &bundle.batches {
         batch::insert(db, &id, batch)?;
@@ -66,7 +66,8 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
         snapshot::insert(db, &id, taken)?;
     }
     for (path, text) in &bundle.repository.descriptions {
-        description::set(db, &id, path, text, cx.now())?;
+        // A workspace of the same name may be another repository here, so the lines are not shared.
+        description::set_own(db, &id, path, text, cx.now())?;
     }
     Ok(Imported {
         renamed_from: renamed.then_some(given),

@@ -137,6 +137,20 @@ pub(crate) fn last(db: &Db<'_>, job: &JobId, step: &StepId) -> Result<Option<Att
     Ok(latest(db, job, Some(step), 1)?.0.pop())
 }
 
+/// Accepted submissions of a job, oldest first: step, summary and commit.
+pub(crate) fn accepted(db: &Db<'_>, job: &JobId) -> Result<Vec<(StepId, String, Option<String>)>, DbError> {
+    super::in_pages(|offset, limit| {
+        let rows = db.query(
+            "SELECT step_id, summary, commit_hash FROM conductor_attempts WHERE job_id = ?1 AND accepted = 1 \
+             ORDER BY number LIMIT ?2 OFFSET ?3",
+            params![job, limit, offset],
+        )?;
+        rows.iter()
+            .map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .collect()
+    })
+}
+
 /// Steps with submissions, including removed steps.
 pub(crate) fn steps(db: &Db<'_>, job: &JobId) -> Result<Vec<StepId>, DbError> {
     db.query(

@@ -101,6 +101,44 @@ pub(crate) fn exists(db: &Db<'_>, id: &JobId) -> Result<bool, DbError> {
     Ok(row.is_some())
 }
 
+/// Repository of a job, whose memory it shares; `None` for a job without one.
+pub(crate) fn place(db: &Db<'_>, id: &JobId) -> Result<Option<String>, DbError> {
+    let row = db.query_row("SELECT repo_root FROM conductor_jobs WHERE id = ?1", params![id])?;
+    Ok(row.map(|row| row.get(0)).transpose()?.flatten())
+}
+
+/// Other job with the same repository that has a map, the latest first.
+pub(crate) fn neighbour_with_map(db: &Db<'_>, id: &JobId) -> Result<Option<JobId>, DbError> {
+    let row = db.query_row(
+        "SELECT j.id FROM conductor_jobs j WHERE j.id <> ?1 \
+         AND j.repo_root = (SELECT repo_root FROM conductor_jobs WHERE id = ?1) \
+         AND EXISTS (SELECT 1 FROM conductor_parts p WHERE p.job_id = j.id AND p.kind = 'facts') \
+         ORDER BY j.updated_at DESC, j.id LIMIT 1",
+        params![id],
+    )?;
+    row.map(|row| row.get(0)).transpose()
+}
+
+/// Deletes a job with everything that belongs to it alone. The memory of its repository stays.
+pub(crate) fn delete(db: &Db<'_>, id: &JobId) -> Result<(), DbError> {
+    for table in [
+        "conductor_steps",
+        "conductor_attempts",
+        "conductor_contexts",
+        "conductor_logs",
+        "conductor_batches",
+        "conductor_snapshots",
+        "conductor_parts",
+    ] {
+        db.execute(&format!("DELETE FROM {table} WHERE job_id = ?1"), params![id])?;
+    }
+    for table in ["conductor_lessons", "conductor_file_notes"] {
+        db.execute(&format!("DELETE FROM {table} WHERE place = ?1"), params![id])?;
+    }
+    db.execute("DELETE FROM conductor_jobs WHERE id = ?1", params![id])?;
+    Ok(())
+}
+
 /// Stores a new job.
 pub(crate) fn insert(db: &Db<'_>, job: &Job) -> Result<(), DbError> {
     db.execute(

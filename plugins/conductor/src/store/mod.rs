@@ -11,6 +11,7 @@ pub(crate) mod part;
 pub(crate) mod snapshot;
 pub(crate) mod step;
 pub(crate) mod template;
+pub(crate) mod workspace;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -16,6 +16,7 @@ use crate::store::attempt::{self, Attempt};
 use crate::store::job::{self, JobLine};
 use crate::store::step::{self, Step};
 use crate::store::{batch, mistake};
+use crate::workspaces::WorkspaceLine;
 
 /// Show a job: status, plan, effective policies and steps. On request also one whole step and the latest
 /// submissions.
@@ -46,6 +47,9 @@ pub(crate) struct JobView {
     /// Workspace of the repository, or a path inside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     repo_root: Option<String>,
+    /// Workspace of the repository: its directory, access to Git and tests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<WorkspaceLine>,
     /// Labels of the job.
     tags: Vec<String>,
     /// Answers of the interview.
@@ -101,6 +105,7 @@ impl Tool for JobGet {
             limit => attempt::latest(&cx.db, &job.id, self.step_id.as_ref(), limit)?.0,
         };
         let mistakes = mistake::latest(&cx.db, &job.id, 10)?;
+        let workspace = crate::access::workspace_line(cx, &cx.db, job.repo_root.as_deref())?;
         Ok(JobView {
             step: shown.transpose()?.cloned(),
             attempts,
@@ -120,6 +125,7 @@ impl Tool for JobGet {
             status: job.status,
             status_reason: job.status_reason,
             repo_root: job.repo_root,
+            workspace,
             tags: job.tags,
             plan: job.plan,
             created_at: job.created_at,
@@ -133,6 +139,7 @@ impl Tool for JobGet {
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobList {
     /// Only jobs in this status. Default: all but ARCHIVED.
+    #[schemars(extend("x-accepts" = super::any_text()))]
     status: Option<Status>,
     /// Maximum number of jobs, 1 to 200. Default 20.
     #[schemars(range(min = 1, max = 200))]

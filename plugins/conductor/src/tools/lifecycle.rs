@@ -8,10 +8,11 @@ use super::execute::{Running, Telling};
 use super::{after, find_job, job_call, save};
 use crate::access;
 use crate::arguments::ENTRY;
+use crate::checkpoint::is_inserted;
 use crate::error::{GitFault, Refusals};
 use crate::git::Git;
 use crate::model::{JobId, LogType, StepId};
-use crate::ready::{Gap, Readiness, gaps, refuse};
+use crate::ready::{FAULTS_FROM, Gap, Readiness, gaps, refuse};
 use crate::state::{Event, Status};
 use crate::step::StepSpec;
 use crate::store::job::{Baseline, Job};
@@ -73,17 +74,13 @@ impl Tool for JobSetReady {
         let seen = job.status;
         job.status = after(&job, Event::SetReady)?;
         let steps = step::all(&cx.db, &job.id)?;
-        refuse(all_gaps(&cx.db, &job, &steps)?)?;
+        refuse(all_gaps(cx, &job, &steps)?)?;
         save(cx, &cx.db, seen, &mut job)?;
         if seen != job.status {
             note(cx, &cx.db, &job, "ready")?;
         }
         let specs: Vec<(StepId, &StepSpec)> = named(&steps);
         let mut warnings = access::warnings(cx, job.repo_root.as_deref(), &job.effective(), &specs);
-        if job.repo_root.is_some() && snapshot::latest(&cx.db, &job.id)?.is_none() {
-            warnings
-                .push("the job has no snapshot of its repository; take one with repo_snapshot".to_owned());
-        }
         let unmitigated = job
             .plan
             .risks
@@ -113,8 +110,14 @@ fn named(steps: &[Step]) -> Vec<(StepId, &StepSpec)> {
         .collect()
 }
 
+/// Number of steps that the planner planned.
+fn planned(steps: &[Step]) -> usize {
+    steps.iter().filter(|step| !is_inserted(&step.spec)).count()
+}
+
 /// All gaps of a job's plan.
-pub(crate) fn all_gaps(db: &Db<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap>, ToolError> {
+pub(crate) fn all_gaps(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap>, ToolError> {
+    let db = &cx.db;
     let blocks = context::ids(db, &job.id)?;
     let missing = steps.iter().flat_map(|step| {
         let refs = step.spec.context_refs.iter();
@@ -135,7 +138,9 @@ pub(crate) fn all_gaps(db: &Db<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap
         repo_root: job.repo_root.as_deref(),
         plan: &job.plan,
         steps: &named(steps),
-        wants_baseline: policies.require_repo_snapshot_on_init,
+        wants_baseline: policies.require_repo_snapshot_on_init
+            || access::open(cx, job.repo_root.as_deref()).is_ok(),
+        wants_faults: planned(steps) >= FAULTS_FROM,
         has_baseline: snapshot::latest(db, &job.id)?
             .is_some_and(|latest| Some(latest.repo_root) == job.repo_root),
         missing_contexts: &missing,

@@ -165,7 +165,15 @@ impl Tool for PlanRefineSteps {
     fn run(self, cx: &Cx<'_>) -> Result<Chain, ToolError> {
         let (mut job, seen) = editable(&cx.db, &self.job_id, Event::RefineSteps)?;
         let tried = attempt::steps(&cx.db, &job.id)?;
-        let steps = apply(step::all(&cx.db, &job.id)?, &tried, self.edits)?;
+        let steps = step::all(&cx.db, &job.id)?;
+        let after_done = super::insert_after_done(&job.id, &steps);
+        let steps = apply(steps, &tried, self.edits).map_err(|mut refusals| {
+            refusals.next_calls(|reason| match reason {
+                Reason::StepDone(_) => after_done.clone(),
+                _ => None,
+            });
+            refusals
+        })?;
         let underway = matches!(job.status, Status::Executing | Status::Paused);
         if underway && steps.iter().all(|step| step.status == StepStatus::Done) {
             return Err(

@@ -25,7 +25,7 @@ use crate::submission::{self, Batch, Rejection, Submission, is_hash};
 
 /// Submit the result of the current step with its evidence. Validated in stages (evidence, devlog and commit,
 /// criteria, claim, gates); the first failing stage reports all errors. Gates check Git, files and exit codes,
-/// not claims. A rejection returns the fixes and a draft mistake_record call.
+/// not claims. A rejection returns the fixes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobSubmitStepResult {
@@ -76,7 +76,7 @@ pub(crate) struct Submitted {
     /// Observations that do not cause a rejection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    /// Draft of a mistake_record call for this rejection, ready to run.
+    /// Draft of a mistake_record call that adds a lesson to this rejection.
     #[serde(skip_serializing_if = "Option::is_none")]
     mistake_draft: Option<NextCall>,
     /// Next call to make.
@@ -237,9 +237,12 @@ impl JobSubmitStepResult {
             job, step, policies, ..
         } = standing;
         let mistake_draft = rejection
+            .is_some()
+            .then(|| mistakes::draft(&job.id, &settled.attempt_id));
+        let due = mistake_draft
             .as_ref()
-            .map(|why| mistakes::draft(&job.id, &step.step_id, &step.spec, &settled.attempt_id, why));
-        let next_call = following(job, settled.next_action, mistake_draft.as_ref());
+            .filter(|_| policies.require_mistake_on_reject);
+        let next_call = following(job, settled.next_action, due);
         let left = attempts_left(step, policies);
         Submitted {
             accepted: rejection.is_none(),
@@ -274,18 +277,13 @@ fn lesson_due(db: &Db<'_>, job: &Job, step: &Step, refusals: &mut Refusals) -> R
         return Ok(());
     };
     if !mistake::learns_from(db, &job.id, &rejected.attempt_id)? {
-        let why = Rejection {
-            stage: submission::Stage::Gates,
-            missing: Vec::new(),
-            reasons: rejected.rejection_reasons,
-        };
-        let draft = mistakes::draft(&job.id, &step.step_id, &step.spec, &rejected.attempt_id, &why);
+        let draft = mistakes::draft(&job.id, &rejected.attempt_id);
         refusals.add_with(Reason::MistakeRequired, Some(draft));
     }
     Ok(())
 }
 
-/// Call to make after a submission.
+/// Call to make after a submission. `draft` is the lesson that a policy wants before the next one.
 fn following(job: &Job, next: NextAction, draft: Option<&NextCall>) -> Option<NextCall> {
     match next {
         NextAction::NextStepAvailable => Some(job_call("job_next_step_prompt", &job.id)),

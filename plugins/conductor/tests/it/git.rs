@@ -236,10 +236,10 @@ fn commits_hold_the_named_paths_and_nothing_else() {
     expect![[r#"
         ok branch="main" detached=false clean=false changes=[{"path":"a.txt","staged":".","unstaged":"M"},{"path":"c.txt","staged":"A","unstaged":"."},{"path":"b.txt","staged":".","unstaged":"?"}] total=3
         err PATH_REFUSED: the path ../a.txt leads out of the repository; and 1 more reason
-          - PATH_REFUSED: the path ../a.txt leads out of the repository
-          - PATH_REFUSED: the path /etc/passwd leads out of the repository
+          - PATH_REFUSED: the path ../a.txt leads out of the repository -> git_status {"job_id":"JOB"}
+          - PATH_REFUSED: the path /etc/passwd leads out of the repository -> git_status {"job_id":"JOB"}
         err NOTHING_TO_COMMIT: the named paths have no changes to commit
-          - NOTHING_TO_COMMIT: the named paths have no changes to commit
+          - NOTHING_TO_COMMIT: the named paths have no changes to commit -> git_status {"job_id":"JOB"}
         ok
         S1: rename {title}
          files=["a.txt","b.txt"] settled_batch=false
@@ -456,7 +456,7 @@ fn without_a_grant_gates_fail_closed_and_the_ready_gate_says_so() {
     );
     log += &submit(&bench, json!({"commit_hash": "0123456"}));
     expect![[r#"
-        ok warnings=["step S1: gate changed_files_minimum will fail: workspace `main` does not exist or is not granted to this pack","step S1: gate file_not_exists will fail: workspace `main` does not exist or is not granted to this pack","step S1: gate command_exit_0 will fail: workspace `main` does not exist or is not granted to this pack","commits are required, but git_commit cannot create them here: commit outside, or set git = \"write\" for the workspace","the job has no snapshot of its repository; take one with repo_snapshot"]
+        ok warnings=["step S1: gate changed_files_minimum will fail: workspace `main` does not exist or is not granted to this pack","step S1: gate file_not_exists will fail: workspace `main` does not exist or is not granted to this pack","step S1: gate command_exit_0 will fail: workspace `main` does not exist or is not granted to this pack","commits are required, but git_commit cannot create them here: commit outside, or set git = \"write\" for the workspace"]
         err GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack
           - GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack
         err GIT_UNAVAILABLE: Git cannot be used here: workspace `main` does not exist or is not granted to this pack

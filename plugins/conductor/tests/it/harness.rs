@@ -54,6 +54,9 @@ impl Bench {
     /// Fills the plan, with these steps, makes the job ready and starts it.
     pub(crate) fn started(self, steps: Value) -> Bench {
         self.run(READY);
+        if steps.as_array().is_some_and(|steps| steps.len() > 3) {
+            self.reply("conductor_answer", json!({"answers": no_faults()}));
+        }
         self.reply("plan_propose_steps", json!({"steps": steps}));
         self.run("- job_set_ready {}\n- job_start {}");
         self
@@ -83,6 +86,14 @@ impl Bench {
         self.reply(next["tool"].as_str().unwrap(), next["arguments"].clone())
     }
 
+    /// Completes the mistake of a rejection by its draft.
+    pub(crate) fn learn(&self, rejected: &Value, lesson: &str) -> Value {
+        let draft = &rejected["mistake_draft"];
+        let mut arguments = draft["arguments"].clone();
+        arguments["lesson"] = json!(lesson);
+        self.reply(draft["tool"].as_str().unwrap(), arguments)
+    }
+
     /// Writes a file of the repository.
     pub(crate) fn write(&self, path: &str, content: &str) {
         let path = self.dir.as_ref().unwrap().path().join(path);
@@ -94,6 +105,11 @@ impl Bench {
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
         git(self.dir.as_ref().unwrap().path(), arguments)
     }
+}
+
+/// Answers that say that a plan has no faults.
+pub(crate) fn no_faults() -> Value {
+    json!({"failure_modes": [], "hidden_dependencies": [], "smallest_proof": [], "decide_now": []})
 }
 
 /// A plan that lacks nothing but steps.

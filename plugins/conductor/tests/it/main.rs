@@ -6,6 +6,8 @@ mod harness;
 mod context;
 mod execution;
 mod git;
+mod jobs;
+mod memory;
 mod planning;
 mod prompts;
 mod random;

@@ -53,9 +53,9 @@ fn the_log_holds_what_was_said() {
           Not chosen: pandas: too large
 
         ok tags=["csv"] related_step_id="S1"
-        err INVALID_ARGUMENTS: what_happened is blank; and 1 more reason
-          - INVALID_ARGUMENTS (what_happened): what_happened is blank
+        err INVALID_ARGUMENTS: lesson is still a placeholder; say what it stands for; and 1 more reason
           - INVALID_ARGUMENTS (lesson): lesson is still a placeholder; say what it stands for
+          - INVALID_ARGUMENTS (what_happened): what_happened is blank
         err NOT_FOUND: there is no attempt ATT-NONE
           - NOT_FOUND: there is no attempt ATT-NONE
         ok mistakes.0.title="Wrong quotes"

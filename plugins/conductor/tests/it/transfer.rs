@@ -25,7 +25,7 @@ fn halfway() -> Bench {
     let mut rejected = result("S1");
     rejected["model_claim"] = json!("PARTIAL");
     let reply = bench.reply("job_submit_step_result", rejected);
-    bench.follow(&reply["mistake_draft"]);
+    bench.learn(&reply, "look at both criteria");
     bench.reply("git_commit", json!({"defer_reason": "together"}));
     bench.reply("job_submit_step_result", result("S1"));
     bench.run(r#"- step_approve {"step_id": "S2", "approved_by": "Ada"}"#);
