@@ -54,12 +54,8 @@ fn make_whole(value: &mut Value) -> bool {
     /// Beyond it, a floating-point number stands for several integers.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
-        Value::Array(entries) => entries
-            .iter_mut()
-            .fold(false, |changed, entry| make_whole(entry) || changed),
-        Value::Object(members) => members
-            .values_mut()
-            .fold(false, |changed, member| make_whole(member) || changed),
+        Value::Array(entries) => any_whole(entries.iter_mut()),
+        Value::Object(members) => any_whole(members.values_mut()),
         Value::Number(number) if number.is_f64() => match number.as_f64() {
             Some(float) if float.fract() == 0.0 && float.abs() < EXACT => {
                 #[expect(clippy::cast_possible_truncation, reason = "the number is whole and exact")]
@@ -71,6 +67,12 @@ fn make_whole(value: &mut Value) -> bool {
         },
         _ => false,
     }
+}
+
+/// Makes integers of all values, without stopping at the first.
+fn any_whole<'a>(values: impl Iterator<Item = &'a mut Value>) -> bool {
+    let changed = values.map(make_whole).filter(|changed| *changed).count();
+    changed > 0
 }
 
 const ADDITIONAL: &str = "additionalProperties";

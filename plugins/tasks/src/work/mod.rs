@@ -25,6 +25,7 @@ const LINE: usize = 240;
 
 /// A piece of work that can be done now.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "one piece is held at a time")]
 pub(crate) enum Piece {
     /// A step with nothing open below it.
     Step(Located<Step>),
