@@ -160,13 +160,17 @@ async fn a_plan_of_steps_is_brought_to_its_end() {
         let next = newcomer.ok("tasks_next", json!({"workspace": "w"})).await;
         let captured = json!({"workspace": "w", "task": begun["task"], "path": next["ready"][0]["step"]["path"],
             "items": [{"kind": "cmd_output", "title": "tests", "body": "ok"}]});
-        newcomer.ok("tasks_evidence_capture", captured).await;
         newcomer.follow(&next["ready"][0]["next_call"]).await;
+        let captured = newcomer.ok("tasks_evidence_capture", captured).await;
+        newcomer.follow(&captured["next_calls"][0]).await;
     }
     let ended = json!({"workspace": "w", "task": begun["task"]});
     let ended = newcomer.ok("tasks_complete", ended).await;
-    let plan = newcomer.follow(&ended["next_calls"][0]).await;
-    assert_eq!(plan["events"][0]["data"]["to"], "DONE", "{plan}");
+    newcomer.follow(&ended["next_calls"][0]).await;
+    let plan = newcomer
+        .ok("tasks_radar", json!({"workspace": "w", "task": "PLAN-001"}))
+        .await;
+    assert_eq!(plan["next"], "Nothing, it is finished.", "{plan}");
 }
 
 #[tokio::test]

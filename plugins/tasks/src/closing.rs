@@ -9,6 +9,8 @@ use tollgate_sdk::{NextCall, Timestamp, ToolError};
 use crate::checkpoint;
 use crate::dependency::{self, Dependency};
 use crate::error::{Reason, Refusals};
+use crate::evidence::Proof;
+use crate::lease;
 use crate::limits::short;
 use crate::model::{Checkpoint, EventType, RootKind, Status};
 use crate::path::Path;
@@ -16,6 +18,7 @@ use crate::record::{Confirmation, Lease, Meta, Node, Plan, Root, Step, Task, ste
 use crate::scope::{Located, Scope};
 use crate::store::record::{From, children_with, count_by_status, of_root};
 use crate::store::{self, Kind};
+use crate::work;
 use crate::write::Write;
 
 /// Most open parts that a refusal lists.
@@ -81,19 +84,21 @@ pub(crate) fn set_status(write: &mut Write<'_>, mut root: Root, to: Status) -> R
 pub(crate) fn gate_step(
     write: &Write<'_>,
     step: &Located<Step>,
-    names: &BTreeSet<Checkpoint>,
-    force: bool,
+    gate: &Gate<'_>,
     refusals: &mut Refusals,
 ) -> Result<(), ToolError> {
     let scope = &write.scope;
     let path = step.path.to_string();
-    if !force {
-        for checkpoint in checkpoint::missing(&step.record, names) {
+    if !gate.force {
+        let missing = checkpoint::missing(&step.record, gate.names);
+        let mut call = Some(confirm_call(scope, step, &missing, gate)?);
+        for checkpoint in missing {
             let reason = Reason::NotConfirmed {
                 path: path.clone(),
                 checkpoint,
             };
-            refusals.add_with(reason, verify_call(scope, &step.record, [checkpoint]));
+            // One call confirms all of them.
+            refusals.add_with(reason, call.take());
         }
     }
     for (child, next_call) in open_children(scope, step)? {
@@ -119,6 +124,51 @@ pub(crate) fn gate_step(
     Ok(())
 }
 
+/// What a call says about a step that it closes.
+pub(crate) struct Gate<'a> {
+    /// Checkpoints that the call names.
+    pub names: &'a BTreeSet<Checkpoint>,
+    /// Close despite missing checkpoints.
+    pub force: bool,
+    /// The caller, as the call says.
+    pub owner: Option<&'a str>,
+}
+
+/// The call that confirms all missing checkpoints. It shows the step instead if the call itself denied one, or if
+/// confirming would be refused.
+fn confirm_call(
+    scope: &Scope<'_>,
+    step: &Located<Step>,
+    missing: &[Checkpoint],
+    gate: &Gate<'_>,
+) -> Result<NextCall, ToolError> {
+    let denied = missing.iter().any(|checkpoint| gate.names.contains(checkpoint));
+    let held = lease::live(scope, &step.record.id)?.map(|lease| lease.owner);
+    let owner = lease::owner(scope, gate.owner);
+    let is_free = held.as_deref().is_none_or(|holder| owner == Some(holder));
+    let may = step.record.is_done() || can_progress(scope, &step.record.task)?;
+    let proof = Proof::of(scope, &step.record.id)?;
+    if denied || !is_free || !may || !work::is_proven(scope, &step.record, &proof)? {
+        return Ok(work::show_step(scope, &step.record));
+    }
+    let mut call = verify_call(scope, &step.record, missing.iter().copied());
+    if held.is_some() {
+        call.arguments.insert("owner".to_owned(), json!(owner));
+    }
+    Ok(call)
+}
+
+/// Returns whether work on the steps of a task is accepted.
+fn can_progress(scope: &Scope<'_>, task: &str) -> Result<bool, ToolError> {
+    Ok(match scope.get::<Task>(task)? {
+        Some(task) if task.meta.status == Status::Active => true,
+        Some(task) if task.meta.status == Status::Todo => {
+            !dependency::of(scope, &task.meta)?.iter().any(Dependency::is_open)
+        }
+        _ => false,
+    })
+}
+
 /// The call that confirms checkpoints of a step.
 pub(crate) fn verify_call(
     scope: &Scope<'_>,
@@ -140,10 +190,11 @@ fn open_children(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<(String,
     for status in [step_status::OPEN, step_status::BLOCKED] {
         for child in children_with::<Step>(scope.db(), &scope.workspace, &step.record.id, status, SHOWN)? {
             let path = format!("{}.s:{}", step.path, child.ordinal);
-            let close = close_call(scope, &child.record);
-            open.push((format!("step {path} {}", short(&child.record.title, 80)), close));
+            let show = work::show_step(scope, &child.record);
+            open.push((format!("step {path} {}", short(&child.record.title, 80)), show));
         }
     }
+    let may = can_progress(scope, &step.record.task)?;
     for child in children_with::<Node>(
         scope.db(),
         &scope.workspace,
@@ -152,33 +203,13 @@ fn open_children(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<(String,
         SHOWN,
     )? {
         let path = format!("{}.t:{}", step.path, child.ordinal);
-        let done = NextCall::new(
-            "tasks_task_define",
-            json!({"workspace": scope.workspace, "task": step.record.task, "path": path, "status": "DONE"}),
-        );
-        open.push((format!("node {path} {}", short(&child.record.title, 80)), done));
+        let call = match child.record.status {
+            Status::Todo | Status::Active if may => work::node_call(scope, &child.record),
+            _ => work::show_step(scope, &step.record),
+        };
+        open.push((format!("node {path} {}", short(&child.record.title, 80)), call));
     }
     Ok(open)
-}
-
-/// The call that confirms a step's checkpoints and closes it.
-pub(crate) fn close_call(scope: &Scope<'_>, step: &Step) -> NextCall {
-    let said: Map<String, Json> = checkpoint::required(step, &BTreeSet::new())
-        .into_iter()
-        .map(|checkpoint| (checkpoint.to_string(), json!({"confirmed": true})))
-        .collect();
-    let (tool, arguments) = if said.is_empty() {
-        (
-            "tasks_done",
-            json!({"workspace": scope.workspace, "task": step.task, "step_id": step.id}),
-        )
-    } else {
-        (
-            "tasks_close_step",
-            json!({"workspace": scope.workspace, "task": step.task, "step_id": step.id, "checkpoints": said}),
-        )
-    };
-    NextCall::new(tool, arguments)
 }
 
 /// Closes a step that passed the gate and ends its lease.
@@ -203,7 +234,12 @@ pub(crate) fn close_step(
 }
 
 /// Reopens a step, the closed steps above it, and a task that was DONE.
-pub(crate) fn reopen_step(write: &mut Write<'_>, task: &Task, step: &Located<Step>) -> Result<(), ToolError> {
+pub(crate) fn reopen_step(
+    write: &mut Write<'_>,
+    task: &Task,
+    step: &Located<Step>,
+    reason: Option<&str>,
+) -> Result<(), ToolError> {
     let mut current = Some(step.record.clone());
     let mut depth = step.path.steps.len();
     while let Some(mut step_here) = current {
@@ -214,7 +250,10 @@ pub(crate) fn reopen_step(write: &mut Write<'_>, task: &Task, step: &Located<Ste
             write.put(&step_here)?;
             let steps = step.path.steps.iter().take(depth).copied().collect();
             let path = Path { steps, node: None };
-            let data = json!({"path": path.to_string()});
+            let mut data = json!({"path": path.to_string()});
+            if let Some(reason) = reason {
+                data["reason"] = json!(reason);
+            }
             write.event(EventType::StepReopened, &task.meta.id, Some(&step_here.id), data);
         }
         depth = depth.saturating_sub(1);
@@ -267,10 +306,27 @@ pub(crate) fn want_open_plan(
     task: &Task,
     refusals: &mut Refusals,
 ) -> Result<(), ToolError> {
-    if let Some(plan) = scope.get::<Plan>(&task.plan)? {
-        refusals.unfinished(scope, &plan.meta);
+    if let Some(plan) = scope.get::<Plan>(&task.plan)?
+        && plan.meta.status.is_finished()
+    {
+        let reason = Reason::NotOpen {
+            id: plan.meta.id.clone(),
+            status: plan.meta.status,
+        };
+        // The caller asked to reopen, and the plan comes first.
+        refusals.add_with(reason, reopen_call(scope, &plan.meta)?);
     }
     Ok(())
+}
+
+/// The call that reopens a plan or task, to ACTIVE if its dependencies allow that.
+fn reopen_call(scope: &Scope<'_>, meta: &Meta) -> Result<NextCall, ToolError> {
+    let waits = dependency::of(scope, meta)?.iter().any(Dependency::is_open);
+    let status = if waits { Status::Todo } else { Status::Active };
+    Ok(NextCall::new(
+        "tasks_complete",
+        json!({"workspace": scope.workspace, "task": meta.id, "status": status}),
+    ))
 }
 
 fn gate_task(
@@ -284,26 +340,48 @@ fn gate_task(
     if counts.is_empty() && !allow_empty {
         refusals.add(Reason::NoSteps(id.clone()));
     }
+    let piece = work::of_task(scope, task, None)?.piece;
     for (status, _) in counts.iter().filter(|(status, _)| status != step_status::DONE) {
         for step in of_root::<Step>(scope.db(), &scope.workspace, id, status, From::Oldest, SHOWN)? {
-            let path = scope.placed_path(&step)?.to_string();
+            let path = scope.placed_path(&step)?;
+            let step = Located {
+                record: step.record,
+                path,
+            };
             if status == step_status::FORCED {
-                for checkpoint in checkpoint::missing(&step.record, &BTreeSet::new()) {
-                    let reason = Reason::NotConfirmed {
-                        path: path.clone(),
-                        checkpoint,
-                    };
-                    refusals.add_with(reason, verify_call(scope, &step.record, [checkpoint]));
-                }
-            } else {
-                let child = format!("step {path} {}", short(&step.record.title, 80));
-                let reason = Reason::ChildOpen {
-                    parent: id.clone(),
-                    child,
-                };
-                refusals.add_with(reason, close_call(scope, &step.record));
+                unconfirmed(scope, &step, refusals)?;
+                continue;
             }
+            let child = format!("step {} {}", step.path, short(&step.record.title, 80));
+            let at_hand = piece
+                .as_ref()
+                .filter(|piece| piece.step().is_some_and(|at| at.record.id == step.record.id));
+            let call = match at_hand {
+                Some(piece) => piece.call(scope, None)?,
+                None => work::show_step(scope, &step.record),
+            };
+            let parent = id.clone();
+            refusals.add_with(Reason::ChildOpen { parent, child }, call);
         }
+    }
+    Ok(())
+}
+
+/// Adds the missing checkpoints of a step that was closed without them, with one call that confirms all.
+fn unconfirmed(scope: &Scope<'_>, step: &Located<Step>, refusals: &mut Refusals) -> Result<(), ToolError> {
+    let missing = checkpoint::missing(&step.record, &BTreeSet::new());
+    let gate = Gate {
+        names: &BTreeSet::new(),
+        force: false,
+        owner: None,
+    };
+    let mut call = Some(confirm_call(scope, step, &missing, &gate)?);
+    for checkpoint in missing {
+        let reason = Reason::NotConfirmed {
+            path: step.path.to_string(),
+            checkpoint,
+        };
+        refusals.add_with(reason, call.take());
     }
     Ok(())
 }
@@ -359,27 +437,18 @@ impl Refusals {
     }
 
     fn not_open(&mut self, scope: &Scope<'_>, meta: &Meta) {
-        let reopen = NextCall::new(
-            "tasks_complete",
-            json!({"workspace": scope.workspace, "task": meta.id, "status": "ACTIVE"}),
-        );
-        self.add_with(
-            Reason::NotOpen {
-                id: meta.id.clone(),
-                status: meta.status,
-            },
-            reopen,
-        );
+        let reason = Reason::NotOpen {
+            id: meta.id.clone(),
+            status: meta.status,
+        };
+        self.add_with(reason, work::show_root(scope, &meta.id));
     }
 
     /// Requires an open step.
     pub(crate) fn step_open(&mut self, scope: &Scope<'_>, step: &Located<Step>) {
         if step.record.is_done() {
-            let reopen = NextCall::new(
-                "tasks_progress",
-                json!({"workspace": scope.workspace, "task": step.record.task, "step_id": step.record.id, "completed": false}),
-            );
-            self.add_with(Reason::StepClosed(step.path.to_string()), reopen);
+            let show = work::show_step(scope, &step.record);
+            self.add_with(Reason::StepClosed(step.path.to_string()), show);
         }
     }
 }

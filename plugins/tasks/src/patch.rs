@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{ToolError, text_enum};
 
+use crate::closing;
 use crate::dependency;
 use crate::error::{Reason, Refusals, clip};
 use crate::limits::{NAME, OPERATIONS, short};
-use crate::model::EventType;
+use crate::model::{EventType, Status};
 use crate::path::Path;
-use crate::record::{Node, Root, Step};
+use crate::record::{Node, Root, Step, Task};
 use crate::scope::{Located, Selector};
 use crate::tools::steps::redefine;
 use crate::write::Write;
@@ -211,6 +212,11 @@ pub(crate) fn redefine_node(write: &mut Write<'_>, old: &Located<Node>, new: &No
             node: None,
         };
         refusals.step_open(&write.scope, &Located { record: step, path });
+        if matches!(new.status, Status::Active | Status::Done)
+            && let Some(task) = write.scope.get::<Task>(&new.task)?
+        {
+            closing::progress(write, &task, &mut refusals)?;
+        }
     }
     refusals.finish()?;
     if *new != old.record {

@@ -44,12 +44,17 @@ pub(crate) struct RootTarget {
     /// Id that the target must have.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
+    /// Include the events in the reply (default false).
+    #[serde(default)]
+    events: bool,
 }
 
 impl RootTarget {
     /// Begins a write in the workspace.
     pub(crate) fn begin<'a>(&self, cx: &'a Cx<'a>, tool: &'static str) -> Result<Write<'a>, ToolError> {
-        Write::begin(cx, tool, &self.workspace)
+        let mut write = Write::begin(cx, tool, &self.workspace)?;
+        write.shows_events = self.events;
+        Ok(write)
     }
 
     /// The plan or task, at the expected revision.
@@ -89,6 +94,9 @@ pub(crate) struct PlanTarget {
     /// Id that the target must have.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
+    /// Include the events in the reply (default false).
+    #[serde(default)]
+    events: bool,
 }
 
 impl PlanTarget {
@@ -99,6 +107,7 @@ impl PlanTarget {
         tool: &'static str,
     ) -> Result<(Write<'a>, Plan), ToolError> {
         let mut write = Write::begin(cx, tool, &self.workspace)?;
+        write.shows_events = self.events;
         let plan = write.plan(&self.plan, self.expected_revision)?;
         expect_target(self.expected_target_id.as_deref(), &plan.meta.id)?;
         Ok((write, plan))

@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
-use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use crate::checkpoint::Checkpoints;
+use crate::closing::Gate;
 use crate::error::{Reason, Refusals};
+use crate::evidence::{self, Proof};
 use crate::limits::{ENTRY, NAME};
 use crate::model::{Checkpoint, EventType, Status};
-use crate::record::{Evidence, Step, Task};
+use crate::record::{Step, Task};
 use crate::reply::{Warning, Written};
-use crate::scope::{Located, Scope, Selector};
-use crate::store::record::children;
+use crate::scope::{Located, Selector};
 use crate::target::StepTarget;
 use crate::write::Write;
 use crate::{checkpoint, closing, lease, mutation};
@@ -60,9 +61,16 @@ impl Tool for Verify {
         if !located.record.is_done() {
             closing::progress(&mut write, &task, &mut refusals)?;
         }
+        let (confirms, now) = (
+            self.checkpoints.confirms(&located.record),
+            mutation::now(&write.scope)?,
+        );
+        evidence::want(&write.scope, &located, confirms.into_keys(), &now, &mut refusals)?;
         refusals.finish()?;
         confirm(&mut write, &located, &self.checkpoints)?;
-        Ok(Written::about(&task.meta.id, write.finish()?).step(&located.record.id, &located.path))
+        let (workspace, step) = (write.scope.workspace.clone(), &located.record.id);
+        let written = Written::about(&task.meta.id, write.finish()?).step(step, &located.path);
+        written.then(cx, &workspace, Some(step), self.owner.as_deref())
     }
 }
 
@@ -91,9 +99,6 @@ impl Tool for CloseStep {
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = self.target.begin(cx, Self::NAME)?;
-        if !self.checkpoints.mentions_gate() {
-            return Err(Reason::input("checkpoints", "names neither criteria nor tests").into());
-        }
         write.redact(&mut self.checkpoints);
         let task = self.target.task(&mut write)?;
         let selector = self.target.selector();
@@ -104,7 +109,7 @@ impl Tool for CloseStep {
             owner: self.owner.as_deref(),
             how,
         }
-        .run(write)
+        .run(cx, write)
     }
 }
 
@@ -117,8 +122,8 @@ pub(crate) enum Closing<'a> {
     Confirming(&'a Checkpoints),
     /// Close despite missing checkpoints, with a reason.
     Forced(&'a str),
-    /// Reopen the step.
-    Reopen,
+    /// Reopen the step, with the reason if one was given.
+    Reopen(Option<&'a str>),
 }
 
 /// Change of a step's completion.
@@ -130,32 +135,28 @@ pub(crate) struct Close<'a> {
 }
 
 impl Close<'_> {
-    pub(crate) fn run(self, mut write: Write<'_>) -> Result<Written, ToolError> {
+    pub(crate) fn run(self, cx: &Cx<'_>, mut write: Write<'_>) -> Result<Written, ToolError> {
         let (id, workspace) = (self.task.meta.id.clone(), write.scope.workspace.clone());
         let located = write.scope.step(&id, &self.selector)?;
         let mut refusals = Refusals::default();
         lease::guard(&write.scope, &located, self.owner, &mut refusals)?;
         match self.how {
-            Closing::Reopen if !located.record.is_done() => {}
-            Closing::Reopen => {
+            Closing::Reopen(_) if !located.record.is_done() => {}
+            Closing::Reopen(reason) => {
                 if self.task.meta.status == Status::Done {
                     closing::want_open_plan(&write.scope, &self.task, &mut refusals)?;
                 }
                 refusals.finish()?;
                 refusals = Refusals::default();
-                closing::reopen_step(&mut write, &self.task, &located)?;
+                closing::reopen_step(&mut write, &self.task, &located, reason)?;
             }
             // Closing a closed step changes nothing.
             _ if located.record.is_done() => {}
             _ => self.close(&mut write, &located, &mut refusals)?,
         }
         refusals.finish()?;
-        let mut written = Written::about(&id, write.finish()?).step(&located.record.id, &located.path);
-        if !matches!(self.how, Closing::Reopen) {
-            let radar = json!({"workspace": workspace, "task": id});
-            written.next_calls.push(NextCall::new("tasks_radar", radar));
-        }
-        Ok(written)
+        let written = Written::about(&id, write.finish()?).step(&located.record.id, &located.path);
+        written.then(cx, &workspace, None, self.owner)
     }
 
     fn close(
@@ -176,7 +177,20 @@ impl Close<'_> {
             Closing::Forced(reason) => Some(reason),
             _ => None,
         };
-        closing::gate_step(write, &located, &names, forced.is_some(), refusals)?;
+        let gate = Gate {
+            names: &names,
+            force: forced.is_some(),
+            owner: self.owner,
+        };
+        closing::gate_step(write, &located, &gate, refusals)?;
+        if forced.is_none() {
+            let now = mutation::now(&write.scope)?;
+            let required = checkpoint::required(&located.record, &names);
+            let confirmed = required
+                .into_iter()
+                .filter(|checkpoint| located.record.confirmed.contains_key(checkpoint));
+            evidence::want(&write.scope, &located, confirmed, &now, refusals)?;
+        }
         closing::progress(write, &self.task, refusals)?;
         if !refusals.is_empty() {
             return Ok(());
@@ -187,6 +201,13 @@ impl Close<'_> {
                 path: located.path.clone(),
             };
             located.record = confirm(write, &before, checkpoints)?;
+            if located.record == before.record {
+                // All were confirmed before. The stream has both events all the same.
+                let confirmed: Vec<Checkpoint> = located.record.confirmed.keys().copied().collect();
+                let data = json!({"path": located.path.to_string(), "checkpoints": confirmed});
+                let (task, id) = (&located.record.task, &located.record.id);
+                write.event(EventType::StepVerified, task, Some(id), data);
+            }
         }
         let forced = forced.filter(|_| !checkpoint::missing(&located.record, &names).is_empty());
         closing::close_step(write, &located, forced)
@@ -212,11 +233,12 @@ pub(crate) fn confirm(
         &checkpoints.names(),
         write.scope.now(),
     );
-    for checkpoint in confirms.keys() {
-        if let Some(warning) = stale(&write.scope, &step, *checkpoint)? {
-            write.warnings.push(warning);
-        }
-    }
+    let confirming: Vec<Checkpoint> = confirms.keys().copied().collect();
+    let proof = Proof::of(&write.scope, &step.id)?;
+    let now = mutation::now(&write.scope)?;
+    write
+        .warnings
+        .extend(evidence::warnings(&proof, &confirming, &now));
     let newly: Vec<Checkpoint> = confirms
         .keys()
         .copied()
@@ -239,24 +261,6 @@ pub(crate) fn confirm(
         return Ok(step);
     }
     Ok(located.record.clone())
-}
-
-/// Warning if the evidence for a checkpoint is older than the last mutation.
-fn stale(scope: &Scope<'_>, step: &Step, checkpoint: Checkpoint) -> Result<Option<Warning>, ToolError> {
-    const LATEST: usize = 200;
-    let evidence = children::<Evidence>(scope.db(), &scope.workspace, &step.id, LATEST)?;
-    let now = mutation::now(scope)?;
-    let passed = evidence
-        .iter()
-        .filter(|evidence| evidence.record.checkpoint == Some(checkpoint))
-        .map(|evidence| now.since(&evidence.record.taken))
-        .min();
-    Ok(passed.filter(|&passed| passed > 0).map(|passed| {
-        Warning::new(
-            "STALE_EVIDENCE",
-            format!("{passed} mutations happened after the evidence for {checkpoint} was captured; capture it again"),
-        )
-    }))
 }
 
 impl Write<'_> {

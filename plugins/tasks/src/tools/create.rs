@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
-use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
+use serde_json::{Map, Value as Json};
+use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
 
 use crate::build::{self, NewMeta, NewStep};
 use crate::error::{Reason, Refusals};
@@ -60,6 +60,9 @@ pub(crate) struct Create {
     steps: Vec<NewStep>,
     /// Revision of the plan from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Include the events in the reply (default false).
+    #[serde(default)]
+    events: bool,
 }
 
 impl Tool for Create {
@@ -70,6 +73,7 @@ impl Tool for Create {
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?;
+        write.shows_events = self.events;
         let above = one_plan(self.plan.as_deref(), self.parent.as_deref())?;
         let kind = self.kind.unwrap_or(if above.is_some() {
             RootKind::Task
@@ -198,6 +202,9 @@ pub(crate) struct Bootstrap {
     steps: Vec<ReadyStep>,
     /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Include the events in the reply (default false).
+    #[serde(default)]
+    events: bool,
 }
 
 impl Tool for Bootstrap {
@@ -209,6 +216,7 @@ impl Tool for Bootstrap {
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?;
+        write.shows_events = self.events;
         self.check()?;
         let plan = self.plan_of(&mut write)?;
         let mut new = NewMeta::titled(&self.task_title);
@@ -218,9 +226,7 @@ impl Tool for Bootstrap {
         let steps = build::steps(&mut write, &task.meta.id, None, &steps)?;
         let mut written = Written::about(&task.meta.id, write.finish()?);
         (written.plan, written.steps) = (Some(plan.id), steps);
-        let radar = json!({"workspace": self.workspace, "task": task.meta.id});
-        written.next_calls.push(NextCall::new("tasks_radar", radar));
-        Ok(written)
+        written.then(cx, &self.workspace, None, None)
     }
 }
 

@@ -96,6 +96,9 @@ pub(crate) struct Undo {
     task: Option<String>,
     /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Include the events in the reply (default false).
+    #[serde(default)]
+    events: bool,
 }
 
 impl Tool for Undo {
@@ -105,7 +108,8 @@ impl Tool for Undo {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        write.shows_events = self.events;
         revert(write, self.task.as_deref(), self.expected_revision, State::Undone)
     }
 }
@@ -121,6 +125,9 @@ pub(crate) struct Redo {
     task: Option<String>,
     /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Include the events in the reply (default false).
+    #[serde(default)]
+    events: bool,
 }
 
 impl Tool for Redo {
@@ -131,7 +138,8 @@ impl Tool for Redo {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        write.shows_events = self.events;
         revert(write, self.task.as_deref(), self.expected_revision, State::Done)
     }
 }

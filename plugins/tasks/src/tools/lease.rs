@@ -59,14 +59,16 @@ impl Tool for StepClaim {
             .map(|lease| lease.owner)
             .filter(|holder| *holder != self.owner);
         let data = json!({"owner": self.owner, "taken_from": over, "reason": self.reason.filter(|_| over.is_some())});
-        grant(
+        let workspace = write.scope.workspace.clone();
+        let written = grant(
             write,
             &step,
             &self.owner,
             self.events,
             EventType::StepClaimed,
             data,
-        )
+        )?;
+        written.then(cx, &workspace, Some(&step.record.id), Some(&self.owner))
     }
 }
 
@@ -160,7 +162,7 @@ fn held(write: &Write<'_>, step: &Located<Step>, owner: &str) -> Result<Lease, T
     })
 }
 
-fn grant(
+pub(super) fn grant(
     mut write: Write<'_>,
     step: &Located<Step>,
     owner: &str,

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
 use crate::closing::{gate_status, set_status};
@@ -13,14 +13,15 @@ use crate::mutation;
 use crate::patch::{self, PatchKind, PatchOp};
 use crate::record::Root;
 use crate::reply::{Warning, Written};
-use crate::scope::Selector;
+use crate::scope::{Scope, Selector};
 use crate::store;
 use crate::store::event::Event;
 use crate::target::RootTarget;
+use crate::work;
 use crate::write::Write;
 
 /// Set the status of a plan or task (default DONE). DONE fails while a task has open steps or a plan has
-/// unfinished tasks.
+/// unfinished tasks. CANCELED cancels a plan's unfinished tasks, too.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Complete {
     #[serde(flatten)]
@@ -51,32 +52,29 @@ impl Tool for Complete {
         if root.meta().status != to {
             set_status(&mut write, root.clone(), to)?;
         }
-        let offer = plan_to_complete(&write, &root, to)?;
-        let mut written = Written::about(&root.meta().id, write.finish()?);
-        written.next_calls.extend(offer);
-        Ok(written)
+        if let (Root::Plan(plan), Status::Canceled) = (&root, to) {
+            cancel_tasks(&mut write, &plan.meta.id)?;
+        }
+        let workspace = write.scope.workspace.clone();
+        let written = Written::about(&root.meta().id, write.finish()?);
+        written.then(cx, &workspace, None, None)
     }
 }
 
-/// The call that completes the plan, if this was its last open task. Plans do not complete by themselves.
-fn plan_to_complete(write: &Write<'_>, root: &Root, to: Status) -> Result<Option<NextCall>, ToolError> {
-    let Root::Task(task) = root else {
-        return Ok(None);
-    };
-    if !to.is_finished() {
-        return Ok(None);
-    }
+/// Cancels the unfinished tasks of a plan. A finished plan has no open tasks.
+fn cancel_tasks(write: &mut Write<'_>, plan: &str) -> Result<(), ToolError> {
     let wanted = store::root::Wanted {
         kind: RootKind::Task,
-        plan: Some(&task.plan),
+        plan: Some(plan),
         statuses: &[Status::Todo, Status::Active, Status::Parked],
         after: 0,
-        limit: 2,
+        limit: usize::MAX,
     };
-    let open = store::root::page(write.scope.db(), &write.scope.workspace, &wanted)?;
-    let others = open.iter().any(|other| other.id != task.meta.id);
-    let plan = json!({"workspace": write.scope.workspace, "task": task.plan});
-    Ok((!others).then(|| NextCall::new("tasks_complete", plan)))
+    for head in store::root::page(write.scope.db(), &write.scope.workspace, &wanted)? {
+        let task = write.scope.root(&head.id)?;
+        set_status(write, task, Status::Canceled)?;
+    }
+    Ok(())
 }
 
 /// Patch of a task that is being closed.
@@ -125,7 +123,8 @@ pub(crate) struct TaskClosed {
     revision: i64,
     /// Changes, field by field.
     diff: Vec<Difference>,
-    /// Events of the write, in order.
+    /// Events of the write, in order, if the call asked for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<Event>,
     /// Warnings that do not refuse the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -171,7 +170,7 @@ impl Tool for CloseTask {
             .preview()
             .flat_map(|(_, id, before, after)| differences(id, before, after))
             .collect();
-        let offer = plan_to_complete(&write, &patched, Status::Done)?;
+        let workspace = write.scope.workspace.clone();
         let mut closed = TaskClosed {
             revision: write.scope.head(&id)?.revision,
             task: id,
@@ -189,7 +188,9 @@ impl Tool for CloseTask {
                 .copied()
                 .unwrap_or(closed.revision);
             (closed.events, closed.warnings) = (receipt.events, receipt.warnings);
-            closed.next_calls.extend(offer);
+            let scope = Scope::known(cx, &workspace)?;
+            let upcoming = work::upcoming(&scope, &scope.root(&closed.task)?, None, None)?;
+            closed.next_calls.extend(upcoming.call);
         } else {
             mutation::pass(cx)?;
         }

@@ -130,9 +130,10 @@ impl Tool for TaskDefine {
             ..old
         };
         redefine_node(&mut write, &located, &node)?;
+        let workspace = write.scope.workspace.clone();
         let mut written = Written::about(&task.meta.id, write.finish()?);
         written.node = Some(NodeRef::new(&located.record.id, &located.path));
-        Ok(written)
+        written.then(cx, &workspace, Some(&located.record.step), None)
     }
 }
 

@@ -43,7 +43,7 @@ impl Tool for Done {
             owner: self.owner.as_deref(),
             how: Closing::Gated,
         };
-        close.run(write)
+        close.run(cx, write)
     }
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Progress {
     /// Close the step despite missing checkpoints (default false).
     #[serde(default)]
     force: bool,
-    /// Reason for forcing. Required with `force`.
+    /// Reason for forcing or reopening, which tasks_show shows. Required with `force`.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
     /// Your name as in tasks_step_claim. Needed if the step is leased.
@@ -85,8 +85,11 @@ impl Tool for Progress {
         let mut write = self.target.begin(cx, Self::NAME)?;
         let task = self.target.task(&mut write)?;
         let selector = self.target.selector();
-        let how = match (self.completed, self.reason.as_deref().filter(|_| self.force)) {
-            (false, _) => Closing::Reopen,
+        let how = match (
+            self.completed,
+            self.reason.as_deref().filter(|_| self.force || !self.completed),
+        ) {
+            (false, reason) => Closing::Reopen(reason),
             (true, Some(reason)) => Closing::Forced(reason),
             (true, None) => Closing::Gated,
         };
@@ -96,7 +99,7 @@ impl Tool for Progress {
             owner: self.owner.as_deref(),
             how,
         }
-        .run(write)
+        .run(cx, write)
     }
 }
 

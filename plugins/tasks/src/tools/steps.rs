@@ -23,7 +23,7 @@ use crate::write::Write;
 pub(crate) struct Decompose {
     #[serde(flatten)]
     target: StepTarget,
-    /// Alias of `step_id`. Give only one of them.
+    /// Step by id or path, instead of `step_id` or `path`.
     #[schemars(length(max = NAME))]
     parent_step: Option<String>,
     /// Steps to append, in order.
@@ -56,16 +56,24 @@ impl Tool for Decompose {
 
 impl Decompose {
     fn parent(&self, write: &Write<'_>, task: &Task) -> Result<Option<Located<Step>>, ToolError> {
-        let id = match (self.target.step_id.as_deref(), self.parent_step.as_deref()) {
-            (Some(one), Some(other)) if one != other => {
-                let (given, other) = (format!("step_id {one}"), format!("parent_step {other}"));
+        let given = self.parent_step.as_deref();
+        let (path, id) = match given {
+            Some(parent) if parent.starts_with("s:") => (given, None),
+            _ => (None, given),
+        };
+        let own = self.target.selector();
+        for (name, one, other) in [("step_id", own.id, id), ("path", own.path, path)] {
+            if let (Some(one), Some(other)) = (one, other)
+                && one != other
+            {
+                let (given, other) = (format!("{name} {one}"), format!("parent_step {other}"));
                 return Err(Reason::TargetMismatch { given, other }.into());
             }
-            (one, other) => one.or(other),
-        };
+        }
         let selector = Selector {
-            id,
-            ..self.target.selector()
+            path: own.path.or(path),
+            id: own.id.or(id),
+            ..own
         };
         selector.step_of(&write.scope, &task.meta.id)
     }

@@ -34,6 +34,8 @@ pub(crate) struct Write<'a> {
     pub scope: Scope<'a>,
     /// Warnings to add to the result.
     pub warnings: Vec<Warning>,
+    /// True if the reply has the events of the write.
+    pub shows_events: bool,
     tool: &'static str,
     pending: Vec<Pending>,
     heads: BTreeMap<String, Head>,
@@ -78,6 +80,7 @@ enum Journal {
 #[derive(Debug, Clone)]
 pub(crate) struct Receipt {
     pub revisions: BTreeMap<String, i64>,
+    /// The events, if the call asked for them.
     pub events: Vec<Event>,
     pub warnings: Vec<Warning>,
 }
@@ -105,6 +108,7 @@ impl<'a> Write<'a> {
         Write {
             scope,
             warnings: Vec::new(),
+            shows_events: false,
             tool,
             pending: Vec::new(),
             heads: BTreeMap::new(),
@@ -346,6 +350,7 @@ impl<'a> Write<'a> {
             revision: 0,
             touched_at: self.scope.now(),
             title: meta.title.clone(),
+            priority: meta.priority,
         };
         self.heads.insert(meta.id.clone(), head);
         Ok(())

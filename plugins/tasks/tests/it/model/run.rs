@@ -133,7 +133,7 @@ impl Run {
             },
             Op::NodeStatus(place, _) | Op::NodeDelete(place) => match way(place) {
                 None => return,
-                Some(way) => match self.change_node(&mut next, &way, op) {
+                Some(way) => match self.change_node(&mut next, &way, op, is_open) {
                     Some(both) => both,
                     None => return,
                 },
@@ -297,15 +297,20 @@ impl Run {
         next: &mut State,
         way: &[usize],
         op: &Op,
+        is_open: bool,
     ) -> Option<(Result<Value, String>, bool)> {
         let step = at(&mut next.steps, way);
         let last = step.nodes.len().checked_sub(1)?;
         let node_path = format!("{}.t:{last}", path(way));
         if let Op::NodeStatus(_, done) = op {
             let status = if *done { "DONE" } else { "TODO" };
-            let allowed = !step.done || step.nodes[last].status == status;
+            let same = step.nodes[last].status == status;
+            let allowed = same || (!step.done && (is_open || !done));
             if allowed {
                 step.nodes[last].status = status;
+            }
+            if allowed && !same && *done {
+                next.status = "ACTIVE";
             }
             return Some((
                 self.call("tasks_task_define", json!({"path": node_path, "status": status})),
