@@ -46,10 +46,7 @@ pub fn entries(path: Option<&str>) -> Result<Vec<Entry>, String> {
             .map(Entry::of)
             .collect());
     };
-    let found: Vec<&Key> = KEYS
-        .iter()
-        .filter(|key| is_at_or_below(key.path, path) || is_at_or_below(&key.shown(), path))
-        .collect();
+    let found: Vec<&Key> = KEYS.iter().filter(|key| is_at_or_below(&key.shown(), path)).collect();
     if found.is_empty() {
         let shown: Vec<String> = KEYS.iter().map(Key::shown).collect();
         return Err(match text::nearest(path, shown.iter().map(String::as_str)) {
@@ -64,7 +61,7 @@ pub fn entries(path: Option<&str>) -> Result<Vec<Entry>, String> {
 fn is_at_or_below(key: &str, path: &str) -> bool {
     let mut parts = key.split('.');
     path.split('.')
-        .all(|name| parts.next().is_some_and(|part| part == name || part == "*"))
+        .all(|name| parts.next().is_some_and(|part| part == name || part == "NAME"))
 }
 
 /// The table of `docs/configuration.md`.
