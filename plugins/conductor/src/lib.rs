@@ -10,16 +10,19 @@
 mod access;
 mod arguments;
 mod checkpoint;
+mod digest;
 mod edits;
 mod error;
 mod evidence;
 mod export;
+mod freeze;
 mod gate;
 mod git;
 mod import;
 mod interview;
 mod mistakes;
 mod model;
+mod person;
 mod plan;
 mod policy;
 mod prompt;
@@ -83,6 +86,7 @@ pub const PACK: Pack = Pack {
         migration!("../../../migrations/conductor", "0002_repository"),
         migration!("../../../migrations/conductor", "0003_facts"),
         migration!("../../../migrations/conductor", "0004_commands"),
+        migration!("../../../migrations/conductor", "0005_baselines"),
     ],
     prompts: tollgate_sdk::prompts![PlanJob, ExecuteJob],
     tools: tollgate_sdk::tools![

@@ -263,7 +263,7 @@ fn criteria(step: &StepSpec) -> String {
 
 fn evidence_format(material: &Material<'_>) -> String {
     let policies = material.policies;
-    let mut required = evidence::required(&material.step.required_evidence, policies);
+    let mut required = evidence::required(&material.step.required_evidence, policies, material.plan);
     // Not required of every submission, but read whenever given.
     required.insert("criteria_checklist".to_owned(), EvidenceType::Object);
     if policies.require_file_descriptions {

@@ -146,7 +146,7 @@ impl Tool for TemplateApply {
             step.check(&format!("steps[{place}]"), &mut refusals);
         }
         refusals.finish()?;
-        let steps = number(body.steps, &job.effective(), &job.plan)?;
+        let steps = number(cx, body.steps, &job)?;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))

@@ -238,7 +238,7 @@ fn a_rejection_drafts_the_mistake_that_later_prompts_remind_of() {
     log += &bench.run("job_next_step_prompt {} ? step_id relevant_mistakes");
     log += &bench.run(r#"mistake_list {"tag": "csv"} ? mistakes.0.lesson truncated"#);
     expect![[r#"
-        {"job_id":"JOB","related_step_id":"S1","attempt_id":"ATT-DBKA","title":"S1 rejected: c2 is false: it is tested","what_happened":"c2 is false: it is tested","why":"Not every acceptance criterion was met.","lesson":"Go through the criteria one by one before submitting.","avoid_next_time":"Marking a criterion as met without checking it.","tags":["rejection","checklist","csv"]}
+        {"job_id":"JOB","related_step_id":"S1","attempt_id":"ATT-AYS9","title":"S1 rejected: c2 is false: it is tested","what_happened":"c2 is false: it is tested","why":"Not every acceptance criterion was met.","lesson":"Go through the criteria one by one before submitting.","avoid_next_time":"Marking a criterion as met without checking it.","tags":["rejection","checklist","csv"]}
         MISTAKE_REQUIRED mistake_record
         "NEXT_STEP_AVAILABLE" null [] []
         ok step_id="S2" relevant_mistakes=["S1 rejected: c2 is false: it is tested: Marking a criterion as met without checking it."]

@@ -3,14 +3,17 @@
 
 mod harness;
 
+mod cheats;
 mod context;
 mod execution;
+mod frozen;
 mod git;
 mod planning;
 mod prompts;
 mod random;
 mod records;
 mod repository;
+mod suites;
 mod table;
 mod templates;
 mod transfer;
