@@ -33,7 +33,7 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, Slot, TestOutcome,
+    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, Slot, TestOutcome,
     ToolError, stale,
 };
 
@@ -168,6 +168,13 @@ impl Session {
     /// Sets the MCP client's name for the calls that follow.
     pub fn set_client(&self, client: &str) {
         self.call.borrow_mut().client = Some(client.to_owned());
+    }
+
+    /// Answers the questions of the calls that follow, which were asked with this state.
+    pub fn set_answers(&self, answers: Vec<Answer>, state: Option<&str>) {
+        let mut call = self.call.borrow_mut();
+        call.answers = answers;
+        call.remembered = state.map(str::to_owned);
     }
 
     /// Sets the proven identity for the calls that follow.

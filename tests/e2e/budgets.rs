@@ -196,7 +196,8 @@ async fn policies_take_units_for_the_calls_that_they_let_through() {
     ));
     let session = place.serve(&["--tier", "full"]).await;
     let create = || {
-        json!({"title": "a", "intent": "b", "actor": "ada", "actor_role": "orchestrator"})
+        json!({"title": "a", "spec_markdown": "# Goal\na", "workspace": "w", "initial_phase": "spec_draft",
+            "actor": "ada", "actor_role": "orchestrator"})
     };
     let left = async |id: &str| {
         let envelope = session.ok("envelope_get", json!({"envelope_id": id})).await;

@@ -122,6 +122,9 @@ async fn every_tool_answers_a_real_client() {
         session.ok(tool, arguments).await
     };
     plan_with_everything(&mut call).await;
+    // A client cannot approve for its user: a person does, at a terminal.
+    let approval = json!({"job_id": job, "step_id": "S1", "approved_by": "Ada"});
+    assert_eq!(project.place.call("step_approve", &approval).0, 0);
     execute_with_everything(&project, &mut call).await;
     // The one way to end a job that this one did not take.
     let doomed = session
@@ -133,7 +136,7 @@ async fn every_tool_answers_a_real_client() {
             json!({"job_id": doomed["job_id"], "reason": "not needed"}),
         )
         .await;
-    called.insert("job_fail".to_owned());
+    called.extend(["job_fail".to_owned(), "step_approve".to_owned()]);
     session.close().await;
     assert_eq!(called, listed);
 }
@@ -205,7 +208,6 @@ async fn execute_with_everything(project: &Project, call: &mut impl AsyncFnMut(&
     call("job_pause", json!({"reason": "lunch"})).await;
     call("job_resume", json!({})).await;
     call("job_next_step_prompt", json!({})).await;
-    call("step_approve", json!({"step_id": "S1", "approved_by": "Ada"})).await;
     call("step_revoke_approval", json!({"step_id": "S1"})).await;
     know_the_repository(call).await;
     assert_eq!(call("git_status", json!({})).await["total"], 1);

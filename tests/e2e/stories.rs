@@ -245,13 +245,14 @@ async fn a_job_is_brought_to_its_end() {
     let submitted = with(
         json!({"step_id": prompt["step_id"], "model_claim": "MET", "summary": "did it", "devlog_line": "did it",
             "evidence": {"changed_files": [], "diff_summary": "nothing", "tests_run": ["none"], "tests_passed": true,
-                "criteria_checklist": {"c1": true}}}),
+                "criteria_checklist": {"c1": true}, "invariants_checked": true}}),
         &job,
     );
     let rejected = newcomer.ok("job_submit_step_result", submitted.clone()).await;
     assert_eq!(rejected["stage"], "gates", "{rejected}");
     let approved = with(json!({"step_id": prompt["step_id"], "approved_by": "Ada"}), &job);
-    newcomer.ok("step_approve", approved).await;
+    newcomer.refused("step_approve", approved.clone(), "PERSON_REQUIRED").await;
+    assert_eq!(place.call("step_approve", &approved).0, 0);
     newcomer.ok("job_next_step_prompt", job.clone()).await;
     let accepted = newcomer.ok("job_submit_step_result", submitted).await;
     assert_eq!(accepted["status"], "COMPLETE", "{accepted}");

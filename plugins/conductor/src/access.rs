@@ -57,6 +57,12 @@ pub(crate) fn workspace_warning(cx: &Cx<'_>, repo_root: Option<&str>) -> Vec<Str
     }
 }
 
+/// Checks whether the workspace of a job has a registered test `default`.
+pub(crate) fn has_tests(cx: &Cx<'_>, repo_root: Option<&str>) -> bool {
+    let access = open(cx, repo_root);
+    access.is_ok_and(|access| access.workspace.info().test("default").is_some())
+}
+
 /// Command line as it will run: a registered test may be given by its name alone.
 pub(crate) fn command(info: &WorkspaceInfo, command: &[String]) -> Vec<String> {
     match command {
@@ -139,6 +145,6 @@ fn lacking(access: &Result<Access<'_>, String>, need: Need<'_>) -> Option<String
                 access.root.workspace
             ))
         }
-        Need::Git | Need::Command(_) | Need::Path(_) | Need::Content(_) => None,
+        Need::Git | Need::Command(_) | Need::Path(_) | Need::Content(_) | Need::Map => None,
     }
 }

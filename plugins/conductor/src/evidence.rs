@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::is_placeholder;
 use crate::model::{EvidenceMode, EvidenceType};
+use crate::plan::Plan;
 use crate::policy::Policies;
 
 /// Keys with a meaning to the pack, with their types.
@@ -91,10 +92,11 @@ pub(crate) fn known_type(key: &str) -> Option<EvidenceType> {
         .map(|&(_, kind)| kind)
 }
 
-/// All keys that a submission must have: those of the step and those of the policies.
+/// All keys that a submission must have: those of the step, of the policies and of the invariants.
 pub(crate) fn required(
     wanted: &BTreeMap<String, EvidenceType>,
     policies: &Policies,
+    plan: &Plan,
 ) -> BTreeMap<String, EvidenceType> {
     let mut all = wanted.clone();
     let mut add = |condition: bool, keys: &[&str]| {
@@ -107,6 +109,10 @@ pub(crate) fn required(
     add(
         policies.evidence_schema_mode == EvidenceMode::Strict,
         &["criteria_checklist"],
+    );
+    add(
+        plan.invariants.as_ref().is_some_and(|rules| !rules.is_empty()),
+        &["invariants_checked"],
     );
     all
 }
@@ -289,7 +295,7 @@ mod tests {
             ..Policies::default()
         };
         let found = faults(
-            &required(&wanted, &policies),
+            &required(&wanted, &policies, &Plan::default()),
             evidence.as_object().unwrap(),
             summary,
             mode,
@@ -353,6 +359,7 @@ mod tests {
         let all = required(
             &BTreeMap::from([("speed".to_owned(), EvidenceType::Number)]),
             &Policies::default(),
+            &Plan::default(),
         );
         expect![[r#"{"diff_summary":"<what changed and why, at least 20 characters>","tests_run":[],"tests_passed":null,"speed":0}"#]].assert_eq(&template(&all, 2, false).to_string());
     }

@@ -11,10 +11,12 @@ mod access;
 mod arguments;
 mod briefing;
 mod checkpoint;
+mod digest;
 mod edits;
 mod error;
 mod evidence;
 mod export;
+mod freeze;
 mod gate;
 mod git;
 mod import;
@@ -22,6 +24,7 @@ mod interview;
 mod listed;
 mod mistakes;
 mod model;
+mod person;
 mod plan;
 mod policy;
 mod prompt;
@@ -96,6 +99,7 @@ pub const PACK: Pack = Pack {
         migration!("../../../migrations/conductor", "0002_repository"),
         migration!("../../../migrations/conductor", "0003_facts"),
         migration!("../../../migrations/conductor", "0004_commands"),
+        migration!("../../../migrations/conductor", "0005_baselines"),
         migration!("../../../migrations/conductor", "0006_memory"),
     ],
     prompts: tollgate_sdk::prompts![PlanJob, ExecuteJob],

@@ -338,7 +338,7 @@ fn with_words(line: String, words: &[String], briefing: &Briefing) -> String {
 
 fn evidence_format(material: &Material<'_>) -> String {
     let policies = material.policies;
-    let mut required = evidence::required(&material.step.required_evidence, policies);
+    let mut required = evidence::required(&material.step.required_evidence, policies, material.plan);
     // Not required of every submission, but read whenever given.
     required.insert("criteria_checklist".to_owned(), EvidenceType::Object);
     let wants_notes = required.contains_key("notes");

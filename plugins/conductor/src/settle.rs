@@ -6,6 +6,7 @@ use conductor_repo::describe::MAX_DESCRIPTION;
 use tollgate_sdk::{Cx, Db, ToolError};
 
 use crate::arguments::clip_to;
+use crate::gate::facts::Aftermath;
 use crate::listed::with_calls;
 use crate::mistakes;
 use crate::model::{AttemptId, LogType, NextAction, StepStatus};
@@ -13,7 +14,7 @@ use crate::state::{Event, Status};
 use crate::store::attempt::{self, Attempt};
 use crate::store::batch::{self, Batch};
 use crate::store::description;
-use crate::store::job::{self, Baseline, Job};
+use crate::store::job::{self, Job};
 use crate::store::step::{self, Step};
 use crate::store::{log, mistake, short_id};
 use crate::submission::{Rejection, Submission};
@@ -47,8 +48,8 @@ pub(crate) struct Outcome<'a> {
     pub verdict: Verdict,
     /// Facts that the gates checked.
     pub looked_up: &'a LookedUp,
-    /// Git's current state, the baseline of the next step's changes.
-    pub baseline: Option<Baseline>,
+    /// State after the commands of the gates.
+    pub aftermath: &'a Aftermath,
 }
 
 /// Records of a verdict.
@@ -68,9 +69,16 @@ pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<S
     match outcome.verdict {
         Ok(()) => {
             step.status = StepStatus::Done;
-            job.baseline = outcome.baseline.clone().or(job.baseline);
+            job.baseline = outcome.aftermath.baseline.clone().or(job.baseline);
         }
-        Err(_) => step.rejections = step.rejections.saturating_add(1),
+        Err(_) => {
+            step.rejections = step.rejections.saturating_add(1);
+            if let Some(baseline) = job.baseline.as_mut() {
+                baseline
+                    .droppings
+                    .extend(outcome.aftermath.written.iter().cloned());
+            }
+        }
     }
     if let Some(event) = event {
         job.status = job.status.on(event).map_err(crate::error::Reason::from)?;

@@ -46,12 +46,13 @@ pub(crate) struct StepSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context_refs: Vec<String>,
     /// Conditions checked at submission, whatever the claim. Each is an object {"gate": name, ...}:
-    /// tests_passed, lint_passed (both with an optional command), evidence_bool_true (key),
-    /// criteria_checklist_complete, changed_files_allowlist, forbid_paths (paths: globs), file_exists,
-    /// file_not_exists (paths), changed_files_minimum (min), diff_max_lines (max), diff_min_lines (min),
-    /// no_uncommitted_changes, commit_exists, command_exit_0 (command), command_output_contains (command,
-    /// contains), command_output_regex (command, regex), json_schema_valid (schema, and path or key),
-    /// human_approval. A command is a list of words, a registered test or the name of one.
+    /// tests_passed, tests_fail, fail_to_pass, lint_passed (optional command; default: the test `default`),
+    /// evidence_bool_true (key), criteria_checklist_complete, changed_files_allowlist, forbid_paths,
+    /// tests_unchanged (paths: globs), file_exists, file_not_exists, reachable (paths), file_contains, file_lacks
+    /// (path, and contains or regex), changed_files_minimum, diff_min_lines (min), diff_max_lines (max),
+    /// no_uncommitted_changes, commit_exists, command_exit_0, command_output_contains (command, contains),
+    /// command_output_regex (command, regex), json_schema_valid (schema, and path or key), human_approval. A
+    /// command is a list of words, a registered test or the name of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateSpec>,
     /// True for a review step. Default false.

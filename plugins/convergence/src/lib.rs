@@ -23,22 +23,19 @@
 mod config;
 mod digest;
 mod error;
-mod normalise;
-mod report;
 mod store;
-mod text;
 mod tools;
-mod trace;
 mod work_tree;
 
 pub mod cycle;
 pub mod fingerprint;
 pub mod git;
 pub mod mutation;
-pub mod readers;
 
-pub use normalise::Normaliser;
-pub use report::{Counts, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Outcome, TestReport};
+pub use test_readers::{
+    Counts, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Normaliser, Outcome, TestReport, readers,
+};
+use test_readers::{report, text};
 
 use tollgate_sdk::{GitAccess, Pack, Want, config_schema, migration};
 

@@ -132,6 +132,18 @@ pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Attempt>, DbError> {
     })
 }
 
+/// Commits that other steps were accepted with, and the steps.
+pub(crate) fn commits(db: &Db<'_>, job: &JobId, but: &StepId) -> Result<Vec<(String, String)>, DbError> {
+    db.query(
+        "SELECT commit_hash, step_id FROM conductor_attempts \
+         WHERE job_id = ?1 AND accepted = ?3 AND commit_hash IS NOT NULL AND step_id <> ?2 ORDER BY number",
+        params![job, but, true],
+    )?
+    .iter()
+    .map(|row| Ok((row.get(0)?, row.get(1)?)))
+    .collect()
+}
+
 /// Latest submission for a step.
 pub(crate) fn last(db: &Db<'_>, job: &JobId, step: &StepId) -> Result<Option<Attempt>, DbError> {
     Ok(latest(db, job, Some(step), 1)?.0.pop())

@@ -1,6 +1,7 @@
 //! All SQL of the pack: one file per table, each with its record type.
 
 pub(crate) mod attempt;
+mod baseline;
 pub(crate) mod batch;
 pub(crate) mod context;
 pub(crate) mod description;

@@ -9,6 +9,7 @@ use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, NextCall, Tier, Tool, ToolErr
 use super::{after, conflict, current, find_job, internal, job_call};
 use crate::access;
 use crate::briefing::{Accepted, Briefing};
+use crate::gate::facts;
 use crate::model::{BlockType, Claim, EvidenceType, JobId, LogType, StepId, StepStatus};
 use crate::policy::Policies;
 use crate::prompt::{self, Advice, Material};
@@ -86,7 +87,7 @@ impl Tool for JobNextStepPrompt {
             steps: steps.len(),
             step_id: found.step_id.clone(),
             acceptance_criteria: found.spec.acceptance_criteria.clone(),
-            required_evidence_schema: evidence::required(&found.spec.required_evidence, &policies),
+            required_evidence_schema: evidence::required(&found.spec.required_evidence, &policies, &job.plan),
             relevant_mistakes: told.mistakes.iter().map(Advice::line).collect(),
             invariants: job.plan.invariants.clone().unwrap_or_default(),
             attempts_left: attempts_left(found, &policies),
@@ -291,9 +292,13 @@ impl Tool for JobStart {
     type Output = Running;
 
     fn run(self, cx: &Cx<'_>) -> Result<Running, ToolError> {
-        let job = cx.transaction(|db| find_job(&db, &self.job_id))?;
+        let (job, steps) = cx.transaction(|db| {
+            let job = find_job(&db, &self.job_id)?;
+            let steps = step::all(&db, &job.id)?;
+            Ok::<_, ToolError>((job, steps))
+        })?;
         after(&job, Event::Start)?;
-        let (baseline, warnings) = super::lifecycle::baseline(cx, &job);
+        let (baseline, warnings) = facts::at_start(cx, &job, &steps);
         cx.transaction(|db| {
             let mut job = find_job(&db, &self.job_id)?;
             let seen = job.status;

@@ -289,7 +289,7 @@ impl GitCommit {
 }
 
 /// Fills a template in one pass, so that braces in a summary stay as they are.
-fn fill(template: &str, job: &str, step: &str, title: &str, summary: &str) -> String {
+pub(crate) fn fill(template: &str, job: &str, step: &str, title: &str, summary: &str) -> String {
     let mut text = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {

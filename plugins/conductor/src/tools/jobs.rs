@@ -2,20 +2,21 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Hints, Tier, Timestamp, Tool, ToolError};
+use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Timestamp, Tool, ToolError};
 
 use super::steps::StepLine;
 use super::{after, current, find_job, find_step, save, standing};
 use crate::error::{Reason, Refusals};
+use crate::freeze;
 use crate::interview::interview;
-use crate::model::{JobId, StepId};
+use crate::model::{JobId, LogType, StepId};
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
 use crate::state::{Event, Status};
 use crate::store::attempt::{self, Attempt};
 use crate::store::job::{self, JobLine};
 use crate::store::step::{self, Step};
-use crate::store::{batch, mistake};
+use crate::store::{batch, log, mistake};
 use crate::workspaces::WorkspaceLine;
 
 /// Show a job: status, plan, effective policies and steps. On request also one whole step and the latest
@@ -74,6 +75,9 @@ pub(crate) struct JobView {
     /// Batch whose commit is deferred, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     open_batch: Option<batch::Batch>,
+    /// Latest changes of the plan since the job started, oldest first, with who allowed them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    plan_changes: Vec<String>,
     /// Required answers that are still missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     required_open: Vec<&'static str>,
@@ -111,6 +115,7 @@ impl Tool for JobGet {
             attempts,
             mistakes: mistakes.into_iter().map(|mistake| mistake.title).collect(),
             open_batch: batch::open(&cx.db, &job.id)?,
+            plan_changes: plan_changes(cx, &job.id)?,
             required_open: match job.status {
                 Status::Planning => interview(&standing(&job, steps.len()), false).required_open,
                 _ => Vec::new(),
@@ -132,6 +137,15 @@ impl Tool for JobGet {
             updated_at: job.updated_at,
         })
     }
+}
+
+/// Latest changes of a running job's plan.
+fn plan_changes(cx: &Cx<'_>, job: &JobId) -> Result<Vec<String>, DbError> {
+    /// Number of log entries that are searched.
+    const SEARCHED: u32 = 200;
+    let (entries, _) = log::latest(&cx.db, job, Some(LogType::System), None, SEARCHED)?;
+    let lines = entries.into_iter().map(|entry| entry.content);
+    Ok(lines.filter(|line| line.starts_with("plan changed")).collect())
 }
 
 /// List jobs, most recently changed first. Archived jobs are listed only with status ARCHIVED.
@@ -179,7 +193,8 @@ impl Tool for JobList {
     }
 }
 
-/// Change a job's policies; omitted ones keep their values. Fails if the job has ended.
+/// Change a job's policies; omitted ones keep their values. While EXECUTING or PAUSED, a person has to agree to
+/// whatever loosens them. Fails if the job has ended.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobUpdatePolicies {
@@ -219,10 +234,19 @@ impl Tool for JobUpdatePolicies {
         let mut job = find_job(&cx.db, &self.job_id)?;
         let seen = job.status;
         job.status = after(&job, Event::UpdatePolicies)?;
+        let before = job.effective();
         job.policies = job.policies.merged(self.policies);
+        let changes = freeze::policies(&before, &job.effective());
+        match job.status {
+            Status::Executing | Status::Paused => {
+                super::steps::changed(cx, &job, &changes, JobUpdatePolicies::NAME)?;
+            }
+            _ => {
+                let line = format!("policies changed: {}", freeze::lines(&changes));
+                super::lifecycle::note(cx, &cx.db, &job, &line)?;
+            }
+        }
         save(cx, &cx.db, seen, &mut job)?;
-        let line = format!("policies changed: {}", changed.join(", "));
-        super::lifecycle::note(cx, &cx.db, &job, &line)?;
         Ok(PolicyView {
             changed,
             policies: job.effective(),

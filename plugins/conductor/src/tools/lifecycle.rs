@@ -4,18 +4,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Db, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
-use super::execute::{Running, Telling};
-use super::{after, find_job, job_call, save};
+use super::execute::{Running, Telling, attempts_left};
+use super::{after, current, find_job, job_call, save};
 use crate::access;
 use crate::arguments::ENTRY;
 use crate::checkpoint::is_inserted;
-use crate::error::{GitFault, Refusals};
-use crate::git::Git;
+use crate::error::Refusals;
 use crate::model::{JobId, LogType, StepId};
+use crate::person;
 use crate::ready::{FAULTS_FROM, Gap, Readiness, gaps, refuse};
 use crate::state::{Event, Status};
 use crate::step::StepSpec;
-use crate::store::job::{Baseline, Job};
+use crate::store::job::Job;
 use crate::store::step::{self, Step};
 use crate::store::{context, log, snapshot};
 
@@ -23,15 +23,6 @@ use crate::store::{context, log, snapshot};
 pub(crate) fn note(cx: &Cx<'_>, db: &Db<'_>, job: &Job, what: &str) -> Result<(), ToolError> {
     log::append(cx, db, &job.id, LogType::System, None, None, what)?;
     Ok(())
-}
-
-/// Git's current state as a baseline. Warns if Git should be available and is not.
-pub(crate) fn baseline(cx: &Cx<'_>, job: &Job) -> (Option<Baseline>, Vec<String>) {
-    match Git::open(cx, job.repo_root.as_deref()).and_then(|git| git.baseline()) {
-        Ok(baseline) => (Some(baseline), Vec::new()),
-        Err(GitFault::Unavailable(_) | GitFault::NoRepository(_)) => (None, Vec::new()),
-        Err(fault) => (None, vec![fault.to_string()]),
-    }
 }
 
 /// Check the whole plan and set the job to READY. Fails with all gaps, each with the call that closes it. Warns
@@ -200,8 +191,8 @@ impl Tool for JobPause {
     }
 }
 
-/// Resume a paused job and reset the rejection counts of its open steps. Fails if the job is not PAUSED. Then
-/// call job_next_step_prompt.
+/// Resume a paused job. If a step used up its submissions, a person has to agree, and the counts start anew. Fails
+/// if the job is not PAUSED. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobResume {
@@ -219,9 +210,23 @@ impl Tool for JobResume {
         let seen = job.status;
         job.status = after(&job, Event::Resume)?;
         job.status_reason = None;
+        let policies = job.effective();
+        let steps = step::all(&cx.db, &job.id)?;
+        let exhausted = current(&steps).filter(|(_, step)| attempts_left(step, &policies) == 0);
+        let line = match exhausted {
+            Some((_, step)) => {
+                let change = format!(
+                    "{} of {} was rejected {} times and is tried again",
+                    step.step_id, job.id, step.rejections
+                );
+                let who = person::allows(cx, &change, JobResume::NAME)?;
+                step::forgive(&cx.db, &job.id)?;
+                format!("plan changed by {who}: resumed; {change}")
+            }
+            None => "resumed".to_owned(),
+        };
         save(cx, &cx.db, seen, &mut job)?;
-        step::forgive(&cx.db, &job.id)?;
-        note(cx, &cx.db, &job, "resumed")?;
+        note(cx, &cx.db, &job, &line)?;
         Running::new(&job, &step::all(&cx.db, &job.id)?, Vec::new())
     }
 }

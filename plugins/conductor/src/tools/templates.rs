@@ -158,7 +158,7 @@ impl Tool for TemplateApply {
             false => Vec::new(),
         };
         specs.extend(body.steps);
-        let steps = number(specs, &job.effective(), &job.plan)?;
+        let steps = number(cx, specs, &job)?;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))

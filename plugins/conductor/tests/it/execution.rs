@@ -232,7 +232,7 @@ fn a_rejection_drafts_the_mistake_that_later_prompts_remind_of() {
     log += &bench.run("job_next_step_prompt {} ? step_id relevant_mistakes");
     log += &bench.run(r#"mistake_list {"tag": "csv"} ? mistakes.0.lesson truncated"#);
     expect![[r#"
-        {"job_id":"JOB","attempt_id":"ATT-DBKA","lesson":"<what to do instead>"}
+        {"job_id":"JOB","attempt_id":"ATT-AYS9","lesson":"<what to do instead>"}
         MISTAKE_REQUIRED mistake_record
         "NEXT_STEP_AVAILABLE" null [] []
         ok step_id="S2" relevant_mistakes=["Avoid: c2 is false: it is tested / Instead: run the tests first"]

@@ -42,6 +42,8 @@ impl Bench {
     }
 
     fn over(session: Session, init: &Value, dir: Option<tempfile::TempDir>) -> Bench {
+        // A person, who may change a running job; tests of what a client may do set another name.
+        session.set_client("tollgate call");
         let begun = session.call("conductor_init", &init.to_string()).unwrap();
         let begun: Value = serde_json::from_str(&begun.structured).unwrap();
         Bench {
@@ -73,11 +75,12 @@ impl Bench {
 
     /// Runs a tool.
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> Result<Reply, ToolError> {
-        self.script().call_tool(tool, arguments)
+        self.script().call_tool(tool, checked(tool, arguments))
     }
 
     /// The structured reply of a call that has to succeed.
     pub(crate) fn reply(&self, tool: &str, arguments: Value) -> Value {
+        let arguments = checked(tool, arguments);
         self.script().reply(&format!("{tool} {arguments}"))
     }
 
@@ -101,6 +104,11 @@ impl Bench {
         std::fs::write(path, content).unwrap();
     }
 
+    /// Path of the repository's.
+    pub(crate) fn path(&self, path: &str) -> std::path::PathBuf {
+        self.dir.as_ref().unwrap().path().join(path)
+    }
+
     /// Runs git in the repository, as somebody outside of the pack.
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
         git(self.dir.as_ref().unwrap().path(), arguments)
@@ -112,9 +120,19 @@ pub(crate) fn no_faults() -> Value {
     json!({"failure_modes": [], "hidden_dependencies": [], "smallest_proof": [], "decide_now": []})
 }
 
+/// Arguments of a call; a submission says that the invariants were checked.
+fn checked(tool: &str, mut arguments: Value) -> Value {
+    if tool == "job_submit_step_result"
+        && let Some(evidence) = arguments["evidence"].as_object_mut()
+    {
+        evidence.entry("invariants_checked").or_insert(json!(true));
+    }
+    arguments
+}
+
 /// A plan that lacks nothing but steps.
 pub(crate) const READY: &str = r#"
-    - conductor_answer {"answers": {"deliverables": ["export.py"], "definition_of_done": ["it exports"], "invariants": ["patches only", "no new dependencies"]}}
+    - conductor_answer {"answers": {"deliverables": ["the exporter"], "definition_of_done": ["it exports"], "invariants": ["patches only", "no new dependencies"]}}
     - job_update_policies {"policies": {"checkpoint_interval_steps": 0, "require_tests_evidence": false, "require_diff_summary": false}}
 "#;
 
@@ -137,7 +155,7 @@ pub(crate) fn result(step: &str) -> Value {
         "model_claim": "MET",
         "summary": "wrote the exporter",
         "devlog_line": "exporter added",
-        "evidence": {"notes": "it went well", "criteria_checklist": {"c1": true, "c2": true}},
+        "evidence": {"notes": "it went well", "invariants_checked": true, "criteria_checklist": {"c1": true, "c2": true}},
     })
 }
 

@@ -3,8 +3,10 @@
 
 mod harness;
 
+mod cheats;
 mod context;
 mod execution;
+mod frozen;
 mod git;
 mod jobs;
 mod memory;
@@ -13,6 +15,7 @@ mod prompts;
 mod random;
 mod records;
 mod repository;
+mod suites;
 mod table;
 mod templates;
 mod transfer;

@@ -43,7 +43,7 @@ fn the_log_holds_what_was_said() {
         ok entries=6
         # Devlog: Export
 
-        - 2026-01-01T00:00:03.000Z SYSTEM: policies changed: require_tests_evidence, require_diff_summary, checkpoint_interval_steps
+        - 2026-01-01T00:00:03.000Z SYSTEM: policies changed: policy require_tests_evidence: true becomes false; policy require_diff_summary: true becomes false; policy checkpoint_interval_steps: 5 becomes 0
         - 2026-01-01T00:00:05.000Z SYSTEM: ready
         - 2026-01-01T00:00:06.000Z SYSTEM: started
         - 2026-01-01T00:00:07.000Z DEVLOG S1 (abcdef0): began

@@ -116,7 +116,8 @@ fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
     }
     if let (Some(exported), Some(pruned)) = (exported, verified.pruned_before_head) {
         text.push_str(&format!(
-            "\nnothing before the exported head {} was changed",
+            "\nnothing before the {} head {} was changed",
+            exported.seal.as_ref().map_or("exported", |_| "signed"),
             exported.head.seq
         ));
         let before = exported.seal.as_ref().map_or(0, |seal| seal.pruned);
