@@ -53,7 +53,7 @@ impl Knowledge {
         };
         let book = kept::book_from(&facts)?;
         let mut unread = book.unread(&known.snapshot, &LIMITS);
-        if facts.is_empty() && unread.next().is_some() {
+        if book.is_empty() && unread.next().is_some() {
             return Ok(None);
         }
         drop(unread);

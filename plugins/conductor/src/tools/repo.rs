@@ -242,7 +242,7 @@ pub(super) fn problems(problems: &[Problem]) -> Vec<String> {
             Trouble::TooDeep => "is nested too deep; its content is missing",
             Trouble::OtherRepository => "is a repository of its own",
             Trouble::NameNotUtf8 => "has a name that is not UTF-8",
-            Trouble::Unreadable(why) => why,
+            Trouble::Unreadable(why) | Trouble::Settings(why) => why,
         };
         format!("{}: {why}", show(&problem.path))
     });
