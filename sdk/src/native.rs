@@ -33,8 +33,8 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, Slot, TestOutcome,
-    ToolError, stale,
+    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, SeenWorkTree, Slot,
+    TestOutcome, ToolError, stale,
 };
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.
@@ -209,6 +209,16 @@ impl Session {
     #[must_use]
     pub fn artifacts(&self) -> Vec<Artifact> {
         self.backend.record.artifacts.borrow().clone()
+    }
+
+    /// Sets what the calls of the envelope found in a workspace, for
+    /// [`Ledger::seen_work_tree`](crate::Ledger::seen_work_tree).
+    pub fn set_work_tree(&self, workspace: &str, seen: SeenWorkTree) {
+        self.backend
+            .record
+            .work_trees
+            .borrow_mut()
+            .insert(workspace.to_owned(), seen);
     }
 
     /// Sets what queries of the ledger find.

@@ -87,11 +87,13 @@ pub(super) const KEYS: &[Key] = &[
     key("envelope.max_mutations", Kind::Count(i64::MAX)),
     key("envelope.max_test_runs", Kind::Count(i64::MAX)),
     key("envelope.max_duration_sec", Kind::Count(i64::MAX)),
+    key("envelope.max_edits", Kind::Count(i64::MAX)),
     key("envelope.budgets", Kind::Budgets),
     key("envelope.ceiling", Kind::Table),
     key("envelope.ceiling.max_mutations", Kind::Count(i64::MAX)),
     key("envelope.ceiling.max_test_runs", Kind::Count(i64::MAX)),
     key("envelope.ceiling.max_duration_sec", Kind::Count(i64::MAX)),
+    key("envelope.ceiling.max_edits", Kind::Count(i64::MAX)),
     key("envelope.window", Kind::Tables),
     key("envelope.window.*", Kind::Table),
     key(
