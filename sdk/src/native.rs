@@ -33,7 +33,7 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, Slot, TestOutcome,
+    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, SeenWorkTree, Slot, TestOutcome,
     ToolError, stale,
 };
 
@@ -216,6 +216,16 @@ impl Session {
     #[must_use]
     pub fn artifacts(&self) -> Vec<Artifact> {
         self.backend.record.artifacts.borrow().clone()
+    }
+
+    /// Sets what the calls of the envelope found in a workspace, for
+    /// [`Ledger::seen_work_tree`](crate::Ledger::seen_work_tree).
+    pub fn set_work_tree(&self, workspace: &str, seen: SeenWorkTree) {
+        self.backend
+            .record
+            .work_trees
+            .borrow_mut()
+            .insert(workspace.to_owned(), seen);
     }
 
     /// Sets what queries of the ledger find.

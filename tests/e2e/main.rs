@@ -41,6 +41,7 @@ mod leaking;
 mod ledger;
 mod loading;
 mod meddling;
+mod observed;
 mod once;
 mod open_doors;
 mod operator;

@@ -281,6 +281,7 @@ impl Site {
     /// Opens the gate over what was loaded, as a host among the others of the data directory.
     pub fn gate(&self, config: &Config, generation: Generation) -> anyhow::Result<Gate> {
         let host = Host::join(&self.data, self.clock.new_id("hst"))?;
+        self.database.know_heads(generation.head_of());
         host.bury_the_dead(&self.database, &*self.clock)?;
         let artifacts = ArtifactStore::open(&self.data, config.artifacts.clone(), Arc::clone(&self.clock))?;
         let keeping = Maintenance {

@@ -54,6 +54,9 @@ pub struct Limits {
     /// Longest time it is open, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_sec: Option<i64>,
+    /// Most edits of its workspaces that no call made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_edits: Option<i64>,
 }
 
 impl Limits {
@@ -98,6 +101,7 @@ impl Limits {
                 default.max_duration_sec,
                 ceiling.max_duration_sec,
             ),
+            max_edits: grant("max_edits", asked.max_edits, default.max_edits, ceiling.max_edits),
         };
         if problems.is_empty() {
             Ok(limits)
@@ -116,6 +120,7 @@ pub fn check_budget_name(name: &str) -> Result<(), &'static str> {
     match name {
         "mutations" => Err("this is a limit of its own; set envelope.max_mutations"),
         "test_runs" => Err("this is a limit of its own; set envelope.max_test_runs"),
+        "edits" => Err("this is a limit of its own; set envelope.max_edits"),
         _ if is_budget_name(name) => Ok(()),
         _ => Err("a budget's name matches ^[a-z][a-z0-9_]{0,39}$"),
     }
@@ -151,6 +156,8 @@ pub struct Standing {
     pub mutations: i64,
     /// Test runs so far.
     pub test_runs: i64,
+    /// Edits so far that no call made.
+    pub edits: i64,
     /// Time of opening, by the clock that counts from the machine's start, in milliseconds.
     pub opened_boot_ms: i64,
 }
@@ -172,6 +179,11 @@ pub enum Refusal {
         /// Limit.
         limit: i64,
     },
+    /// The work tree was edited once more than it may be. Closes the envelope.
+    Edits {
+        /// How many it had.
+        limit: i64,
+    },
     /// Its time is over. Closes the envelope.
     Duration {
         /// Limit in seconds.
@@ -188,6 +200,7 @@ impl Refusal {
             Refusal::Closed(_) => "ENVELOPE_CLOSED",
             Refusal::Mutations { .. } => "MUTATION_BUDGET_EXHAUSTED",
             Refusal::TestRuns { .. } => "TEST_BUDGET_EXHAUSTED",
+            Refusal::Edits { .. } => "EDIT_BUDGET_EXHAUSTED",
             Refusal::Duration { .. } => "DURATION_EXCEEDED",
         }
     }
@@ -201,7 +214,7 @@ impl Refusal {
     pub const fn closes(self) -> bool {
         matches!(
             self,
-            Refusal::Mutations { left: 0, .. } | Refusal::Duration { .. }
+            Refusal::Mutations { left: 0, .. } | Refusal::Edits { .. } | Refusal::Duration { .. }
         )
     }
 }
@@ -250,6 +263,18 @@ impl Standing {
         }
         Ok(self)
     }
+
+    /// The standing after edits that no call made, or why there is none.
+    pub fn see(mut self, edits: i64) -> Result<Standing, Refusal> {
+        let seen = self.edits.saturating_add(edits);
+        match self.limits.max_edits {
+            Some(limit) if edits > 0 && seen > limit => Err(Refusal::Edits { limit }),
+            _ => {
+                self.edits = seen;
+                Ok(self)
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -277,9 +302,10 @@ mod tests {
         ) {
             let mut standing = Standing {
                 state: State::Open,
-                limits: Limits { max_mutations, max_test_runs, max_duration_sec },
+                limits: Limits { max_mutations, max_test_runs, max_duration_sec, max_edits: None },
                 mutations: 0,
                 test_runs: 0,
+                edits: 0,
                 opened_boot_ms: 1_000_000,
             };
             let (mut now, mut mutations, mut test_runs) = (1_000_000, 0, 0);
@@ -315,6 +341,7 @@ mod tests {
             max_mutations: Some(10),
             max_test_runs: None,
             max_duration_sec: Some(60),
+            max_edits: Some(5),
         };
         let default = Limits {
             max_mutations: Some(50),
@@ -327,14 +354,37 @@ mod tests {
             Limits {
                 max_mutations: Some(10),
                 max_test_runs: None,
-                max_duration_sec: Some(60)
+                max_duration_sec: Some(60),
+                max_edits: Some(5)
             }
         );
         let asked = Limits {
             max_mutations: Some(11),
             max_test_runs: Some(0),
             max_duration_sec: Some(-1),
+            max_edits: Some(6),
         };
-        assert_eq!(Limits::granted(&asked, &default, &ceiling).unwrap_err().len(), 3);
+        assert_eq!(Limits::granted(&asked, &default, &ceiling).unwrap_err().len(), 4);
+    }
+
+    #[test]
+    fn edits_reach_their_limit_and_do_not_pass_it() {
+        let mut standing = Standing {
+            state: State::Open,
+            limits: Limits {
+                max_edits: Some(2),
+                ..Limits::default()
+            },
+            mutations: 0,
+            test_runs: 0,
+            edits: 0,
+            opened_boot_ms: 0,
+        };
+        for edits in [0, 1, 0, 1, 0] {
+            standing = standing.see(edits).unwrap();
+        }
+        let refusal = standing.see(1).unwrap_err();
+        assert_eq!((refusal, standing.edits), (Refusal::Edits { limit: 2 }, 2));
+        assert!(refusal.closes() && refusal.is_limit());
     }
 }

@@ -228,6 +228,9 @@ pub(crate) fn refused(envelope: &Envelope, refusal: Refusal, boot_ms: i64) -> To
         Refusal::TestRuns { limit } => {
             format!("envelope {id} had {limit} test runs and all are used; other calls are still admitted")
         }
+        Refusal::Edits { limit } => format!(
+            "the work tree was edited once more than the {limit} edits that envelope {id} had; it is closed now"
+        ),
         Refusal::Duration { limit, .. } => {
             format!("envelope {id} had {limit} s and they are over; it is closed now")
         }
@@ -236,6 +239,7 @@ pub(crate) fn refused(envelope: &Envelope, refusal: Refusal, boot_ms: i64) -> To
         Refusal::Closed(_) => (None, None),
         Refusal::Mutations { limit, .. } => (Some(limit), Some(standing.mutations)),
         Refusal::TestRuns { limit } => (Some(limit), Some(standing.test_runs)),
+        Refusal::Edits { limit } => (Some(limit), Some(standing.edits)),
         Refusal::Duration { limit, used } => (Some(limit), Some(used)),
     };
     let mut err = ToolError::new(refusal.code(), message)
@@ -293,6 +297,12 @@ fn how_it_ended(envelope: &Envelope) -> String {
         (None, None) => "a caller closed it".to_owned(),
         (Some("MUTATION_BUDGET_EXHAUSTED"), _) => {
             format!("all {} mutations were used", limit(limits.max_mutations))
+        }
+        (Some("EDIT_BUDGET_EXHAUSTED"), _) => {
+            format!(
+                "its work tree was edited more than {} times",
+                limit(limits.max_edits)
+            )
         }
         (Some("DURATION_EXCEEDED"), _) => {
             format!("its {} s were over", limit(limits.max_duration_sec))

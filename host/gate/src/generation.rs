@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_components::packs::Catalog;
 use tollgate_core::meter::Figures;
 use tollgate_sandbox::workspaces::Workspaces;
+use tollgate_store::storage::HeadOf;
 
 use crate::core_tools::EnvelopeSettings;
 use crate::telemetry::Spans;
@@ -19,6 +20,14 @@ pub struct Generation {
     pub envelopes: EnvelopeSettings,
     /// The registered directories.
     pub workspaces: Workspaces,
+}
+
+impl Generation {
+    /// Looks up the commit that a workspace is at.
+    pub fn head_of(&self) -> HeadOf {
+        let workspaces = self.workspaces.clone();
+        Arc::new(move |name| workspaces.get(name)?.git_head())
+    }
 }
 
 /// Number of requests for another generation.

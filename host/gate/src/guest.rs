@@ -31,7 +31,7 @@ use tollgate_store::storage::{Session, StoreResult};
 use super::elicit;
 use super::failure::lost_transaction;
 use super::outstanding::Ticket;
-use super::pending_operation::PendingOperation;
+use super::pending_operation::{PendingOperation, Seen};
 use super::policy::{Judging, Review};
 use super::reply::{self, Reply};
 use super::settled::Told;
@@ -63,6 +63,8 @@ pub(super) struct GuestCall {
     pub(super) artifacts: CallArtifacts,
     /// Counts the registered tests that it starts.
     pub(super) tests: Option<Arc<TestRuns>>,
+    /// The work tree before the call, or why it was not seen, if somebody looked.
+    pub(super) seen: Option<Seen>,
     /// Data for judging the call, if a policy judges it and has not yet.
     pub(super) judging: Option<Box<Judging>>,
     /// Data for judging the result, if a policy does.
@@ -252,6 +254,8 @@ impl Runtime {
             artifacts: self.artifacts.as_deref(),
             workspaces: &call.generation.workspaces,
             catalog: &call.generation.catalog,
+            op_id: &call.context.op_id,
+            seen: call.seen.as_ref().and_then(|seen| seen.as_deref().ok()),
         };
         let result = core_tools::run(tool.name, &cx, &call.arguments).and_then(|reply| {
             let said = wit::Reply {
@@ -344,6 +348,7 @@ impl Runtime {
             is_policy: false,
             sitting: None,
             tests: call.tests.clone().map(|tests| tests as Arc<dyn CountTests>),
+            unseen: call.seen.as_ref().and_then(|seen| seen.as_ref().err().cloned()),
         }
     }
 }

@@ -34,6 +34,14 @@ impl Mutation {
             named => named.to_vec(),
         };
         let repeated = match &draft.operation.envelope_id {
+            // Its states say more than fingerprints do, whoever edited it.
+            Some(envelope) if draft.sighting().is_some() => match draft.sighting() {
+                Some(_) if additions.has_event("mutation.no_op") => Some(1),
+                Some(seen) if additions.has_event("mutation.oscillation") => session
+                    .work_tree_progress(envelope, &seen.workspace)?
+                    .and_then(|progress| usize::try_from(progress.oscillation?).ok()),
+                _ => None,
+            },
             Some(envelope) => {
                 let effect = draft.operation.effect.as_str();
                 session.repeated_mutation(envelope, &fingerprint, effect, None)?

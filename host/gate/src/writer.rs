@@ -349,7 +349,10 @@ impl Writer {
         if !session.is_visible(envelope, draft.operation.identity.as_ref())? {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         }
-        match session.admit(envelope, draft.charge, boot_ms, now)? {
+        let seen = draft
+            .sighting()
+            .map(|seen| (seen, draft.operation.op_id.as_str()));
+        match session.admit_seeing(envelope, draft.charge, boot_ms, now, seen)? {
             Admission::Admitted(admitted) => {
                 settled.standing = Some(admitted.standing);
                 settled.counters = admitted.counters;
@@ -493,6 +496,9 @@ fn record(session: &Session, operation: &Operation, now: &str, boot_ms: i64) -> 
             operation.add_events(&[event]);
             return session.record(&operation);
         }
+    }
+    if let (Some(envelope), Some((seen, cause))) = (&operation.envelope_id, &operation.left_behind) {
+        session.note_sighting_around(envelope, seen, *cause, &operation.op_id, now)?;
     }
     session.record(operation)
 }

@@ -86,6 +86,9 @@ pub(super) fn meta(outcome: &Outcome) -> MetaObject {
             "mutations": counter(standing.mutations, standing.limits.max_mutations),
             "test_runs": counter(standing.test_runs, standing.limits.max_test_runs),
         });
+        if standing.edits > 0 || standing.limits.max_edits.is_some() {
+            budget["edits"] = counter(standing.edits, standing.limits.max_edits);
+        }
         for (name, named) in &outcome.budgets {
             budget[name.as_str()] = json!({"used": named.used, "limit": named.limit, "left": named.left()});
         }

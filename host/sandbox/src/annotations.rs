@@ -118,6 +118,12 @@ impl Annotations {
         self.mutation_fingerprint.as_deref()
     }
 
+    /// Whether an event of a type was added.
+    pub fn has_event(&self, wanted: &str) -> bool {
+        let mut types = self.events.iter().filter_map(|event| event.get("type"));
+        types.any(|event_type| event_type.as_str() == Some(wanted))
+    }
+
     /// The entities that changed.
     pub fn changed(&self) -> &[String] {
         &self.changed

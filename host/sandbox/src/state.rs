@@ -86,6 +86,8 @@ pub struct Facts {
     pub sitting: Option<Sitting>,
     /// Counts the registered tests that it starts.
     pub tests: Option<Arc<dyn CountTests>>,
+    /// Why the work tree was not seen before the call, if somebody looked.
+    pub unseen: Option<String>,
 }
 
 impl Facts {

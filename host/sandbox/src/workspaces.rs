@@ -11,6 +11,8 @@ use tollgate_sdk::permit::{Asked, GitTerms};
 use tollgate_sdk::tree::{FileWrite, Tree};
 use tollgate_sdk::{WorkspaceError, WorkspaceInfo};
 
+use crate::work_tree::Memory;
+
 /// A registered directory.
 #[derive(Debug)]
 pub struct Workspace {
@@ -24,6 +26,8 @@ pub struct Workspace {
     pub git: GitTerms,
     /// Held by the git that writes.
     pub git_writes: Mutex<()>,
+    /// What looks at its work tree remember.
+    pub(crate) looked: Mutex<Memory>,
     /// The repository it belongs to, if that was there at the start.
     repository: Option<Repository>,
 }
@@ -57,6 +61,7 @@ impl Workspace {
             path,
             git,
             git_writes: Mutex::new(()),
+            looked: Mutex::default(),
         })
     }
 

@@ -21,4 +21,4 @@ pub mod text;
 mod trace;
 
 pub use normalise::Normaliser;
-pub use report::{Counts, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Outcome, TestReport};
+pub use report::{Counts, Ended, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Outcome, TestReport};

@@ -397,8 +397,9 @@ source = "own.wasm"
             max_mutations = 1
             max_test_runs = 1
             max_duration_sec = 1
+            max_edits = 1
             budgets = { approvals = 5, retries = 0 }
-            ceiling = { max_mutations = 1, max_test_runs = 1, max_duration_sec = 1 }
+            ceiling = { max_mutations = 1, max_test_runs = 1, max_duration_sec = 1, max_edits = 1 }
             [ledger]
             retention_days = 1
             retention_envelopes = 1

@@ -30,6 +30,7 @@ const PROTECTING: &[&str] = &[
     "envelope.max_mutations",
     "envelope.max_test_runs",
     "envelope.max_duration_sec",
+    "envelope.max_edits",
     "envelope.budgets.*",
     "envelope.ceiling",
     "envelope.auto",

@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(keys("server.tier"), ["server.tier"]);
         assert_eq!(keys("packs.gsd.enabled"), ["packs.NAME.enabled"]);
         assert_eq!(keys("packs.NAME.enabled"), ["packs.NAME.enabled"]);
-        assert_eq!(keys("[envelope.ceiling]").len(), 3);
+        assert_eq!(keys("[envelope.ceiling]").len(), 4);
         assert_eq!(keys("envelope.window.per"), ["envelope.window.per"]);
         assert_eq!(
             entries(Some("server.teir")).unwrap_err(),

@@ -59,13 +59,14 @@ impl Tool for Open {
             check_parent(cx, parent)?;
         }
         let detached_until_ms = self.detached.then(|| detached_until(cx, &limits)).transpose()?;
-        let envelope = Envelope {
+        let mut envelope = Envelope {
             id: (cx.new_id)("env"),
             standing: Standing {
                 state: State::Open,
                 limits,
                 mutations: 0,
                 test_runs: 0,
+                edits: 0,
                 opened_boot_ms: cx.boot_ms,
             },
             git_head: cx.git_head(self.workspace.as_deref()),
@@ -84,11 +85,18 @@ impl Tool for Open {
             parent: self.parent,
             closed_actor: None,
             detached_until_ms,
+            index_version: None,
         };
         cx.session.open_envelope(&envelope).map_err(storage)?;
         cx.session
             .open_budgets(&envelope.id, &cx.settings.budgets)
             .map_err(storage)?;
+        if let Some(seen) = cx.seen {
+            envelope.index_version = cx
+                .session
+                .note_baseline(&envelope.id, seen, cx.op_id, &cx.now)
+                .map_err(storage)?;
+        }
         cx.tell(&envelope.id, opened(&envelope));
         view(cx, envelope)
     }
@@ -194,11 +202,6 @@ impl Tool for Close {
             .map_err(storage)?;
         if let Some(event) = ended {
             cx.tell(&self.envelope_id, event);
-        }
-        if let Some(head) = cx.git_head(envelope.workspace.as_deref()) {
-            cx.session
-                .note_closing_head(&self.envelope_id, &head)
-                .map_err(storage)?;
         }
         let envelope = find(cx, &self.envelope_id)?;
         let story = Story::of(cx.session, &envelope.id).map_err(storage)?;

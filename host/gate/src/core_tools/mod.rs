@@ -24,7 +24,7 @@ use tollgate_core::identity::Identity;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::{Reply, ToolError};
 use tollgate_store::artifacts::ArtifactStore;
-use tollgate_store::storage::{Session, StoreError};
+use tollgate_store::storage::{Session, Sighting, StoreError};
 
 use crate::settled::Told;
 use crate::windows::Window;
@@ -65,6 +65,10 @@ pub struct CoreCx<'a> {
     pub workspaces: &'a Workspaces,
     /// The tools that exist.
     pub catalog: &'a Catalog,
+    /// The operation's id.
+    pub op_id: &'a str,
+    /// The work tree that the call names, if it was seen.
+    pub seen: Option<&'a Sighting>,
 }
 
 impl CoreCx<'_> {

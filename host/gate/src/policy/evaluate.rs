@@ -112,6 +112,7 @@ impl<'a> Evaluator<'a> {
             is_policy: true,
             sitting: self.sitting.clone(),
             tests: None,
+            unseen: None,
         };
         let (session, said) = match policy.spares().take() {
             Some(spare) => self.ask_spare(policy, spare, facts, &deadline, session, say),

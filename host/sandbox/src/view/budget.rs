@@ -78,7 +78,9 @@ impl budget::Host for View<'_> {
                 ("mutations", standing.mutations, standing.limits.max_mutations),
                 ("test_runs", standing.test_runs, standing.limits.max_test_runs),
             ];
-            let own = own.map(|(name, used, limit)| Counter {
+            let limit = standing.limits.max_edits;
+            let edits = (standing.edits > 0 || limit.is_some()).then_some(("edits", standing.edits, limit));
+            let own = own.into_iter().chain(edits).map(|(name, used, limit)| Counter {
                 name: name.to_owned(),
                 used: unsigned(used),
                 limit: limit.map(unsigned),
@@ -91,7 +93,7 @@ impl budget::Host for View<'_> {
             let left = |limit: i64| unsigned(limit.saturating_sub(open_sec));
             Envelope {
                 id: id.clone(),
-                counters: own.into_iter().chain(named).collect(),
+                counters: own.chain(named).collect(),
                 remaining_seconds: standing.limits.max_duration_sec.map(left),
             }
         }))

@@ -17,15 +17,15 @@ const TICK: Duration = Duration::from_millis(2);
 const MAX_CONFIG: u64 = 1 << 20;
 
 /// Git as it may run.
-pub(super) struct Prepared<'a> {
-    pub(super) argv: Vec<String>,
-    pub(super) variables: Vec<(String, String)>,
-    pub(super) alone: bool,
+pub(crate) struct Prepared<'a> {
+    pub(crate) argv: Vec<String>,
+    pub(crate) variables: Vec<(String, String)>,
+    pub(crate) alone: bool,
     /// Held while git writes, so that what was found out stays true.
     turn: Option<MutexGuard<'a, ()>>,
     workspace: &'a Workspace,
     /// The workspace below the top of the work tree.
-    top: String,
+    pub(crate) top: String,
 }
 
 impl Prepared<'_> {
@@ -46,7 +46,7 @@ fn bounds<'a>(workspace: &'a Workspace, top: &'a str) -> GitBounds<'a> {
 }
 
 /// Looks at a workspace's repository for a command. Without one, the outcome says so.
-pub(super) fn prepare<'a>(
+pub(crate) fn prepare<'a>(
     workspace: &'a Workspace,
     git: &GitCommand,
     launcher: &Launcher,

@@ -87,7 +87,11 @@ impl View<'_> {
         };
         let mut watcher = Watcher {
             narrator: Narrator::new(self.progress, &wanted.program),
-            log: self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
+            // What packs ask Git is no log that anybody reads.
+            log: match &git {
+                Some(_) => None,
+                None => self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
+            },
         };
         let outcome = self.launcher.run(job, self.deadline, &mut watcher);
         let kept = git.map_or(Ok(()), |(prepared, git)| prepared.finish(git));

@@ -6,7 +6,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
 use tollgate_core::hash;
 
-use super::envelopes::Envelope;
+use super::envelopes::{Envelope, counters_of};
 use super::error::StoreResult;
 use super::ledger::{OpType, Operation};
 use super::session::Session;
@@ -92,17 +92,20 @@ impl Session {
             return Ok(None);
         }
         self.forget_users(id)?;
+        let git_head = self.note_closing_head(id)?;
         let within = Ending::by_host(State::ClosedInterrupted, PARENT_CLOSED, ending.now);
         for child in self.open_children(id)? {
             self.interrupt(&child, within)?;
         }
-        self.closed_event(id, ending).map(Some)
+        let mut event = self.closed_event(id, ending)?;
+        if let Some(git_head) = git_head {
+            event["git_head"] = json!(git_head);
+        }
+        Ok(Some(event))
     }
 
     fn closed_event(&self, id: &str, ending: Ending<'_>) -> StoreResult<Value> {
-        let counters = self
-            .standing(id)?
-            .map(|standing| json!({ "mutations": standing.mutations, "test_runs": standing.test_runs }));
+        let counters = self.standing(id)?.map(|standing| counters_of(&standing));
         let mut event = json!({
             "type": CLOSED,
             "envelope_id": id,

@@ -11,6 +11,7 @@ use super::error::StoreResult;
 use super::ledger::Operation;
 use super::schema::exactly_one;
 use super::session::Session;
+use super::work_trees::{Cause, Sighting};
 
 /// One envelope.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +52,8 @@ pub struct Envelope {
     pub closed_actor: Option<String>,
     /// Until when it is open whatever becomes of its connection and its host, in milliseconds since 1970 UTC.
     pub detached_until_ms: Option<i64>,
+    /// Number of the state of its work tree when it was opened, by which states are stored.
+    pub index_version: Option<i64>,
 }
 
 impl Envelope {
@@ -64,7 +67,7 @@ const COLUMNS: &str =
     "id, state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
     opened_boot_ms, workspace, label, note, opened_at, closed_at, closed_by, git_head, closed_git_head,
     last_mutation_fingerprint, last_failure_fingerprint, host_id, connection, identity, parent, closed_actor,
-    detached_until_ms";
+    detached_until_ms, max_edits, edit_count, index_version";
 
 fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
     let state: String = row.get(1)?;
@@ -77,9 +80,11 @@ fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
                 max_mutations: row.get(2)?,
                 max_test_runs: row.get(3)?,
                 max_duration_sec: row.get(4)?,
+                max_edits: row.get(24)?,
             },
             mutations: row.get(5)?,
             test_runs: row.get(6)?,
+            edits: row.get(25)?,
             opened_boot_ms: row.get(7)?,
         },
         workspace: row.get(8)?,
@@ -98,14 +103,23 @@ fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
         parent: row.get(21)?,
         closed_actor: row.get(22)?,
         detached_until_ms: row.get(23)?,
+        index_version: row.get(26)?,
     })
+}
+
+/// Counters of one envelope. Edits are named once there are any.
+pub(super) fn counters_of(standing: &Standing) -> Value {
+    let mut counters = json!({ "mutations": standing.mutations, "test_runs": standing.test_runs });
+    if standing.edits > 0 {
+        counters["edits"] = json!(standing.edits);
+    }
+    counters
 }
 
 /// Counters of an envelope and of those around it, as a row has them: `{"mutations": 3, "test_runs": 1, "around":
 /// {"env_…": {…}}}`.
 fn counters(around: &[(String, Standing)]) -> String {
-    let of =
-        |standing: &Standing| json!({ "mutations": standing.mutations, "test_runs": standing.test_runs });
+    let of = counters_of;
     let mut all = around.iter();
     let mut counters = all.next().map_or(Value::Null, |(_, standing)| of(standing));
     let others: Map<String, Value> = all.map(|(id, standing)| (id.clone(), of(standing))).collect();
@@ -170,8 +184,8 @@ impl Session {
             .prepare_cached(
                 "INSERT INTO core_envelopes (id, state, workspace, label, opened_at, max_mutations, max_test_runs,
                      max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity, parent,
-                     detached_until_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                     detached_until_ms, max_edits)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
             )?
             .execute(params![
                 envelope.id,
@@ -189,6 +203,7 @@ impl Session {
                 envelope.identity,
                 envelope.parent,
                 envelope.detached_until_ms,
+                limits.max_edits,
             ])
             .and_then(exactly_one)?)
     }
@@ -233,13 +248,26 @@ impl Session {
     /// Admits a call to an envelope and to those around it, and counts it in all; or refuses it and, where the refusal
     /// says so, closes the envelope that refuses. In a transaction of the caller.
     pub fn admit(&self, id: &str, charge: Charge, boot_ms: i64, now: &str) -> StoreResult<Admission> {
+        self.admit_seeing(id, charge, boot_ms, now, None)
+    }
+
+    /// The same for a call before which the work tree was looked at: an edit since the last look is counted too.
+    pub fn admit_seeing(
+        &self,
+        id: &str,
+        charge: Charge,
+        boot_ms: i64,
+        now: &str,
+        seen: Option<(&Sighting, &str)>,
+    ) -> StoreResult<Admission> {
         let mut around = Vec::new();
         let mut at = Some(id.to_owned());
         while let Some(id) = at.take() {
             let Some((standing, parent)) = self.standing_and_parent(&id)? else {
                 break;
             };
-            match standing.admit(charge, boot_ms) {
+            let edits = seen.map_or(Ok(0), |(seen, _)| self.edits_until(&id, seen))?;
+            match standing.admit(charge, boot_ms).and_then(|next| next.see(edits)) {
                 Ok(next) => around.push((id, next)),
                 Err(refusal) => return self.refuse_admission(&id, refusal, now),
             }
@@ -263,10 +291,13 @@ impl Session {
             for (id, next) in &around {
                 self.db
                     .prepare_cached(
-                        "UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3 WHERE id = ?1",
+                        "UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3, edit_count = ?4 WHERE id = ?1",
                     )?
-                    .execute(params![id, next.mutations, next.test_runs])
+                    .execute(params![id, next.mutations, next.test_runs, next.edits])
                     .and_then(exactly_one)?;
+                if let Some((seen, op_id)) = seen {
+                    self.note_sighting(id, seen, Cause::Observed, op_id, now)?;
+                }
             }
         }
         Ok(Admission::Admitted(admitted))
@@ -334,7 +365,7 @@ impl Session {
         Ok(self.db
             .prepare_cached(
                 "SELECT state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
-                     opened_boot_ms, parent FROM core_envelopes WHERE id = ?1",
+                     opened_boot_ms, parent, max_edits, edit_count FROM core_envelopes WHERE id = ?1",
             )?
             .query_row([id], |row| {
                 let state: String = row.get(0)?;
@@ -344,23 +375,16 @@ impl Session {
                         max_mutations: row.get(1)?,
                         max_test_runs: row.get(2)?,
                         max_duration_sec: row.get(3)?,
+                        max_edits: row.get(8)?,
                     },
                     mutations: row.get(4)?,
                     test_runs: row.get(5)?,
+                    edits: row.get(9)?,
                     opened_boot_ms: row.get(6)?,
                 };
                 Ok((standing, row.get(7)?))
             })
             .optional()?)
-    }
-
-    /// Remembers the commit that an envelope's workspace was at when its owner closed it.
-    pub fn note_closing_head(&self, id: &str, head: &str) -> StoreResult<()> {
-        Ok(self
-            .db
-            .prepare_cached("UPDATE core_envelopes SET closed_git_head = ?2 WHERE id = ?1")?
-            .execute(params![id, head])
-            .map(drop)?)
     }
 
     /// The hosts that open envelopes name.

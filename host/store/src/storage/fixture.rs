@@ -35,6 +35,7 @@ pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
             limits: Limits::default(),
             mutations: 0,
             test_runs: 0,
+            edits: 0,
             opened_boot_ms: 0,
         },
         workspace: None,
@@ -53,6 +54,7 @@ pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
         parent: None,
         closed_actor: None,
         detached_until_ms: None,
+        index_version: None,
     }
 }
 

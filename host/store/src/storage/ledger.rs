@@ -14,6 +14,7 @@ use tollgate_core::identity::Identity;
 use super::error::{StoreError, StoreResult};
 use super::schema::exactly_one;
 use super::session::Session;
+use super::work_trees::{Cause, Sighting};
 use crate::artifact::Artifact;
 
 /// Operation type of a call.
@@ -93,9 +94,9 @@ pub struct Operation {
     pub args_hash: String,
     /// SHA-256 of the reply.
     pub result_hash: Option<String>,
-    /// The Git head before it.
+    /// The state of the work tree before it.
     pub repo_before_hash: Option<String>,
-    /// The Git head after it.
+    /// The state of the work tree after it.
     pub repo_after_hash: Option<String>,
     /// JSON array of the paths or entities it changed.
     pub changed_paths: Option<String>,
@@ -124,6 +125,9 @@ pub struct Operation {
     /// JSON object of its envelope's counters with the call counted, and of those of the envelopes around it.
     #[serde(default)]
     pub counters: Option<String>,
+    /// The work tree as the call left it, for the states of its envelope and not part of the row.
+    #[serde(skip)]
+    pub left_behind: Option<(Sighting, Cause)>,
     /// The artifacts themselves, stored with the row and not part of it.
     #[serde(skip)]
     pub artifacts: Vec<Artifact>,
@@ -183,6 +187,7 @@ impl Operation {
             members: None,
             outcome: None,
             counters: None,
+            left_behind: None,
         }
     }
 }

@@ -199,6 +199,10 @@ const CORE: &[(&str, &str)] = &[
         "0012_ends_of_envelopes",
         include_str!("../../../../migrations/core/0012_ends_of_envelopes.sql"),
     ),
+    (
+        "0013_work_trees",
+        include_str!("../../../../migrations/core/0013_work_trees.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

@@ -153,6 +153,12 @@ pub struct StoredOperation {
     /// Verdicts of policies: absent if none was asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<SaidByPolicy>,
+    /// State of the work tree before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo_before_hash: Option<String>,
+    /// State of the work tree after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo_after_hash: Option<String>,
     /// The row's hash.
     pub hash: String,
     /// The connection it came over.
@@ -243,8 +249,8 @@ impl StoredOperation {
             host_id: String::new(),
             args_hash: self.args_hash.clone(),
             result_hash: self.result_hash.clone(),
-            repo_before_hash: None,
-            repo_after_hash: None,
+            repo_before_hash: self.repo_before_hash.clone(),
+            repo_after_hash: self.repo_after_hash.clone(),
             changed_paths: array(&self.changed_paths),
             diff_stats: self.diff_stats.as_ref().map(Value::to_string),
             short_diff: self.short_diff.clone(),
@@ -255,6 +261,7 @@ impl StoredOperation {
             verdicts: None,
             artifact_ids: None,
             artifacts: Vec::new(),
+            left_behind: None,
             members: self.members.clone(),
             outcome: self
                 .outcome
@@ -439,7 +446,7 @@ impl OperationFilter {
             "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
                  failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
                  short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members, verdicts,
-                 outcome, events, diff_stats
+                 outcome, events, diff_stats, repo_before_hash, repo_after_hash
              FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
             clauses.join(" AND "),
             params.len()
@@ -491,6 +498,8 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
         diff_stats: row
             .get::<_, Option<String>>(29)?
             .and_then(|json| serde_json::from_str(&json).ok()),
+        repo_before_hash: row.get(30)?,
+        repo_after_hash: row.get(31)?,
     })
 }
 

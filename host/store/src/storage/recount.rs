@@ -30,6 +30,7 @@ struct Told {
     closed: Option<(i64, State)>,
     mutations: i64,
     test_runs: i64,
+    edits: i64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -43,6 +44,8 @@ struct Opened {
 struct Counters {
     mutations: i64,
     test_runs: i64,
+    #[serde(default)]
+    edits: i64,
     #[serde(default)]
     around: BTreeMap<String, Counters>,
 }
@@ -162,6 +165,7 @@ impl Told {
     fn count(&mut self, counters: &Counters) {
         self.mutations = self.mutations.max(counters.mutations);
         self.test_runs = self.test_runs.max(counters.test_runs);
+        self.edits = self.edits.max(counters.edits);
     }
 
     fn compare(&self, envelope: &Envelope, is_busy: bool, faults: &mut Vec<String>) {
@@ -178,6 +182,7 @@ impl Told {
         for (what, found, counted) in [
             ("mutations", standing.mutations, self.mutations),
             ("test runs", standing.test_runs, self.test_runs),
+            ("edits", standing.edits, self.edits),
         ] {
             let is_right = found == counted || (is_busy && found > counted);
             if !is_right {
@@ -291,6 +296,14 @@ mod tests {
             (
                 "UPDATE core_envelopes SET test_run_count = 9 WHERE id = 'env_in'",
                 "env_in says 9 test runs, and its rows say 0",
+            ),
+            (
+                "UPDATE core_envelopes SET edit_count = 3 WHERE id = 'env_in'",
+                "env_in says 3 edits, and its rows say 0",
+            ),
+            (
+                "UPDATE core_envelopes SET max_edits = 1000 WHERE id = 'env_in'",
+                "the limits of envelope env_in",
             ),
             (
                 "UPDATE core_envelopes SET max_mutations = 1000 WHERE id = 'env_in'",

@@ -16,6 +16,7 @@ use tollgate_core::deadline::Deadline;
 use super::access::{self, Mode, Namespace};
 use super::error::{StoreError, StoreFailure, StoreResult};
 use super::functions_sqlite::{self, IsLate};
+use super::heads::Heads;
 use super::ledger::Head;
 use super::memory::{self, Armed, Budget};
 use super::write_lock::Line;
@@ -75,6 +76,8 @@ pub struct Session {
     pub(super) known_head: Cell<Option<Head>>,
     /// Line in which the session waits for its turn to write.
     line: Option<Line>,
+    /// How commits of workspaces are looked up.
+    pub(super) heads: Heads,
 }
 
 /// State for the authorizer and the progress handler.
@@ -151,6 +154,7 @@ impl Session {
             page_limit: Cell::new(MAX_PAGES),
             budget: Cell::new(None),
             known_head: Cell::new(None),
+            heads: Heads::default(),
         })
     }
 

@@ -272,6 +272,13 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "28800",
         "Seconds of an envelope that was opened without this limit.",
     ),
+    open(
+        "envelope.max_edits",
+        Kind::Count(i64::MAX),
+        "counted, not limited",
+        "100",
+        "Edits of a work tree that no call made, of an envelope that was opened without this limit.",
+    ),
     key(
         "envelope.auto",
         Kind::Bool,
@@ -310,6 +317,13 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "no ceiling",
         "86400",
         "Highest limit of seconds.",
+    ),
+    open(
+        "envelope.ceiling.max_edits",
+        Kind::Count(i64::MAX),
+        "no ceiling",
+        "500",
+        "Highest limit of edits that no call made.",
     ),
     table(
         "envelope.window",
