@@ -359,7 +359,7 @@ async fn a_report_tells_how_it_went() {
         "Limits: 2 of 2 mutations, 0 test runs (no limit).",
         "task_create by claimed:ada via rmcp, 2 times: done",
         "MUTATION_BUDGET_EXHAUSTED, once: task_create",
-        "task_store_tasks by 2 calls (task_create)",
+        "task_store/tsk_",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }

@@ -65,6 +65,7 @@ mod start;
 mod stdio;
 mod stories;
 mod surface;
+mod task_store;
 mod tasks;
 mod tasks_tools;
 mod telemetry;

@@ -122,7 +122,7 @@ async fn a_task_of_the_store_is_brought_to_its_end() {
     // Whoever lost the thread is told where the task stands and every call that leads on.
     let recovered = newcomer.ok("task_recover", json!({"task_id": task})).await;
     assert_eq!(recovered["phase"], "execution_ready", "{recovered}");
-    let attempt = json!({"attempt_id": recovered["latest_attempt"]["id"]});
+    let attempt = json!({"attempt_id": recovered["latest_attempt"]["attempt_id"]});
     for (from, to, kind) in [
         ("execution_ready", "executing", None),
         ("executing", "spec_gate", None),
@@ -138,6 +138,13 @@ async fn a_task_of_the_store_is_brought_to_its_end() {
             newcomer
                 .ok("task_append_review", with(review(kind), &attempt))
                 .await;
+        }
+        if to == "completed" {
+            newcomer
+                .refused("task_transition", transition.clone(), "ATTEMPT_NOT_SUCCEEDED")
+                .await;
+            let ended = json!({"status": "succeeded", "actor": "eve", "actor_role": "executor"});
+            newcomer.ok("task_finish_attempt", with(ended, &attempt)).await;
         }
         newcomer.ok("task_transition", transition).await;
     }

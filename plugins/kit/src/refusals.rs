@@ -116,6 +116,12 @@ impl<R: Reason> Refusals<R> {
         self.reasons.iter().any(|(reason, _)| reason.code() == code)
     }
 
+    /// Whether every reason found so far has this code.
+    #[must_use]
+    pub fn has_only(&self, code: &str) -> bool {
+        self.reasons.iter().all(|(reason, _)| reason.code() == code)
+    }
+
     /// Refuses the call if a reason was found.
     pub fn finish(self) -> Result<(), ToolError> {
         match self.is_empty() {
