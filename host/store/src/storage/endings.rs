@@ -49,6 +49,9 @@ impl<'a> Ending<'a> {
     }
 }
 
+/// Difference from which an envelope counts as opened before the machine's last start.
+const CLOCK_TOLERANCE_MS: i64 = 60_000;
+
 /// Settings that an envelope was opened with, as an event.
 pub fn opened(envelope: &Envelope) -> Value {
     let mut event = json!({
@@ -66,6 +69,9 @@ pub fn opened(envelope: &Envelope) -> Value {
         if let Some(value) = value {
             event[name] = json!(value);
         }
+    }
+    if let Some(until_ms) = envelope.detached_until_ms {
+        event["detached_until_ms"] = json!(until_ms);
     }
     event
 }
@@ -200,7 +206,7 @@ impl Session {
     }
 
     /// Ends detached envelopes whose time is over by the clock on the wall, and those from before the machine's last
-    /// start, whose time nobody can tell. How many.
+    /// start, whose time nobody can tell. An envelope may have been opened just after the caller read the clock.
     pub fn end_detached(&self, now_ms: i64, boot_ms: i64, now: &str) -> StoreResult<usize> {
         let over: Vec<String> = self
             .db
@@ -208,7 +214,9 @@ impl Session {
                 "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND detached_until_ms IS NOT NULL
                      AND (detached_until_ms <= ?1 OR opened_boot_ms > ?2) ORDER BY opened_at, id",
             )?
-            .query_map((now_ms, boot_ms), |row| row.get(0))?
+            .query_map((now_ms, boot_ms.saturating_add(CLOCK_TOLERANCE_MS)), |row| {
+                row.get(0)
+            })?
             .collect::<rusqlite::Result<_>>()?;
         let ending = Ending::by_host(State::ClosedFailed, "DURATION_EXCEEDED", now);
         let mut ended = 0;

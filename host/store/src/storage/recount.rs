@@ -37,6 +37,9 @@ struct Told {
 struct Opened {
     limits: Limits,
     parent: Option<String>,
+    workspace: Option<String>,
+    label: Option<String>,
+    detached_until_ms: Option<i64>,
 }
 
 /// Counters as a row has them.
@@ -174,9 +177,15 @@ impl Told {
         };
         let id = &envelope.id;
         let standing = &envelope.standing;
-        if opened.limits != standing.limits || opened.parent != envelope.parent {
+        let has_its_end = opened.detached_until_ms == envelope.detached_until_ms;
+        if opened.limits != standing.limits || opened.parent != envelope.parent || !has_its_end {
             faults.push(format!(
                 "the limits of envelope {id} are not those of row {seq}, which opened it"
+            ));
+        }
+        if opened.workspace != envelope.workspace || opened.label != envelope.label {
+            faults.push(format!(
+                "the label or workspace of envelope {id} is not that of row {seq}, which opened it"
             ));
         }
         for (what, found, counted) in [
@@ -274,6 +283,26 @@ mod tests {
         );
     }
 
+    /// A host that reads the clock, and looks at envelopes after another opened one.
+    #[test]
+    fn a_detached_envelope_that_was_opened_just_now_stays_open() {
+        let place = tempfile::tempdir().unwrap();
+        let database = Database::open(&place.path().join("t.db")).unwrap();
+        let session = database.write_session().unwrap();
+        session.begin_write().unwrap();
+        let mut one = envelope("env_one", None);
+        one.detached_until_ms = Some(1_000_000);
+        one.standing.opened_boot_ms = 100_000;
+        session.open_envelope(&one).unwrap();
+        assert_eq!(session.end_detached(0, 99_999, NOW).unwrap(), 0);
+        assert_eq!(
+            session.end_detached(0, 1_000, NOW).unwrap(),
+            1,
+            "the machine was started again"
+        );
+        session.commit().unwrap();
+    }
+
     #[test]
     fn every_change_of_an_envelope_shows() {
         for (change, shown) in [
@@ -288,6 +317,14 @@ mod tests {
             (
                 "UPDATE core_envelopes SET mutation_count = 0 WHERE id = 'env_in'",
                 "env_in says 0 mutations, and its rows say 2",
+            ),
+            (
+                "UPDATE core_envelopes SET detached_until_ms = 9 WHERE id = 'env_in'",
+                "the limits of envelope env_in",
+            ),
+            (
+                "UPDATE core_envelopes SET label = 'harmless' WHERE id = 'env_in'",
+                "the label or workspace of envelope env_in",
             ),
             (
                 "UPDATE core_envelopes SET mutation_count = 1 WHERE id = 'env_around'",
