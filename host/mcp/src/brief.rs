@@ -2,7 +2,8 @@
 //!
 //! Whoever lists tools pays for every character in each session. So lists have the names, types and choices of arguments
 //! and say what those do not tell by themselves, and of results they have the names and types. Nothing that is left out changes which
-//! calls are accepted: those are checked against the whole schema, which `tool_describe` shows.
+//! calls are accepted: those are checked against the whole schema, which `tool_describe` shows. An argument with `deprecated` is
+//! accepted and not listed.
 
 use serde_json::{Map, Value, json};
 use tollgate_components::packs::ENVELOPE_ARGUMENT;
@@ -13,6 +14,9 @@ const LONG: usize = 700;
 const LONG_OBJECT: usize = 160;
 /// Longest description of an argument in a long schema, in characters.
 const LONG_DESCRIPTION: usize = 100;
+
+/// Marks an object that is shown without its members. Other words tell the model which ones it takes.
+const BRIEF: &str = "x-brief";
 
 /// Keys that the host checks, and names when they do not hold.
 const CHECKS: &[&str] = &[
@@ -81,11 +85,12 @@ fn shorten(schema: &Value, name: &str, tool: &str, is_optional: bool) -> Value {
     let mut brief = Map::new();
     for (key, value) in schema {
         let kept = match (key.as_str(), value) {
-            (key, _) if CHECKS.contains(&key) => None,
+            (key, _) if CHECKS.contains(&key) || key == BRIEF => None,
             ("additionalProperties", Value::Bool(false)) => None,
             ("description", Value::String(text)) => description(text, name, tool).map(Value::String),
             ("properties", Value::Object(members)) => {
-                let members = members.iter().map(|(member, of)| {
+                let listed = members.iter().filter(|(_, of)| of["deprecated"] != true);
+                let members = listed.map(|(member, of)| {
                     let is_optional = !is_required(schema, member);
                     (member.clone(), shorten(of, member, tool, is_optional))
                 });
@@ -110,7 +115,7 @@ fn shorten(schema: &Value, name: &str, tool: &str, is_optional: bool) -> Value {
         && brief
             .get("properties")
             .is_some_and(|members| members.to_string().len() > LONG_OBJECT);
-    if is_long {
+    if is_long || schema.get(BRIEF) == Some(&Value::Bool(true)) {
         brief.retain(|key, _| key == "type" || key == "description");
     }
     Value::Object(brief)
@@ -236,6 +241,9 @@ mod tests {
                     "goal": { "type": "string", "description": "A long description of what is to be reached by this." },
                     "risks": { "type": "array", "items": { "type": "string" }, "description": "What may go wrong with it, at length." },
                 } },
+                "answers": { "type": "object", "description": "Answers by key.", "x-brief": true,
+                    "properties": { "goal": { "type": "string" } } },
+                "name": { "type": "string", "description": "The title under its old name.", "deprecated": true },
                 "envelope_id": { "type": "string", "description": "The envelope this call belongs to." },
             },
             "required": ["title"],
@@ -249,6 +257,7 @@ mod tests {
                     "phase": { "type": "string", "enum": ["a", "b"], "description": "Where it starts" },
                     "description": { "type": "string", "description": "What it is about, in Markdown" },
                     "spec": { "type": "object", "description": "Parts that win" },
+                    "answers": { "type": "object", "description": "Answers by key" },
                     "envelope_id": { "type": "string" },
                 },
                 "required": ["title"],

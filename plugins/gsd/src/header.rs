@@ -18,8 +18,8 @@ pub(crate) struct Header {
     /// Your name (default agent).
     #[schemars(length(min = 1, max = NAME))]
     pub actor: Option<String>,
-    /// The actor's name, as in `actor`.
-    #[schemars(length(min = 1, max = NAME))]
+    /// Old name of `actor`, which is accepted.
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     pub actor_name: Option<String>,
     /// Reason, kept in the event log.
     #[schemars(length(max = TEXT))]

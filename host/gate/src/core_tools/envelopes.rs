@@ -16,12 +16,11 @@ use super::operations::{self, ReportView};
 use super::{CoreCx, EnvelopeChange, Tool, storage};
 use crate::admission::refused;
 
-/// Open an envelope: a bounded piece of work. Pass its id as envelope_id with each call that belongs to it. Limits you do
-/// not name are the operator's.
+/// Open an envelope: a bounded piece of work. Pass its id as envelope_id with each call that belongs to it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Open {
-    /// Workspace of the work, from workspace_list. A name that is not registered is only a label.
+    /// Registered workspace of the work, or any label.
     #[schemars(length(max = 128))]
     workspace: Option<String>,
     /// Short label for reports, for example `fix the total`.
@@ -29,9 +28,9 @@ pub(super) struct Open {
     label: Option<String>,
     /// Limits, each at most the operator's ceiling. Default: the operator's limits.
     limits: Option<Limits>,
-    /// Id of an open envelope that this one is a part of: its limits bound the calls of all its parts together.
+    /// Open envelope around this one, whose limits bound all its parts together.
     parent: Option<String>,
-    /// If true, the envelope stays open when its connection ends, for other connections. Needs max_duration_sec.
+    /// If true, the envelope outlives its connection. Needs max_duration_sec.
     #[serde(default)]
     detached: bool,
 }

@@ -297,8 +297,8 @@ pub(crate) struct Answers {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConductorAnswer {
     job_id: JobId,
-    /// Answers by key. The questions name the keys, also those not listed here.
-    #[schemars(extend("x-accepts" = any_object()))]
+    /// Answers by key, for example {"goal": "…"}. The questions name the keys.
+    #[schemars(extend("x-accepts" = any_object(), "x-brief" = true))]
     answers: Answers,
 }
 

@@ -18,9 +18,9 @@ use crate::store::attempt::{self, Attempt};
 use crate::store::standing;
 use crate::store::task::{self, TaskHead};
 
-/// Start the next attempt at a task in `execution_ready`, `executing` or `ready_to_resume`. Fails while one
-/// runs, during the wait after a failure (RETRY_TOO_EARLY) or when all are used (RETRIES_EXHAUSTED, which
-/// opens the circuit). Late attempts have `escalate`. Role: orchestrator.
+/// Start the next attempt at a task. Fails in other phases than `execution_ready`, `executing` and
+/// `ready_to_resume`, while one runs, too early after a failure, or when all are used, which opens the
+/// circuit. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskStartAttempt {
