@@ -220,7 +220,10 @@ async fn policies_take_units_for_the_calls_that_they_let_through() {
     assert_eq!(refusals.len(), 5, "{refusals:#?}");
     for refusal in &refusals {
         let code = refusal["code"].as_str().unwrap();
-        assert!(["BUDGET_EXHAUSTED", "NO_UNITS_LEFT"].contains(&code), "{refusal:#}");
+        assert!(
+            ["BUDGET_EXHAUSTED", "NO_UNITS_LEFT"].contains(&code),
+            "{refusal:#}"
+        );
     }
     assert_eq!(left(&id).await, 0);
     assert_eq!(place.sql("SELECT count(*) FROM core_reservations"), ["0"]);

@@ -258,7 +258,9 @@ async fn a_job_is_brought_to_its_end() {
     let rejected = newcomer.ok("job_submit_step_result", submitted.clone()).await;
     assert_eq!(rejected["stage"], "gates", "{rejected}");
     let approved = with(json!({"step_id": prompt["step_id"], "approved_by": "Ada"}), &job);
-    newcomer.refused("step_approve", approved.clone(), "PERSON_REQUIRED").await;
+    newcomer
+        .refused("step_approve", approved.clone(), "PERSON_REQUIRED")
+        .await;
     assert_eq!(place.call("step_approve", &approved).0, 0);
     newcomer.ok("job_next_step_prompt", job.clone()).await;
     let accepted = newcomer.ok("job_submit_step_result", submitted).await;

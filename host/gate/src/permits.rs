@@ -276,7 +276,9 @@ impl Gate {
 
 /// True if a call takes units of budgets, which are booked at its end.
 pub(super) fn has_units(permits: &[Permit]) -> bool {
-    permits.iter().any(|permit| matches!(permit.terms, Terms::Units(_)))
+    permits
+        .iter()
+        .any(|permit| matches!(permit.terms, Terms::Units(_)))
 }
 
 fn unknown() -> ToolError {

@@ -29,8 +29,8 @@ use super::executors::Waiting;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
 use super::guest::{Ended, GuestCall, Runtime, cancelled};
 use super::intake::{Intake, Pending, Turn};
-use super::projector::{self, Work as Projection};
 use super::permits::{self, Taker};
+use super::projector::{self, Work as Projection};
 use super::{Mutation, PendingOperation, Reply, Settled, admission, windows};
 use crate::core_tools;
 

@@ -20,7 +20,12 @@ async fn a_slice_with_as_many_tasks_as_ids_can_number() {
             .ok("gsd_plan_slice", at("M01/S01", json!({"tasks": tasks})))
             .await;
         // A file has at most 2 MiB; the plan has more from the third hundred on.
-        assert_eq!(planned["stale"] == true, tens >= 2, "{tens}: {}", planned["warnings"]);
+        assert_eq!(
+            planned["stale"] == true,
+            tens >= 2,
+            "{tens}: {}",
+            planned["warnings"]
+        );
     }
     assert!(app.join(".gsd/milestones/M01/slices/S01/S01-PLAN.md").exists());
     let open = client

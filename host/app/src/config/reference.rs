@@ -46,7 +46,10 @@ pub fn entries(path: Option<&str>) -> Result<Vec<Entry>, String> {
             .map(Entry::of)
             .collect());
     };
-    let found: Vec<&Key> = KEYS.iter().filter(|key| is_at_or_below(&key.shown(), path)).collect();
+    let found: Vec<&Key> = KEYS
+        .iter()
+        .filter(|key| is_at_or_below(&key.shown(), path))
+        .collect();
     if found.is_empty() {
         let shown: Vec<String> = KEYS.iter().map(Key::shown).collect();
         return Err(match text::nearest(path, shown.iter().map(String::as_str)) {

@@ -157,10 +157,21 @@ impl Fields {
         }
         let known = schemars::schema_for!(StoredOperation);
         let known = known.get("properties").and_then(Value::as_object);
-        let known: Vec<&str> = known.into_iter().flat_map(|known| known.keys().map(String::as_str)).collect();
-        let unknown = further.iter().filter(|name| *name != ALL && !known.contains(&name.as_str()));
+        let known: Vec<&str> = known
+            .into_iter()
+            .flat_map(|known| known.keys().map(String::as_str))
+            .collect();
+        let unknown = further
+            .iter()
+            .filter(|name| *name != ALL && !known.contains(&name.as_str()));
         let blockers: Vec<Blocker> = unknown
-            .map(|name| Blocker::new("INVALID_FIELD", format!("operations have no field `{}`", text::clean(name))).field("fields"))
+            .map(|name| {
+                Blocker::new(
+                    "INVALID_FIELD",
+                    format!("operations have no field `{}`", text::clean(name)),
+                )
+                .field("fields")
+            })
             .collect();
         if blockers.is_empty() {
             return Ok(Fields { further });

@@ -17,8 +17,8 @@ use tollgate_store::storage::{self, Session, StoreError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::CallState;
-use crate::sitting::Sitting;
 use crate::bindings::tollgate::host::budget::{self, Counter, Envelope};
+use crate::sitting::Sitting;
 use crate::state::{Facts, Transactions};
 
 /// Units that a call holds.

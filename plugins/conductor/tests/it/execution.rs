@@ -237,7 +237,8 @@ fn a_rejection_drafts_the_mistake_that_later_prompts_remind_of() {
         "NEXT_STEP_AVAILABLE" null [] []
         ok step_id="S2" relevant_mistakes=["Avoid: c2 is false: it is tested / Instead: run the tests first"]
         ok mistakes.0.lesson="run the tests first" truncated=false
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]
