@@ -66,7 +66,7 @@ fn the_map_reads_as_a_page() {
         - `src/legacy_cart.rs`
         - `src/lib.rs` (imports 2)
         - `src/money.rs`: Amounts \| \<b>exact\</b> (imported by 2)
-        - … and 1 more
+        - top: `README.md`
 
         ## Imports without a file
 
