@@ -169,7 +169,7 @@ async fn going_back_to_where_the_work_began_is_oscillation_and_a_commit_is_no_ed
 #[tokio::test]
 async fn without_git_everything_works_and_says_why_nothing_is_seen() {
     let place = Place::with(
-        "[workspaces.default]\npath = \"work\"\ntests.default = [\"sh\", \"run.sh\"]\n\
+        "[workspaces.default]\npath = \"work\"\ngit = \"none\"\ntests.default = [\"sh\", \"run.sh\"]\n\
          [workspaces.bare]\npath = \"bare\"\ngit = \"read\"\ntests.default = [\"sh\", \"-c\", \"exit 1\"]\n",
     );
     for folder in ["work", "bare"] {

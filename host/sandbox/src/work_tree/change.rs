@@ -136,12 +136,11 @@ fn side(file: &Option<(String, String)>, is_dirty: bool) -> Option<Side> {
     Some(Side { mode, hash, is_dirty })
 }
 
+/// Both sides of files, by path.
+type Sides = BTreeMap<String, (Option<Side>, Option<Side>)>;
+
 /// Files that differ between two commits, as each has them.
-fn commits(
-    look: &Look<'_>,
-    old: Option<&str>,
-    new: Option<&str>,
-) -> Result<BTreeMap<String, (Option<Side>, Option<Side>)>, String> {
+fn commits(look: &Look<'_>, old: Option<&str>, new: Option<&str>) -> Result<Sides, String> {
     if old == new {
         return Ok(BTreeMap::new());
     }
