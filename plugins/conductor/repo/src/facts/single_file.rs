@@ -87,7 +87,7 @@ impl<'a> Scripts<'a> {
     fn copy(&mut self, from: usize, to: usize) {
         self.blank(from);
         self.code.push_str(self.text.get(from..to).unwrap_or_default());
-        self.code.push_str(";");
+        self.code.push(';');
         self.at = to.max(self.at);
     }
 

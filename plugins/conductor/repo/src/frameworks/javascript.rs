@@ -192,14 +192,14 @@ fn packages<'a>(index: &Index<'a>) -> BTreeMap<&'a str, Vec<&'static Framework>>
             .for_each(|framework| add(directory, framework));
         let manifest = index.facts(file).and_then(|facts| facts.manifest.as_ref());
         if let Some(Manifest::Npm(npm)) = manifest {
-            let uses = |wanted: &&str| {
+            let uses = |wanted: &str| {
                 let is =
-                    |name: &String| name == wanted || (wanted.ends_with('/') && name.starts_with(*wanted));
+                    |name: &String| name == wanted || (wanted.ends_with('/') && name.starts_with(wanted));
                 npm.dependencies.iter().any(is)
             };
             let found = FRAMEWORKS
                 .iter()
-                .filter(|framework| framework.dependencies.iter().any(|name| uses(&name)));
+                .filter(|framework| framework.dependencies.iter().any(|name| uses(name)));
             found.for_each(|framework| add(directory, framework));
         }
     }

@@ -99,22 +99,22 @@ pub(super) fn read_tsconfig(text: &str) -> Option<TsConfig> {
     if let Some(Value::Object(options)) = root.get_mut("compilerOptions") {
         options.retain(|key, _| matches!(key.as_str(), "baseUrl" | "paths" | "rootDirs" | "allowJs"));
     }
-    root.retain(has_its_type);
+    root.retain(|key, value| has_its_type(key, value));
     if let Some(Value::Object(options)) = root.get_mut("compilerOptions") {
-        options.retain(has_its_type);
+        options.retain(|key, value| has_its_type(key, value));
     }
     let json = Value::Object(root).to_string();
     Some(TsConfig { json })
 }
 
 /// Checks the type of a field: one wrong type would make the whole file unusable.
-fn has_its_type(key: &String, value: &mut Value) -> bool {
+fn has_its_type(key: &str, value: &Value) -> bool {
     let are_texts = |value: &Value| {
         value
             .as_array()
             .is_some_and(|list| list.iter().all(Value::is_string))
     };
-    match key.as_str() {
+    match key {
         "extends" => value.is_string() || are_texts(value),
         "compilerOptions" => value.is_object(),
         "paths" => value

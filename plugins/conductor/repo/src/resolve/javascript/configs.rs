@@ -44,7 +44,7 @@ struct Raw {
 
 impl Configs {
     /// Reads all configurations. `package` finds the directory of a package of the tree by a specifier.
-    pub(super) fn of<'s>(index: &Index<'_>, package: impl Fn(&str) -> Option<(String, String)>) -> Configs {
+    pub(super) fn of(index: &Index<'_>, package: impl Fn(&str) -> Option<(String, String)>) -> Configs {
         let mut configs = Configs::default();
         let mut raw: BTreeMap<String, Raw> = BTreeMap::new();
         for file in 0..index.len() {

@@ -46,15 +46,12 @@ impl Files {
             .collect();
         for (file, manifest) in index.manifests() {
             let path = format!("/{}", index.path(file));
-            match manifest {
-                Manifest::Npm(npm) => {
-                    if let Some(name) = &npm.name {
-                        let directory = path::parent(index.path(file)).to_owned();
-                        inner.packages.entry(name.clone()).or_insert(directory);
-                    }
-                    inner.manifests.insert(path, npm.json.clone());
+            if let Manifest::Npm(npm) = manifest {
+                if let Some(name) = &npm.name {
+                    let directory = path::parent(index.path(file)).to_owned();
+                    inner.packages.entry(name.clone()).or_insert(directory);
                 }
-                _ => {}
+                inner.manifests.insert(path, npm.json.clone());
             }
         }
         let usable = configs.usable.iter();
