@@ -47,6 +47,7 @@ pub const PACK: Pack = Pack {
     migrations: &[
         migration!("../../../migrations/tasks", "0001_init"),
         migration!("../../../migrations/tasks", "0002_envelopes"),
+        migration!("../../../migrations/tasks", "0004_actors"),
     ],
     wants: &[Want::Artifacts],
     tools: tollgate_sdk::tools![
@@ -59,6 +60,7 @@ pub const PACK: Pack = Pack {
         tools::focus::FocusClear,
         tools::steps::Decompose,
         tools::steps::Define,
+        tools::place::Move,
         tools::progress::AddNote,
         tools::close::Verify,
         tools::progress::Done,

@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{ToolError, text_enum};
 
+use crate::closing;
 use crate::dependency;
 use crate::error::{Reason, Refusals, clip};
 use crate::limits::{NAME, OPERATIONS, short};
-use crate::model::EventType;
+use crate::model::{EventType, Status};
 use crate::path::Path;
-use crate::record::{Node, Root, Step};
+use crate::record::{Node, Root, Step, Task};
 use crate::scope::{Located, Selector};
 use crate::tools::steps::redefine;
 use crate::write::Write;
@@ -163,9 +164,7 @@ fn patch_root(write: &mut Write<'_>, id: &str, ops: &[PatchOp]) -> Result<(), To
 pub(crate) fn replace_root(write: &mut Write<'_>, old: &Root, new: &Root) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     refusals.root(new);
-    if old.meta().depends_on != new.meta().depends_on {
-        dependency::check(&write.scope, new, &mut refusals)?;
-    }
+    dependency::check(write, &old.meta().depends_on, new, &mut refusals)?;
     refusals.finish()?;
     if old != new {
         write.put_root(new)?;
@@ -211,6 +210,12 @@ pub(crate) fn redefine_node(write: &mut Write<'_>, old: &Located<Node>, new: &No
             node: None,
         };
         refusals.step_open(&write.scope, &Located { record: step, path });
+        // Work on a node is progress of its task. Parking or canceling a node is not.
+        if matches!(new.status, Status::Active | Status::Done)
+            && let Some(task) = write.get::<Task>(&new.task)?
+        {
+            closing::progress(write, &task, &mut refusals)?;
+        }
     }
     refusals.finish()?;
     if *new != old.record {

@@ -90,10 +90,10 @@ pub(crate) struct Written {
     /// The node that the write changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeRef>,
-    /// Created steps, in order.
+    /// Created or moved steps, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepRef>,
-    /// Created tasks, in order.
+    /// Created or canceled tasks, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
     /// Ids of other records that were created, such as notes or evidence.

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, ToolError};
 
+use crate::error::Reason;
 use crate::limits::NAME;
 use crate::model::Workspace;
 use crate::record::{Node, Plan, Root, Step, Task};
@@ -44,12 +45,31 @@ pub(crate) struct RootTarget {
     /// Id that the target must have.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
+    /// Your name, for the history and leases.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
 }
 
 impl RootTarget {
     /// Begins a write in the workspace.
     pub(crate) fn begin<'a>(&self, cx: &'a Cx<'a>, tool: &'static str) -> Result<Write<'a>, ToolError> {
-        Write::begin(cx, tool, &self.workspace)
+        Write::begin(cx, tool, &self.workspace)?.by(self.actor.as_deref())
+    }
+
+    /// Begins a write whose caller may be named by `owner`, the old name of `actor`.
+    pub(crate) fn begin_as<'a>(
+        &self,
+        cx: &'a Cx<'a>,
+        tool: &'static str,
+        owner: Option<&str>,
+    ) -> Result<Write<'a>, ToolError> {
+        match (self.actor.as_deref(), owner) {
+            (Some(actor), Some(owner)) if actor != owner => {
+                let (given, other) = (format!("actor {actor}"), format!("owner {owner}"));
+                Err(Reason::TargetMismatch { given, other }.into())
+            }
+            (actor, owner) => Write::begin(cx, tool, &self.workspace)?.by(actor.or(owner)),
+        }
     }
 
     /// The plan or task, at the expected revision.
@@ -89,6 +109,9 @@ pub(crate) struct PlanTarget {
     /// Id that the target must have.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
+    /// Your name, for the history and leases.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
 }
 
 impl PlanTarget {
@@ -98,7 +121,7 @@ impl PlanTarget {
         cx: &'a Cx<'a>,
         tool: &'static str,
     ) -> Result<(Write<'a>, Plan), ToolError> {
-        let mut write = Write::begin(cx, tool, &self.workspace)?;
+        let mut write = Write::begin(cx, tool, &self.workspace)?.by(self.actor.as_deref())?;
         let plan = write.plan(&self.plan, self.expected_revision)?;
         expect_target(self.expected_target_id.as_deref(), &plan.meta.id)?;
         Ok((write, plan))
@@ -122,6 +145,16 @@ impl StepTarget {
     /// Begins a write in the workspace.
     pub(crate) fn begin<'a>(&self, cx: &'a Cx<'a>, tool: &'static str) -> Result<Write<'a>, ToolError> {
         self.root.begin(cx, tool)
+    }
+
+    /// Begins a write whose caller may be named by `owner`, the old name of `actor`.
+    pub(crate) fn begin_as<'a>(
+        &self,
+        cx: &'a Cx<'a>,
+        tool: &'static str,
+        owner: Option<&str>,
+    ) -> Result<Write<'a>, ToolError> {
+        self.root.begin_as(cx, tool, owner)
     }
 
     /// The step's task, at the expected revision.

@@ -10,7 +10,7 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 use crate::checkpoint::Checkpoints;
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRY, NAME};
-use crate::model::{Checkpoint, EventType, Status};
+use crate::model::{Checkpoint, EventType};
 use crate::record::{Evidence, Step, Task};
 use crate::reply::{Warning, Written};
 use crate::scope::{Located, Scope, Selector};
@@ -35,7 +35,7 @@ pub(crate) struct Verify {
     /// criteria and tests, or "all" for every required one.
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
-    /// Your name as in tasks_step_claim. Needed if the step is leased.
+    /// Old name of `actor`, which names the holder of a lease.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -48,11 +48,11 @@ impl Tool for Verify {
     type Output = Written;
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin(cx, Self::NAME)?;
+        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         write.redact(&mut self.checkpoints);
         let (task, located) = self.target.step(&mut write)?;
         let mut refusals = Refusals::default();
-        lease::guard(&write.scope, &located, self.owner.as_deref(), &mut refusals)?;
+        lease::guard(&write.scope, &located, write.actor(), &mut refusals)?;
         refusals.notes(&self.checkpoints);
         if self.checkpoints.denies() {
             refusals.step_open(&write.scope, &located);
@@ -76,7 +76,7 @@ pub(crate) struct CloseStep {
     /// "gate" for these two, or "all" for every required one.
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
-    /// Your name as in tasks_step_claim. Needed if the step is leased.
+    /// Old name of `actor`, which names the holder of a lease.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -90,7 +90,7 @@ impl Tool for CloseStep {
     type Output = Written;
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin(cx, Self::NAME)?;
+        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         if !self.checkpoints.mentions_gate() {
             return Err(Reason::input("checkpoints", "names neither criteria nor tests").into());
         }
@@ -98,13 +98,7 @@ impl Tool for CloseStep {
         let task = self.target.task(&mut write)?;
         let selector = self.target.selector();
         let how = Closing::Confirming(&self.checkpoints);
-        Close {
-            task,
-            selector,
-            owner: self.owner.as_deref(),
-            how,
-        }
-        .run(write)
+        Close { task, selector, how }.run(write)
     }
 }
 
@@ -117,15 +111,14 @@ pub(crate) enum Closing<'a> {
     Confirming(&'a Checkpoints),
     /// Close despite missing checkpoints, with a reason.
     Forced(&'a str),
-    /// Reopen the step.
-    Reopen,
+    /// Reopen the step, for a reason if one is given.
+    Reopen(Option<&'a str>),
 }
 
 /// Change of a step's completion.
 pub(crate) struct Close<'a> {
     pub task: Task,
     pub selector: Selector<'a>,
-    pub owner: Option<&'a str>,
     pub how: Closing<'a>,
 }
 
@@ -134,16 +127,12 @@ impl Close<'_> {
         let (id, workspace) = (self.task.meta.id.clone(), write.scope.workspace.clone());
         let located = write.scope.step(&id, &self.selector)?;
         let mut refusals = Refusals::default();
-        lease::guard(&write.scope, &located, self.owner, &mut refusals)?;
+        lease::guard(&write.scope, &located, write.actor(), &mut refusals)?;
         match self.how {
-            Closing::Reopen if !located.record.is_done() => {}
-            Closing::Reopen => {
-                if self.task.meta.status == Status::Done {
-                    closing::want_open_plan(&write.scope, &self.task, &mut refusals)?;
-                }
-                refusals.finish()?;
-                refusals = Refusals::default();
-                closing::reopen_step(&mut write, &self.task, &located)?;
+            Closing::Reopen(_) if !located.record.is_done() => {}
+            Closing::Reopen(reason) => {
+                closing::reopen_step(&mut write, &self.task, &located, reason)?;
+                write.faults(&mut refusals)?;
             }
             // Closing a closed step changes nothing.
             _ if located.record.is_done() => {}
@@ -151,7 +140,7 @@ impl Close<'_> {
         }
         refusals.finish()?;
         let mut written = Written::about(&id, write.finish()?).step(&located.record.id, &located.path);
-        if !matches!(self.how, Closing::Reopen) {
+        if !matches!(self.how, Closing::Reopen(_)) {
             let radar = json!({"workspace": workspace, "task": id});
             written.next_calls.push(NextCall::new("tasks_radar", radar));
         }

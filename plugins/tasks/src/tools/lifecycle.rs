@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
-use crate::closing::{gate_status, set_status};
+use crate::closing::{cancel_tasks, set_status, want_content};
 use crate::error::{Reason, Refusals};
-use crate::limits::{NAME, OPERATIONS, short};
+use crate::limits::{ENTRY, NAME, OPERATIONS, short};
 use crate::model::{RootKind, Status};
 use crate::mutation;
 use crate::patch::{self, PatchKind, PatchOp};
@@ -20,7 +20,7 @@ use crate::target::RootTarget;
 use crate::write::Write;
 
 /// Set the status of a plan or task (default DONE). DONE fails while a task has open steps or a plan has
-/// unfinished tasks.
+/// unfinished tasks. CANCELED of a plan cancels its unfinished tasks.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Complete {
     #[serde(flatten)]
@@ -30,6 +30,9 @@ pub(crate) struct Complete {
     /// Allow DONE without steps or tasks.
     #[serde(default)]
     allow_empty: bool,
+    /// Reason, kept with the status.
+    #[schemars(length(min = 1, max = ENTRY))]
+    reason: Option<String>,
 }
 
 impl Tool for Complete {
@@ -45,14 +48,22 @@ impl Tool for Complete {
         let root = self.target.root(&mut write)?;
         self.target.expect(&root.meta().id)?;
         let to = self.status.unwrap_or(Status::Done);
+        let reason = self.reason.as_deref();
         let mut refusals = Refusals::default();
-        gate_status(&write.scope, &root, to, self.allow_empty, &mut refusals)?;
-        refusals.finish()?;
-        if root.meta().status != to {
-            set_status(&mut write, root.clone(), to)?;
+        refusals.optional_text("reason", reason, ENTRY);
+        if to == Status::Done && !self.allow_empty {
+            want_content(&write.scope, &root, &mut refusals)?;
         }
+        let mut canceled = Vec::new();
+        if let (Root::Plan(plan), Status::Canceled) = (&root, to) {
+            canceled = cancel_tasks(&mut write, &plan.meta.id, reason)?;
+        }
+        set_status(&mut write, root.clone(), to, reason)?;
+        write.faults(&mut refusals)?;
+        refusals.finish()?;
         let offer = plan_to_complete(&write, &root, to)?;
         let mut written = Written::about(&root.meta().id, write.finish()?);
+        written.tasks = canceled;
         written.next_calls.extend(offer);
         Ok(written)
     }
@@ -164,9 +175,10 @@ impl Tool for CloseTask {
         self.patch(&mut write, &id)?;
         let patched = Root::Task(write.get(&id)?.unwrap_or(task));
         let mut refusals = Refusals::default();
-        gate_status(&write.scope, &patched, Status::Done, false, &mut refusals)?;
+        want_content(&write.scope, &patched, &mut refusals)?;
+        set_status(&mut write, patched.clone(), Status::Done, None)?;
+        write.faults(&mut refusals)?;
         refusals.finish()?;
-        set_status(&mut write, patched.clone(), Status::Done)?;
         let diff = write
             .preview()
             .flat_map(|(_, id, before, after)| differences(id, before, after))

@@ -18,7 +18,8 @@ use crate::store::{self, record::children};
 use crate::target::StepTarget;
 use crate::write::Write;
 
-/// Append steps to a task, or below the step that `step_id`, `parent_step` or `path` names.
+/// Add steps to a task, or below the step that `step_id`, `parent_step` or `path` names: at the end, or in front
+/// of the step that is at `position`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Decompose {
     #[serde(flatten)]
@@ -26,7 +27,9 @@ pub(crate) struct Decompose {
     /// Alias of `step_id`. Give only one of them.
     #[schemars(length(max = NAME))]
     parent_step: Option<String>,
-    /// Steps to append, in order.
+    /// Index of the first new step among its siblings, from 0, for example 1 (default: the end).
+    position: Option<usize>,
+    /// Steps to add, in order, each with title, success criteria and tests.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<NewStep>,
 }
@@ -47,7 +50,13 @@ impl Tool for Decompose {
             refusals.step_open(&write.scope, parent);
         }
         refusals.finish()?;
-        let steps = build::steps(&mut write, &task.meta.id, parent.as_ref(), &self.steps)?;
+        let steps = build::steps(
+            &mut write,
+            &task.meta.id,
+            parent.as_ref(),
+            &self.steps,
+            self.position,
+        )?;
         let mut written = Written::about(&task.meta.id, write.finish()?);
         written.steps = steps;
         Ok(written)
@@ -56,15 +65,24 @@ impl Tool for Decompose {
 
 impl Decompose {
     fn parent(&self, write: &Write<'_>, task: &Task) -> Result<Option<Located<Step>>, ToolError> {
-        let id = match (self.target.step_id.as_deref(), self.parent_step.as_deref()) {
-            (Some(one), Some(other)) if one != other => {
-                let (given, other) = (format!("step_id {one}"), format!("parent_step {other}"));
-                return Err(Reason::TargetMismatch { given, other }.into());
-            }
-            (one, other) => one.or(other),
+        let named = self.parent_step.as_deref();
+        // As in tasks_task_add, the parent may be named by its path.
+        let (path, parent) = match named.filter(|name| name.starts_with("s:")) {
+            Some(path) => (Some(path), None),
+            None => (None, named),
         };
+        let one = |name: &str, field: Option<&'_ str>, alias: Option<&'_ str>| match (field, alias) {
+            (Some(one), Some(other)) if one != other => Err(Reason::TargetMismatch {
+                given: format!("{name} {one}"),
+                other: format!("parent_step {other}"),
+            }),
+            (one, other) => Ok(one.or(other).map(str::to_owned)),
+        };
+        let id = one("step_id", self.target.step_id.as_deref(), parent)?;
+        let path = one("path", self.target.path.as_deref(), path)?;
         let selector = Selector {
-            id,
+            id: id.as_deref(),
+            path: path.as_deref(),
             ..self.target.selector()
         };
         selector.step_of(&write.scope, &task.meta.id)

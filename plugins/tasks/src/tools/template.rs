@@ -101,6 +101,9 @@ pub(crate) struct Scaffold {
     /// Title of a new plan for a task template.
     #[schemars(length(min = 1, max = TITLE))]
     plan_title: Option<String>,
+    /// Your name, for the history and leases.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
     /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
 }
@@ -112,7 +115,7 @@ impl Tool for Scaffold {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?;
+        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
         let template = self.template(&write.scope)?;
         let plan = self.plan_of(&mut write, template.kind)?;
         let mut made = Vec::new();
@@ -128,7 +131,7 @@ impl Tool for Scaffold {
             }
             let task_steps: Vec<NewStep> = task.steps.iter().map(NewStep::from).collect();
             let task = build::task(&mut write, &plan, new, None)?;
-            steps = build::steps(&mut write, &task.meta.id, None, &task_steps)?;
+            steps = build::steps(&mut write, &task.meta.id, None, &task_steps, None)?;
             made.push(task.meta.id);
         }
         let about = match (template.kind, made.first()) {
@@ -190,6 +193,9 @@ impl Scaffold {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplateSave {
     workspace: Workspace,
+    /// Your name, for the history and leases.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
     /// Name of the template, for tasks_scaffold.
     #[schemars(length(min = 1, max = NAME))]
     name: String,
@@ -233,7 +239,7 @@ impl Tool for TemplateSave {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?;
+        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
         let mut refusals = Refusals::default();
         for (place, step) in self.steps.iter().enumerate() {
             if step.task.is_some() != (self.kind == RootKind::Plan) {

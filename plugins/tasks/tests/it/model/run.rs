@@ -303,9 +303,15 @@ impl Run {
         let node_path = format!("{}.t:{last}", path(way));
         if let Op::NodeStatus(_, done) = op {
             let status = if *done { "DONE" } else { "TODO" };
-            let allowed = !step.done || step.nodes[last].status == status;
+            let same = step.nodes[last].status == status;
+            let is_open = next.status == "TODO" || next.status == "ACTIVE";
+            let allowed = same || (!step.done && (!*done || is_open));
             if allowed {
                 step.nodes[last].status = status;
+            }
+            // Work on a node is progress of its task.
+            if allowed && *done && !same {
+                next.status = "ACTIVE";
             }
             return Some((
                 self.call("tasks_task_define", json!({"path": node_path, "status": status})),
