@@ -29,12 +29,50 @@ pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
     text: &str,
     is_checked: bool,
 ) -> Result<T, serde_json::Error> {
-    let arguments = serde_json::from_str(text)?;
+    let arguments = match serde_json::from_str(text) {
+        Ok(arguments) => arguments,
+        Err(err) => read_whole(text).ok_or(err)?,
+    };
     // Other structs refuse unknown keys while they are read.
     if !is_checked && is_flattened::<T>() {
         refuse_unknown::<T>(text)?;
     }
     Ok(arguments)
+}
+
+/// Reads arguments whose whole numbers are written as 300.0, as some clients do. JSON Schema calls these integers.
+fn read_whole<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let mut arguments: Value = serde_json::from_str(text).ok()?;
+    let is_changed = make_whole(&mut arguments);
+    is_changed
+        .then(|| serde_json::from_value(arguments).ok())
+        .flatten()
+}
+
+/// Makes integers of floating-point numbers without a fraction. Returns whether there were any.
+fn make_whole(value: &mut Value) -> bool {
+    /// Beyond it, a floating-point number stands for several integers.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Array(entries) => any_whole(entries.iter_mut()),
+        Value::Object(members) => any_whole(members.values_mut()),
+        Value::Number(number) if number.is_f64() => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < EXACT => {
+                #[expect(clippy::cast_possible_truncation, reason = "the number is whole and exact")]
+                let whole = float as i64;
+                *value = whole.into();
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Makes integers of all values, without stopping at the first.
+fn any_whole<'a>(values: impl Iterator<Item = &'a mut Value>) -> bool {
+    let changed = values.map(make_whole).filter(|changed| *changed).count();
+    changed > 0
 }
 
 const ADDITIONAL: &str = "additionalProperties";
@@ -160,6 +198,25 @@ mod tests {
             .assert_eq(&read(r#"{"workspace": "w", "by": 1, "pat": "s:0"}"#));
         expect!["missing field `workspace` at line 1 column 9"].assert_eq(&read(r#"{"by": 1}"#));
         assert!(read(r#"{"by": 1, "by": 2, "workspace": "w"}"#).starts_with("duplicate field `by`"));
+    }
+
+    #[test]
+    fn whole_numbers_with_a_point_are_integers() {
+        let by = |text: &str| {
+            read::<Closed>(text, false)
+                .map(|closed| closed.by)
+                .map_err(|err| err.to_string())
+        };
+        assert_eq!(by(r#"{"by": 300.0}"#), Ok(300));
+        assert_eq!(by(r#"{"by": -3e2}"#), Ok(-300));
+        for text in [r#"{"by": 300.5}"#, r#"{"by": 1e300}"#] {
+            assert!(
+                by(text).unwrap_err().starts_with("invalid type: floating point"),
+                "{text}"
+            );
+        }
+        let moved = read::<Move>(r#"{"by": 2.0, "workspace": "w"}"#, false).unwrap();
+        assert_eq!(moved.by, 2);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
     Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
-    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, TestOutcome, Value,
-    WorkspaceError, WorkspaceInfo,
+    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot,
+    TestOutcome, Value, WorkspaceError, WorkspaceInfo,
 };
 
 /// Requests of a call to its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the convenient interface; a pack
@@ -58,6 +58,10 @@ pub trait Host {
     /// See [`Ledger::set_test_outcome`](crate::Ledger::set_test_outcome). By default outcomes are discarded.
     fn set_test_outcome(&self, _outcome: &TestOutcome) -> Result<(), LedgerError> {
         Ok(())
+    }
+    /// See [`Ledger::seen_work_tree`](crate::Ledger::seen_work_tree). By default nobody looks.
+    fn seen_work_tree(&self, _workspace: &str) -> Result<SeenWorkTree, LedgerError> {
+        Ok(SeenWorkTree::default())
     }
     /// See [`Ledger::query`](crate::Ledger::query). By default nothing is granted.
     fn query_ledger(&self, _filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {

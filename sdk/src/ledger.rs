@@ -95,6 +95,29 @@ impl TestOutcome {
     }
 }
 
+/// Work tree of a workspace as the calls of an envelope found it.
+///
+/// ```
+/// # use tollgate_sdk::SeenWorkTree;
+/// let nobody_looked = SeenWorkTree::default();
+/// assert_eq!((nobody_looked.state, nobody_looked.edits), (None, 0));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SeenWorkTree {
+    /// SHA-256 over paths, modes and contents of the files that Git does not ignore. `None` if no call looked at it.
+    pub state: Option<String>,
+    /// Reason why it was not looked at, if it was not.
+    pub unseen: Option<String>,
+    /// Edits since the envelope's first look, by calls and by others. Files that test runs leave are not edits.
+    pub edits: u64,
+    /// Edits that no call made.
+    pub observed_edits: u64,
+    /// True if the state at the opening of the envelope is known.
+    pub has_baseline: bool,
+    /// Number of edits since the newest state was there before, if others came in between.
+    pub oscillation: Option<u32>,
+}
+
 impl Event {
     /// An event of a dotted type.
     #[must_use]
@@ -388,6 +411,20 @@ impl<'a> Ledger<'a> {
     /// ```
     pub fn set_test_outcome(&self, outcome: &TestOutcome) -> Result<(), LedgerError> {
         self.host.set_test_outcome(outcome)
+    }
+
+    /// What the calls of this call's envelope found in a workspace.
+    ///
+    /// ```
+    /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
+    /// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+    /// # let cx = Cx::new(session.backend(), &call);
+    /// let seen = cx.ledger().seen_work_tree("default")?;
+    /// assert_eq!(seen.state, None);
+    /// # Ok::<(), tollgate_sdk::ToolError>(())
+    /// ```
+    pub fn seen_work_tree(&self, workspace: &str) -> Result<SeenWorkTree, LedgerError> {
+        self.host.seen_work_tree(workspace)
     }
 
     /// Past operations of all packs, oldest first by default, if granted.

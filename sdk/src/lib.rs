@@ -178,7 +178,9 @@ pub use cx::Cx;
 pub use db::{Db, DbError, FromValue, Row, ToValue, Value};
 pub use error::{Blocker, NextCall, ToolError};
 pub use host::{CallInfo, Host, Level, Transaction};
-pub use ledger::{Event, Ledger, LedgerError, Operation, OperationFilter, Slot, TestOutcome, TestResult};
+pub use ledger::{
+    Event, Ledger, LedgerError, Operation, OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult,
+};
 pub use pack::{ClientPart, Migration, Pack, Want};
 pub use process::{Command, Ending, Outcome, Output, ProcessError};
 pub use prompt::{Prompt, PromptArgument, PromptEntry};

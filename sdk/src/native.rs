@@ -33,7 +33,7 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, Slot, TestOutcome,
+    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, SeenWorkTree, Slot, TestOutcome,
     ToolError, stale,
 };
 
@@ -170,6 +170,13 @@ impl Session {
         self.call.borrow_mut().client = Some(client.to_owned());
     }
 
+    /// Answers the questions of the calls that follow, which were asked with this state.
+    pub fn set_answers(&self, answers: Vec<Answer>, state: Option<&str>) {
+        let mut call = self.call.borrow_mut();
+        call.answers = answers;
+        call.remembered = state.map(str::to_owned);
+    }
+
     /// Sets the proven identity for the calls that follow.
     pub fn set_identity(&self, identity: &str) {
         self.call.borrow_mut().identity = Some(identity.to_owned());
@@ -209,6 +216,16 @@ impl Session {
     #[must_use]
     pub fn artifacts(&self) -> Vec<Artifact> {
         self.backend.record.artifacts.borrow().clone()
+    }
+
+    /// Sets what the calls of the envelope found in a workspace, for
+    /// [`Ledger::seen_work_tree`](crate::Ledger::seen_work_tree).
+    pub fn set_work_tree(&self, workspace: &str, seen: SeenWorkTree) {
+        self.backend
+            .record
+            .work_trees
+            .borrow_mut()
+            .insert(workspace.to_owned(), seen);
     }
 
     /// Sets what queries of the ledger find.

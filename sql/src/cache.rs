@@ -19,7 +19,7 @@ const MAX_STATEMENTS: usize = 1_000;
 pub struct Statement {
     /// Printed anew.
     pub sql: String,
-    /// It changes rows.
+    /// True if the statement changes rows.
     pub writes: bool,
     /// Names that WITH gives in it, in lower case: no tables.
     pub with: Arc<[String]>,

@@ -1,7 +1,7 @@
 //! Functions that SQLite and PostgreSQL share or that can be given to both, and whose cost is linear in what
 //! they are given.
 
-/// How a function may be used.
+/// Use of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// One value of its arguments.
@@ -14,7 +14,7 @@ pub enum Use {
     Window,
 }
 
-/// One function: its name, how many arguments it takes, and how it is used.
+/// Function with its name, the number of its arguments, and its use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     pub name: &'static str,

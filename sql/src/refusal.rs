@@ -1,10 +1,10 @@
-//! Why a text is not run.
+//! Reasons why a text is not run.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// Why one statement is not run.
+/// Reason why one statement is not run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// Not in the subset; what is comes with it.
@@ -15,7 +15,7 @@ pub enum Refusal {
     Foreign {
         /// The name that was used.
         name: String,
-        /// What the component's names start with.
+        /// Prefix of the component's names.
         prefix: String,
     },
     /// A change of what was written into an append-only table.
@@ -25,7 +25,7 @@ pub enum Refusal {
     AppendOnly {
         /// The table.
         table: String,
-        /// What was tried.
+        /// Verb of the statement.
         verb: &'static str,
     },
     /// A name that an append-only table had, for another table.
@@ -36,7 +36,7 @@ pub enum Refusal {
     Retired {
         /// The name.
         table: String,
-        /// What the table that had it is called.
+        /// Present name of the table.
         now: String,
     },
     /// More tables than one component has.
@@ -44,9 +44,9 @@ pub enum Refusal {
         "the component would have more than {limit} {what}, which is the most; put them together or drop some"
     )]
     SchemaTooLarge {
-        /// What there is too much of.
+        /// Thing that exceeds its limit.
         what: &'static str,
-        /// How much there may be.
+        /// Limit.
         limit: usize,
     },
 }
@@ -75,11 +75,11 @@ pub struct Problem {
     pub step: String,
     /// Which statement of the step, from 1; none if the step could not be taken apart.
     pub statement: Option<usize>,
-    /// How the statement begins.
+    /// First words of the statement.
     pub words: String,
     /// The table it is about.
     pub table: Option<String>,
-    /// Why.
+    /// Reason.
     pub refusal: Refusal,
 }
 

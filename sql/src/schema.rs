@@ -30,7 +30,7 @@ pub struct Table {
     size: Size,
 }
 
-/// What a table or an index takes of every connection's memory.
+/// Size of a table or an index in every connection's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Size {
     columns: usize,
@@ -48,11 +48,11 @@ pub struct Command {
     pub append_only: Arc<BTreeSet<String>>,
     /// Which statement of its step it is, from 1.
     pub number: usize,
-    /// How it begins, for messages.
+    /// First words, for messages.
     pub words: String,
 }
 
-/// What a component's migrations make.
+/// Schema that a component's migrations make.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
     /// By name in lower case.

@@ -18,14 +18,14 @@ use lexer::Lexer;
 /// One statement of a text.
 pub(crate) struct Piece<'a> {
     pub(crate) tokens: Vec<TokenWithSpan>,
-    /// What is wrong with its words.
+    /// Refused words.
     pub(crate) refused: Vec<Refusal>,
     /// Its text, from the first word to the last.
     pub(crate) text: &'a str,
 }
 
 impl Piece<'_> {
-    /// How it begins, for messages.
+    /// First words, for messages.
     pub(crate) fn words(&self) -> String {
         let mut words = self.text.split_whitespace();
         let mut start = String::new();

@@ -11,14 +11,14 @@ impl Name {
         &self.0
     }
 
-    /// What it is compared by: no engine tells upper from lower case.
+    /// Form for comparisons: no engine tells upper from lower case.
     #[must_use]
     pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 }
 
-/// What a component may run during a call.
+/// Statement that a component may run during a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement {
     Query(Query),
@@ -27,7 +27,7 @@ pub enum Statement {
     Delete(Box<Delete>),
 }
 
-/// What a migration may say.
+/// Statement of a migration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Definition {
     CreateTable(CreateTable),
@@ -92,7 +92,7 @@ pub struct Column {
     pub rules: Vec<Rule>,
 }
 
-/// What is said of one column.
+/// Rule of one column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rule {
     Null,
@@ -104,7 +104,7 @@ pub enum Rule {
     References(Reference),
 }
 
-/// What is said of a table, with a name or without.
+/// Constraint of a table, with a name or without.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Constraint {
     pub name: Option<Name>,
@@ -131,7 +131,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Whether a change elsewhere changes or deletes rows here.
+    /// True if a change elsewhere changes or deletes rows here.
     #[must_use]
     pub fn reacts(&self) -> bool {
         let changes = |reaction: &Option<Reaction>| {
@@ -185,7 +185,7 @@ pub struct Query {
     pub offset: Option<Expr>,
 }
 
-/// What UNION, EXCEPT and INTERSECT put together, from the left.
+/// Selects that UNION, EXCEPT and INTERSECT combine, from the left.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Body {
     pub first: Part,
@@ -216,7 +216,7 @@ pub struct Select {
     pub having: Option<Expr>,
 }
 
-/// One thing that is given back.
+/// Result column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     All,

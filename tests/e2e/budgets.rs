@@ -185,3 +185,44 @@ async fn a_pack_that_was_not_granted_is_not_loaded() {
         assert!(told.contains(line), "{line}: {listed:#}");
     }
 }
+
+/// A policy's units are the call's: taken in its commit, given back if it fails, and never too many at once.
+#[tokio::test]
+async fn policies_take_units_for_the_calls_that_they_let_through() {
+    let place = Place::with(&format!(
+        "[envelope]\nbudgets = {{ approvals = 5 }}\n[policies.units]\nsource = {:?}\ntools = [\"task_*\"]\n\
+         grants.budgets = [\"approvals\"]\nlimits.time_ms = 10000\n",
+        guest("policy_budget")
+    ));
+    let session = place.serve(&["--tier", "full"]).await;
+    let create = || {
+        json!({"title": "a", "spec_markdown": "# Goal\na", "workspace": "w", "initial_phase": "spec_draft",
+            "actor": "ada", "actor_role": "orchestrator"})
+    };
+    let left = async |id: &str| {
+        let envelope = session.ok("envelope_get", json!({"envelope_id": id})).await;
+        envelope["budgets"]["approvals"]["left"].clone()
+    };
+    session.ok("task_create", create()).await;
+    let id = open(&session).await;
+    assert_eq!(left(&id).await, 5);
+    session.ok("task_create", create()).await;
+    session.refused("task_get", json!({"task_id": "tsk_none"})).await;
+    assert_eq!(left(&id).await, 4, "a call that fails gives its unit back");
+    session.ok("task_list", json!({})).await;
+    assert_eq!(left(&id).await, 3, "a call that reads takes one, too");
+    let calls = (0..8).map(|_| session.call_raw("task_create", create()));
+    let results = futures::future::join_all(calls).await;
+    let refusals: Vec<Value> = results
+        .into_iter()
+        .filter_map(|result| result.structured_content.unwrap().get("error").cloned())
+        .collect();
+    assert_eq!(refusals.len(), 5, "{refusals:#?}");
+    for refusal in &refusals {
+        let code = refusal["code"].as_str().unwrap();
+        assert!(["BUDGET_EXHAUSTED", "NO_UNITS_LEFT"].contains(&code), "{refusal:#}");
+    }
+    assert_eq!(left(&id).await, 0);
+    assert_eq!(place.sql("SELECT count(*) FROM core_reservations"), ["0"]);
+    session.close().await;
+}

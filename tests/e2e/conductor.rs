@@ -58,7 +58,8 @@ async fn plan(session: &Session) -> String {
     assert!(begun["next_questions"].as_array().unwrap().len() > 3);
     assert_eq!(begun.get("warnings"), None, "{begun}");
     let answers = json!({"out_of_scope": ["other formats"], "target_environment": "Python 3, Linux", "tests_expected": ["unit tests"],
-        "user_constraints": ["does not read code well"], "entrypoints": ["report/cli.py"], "key_files": ["report/cli.py"]});
+        "user_constraints": ["does not read code well"], "entrypoints": ["report/cli.py"], "key_files": ["report/cli.py"],
+        "failure_modes": ["quoting by hand"], "hidden_dependencies": [], "smallest_proof": ["one row"], "decide_now": []});
     let call = async |tool: &str, mut arguments: Value| {
         arguments["job_id"] = json!(job);
         session.ok(tool, arguments).await
@@ -141,7 +142,8 @@ impl Executor<'_> {
             "step_id": prompt["step_id"], "model_claim": "MET", "summary": "did what the step asks for",
             "devlog_line": format!("{} done", prompt["step_id"].as_str().unwrap()),
             "evidence": {"changed_files": files, "commands_run": ["pytest -q"], "tests_run": ["pytest -q"], "tests_passed": true,
-                "diff_summary": "see the files that are listed", "criteria_checklist": checklist},
+                "diff_summary": "see the files that are listed", "criteria_checklist": checklist,
+                "invariants_checked": true},
         });
         for (key, value) in more.as_object().unwrap() {
             match key.as_str() {
@@ -248,9 +250,10 @@ async fn the_example_runs_from_an_idea_to_a_finished_feature() {
             json!(["report", "tests", "README.md"]),
         )
         .await;
-    executor
-        .call("step_approve", json!({"step_id": "S5", "approved_by": "Ada"}))
-        .await;
+    let approval = json!({"job_id": job, "step_id": "S5", "approved_by": "Ada"});
+    let refused = executor.session.refused("step_approve", approval.clone()).await;
+    assert_eq!(refused["code"], "PERSON_REQUIRED");
+    assert_eq!(project.place.call("step_approve", &approval).0, 0);
     let done = executor.submit(json!(["README.md"]), json!({})).await;
     assert_eq!(
         (&done["accepted"], &done["status"]),

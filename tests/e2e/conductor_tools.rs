@@ -26,7 +26,11 @@ async fn prompts_are_listed_said_and_recorded() {
         .collect();
     assert_eq!(
         listed,
-        ["execute_job(job_id Some(true))", "plan_job(goal Some(true))"]
+        [
+            "execute_job(job_id Some(true))",
+            "gsd_resume_work(workspace Some(false), actor Some(false))",
+            "plan_job(goal Some(true))"
+        ]
     );
     let ask = async |name: &str, arguments: Value| {
         let mut request = GetPromptRequestParams::new(name);
@@ -62,7 +66,7 @@ async fn prompts_are_listed_said_and_recorded() {
     expect![[r#"
         Plan this job: Export reports
         Mcp error: -32602: INVALID_ARGUMENTS: the arguments do not fit the tool({"error":{"code":"INVALID_ARGUMENTS","message":"the arguments do not fit the tool","remediation":"Correct every field named in blockers and call again.","blockers":[{"code":"INVALID_FIELD","message":"goal is required","field":"goal"}],"context":{"tool":"plan_job"}}})
-        Mcp error: -32602: NOT_FOUND: there is no job JOB-NONE({"error":{"code":"NOT_FOUND","message":"there is no job JOB-NONE","remediation":"Look the id up with job_get or job_list.","blockers":[{"code":"NOT_FOUND","message":"there is no job JOB-NONE","next_call":{"tool":"job_list","arguments":{}}}],"context":{},"next_call":{"tool":"job_list","arguments":{}}}})
+        Mcp error: -32602: NOT_FOUND: there is no job JOB-NONE({"error":{"code":"NOT_FOUND","message":"there is no job JOB-NONE","remediation":"Look the id up with job_get or job_list. If your tool list lacks job_get, job_list, use tool_call.","blockers":[{"code":"NOT_FOUND","message":"there is no job JOB-NONE","next_call":{"tool":"job_list","arguments":{}}}],"context":{},"next_call":{"tool":"job_list","arguments":{}}}})
         Mcp error: -32602: there is no prompt `job_get`
         Mcp error: -32602: there is no tool `plan_job`"#]].assert_eq(&log);
     assert_eq!(
@@ -118,6 +122,9 @@ async fn every_tool_answers_a_real_client() {
         session.ok(tool, arguments).await
     };
     plan_with_everything(&mut call).await;
+    // A client cannot approve for its user: a person does, at a terminal.
+    let approval = json!({"job_id": job, "step_id": "S1", "approved_by": "Ada"});
+    assert_eq!(project.place.call("step_approve", &approval).0, 0);
     execute_with_everything(&project, &mut call).await;
     // The one way to end a job that this one did not take.
     let doomed = session
@@ -129,7 +136,7 @@ async fn every_tool_answers_a_real_client() {
             json!({"job_id": doomed["job_id"], "reason": "not needed"}),
         )
         .await;
-    called.insert("job_fail".to_owned());
+    called.extend(["job_fail".to_owned(), "step_approve".to_owned()]);
     session.close().await;
     assert_eq!(called, listed);
 }
@@ -201,7 +208,6 @@ async fn execute_with_everything(project: &Project, call: &mut impl AsyncFnMut(&
     call("job_pause", json!({"reason": "lunch"})).await;
     call("job_resume", json!({})).await;
     call("job_next_step_prompt", json!({})).await;
-    call("step_approve", json!({"step_id": "S1", "approved_by": "Ada"})).await;
     call("step_revoke_approval", json!({"step_id": "S1"})).await;
     know_the_repository(call).await;
     assert_eq!(call("git_status", json!({})).await["total"], 1);
@@ -248,7 +254,9 @@ async fn execute_with_everything(project: &Project, call: &mut impl AsyncFnMut(&
     let bundle: Value = serde_json::from_str(bundle["content"].as_str().unwrap()).unwrap();
     let copy = call("job_import", json!({"bundle": bundle})).await;
     assert_eq!(copy["status"], "COMPLETE");
+    call("repo_documents_write", json!({"documents": ["DEVLOG.md"]})).await;
     call("job_archive", json!({})).await;
+    call("job_delete", json!({"reason": "everything was tried"})).await;
 }
 
 /// The repository has a Python package, and a new file in it.

@@ -97,7 +97,7 @@ async fn one_failure_has_one_fingerprint_in_two_folders() {
     );
     assert_eq!(
         shown["counters"],
-        json!({"mutation_count": 0, "test_run_count": 3, "open_sec": shown["counters"]["open_sec"]})
+        json!({"mutation_count": 0, "test_run_count": 3, "observed_edits": 1, "open_sec": shown["counters"]["open_sec"]})
     );
     session.close().await;
     assert_eq!(
@@ -143,12 +143,12 @@ async fn edits_in_circles_and_failures_that_stay_are_flagged() {
     log += &format!("{}\n", status["message"]);
     expect![[r#"
         1 file changed, +1 -1 | no_op null oscillation null | false failed: 0 passed, 1 failed, 0 skipped
-        1 file changed, +1 -1 | no_op null oscillation null | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 2 times across 1 mutation; no progress
-        1 file changed, +1 -1; oscillation: the state of 2 records ago is back | no_op null oscillation {"period":2} | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 3 times across 2 mutations; no progress
-        1 file changed, +1 -1; oscillation: the state of 2 records ago is back | no_op null oscillation {"period":2} | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 4 times across 3 mutations; no progress
-        1 file changed, +1 -1; no-op: same state as the previous record | no_op true oscillation null | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 5 times across 4 mutations; no progress
-        {"no_op":true,"non_progress":true,"failure_seen":5,"failure_mutations":4}
-        "same failure seen 5 times across 4 mutations; the last edit had no effect"
+        1 file changed, +1 -1 | no_op null oscillation null | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 2 times across 1 edit; no progress
+        1 file changed, +1 -1; oscillation: the state of 2 records ago is back | no_op null oscillation {"period":2} | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 3 times across 2 edits; no progress
+        1 file changed, +1 -1; oscillation: the state of 2 records ago is back | no_op null oscillation {"period":2} | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 4 times across 3 edits; no progress
+        1 file changed, +1 -1; no-op: same state as the previous record | no_op true oscillation null | true failed: 0 passed, 1 failed, 0 skipped; same failure seen 5 times across 3 edits; no progress
+        {"no_op":true,"non_progress":true,"failure_seen":5,"failure_mutations":3}
+        "same failure seen 5 times across 3 edits; the last edit had no effect"
     "#]].assert_eq(&log);
     session.close().await;
     let rows = place.sql(

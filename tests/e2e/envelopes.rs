@@ -255,12 +255,19 @@ async fn a_run_call_that_died_leaves_one_operation_of_unknown_outcome() {
         (&json!("CLOSED_INTERRUPTED"), &json!(1))
     );
     let found = next
-        .ok("ledger_query", json!({"tool": "call_limits_spin_running"}))
+        .ok(
+            "ledger_query",
+            json!({"tool": "call_limits_spin_running", "fields": ["failure_class"]}),
+        )
         .await;
     let operations = found["operations"].as_array().unwrap();
     assert_eq!(operations.len(), 1);
     assert_eq!(operations[0].get("success"), None);
     assert_eq!(operations[0]["failure_class"], "interrupted");
+    assert_eq!(operations[0].get("hash"), None, "rows are compact");
+    let unknown = next.refused("ledger_query", json!({"fields": ["hush"]})).await;
+    assert_eq!(unknown["code"], "INVALID_ARGUMENTS", "{unknown:#}");
+    assert!(unknown["remediation"].as_str().unwrap().contains("hash"));
     next.close().await;
     assert_eq!(place.sql("SELECT count(*) FROM core_intents"), ["0"]);
 }

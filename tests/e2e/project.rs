@@ -38,7 +38,7 @@ impl Project {
         let python =
             std::env::var("TOLLGATE_TEST_PYTHON").expect("`cargo xtask test` sets TOLLGATE_TEST_PYTHON");
         let place = Place::with(&format!(
-            "[workspaces.app]\npath = {root:?}\ngit = \"write\"\ntests.default = [{python:?}, \"-m\", \"pytest\", \"-q\", \"-p\", \"no:cacheprovider\"]\n"
+            "[workspaces.app]\npath = {root:?}\ngit = \"write\"\nwrite = [\"DEVLOG.md\"]\ntests.default = [{python:?}, \"-m\", \"pytest\", \"-q\", \"-p\", \"no:cacheprovider\"]\n"
         ));
         let project = Project { place, root };
         for (path, content) in PROJECT {

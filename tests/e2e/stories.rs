@@ -122,7 +122,7 @@ async fn a_task_of_the_store_is_brought_to_its_end() {
     // Whoever lost the thread is told where the task stands and every call that leads on.
     let recovered = newcomer.ok("task_recover", json!({"task_id": task})).await;
     assert_eq!(recovered["phase"], "execution_ready", "{recovered}");
-    let attempt = json!({"attempt_id": recovered["latest_attempt"]["id"]});
+    let attempt = json!({"attempt_id": recovered["latest_attempt"]["attempt_id"]});
     for (from, to, kind) in [
         ("execution_ready", "executing", None),
         ("executing", "spec_gate", None),
@@ -138,6 +138,13 @@ async fn a_task_of_the_store_is_brought_to_its_end() {
             newcomer
                 .ok("task_append_review", with(review(kind), &attempt))
                 .await;
+        }
+        if to == "completed" {
+            newcomer
+                .refused("task_transition", transition.clone(), "ATTEMPT_NOT_SUCCEEDED")
+                .await;
+            let ended = json!({"status": "succeeded", "actor": "eve", "actor_role": "executor"});
+            newcomer.ok("task_finish_attempt", with(ended, &attempt)).await;
         }
         newcomer.ok("task_transition", transition).await;
     }
@@ -160,13 +167,17 @@ async fn a_plan_of_steps_is_brought_to_its_end() {
         let next = newcomer.ok("tasks_next", json!({"workspace": "w"})).await;
         let captured = json!({"workspace": "w", "task": begun["task"], "path": next["ready"][0]["step"]["path"],
             "items": [{"kind": "cmd_output", "title": "tests", "body": "ok"}]});
-        newcomer.ok("tasks_evidence_capture", captured).await;
         newcomer.follow(&next["ready"][0]["next_call"]).await;
+        let captured = newcomer.ok("tasks_evidence_capture", captured).await;
+        newcomer.follow(&captured["next_calls"][0]).await;
     }
     let ended = json!({"workspace": "w", "task": begun["task"]});
     let ended = newcomer.ok("tasks_complete", ended).await;
-    let plan = newcomer.follow(&ended["next_calls"][0]).await;
-    assert_eq!(plan["events"][0]["data"]["to"], "DONE", "{plan}");
+    newcomer.follow(&ended["next_calls"][0]).await;
+    let plan = newcomer
+        .ok("tasks_radar", json!({"workspace": "w", "task": "PLAN-001"}))
+        .await;
+    assert_eq!(plan["next"], "Nothing, it is finished.", "{plan}");
 }
 
 #[tokio::test]
@@ -241,13 +252,14 @@ async fn a_job_is_brought_to_its_end() {
     let submitted = with(
         json!({"step_id": prompt["step_id"], "model_claim": "MET", "summary": "did it", "devlog_line": "did it",
             "evidence": {"changed_files": [], "diff_summary": "nothing", "tests_run": ["none"], "tests_passed": true,
-                "criteria_checklist": {"c1": true}}}),
+                "criteria_checklist": {"c1": true}, "invariants_checked": true}}),
         &job,
     );
     let rejected = newcomer.ok("job_submit_step_result", submitted.clone()).await;
     assert_eq!(rejected["stage"], "gates", "{rejected}");
     let approved = with(json!({"step_id": prompt["step_id"], "approved_by": "Ada"}), &job);
-    newcomer.ok("step_approve", approved).await;
+    newcomer.refused("step_approve", approved.clone(), "PERSON_REQUIRED").await;
+    assert_eq!(place.call("step_approve", &approved).0, 0);
     newcomer.ok("job_next_step_prompt", job.clone()).await;
     let accepted = newcomer.ok("job_submit_step_result", submitted).await;
     assert_eq!(accepted["status"], "COMPLETE", "{accepted}");

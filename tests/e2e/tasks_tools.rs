@@ -119,7 +119,7 @@ impl Driver {
         self.says("define", define, "/step/path", json!("s:1.s:0")).await;
         let both = json!({"task": task, "path": "s:0", "step_id": inner["step_id"]});
         assert_eq!(self.refused("done", both).await, ["TARGET_MISMATCH"]);
-        let block = json!({"task": task, "path": "s:0", "reason": "no key"});
+        let block = json!({"task": task, "path": "s:0", "reason": "no key", "events": true});
         self.says("block", block, "/events/0/type", json!("step_blocked"))
             .await;
         assert_eq!(
@@ -130,14 +130,14 @@ impl Driver {
                 "STEP_BLOCKED"
             ]
         );
-        let unblock = json!({"task": task, "path": "s:0", "blocked": false});
+        let unblock = json!({"task": task, "path": "s:0", "blocked": false, "events": true});
         self.says("block", unblock, "/events/0/type", json!("step_unblocked"))
             .await;
         let claim = json!({"task": task, "path": "s:0", "owner": "ada", "events": 50});
         self.call("step_claim", claim, "").await;
         let named = json!({"task": task, "path": "s:0", "owner": "ada"});
         self.call("step_renew", named.clone(), "").await;
-        let verify = json!({"task": task, "path": "s:0", "checkpoints": {"criteria": {"confirmed": true}}});
+        let verify = json!({"task": task, "path": "s:0", "checkpoints": {"criteria": {"confirmed": true}}, "events": true});
         assert_eq!(self.refused("verify", verify.clone()).await, ["STEP_LEASE_HELD"]);
         self.call("step_release", named, "").await;
         self.says("verify", verify, "/events/1/type", json!("step_verified"))
@@ -146,7 +146,7 @@ impl Driver {
         let evidence = json!({"task": task, "path": "s:0", "checkpoint": "tests", "items": items, "checks": ["seen"], "attachments": ["log.txt"]});
         let ids = self.call("evidence_capture", evidence, "/ids").await;
         assert_eq!(ids.as_array().map(Vec::len), Some(4));
-        let note = json!({"task": task, "path": "s:0", "note": "went well", "decision": true});
+        let note = json!({"task": task, "path": "s:0", "note": "went well", "decision": true, "events": true});
         self.says("note", note, "/events/0/type", json!("note_added"))
             .await;
         let node = json!({"task": task, "parent_step": "s:1", "title": "node"});
@@ -156,10 +156,10 @@ impl Driver {
             .await;
         self.call("task_delete", json!({"task": task, "path": "s:1.t:0"}), "")
             .await;
-        let close = json!({"task": task, "path": "s:0", "checkpoints": {"tests": {"confirmed": true}}});
+        let close = json!({"task": task, "path": "s:0", "checkpoints": {"tests": {"confirmed": true}}, "events": true});
         self.says("close_step", close, "/events/1/type", json!("step_done"))
             .await;
-        let reopen = json!({"task": task, "path": "s:0", "completed": false});
+        let reopen = json!({"task": task, "path": "s:0", "completed": false, "events": true});
         self.says("progress", reopen, "/events/0/type", json!("step_reopened"))
             .await;
         self.says(

@@ -9,9 +9,9 @@ use crate::components::{self, Profile};
 use crate::python;
 use crate::run::{npm_packages, root, run, say, target};
 
-/// What the server in TypeScript consists of.
+/// Files of the server in TypeScript.
 const TYPESCRIPT: [&str; 3] = ["package.json", "package-lock.json", "server.mjs"];
-/// What the server on FastMCP needs.
+/// Packages of the server on FastMCP.
 const FASTMCP: &[&str] = &["fastmcp==4.1.2"];
 
 /// Builds what is measured and the bench, and runs it.

@@ -13,9 +13,9 @@ use crate::sbom;
 
 /// The version of the manifest's schema: the newest that is not experimental.
 const MANIFEST: &str = "0.3";
-/// Where the program is in the bundle.
+/// Path of the program in the bundle.
 const PROGRAM: &str = "server/tollgate";
-/// What the official tool consists of.
+/// Files of the official tool.
 const TOOL: [&str; 2] = ["package.json", "package-lock.json"];
 
 /// Builds the host, packs it with its manifest and its bill of materials, and tries what came of it.
@@ -78,7 +78,7 @@ fn fill(content: &Path, tollgate: &Path, data: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a client shows, asks its user for, and starts.
+/// Manifest that a client shows, asks its user for, and starts.
 fn manifest(listed: &Value) -> Value {
     let tools = listed.as_array().into_iter().flatten();
     let tools = tools.map(|tool| json!({"name": tool["name"], "description": tool["description"]}));

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::components::{self, WASM};
 use crate::run::{cargo, run, say};
+use crate::test::Length;
 use crate::{conformance, deny, fuzz, languages, package, reproduce, test, torture};
 
 /// Rounds of torture for each change. Every run draws a fresh seed, so many runs cover what one long run does.
@@ -54,7 +55,8 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
         ])
         .env("RUSTDOCFLAGS", "--deny warnings"))?;
     step("tests");
-    summary.push(("tests", test::all(None)?));
+    let length = if full { Length::Long } else { Length::Usual };
+    summary.push(("tests", test::all(None, length)?));
     summary.push(("fuzzing", fuzz::replayed()?));
     step("conformance");
     summary.push(("conformance", conformance::all()?));

@@ -518,7 +518,7 @@ impl Server {
     }
 }
 
-/// Where clients are installed.
+/// Folder of installed clients.
 struct Tools {
     npm: PathBuf,
     python: PathBuf,

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 
 use crate::run::{cargo, root, run, say, target};
 
-/// What components are built for.
+/// Target of components.
 pub(crate) const WASM: &str = "wasm32-wasip2";
 
 /// Cargo's profile of components that are shipped.
@@ -51,7 +51,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     PACKS.iter().map(|(package, _)| *package)
 }
 
-/// How the host is built.
+/// Profile of the host.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Profile {
     /// Debug code over optimised dependencies.
@@ -63,7 +63,7 @@ pub(crate) enum Profile {
 }
 
 impl Profile {
-    /// Where its programs are.
+    /// Folder of its programs.
     pub(crate) fn folder(self) -> PathBuf {
         target().join(match self {
             Profile::Dev => "debug",
@@ -173,7 +173,7 @@ pub(crate) fn component_build(home: &Path, profile: &str) -> Command {
     build
 }
 
-/// Where Cargo keeps what it downloads.
+/// Folder of Cargo's downloads.
 pub(crate) fn cargo_home() -> anyhow::Result<PathBuf> {
     match std::env::var_os("CARGO_HOME") {
         Some(home) => Ok(home.into()),

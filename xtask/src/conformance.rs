@@ -14,14 +14,14 @@ use crate::{python, test};
 
 /// Revisions of the protocol whose requirements are checked.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
-/// What the suite, the Inspector and Node are installed from.
+/// Folder with the manifests of the suite, the Inspector and Node.
 const FOLDER: &str = "tests/conformance";
 const MANIFESTS: [&str; 2] = ["package.json", "package-lock.json"];
-/// What the host does not do, and why.
+/// Failures that are expected, with reasons.
 const BASELINE: &str = "tests/conformance/baseline.yml";
 /// The pack that offers what the suite wants to find.
 const PACK: &str = "conformance";
-/// How the Python client speaks: before and since 2026-07-28.
+/// Eras of the Python client: before and since 2026-07-28.
 const ERAS: [&str; 2] = ["legacy", "2026-07-28"];
 
 /// Runs all of them, and returns how many checks there were.
@@ -192,7 +192,7 @@ impl Drop for Server {
     }
 }
 
-/// Where a host has its configuration. It is a workspace, and the data directory is not below it.
+/// Path of a host's configuration. Its folder is a workspace, and the data directory is not below it.
 fn config(work: &Path) -> PathBuf {
     work.join("config/tollgate.toml")
 }
@@ -214,7 +214,7 @@ fn configuration(work: &Path) -> String {
     )
 }
 
-/// How many checks of required scenarios came to which end.
+/// Numbers of checks of required scenarios, by result.
 #[derive(Default)]
 struct Counts {
     ran: BTreeSet<String>,
@@ -298,7 +298,7 @@ fn scenario(folder: &Path) -> String {
     }
 }
 
-/// Where the suite, the Inspector and Node are installed.
+/// Folder of the suite, the Inspector and Node.
 struct Tools(PathBuf);
 
 impl Tools {

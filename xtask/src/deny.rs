@@ -149,7 +149,7 @@ impl Rules {
         problems
     }
 
-    /// Whether a licence, or one of those to choose from, is among the allowed ones.
+    /// True if a licence, or one of those to choose from, is among the allowed ones.
     fn allows(&self, license: &str, name: &str) -> bool {
         let exception = self.licenses.exceptions.iter().find(|one| one.name == name);
         let is_allowed = |asked: &str| {

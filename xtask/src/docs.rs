@@ -7,7 +7,7 @@ use crate::run::{root, say};
 /// The interfaces of components, as the build script read them.
 const WIT: &str = include_str!(concat!(env!("OUT_DIR"), "/wit.md"));
 
-/// Where their page is.
+/// Path of the page.
 const PAGE: &str = "docs/wit.md";
 
 /// Writes them.

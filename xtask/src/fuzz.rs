@@ -11,14 +11,14 @@ use crate::run::{root, run, say, target};
 
 /// Longest input, in bytes.
 const MAX_LENGTH: u32 = 16 << 10;
-/// What takes longer than so many seconds counts as endless.
+/// Seconds after which an input counts as endless.
 const ENDLESS: u32 = 10;
-/// What takes more memory than so many MiB is no reader.
+/// Memory in MiB above which a target counts as failed.
 const MEMORY_MIB: u32 = 2048;
 
 #[derive(Debug, Args)]
 pub(crate) struct Fuzz {
-    /// How long each target is driven
+    /// Time of driving each target
     #[arg(long, default_value_t = 600)]
     seconds: u32,
     /// Only this target
@@ -52,7 +52,7 @@ impl Fuzz {
         Ok(())
     }
 
-    /// Whether a target held.
+    /// Drives a target; the result says whether it held.
     fn drive(&self, guided: &Path, name: &str, corpus: &Path) -> anyhow::Result<bool> {
         let work = target().join("fuzz").join(name);
         let (found, broken) = (work.join("found"), work.join("broken"));
@@ -89,7 +89,7 @@ fn recordings(name: &str) -> Vec<PathBuf> {
     }
 }
 
-/// How much the test of the corpora replays.
+/// Number of inputs that the test of the corpora replays.
 pub(crate) fn replayed() -> anyhow::Result<String> {
     let corpora = root().join("tests/fuzz/corpus");
     let names = folders(&corpora)?;

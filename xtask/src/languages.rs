@@ -38,10 +38,10 @@ const PYTHON: [Component; 2] = [
     },
 ];
 
-/// What makes components of Python.
+/// Packages that make components of Python.
 const COMPONENTIZE_PY: &[&str] = &["componentize-py==0.25.1"];
 
-/// What JavaScript components are made of.
+/// Files of JavaScript components.
 const FILES: [&str; 5] = [
     "package.json",
     "package-lock.json",

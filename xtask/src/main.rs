@@ -7,6 +7,8 @@ mod clients_test;
 mod components;
 mod conformance;
 mod deny;
+#[cfg(test)]
+mod doc_lines;
 mod docs;
 mod fuzz;
 mod languages;
@@ -111,7 +113,7 @@ fn main() -> ExitCode {
         }
         Task::Demo => run::demo(),
         Task::Serve { flags } => run::serve(&flags),
-        Task::Test { filter } => test::all(filter.as_deref()).map(drop),
+        Task::Test { filter } => test::all(filter.as_deref(), test::Length::Usual).map(drop),
         Task::Ci { full } => check::all(full),
         Task::Docs => docs::write(),
         Task::Deny => deny::check().map(|came_to| run::say(&came_to)),

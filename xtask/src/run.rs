@@ -17,7 +17,7 @@ pub(crate) fn root() -> PathBuf {
     xtask.parent().unwrap_or(&xtask).to_owned()
 }
 
-/// Where cargo puts what it builds.
+/// Folder of cargo's builds.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }

@@ -1,4 +1,4 @@
-//! What the program consists of, as CycloneDX.
+//! Contents of the program, as CycloneDX.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ pub(crate) fn bill() -> anyhow::Result<Value> {
     }))
 }
 
-/// What cargo says about the workspace's packages and what they depend on, for one target.
+/// Packages of the workspace and their dependencies, as cargo names them for one target.
 struct Graph {
     packages: BTreeMap<String, Value>,
     nodes: BTreeMap<String, Value>,
@@ -99,7 +99,7 @@ impl Graph {
     }
 }
 
-/// What this machine's programs are built for.
+/// Target of this machine's programs.
 fn native() -> anyhow::Result<String> {
     let told = std::process::Command::new("rustc")
         .arg("-vV")
@@ -156,7 +156,7 @@ impl Crate {
         }
     }
 
-    /// What tells it from all others.
+    /// Key that tells it from all others.
     fn key(&self) -> String {
         if self.is_own {
             self.name.clone()

@@ -9,11 +9,11 @@ use crate::components;
 use crate::python;
 use crate::run::{cargo, say};
 
-/// What the end-to-end tests use of Python: a client, and a test tool for gates to run.
+/// Python packages of the end-to-end tests: a client, and a test tool for gates to run.
 pub(crate) const PYTHON_PACKAGES: &[&str] = &["mcp==2.3.0", "pytest==9.2.0"];
 
 /// Builds what the tests need, runs them, and returns how many there were.
-pub(crate) fn all(filter: Option<&str>) -> anyhow::Result<String> {
+pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String> {
     components::build_packs(components::Profile::Dev)?;
     components::build_guests()?;
     let python = python::with("python", PYTHON_PACKAGES)?;
@@ -22,6 +22,9 @@ pub(crate) fn all(filter: Option<&str>) -> anyhow::Result<String> {
         .args(filter)
         .env("TOLLGATE_TEST_PYTHON", python)
         .stdout(Stdio::piped());
+    if length == Length::Long {
+        test.env("TOLLGATE_LONG", "1");
+    }
     let mut child = test.spawn().context("cargo test cannot be run")?;
     let mut totals = Totals::default();
     if let Some(stdout) = child.stdout.take() {
@@ -40,6 +43,14 @@ pub(crate) fn all(filter: Option<&str>) -> anyhow::Result<String> {
     ensure!(status.success() && totals.failed == 0, "tests failed");
     ensure!(totals.passed > 0 || filter.is_some(), "no test ran");
     Ok(counts)
+}
+
+/// Length of the random tests of packs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Length {
+    Usual,
+    /// Tens of thousands of operations: `TOLLGATE_LONG` is set.
+    Long,
 }
 
 #[derive(Default)]

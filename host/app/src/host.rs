@@ -31,12 +31,12 @@ pub struct Choice {
     pub selection: Selection,
 }
 
-/// What the process gives the host to work with, taken up once by `main`.
+/// Resources that the process gives the host, taken up once by `main`.
 #[derive(Debug)]
 pub struct Authority {
     /// This program, which compiles components and supervises programs in processes of its own.
     pub executable: PathBuf,
-    /// What programs get; `None` if none may be started.
+    /// Environment of programs; `None` if none may be started.
     pub environment: Option<Environment>,
     /// The user's own umask, for what programs and packs create in workspaces.
     pub umask: u32,
@@ -44,7 +44,7 @@ pub struct Authority {
     pub cache_dir: Option<PathBuf>,
 }
 
-/// Where a host works: its data directory, sandbox and database, and how it starts programs. What is
+/// Place of a host's work: its data directory, sandbox and database, and how it starts programs. What is
 /// loaded into it comes and goes.
 pub struct Site {
     data: Arc<DataDir>,
@@ -114,7 +114,7 @@ impl Site {
         &self.data
     }
 
-    /// What calls run with.
+    /// Equipment of calls.
     pub fn equipment(&self) -> Equipment {
         Equipment {
             sandbox: Arc::clone(&self.sandbox),
@@ -138,7 +138,7 @@ impl Site {
         &self.database
     }
 
-    /// What brings components in.
+    /// Loader of components.
     pub fn loader(&self) -> &Loader {
         &self.loader
     }
@@ -281,6 +281,7 @@ impl Site {
     /// Opens the gate over what was loaded, as a host among the others of the data directory.
     pub fn gate(&self, config: &Config, generation: Generation) -> anyhow::Result<Gate> {
         let host = Host::join(&self.data, self.clock.new_id("hst"))?;
+        self.database.know_heads(generation.head_of());
         host.bury_the_dead(&self.database, &*self.clock)?;
         let artifacts = ArtifactStore::open(&self.data, config.artifacts.clone(), Arc::clone(&self.clock))?;
         let keeping = Maintenance {
@@ -407,7 +408,7 @@ pub fn named_policy(config: &Config, name: &str) -> anyhow::Result<policies::Sou
     Ok(PolicyConfig::default().source(called, origin))
 }
 
-/// Where a policy is: `builtin:NAME`, a path, or by default the built-in policy of the same name.
+/// Origin of a policy: `builtin:NAME`, a path, or by default the built-in policy of the same name.
 fn policy_origin(name: &str, settings: &PolicyConfig) -> Result<Origin, String> {
     let source = settings.source.as_deref();
     if let Some(url) = source.filter(|source| source.starts_with("https://")) {

@@ -1,4 +1,4 @@
-//! When to load the configuration again: at SIGHUP, and when its file or a component's is not what it was.
+//! Triggers of a reload: SIGHUP, and a changed configuration file or component.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -9,12 +9,12 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// How long files must be quiet: who writes one rarely does it at once.
+/// Time that files must be quiet, because few programs write a file at once.
 const QUIET: Duration = Duration::from_millis(100);
 /// Longest wait for that, in a folder where something always happens.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Why to look at the configuration again.
+/// Reason to load the configuration again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// Somebody asked.
@@ -32,7 +32,7 @@ pub struct Watch {
     folders: BTreeSet<PathBuf>,
 }
 
-/// What tells one state of a file from another: device, inode, size, and when it was written.
+/// Mark that tells one state of a file from another: device, inode, size, and time of the last write.
 type Mark = (u64, u64, u64, Option<SystemTime>);
 
 impl Watch {

@@ -22,7 +22,7 @@ pub struct Embedded {
 
 /// Code that was compiled when this binary was built.
 pub struct Ahead {
-    /// What it was compiled for, as [`tollgate_engine::settings`] says it.
+    /// Compilation target and settings of the code, as [`tollgate_engine::settings`] names them.
     pub settings: &'static str,
     /// Its size in bytes.
     pub length: u64,
@@ -130,7 +130,7 @@ fn all() -> impl Iterator<Item = &'static Embedded> {
     COMPONENTS.iter().chain(POLICIES)
 }
 
-/// What a pack's calls may use unless the operator says otherwise: more than usual where a built-in
+/// Default limits of a pack's calls: more than usual where a built-in
 /// pack's work is long.
 pub fn limits(name: &str) -> Limits {
     let run = match name {

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 /// One named budget of one envelope, in whole units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Budget {
-    /// What the envelope may use.
+    /// Limit of the envelope.
     pub limit: i64,
-    /// What is booked.
+    /// Booked units.
     pub used: i64,
-    /// What calls that are running have set aside.
+    /// Units that running calls have reserved.
     pub reserved: i64,
 }
 
@@ -48,7 +48,7 @@ impl Budget {
     }
 }
 
-/// What is booked of a reservation.
+/// Units to book for a reservation.
 pub fn booked(reserved: i64, used: u64) -> i64 {
     i64::try_from(used).map_or(reserved, |used| used.min(reserved))
 }

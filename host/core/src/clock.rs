@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use tollgate_sdk::Timestamp;
 
-/// Where time and ids come from.
+/// Source of time and ids.
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970 UTC.
     fn now_ms(&self) -> i64;
@@ -15,7 +15,7 @@ pub trait Clock: Send + Sync {
     fn new_id(&self, prefix: &str) -> String;
 }
 
-/// How long `90s`, `30m`, `24h`, `7d` or `2w` is, in milliseconds.
+/// Length of `90s`, `30m`, `24h`, `7d` or `2w` in milliseconds.
 pub fn span_ms(text: &str) -> Option<i64> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {

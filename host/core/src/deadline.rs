@@ -1,4 +1,4 @@
-//! When a call must end: its time is up, or its caller gave up.
+//! End of a call: its time is over, or its caller gave up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,13 +20,13 @@ impl Cancel {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked.
+    /// True if cancellation was requested.
     pub fn is_cancelled(&self) -> bool {
         let asked = |by: &Arc<AtomicBool>| by.load(Ordering::Relaxed);
         asked(&self.asked) || self.other.as_ref().is_some_and(asked)
     }
 
-    /// Whether a call that has not begun need not begin any more.
+    /// True if a call that has not begun need not begin any more.
     pub fn is_pointless(&self) -> bool {
         let asked = |by: &Arc<AtomicBool>| by.load(Ordering::Relaxed);
         self.is_cancelled() || self.before.as_ref().is_some_and(asked)
@@ -55,7 +55,7 @@ impl Cancel {
 #[derive(Debug, Clone)]
 pub struct Deadline {
     at: Instant,
-    /// What it may work until then, if that is limited by itself.
+    /// Limit of its processor time, if there is one.
     work: Option<Arc<Work>>,
     cancel: Cancel,
     narrowed: Arc<Narrowed>,
@@ -64,7 +64,7 @@ pub struct Deadline {
 /// Time of the processor that a thread may use, so that a call does not end early because others keep the machine busy.
 #[derive(Debug)]
 struct Work {
-    /// What its thread had used when it began.
+    /// Processor time of the thread when the work began.
     began: Duration,
     limit: Duration,
     /// Nanoseconds that it waited by its own wish, which count as used.
@@ -143,7 +143,7 @@ impl Deadline {
         self.narrowed.end.store(NEVER, Ordering::Relaxed);
     }
 
-    /// When the call must end.
+    /// Time at which the call must end.
     pub fn end(&self) -> Instant {
         match self.narrowed.end.load(Ordering::Relaxed) {
             NEVER => self.at,
@@ -151,7 +151,7 @@ impl Deadline {
         }
     }
 
-    /// Whether the call must end now. Asked on the thread that works, as all that is about work.
+    /// True if the call must end now. To be asked on the thread that works, like everything about processor time.
     pub fn is_over(&self) -> bool {
         self.cancel.is_cancelled() || Instant::now() >= self.end() || self.has_worked_enough()
     }
@@ -162,13 +162,13 @@ impl Deadline {
             .is_some_and(|work| work.remaining() == Duration::ZERO)
     }
 
-    /// Whether it must end now only because its end was [moved forward](Deadline::narrow).
+    /// True if the call must end now only because its end was [moved forward](Deadline::narrow).
     pub fn is_narrowed(&self) -> bool {
         let now = Instant::now();
         now >= self.end() && now < self.at
     }
 
-    /// How long it still may take.
+    /// Remaining time.
     pub fn remaining(&self) -> Duration {
         let remaining = self.end().saturating_duration_since(Instant::now());
         match &self.work {
@@ -177,7 +177,7 @@ impl Deadline {
         }
     }
 
-    /// Whether it was cancelled rather than late.
+    /// True if the call was cancelled rather than late.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::Blocker;
 
-/// Where an envelope is in its life. A closed one never opens again.
+/// State of an envelope. A closed one never opens again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum State {
@@ -54,10 +54,13 @@ pub struct Limits {
     /// Longest time it is open, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_sec: Option<i64>,
+    /// Most edits of its workspaces that no call made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_edits: Option<i64>,
 }
 
 impl Limits {
-    /// What a client asked for, completed by the defaults and held to the ceiling. The error names
+    /// Limits that a client asked for, completed by the defaults and held to the ceiling. The error names
     /// every limit that cannot be had.
     pub fn granted(asked: &Limits, default: &Limits, ceiling: &Limits) -> Result<Limits, Vec<Blocker>> {
         let mut problems = Vec::new();
@@ -98,6 +101,7 @@ impl Limits {
                 default.max_duration_sec,
                 ceiling.max_duration_sec,
             ),
+            max_edits: grant("max_edits", asked.max_edits, default.max_edits, ceiling.max_edits),
         };
         if problems.is_empty() {
             Ok(limits)
@@ -111,11 +115,12 @@ fn refused(name: &str, message: String) -> Blocker {
     Blocker::new("LIMIT_INVALID", message).field(format!("limits.{name}"))
 }
 
-/// Whether a named budget may be called so; the error says what is wrong.
+/// Checks the name of a budget; the error says what is wrong.
 pub fn check_budget_name(name: &str) -> Result<(), &'static str> {
     match name {
         "mutations" => Err("this is a limit of its own; set envelope.max_mutations"),
         "test_runs" => Err("this is a limit of its own; set envelope.max_test_runs"),
+        "edits" => Err("this is a limit of its own; set envelope.max_edits"),
         _ if is_budget_name(name) => Ok(()),
         _ => Err("a budget's name matches ^[a-z][a-z0-9_]{0,39}$"),
     }
@@ -129,54 +134,61 @@ fn is_budget_name(name: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// What a call costs.
+/// Cost of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charge {
-    /// It reads, or is about envelopes themselves.
+    /// Reads, or is about envelopes themselves.
     Nothing,
-    /// It may change something, so many times: once, or once for each member that it runs.
+    /// May change something this many times: once, or once for each member that it runs.
     Mutations(i64),
-    /// It runs tests.
+    /// Runs tests.
     TestRun,
 }
 
 /// An envelope as admission sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Where it is in its life.
+    /// State.
     pub state: State,
-    /// What it may use.
+    /// Limits.
     pub limits: Limits,
     /// Mutations so far.
     pub mutations: i64,
     /// Test runs so far.
     pub test_runs: i64,
-    /// When it was opened, by the clock that counts from the machine's start, in milliseconds.
+    /// Edits so far that no call made.
+    pub edits: i64,
+    /// Time of opening, by the clock that counts from the machine's start, in milliseconds.
     pub opened_boot_ms: i64,
 }
 
-/// Why an envelope does not admit a call. The call does not count.
+/// Reason why an envelope does not admit a call. The call does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is closed.
+    /// The envelope is closed.
     Closed(State),
     /// Fewer mutations are left than the call wants. Closes the envelope if none is left.
     Mutations {
-        /// How many it had.
+        /// Limit.
         limit: i64,
-        /// How many of them are left.
+        /// Remaining mutations.
         left: i64,
     },
     /// No test run is left. The envelope stays open.
     TestRuns {
+        /// Limit.
+        limit: i64,
+    },
+    /// The work tree was edited once more than it may be. Closes the envelope.
+    Edits {
         /// How many it had.
         limit: i64,
     },
     /// Its time is over. Closes the envelope.
     Duration {
-        /// How long it had, in seconds.
+        /// Limit in seconds.
         limit: i64,
-        /// How long it was open, in seconds.
+        /// Time since opening in seconds.
         used: i64,
     },
 }
@@ -188,31 +200,32 @@ impl Refusal {
             Refusal::Closed(_) => "ENVELOPE_CLOSED",
             Refusal::Mutations { .. } => "MUTATION_BUDGET_EXHAUSTED",
             Refusal::TestRuns { .. } => "TEST_BUDGET_EXHAUSTED",
+            Refusal::Edits { .. } => "EDIT_BUDGET_EXHAUSTED",
             Refusal::Duration { .. } => "DURATION_EXCEEDED",
         }
     }
 
-    /// Whether a limit was reached, rather than the envelope closed before.
+    /// True if a limit was reached, rather than the envelope closed before.
     pub const fn is_limit(self) -> bool {
         !matches!(self, Refusal::Closed(_))
     }
 
-    /// Whether it ends the envelope.
+    /// True if the refusal closes the envelope.
     pub const fn closes(self) -> bool {
         matches!(
             self,
-            Refusal::Mutations { left: 0, .. } | Refusal::Duration { .. }
+            Refusal::Mutations { left: 0, .. } | Refusal::Edits { .. } | Refusal::Duration { .. }
         )
     }
 }
 
 impl Standing {
-    /// How long it has been open, in whole seconds.
+    /// Time since opening, in whole seconds.
     pub fn open_sec(&self, boot_ms: i64) -> i64 {
         boot_ms.saturating_sub(self.opened_boot_ms).max(0) / 1000
     }
 
-    /// Whether its time is over.
+    /// True if the time is over.
     pub fn is_expired(&self, boot_ms: i64) -> bool {
         self.limits
             .max_duration_sec
@@ -250,6 +263,18 @@ impl Standing {
         }
         Ok(self)
     }
+
+    /// The standing after edits that no call made, or why there is none.
+    pub fn see(mut self, edits: i64) -> Result<Standing, Refusal> {
+        let seen = self.edits.saturating_add(edits);
+        match self.limits.max_edits {
+            Some(limit) if edits > 0 && seen > limit => Err(Refusal::Edits { limit }),
+            _ => {
+                self.edits = seen;
+                Ok(self)
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -277,9 +302,10 @@ mod tests {
         ) {
             let mut standing = Standing {
                 state: State::Open,
-                limits: Limits { max_mutations, max_test_runs, max_duration_sec },
+                limits: Limits { max_mutations, max_test_runs, max_duration_sec, max_edits: None },
                 mutations: 0,
                 test_runs: 0,
+                edits: 0,
                 opened_boot_ms: 1_000_000,
             };
             let (mut now, mut mutations, mut test_runs) = (1_000_000, 0, 0);
@@ -315,6 +341,7 @@ mod tests {
             max_mutations: Some(10),
             max_test_runs: None,
             max_duration_sec: Some(60),
+            max_edits: Some(5),
         };
         let default = Limits {
             max_mutations: Some(50),
@@ -327,14 +354,37 @@ mod tests {
             Limits {
                 max_mutations: Some(10),
                 max_test_runs: None,
-                max_duration_sec: Some(60)
+                max_duration_sec: Some(60),
+                max_edits: Some(5)
             }
         );
         let asked = Limits {
             max_mutations: Some(11),
             max_test_runs: Some(0),
             max_duration_sec: Some(-1),
+            max_edits: Some(6),
         };
-        assert_eq!(Limits::granted(&asked, &default, &ceiling).unwrap_err().len(), 3);
+        assert_eq!(Limits::granted(&asked, &default, &ceiling).unwrap_err().len(), 4);
+    }
+
+    #[test]
+    fn edits_reach_their_limit_and_do_not_pass_it() {
+        let mut standing = Standing {
+            state: State::Open,
+            limits: Limits {
+                max_edits: Some(2),
+                ..Limits::default()
+            },
+            mutations: 0,
+            test_runs: 0,
+            edits: 0,
+            opened_boot_ms: 0,
+        };
+        for edits in [0, 1, 0, 1, 0] {
+            standing = standing.see(edits).unwrap();
+        }
+        let refusal = standing.see(1).unwrap_err();
+        assert_eq!((refusal, standing.edits), (Refusal::Edits { limit: 2 }, 2));
+        assert!(refusal.closes() && refusal.is_limit());
     }
 }

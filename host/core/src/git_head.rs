@@ -15,7 +15,7 @@ const NONBLOCK: i32 = i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_
 /// Symbolic references that lead to another.
 const MAX_STEPS: usize = 5;
 
-/// Where Git keeps a work tree's state when that is not in the tree's own `.git`: for linked work
+/// Directory of a work tree's state, if that is not in the tree's own `.git`: for linked work
 /// trees, and for directories inside a repository.
 #[derive(Debug)]
 pub struct Repository {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::identity::Identity;
 
-/// Who shares with others: a proven identity, or a peer's address without one. The default is the one caller that
+/// Holder of a share: a proven identity, or a peer's address without one. The default is the one caller that
 /// has the process to itself, over stdio and at the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Share(Option<Arc<str>>);
@@ -23,7 +23,7 @@ impl Share {
         Share(name.map(Arc::from))
     }
 
-    /// Whether nobody else calls this process.
+    /// True if nobody else calls this process.
     pub fn is_alone(&self) -> bool {
         self.0.is_none()
     }
@@ -79,7 +79,7 @@ impl Holdings {
         self.held.get(share).copied().unwrap_or_default()
     }
 
-    /// Whether nobody holds any.
+    /// True if nobody holds any.
     pub fn is_unused(&self) -> bool {
         self.held.is_empty()
     }
@@ -89,7 +89,7 @@ impl Holdings {
         if share.is_alone() { self.alone } else { self.free }
     }
 
-    /// Whether a share may take more.
+    /// True if a share may take more.
     pub fn allows(&self, share: &Share, units: u64) -> bool {
         units <= self.free && self.held(share).saturating_add(units) <= self.most(share)
     }

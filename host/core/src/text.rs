@@ -50,7 +50,7 @@ pub fn clean_prose(text: &str) -> String {
     clean
 }
 
-/// Whether text holds characters that nobody sees, line breaks and tabs aside.
+/// True if text holds invisible characters, line breaks and tabs aside.
 pub fn hides(text: &str) -> bool {
     let is_suspect = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
     text.chars().any(is_suspect) && {
@@ -59,7 +59,7 @@ pub fn hides(text: &str) -> bool {
     }
 }
 
-/// Whether a name or a string anywhere in JSON holds characters that nobody sees.
+/// True if a name or a string anywhere in JSON holds invisible characters.
 pub fn hides_in(members: &Map<String, Value>) -> bool {
     fn is_hiding(value: &Value) -> bool {
         match value {
@@ -119,7 +119,7 @@ fn line_break(c: char) -> char {
     }
 }
 
-/// Whether people do not see a character that a program or a model reads: Unicode's controls (Cc), format characters
+/// True for a character that people do not see and programs and models read: Unicode's controls (Cc), format characters
 /// (Cf), separators of lines and paragraphs, and everything with the property Default_Ignorable_Code_Point. Signs
 /// that Arabic, Syriac and Kaithi print around numbers are format characters, too, and visible.
 fn is_hidden(c: char) -> bool {
@@ -141,7 +141,7 @@ fn is_nobodys(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// Whether a variation selector or a joiner means something behind it: symbols, emoji, and the keys `0` to `9`, `*` and
+/// True if a variation selector or a joiner means something behind it: symbols, emoji, and the keys `0` to `9`, `*` and
 /// `#`.
 fn is_symbol(c: char) -> bool {
     matches!(c, '#' | '*' | '0'..='9' | '\u{a9}' | '\u{ae}' | '\u{203c}' | '\u{2049}' | '\u{2100}'..='\u{214f}'

@@ -20,11 +20,11 @@ use crate::left::Left;
 #[derive(Default)]
 pub(super) struct Connections(Mutex<Known>);
 
-/// What is known of connections that last.
+/// Connections that last.
 #[derive(Default)]
 pub(super) struct Known {
     current: HashMap<String, String>,
-    /// Those with a call in an envelope, whose end concerns envelopes.
+    /// Connections with a call in an envelope, whose end concerns envelopes.
     touched: HashSet<String>,
 }
 
@@ -66,7 +66,7 @@ impl Connections {
     }
 }
 
-/// What a call of a tool costs its envelope. One that runs members costs what they cost, and at least one.
+/// Cost of a tool's call for its envelope. A call that runs members costs what they cost, and at least one.
 pub(super) fn charge(tool: &ToolEntry, members: &[Member]) -> Charge {
     match (&tool.body, tool.spec.effect) {
         (Body::Core(_), _) | (_, Effect::Read) => Charge::Nothing,
@@ -83,7 +83,7 @@ pub(super) fn charge(tool: &ToolEntry, members: &[Member]) -> Charge {
     }
 }
 
-/// What a call of a tool is recorded as.
+/// Operation type that a tool's call is recorded as.
 pub(super) fn op_type(tool: &ToolEntry) -> OpType {
     match (&tool.body, charge(tool, &[])) {
         (Body::Core(_), _) => OpType::Control,
@@ -107,7 +107,7 @@ pub(super) fn first(caller: &Caller) -> Result<(), ToolError> {
     .context("request_id", tollgate_core::text::clean(id)))
 }
 
-/// Whether the caller's token is for calls of tools like this one.
+/// Checks that the caller's token is for calls of tools like this one.
 pub(super) fn may_call(tool: &ToolEntry, caller: &Caller) -> Result<(), ToolError> {
     let calls = caller
         .identity
@@ -228,6 +228,9 @@ pub(crate) fn refused(envelope: &Envelope, refusal: Refusal, boot_ms: i64) -> To
         Refusal::TestRuns { limit } => {
             format!("envelope {id} had {limit} test runs and all are used; other calls are still admitted")
         }
+        Refusal::Edits { limit } => format!(
+            "the work tree was edited once more than the {limit} edits that envelope {id} had; it is closed now"
+        ),
         Refusal::Duration { limit, .. } => {
             format!("envelope {id} had {limit} s and they are over; it is closed now")
         }
@@ -236,6 +239,7 @@ pub(crate) fn refused(envelope: &Envelope, refusal: Refusal, boot_ms: i64) -> To
         Refusal::Closed(_) => (None, None),
         Refusal::Mutations { limit, .. } => (Some(limit), Some(standing.mutations)),
         Refusal::TestRuns { limit } => (Some(limit), Some(standing.test_runs)),
+        Refusal::Edits { limit } => (Some(limit), Some(standing.edits)),
         Refusal::Duration { limit, used } => (Some(limit), Some(used)),
     };
     let mut err = ToolError::new(refusal.code(), message)
@@ -284,7 +288,7 @@ fn remediation(envelope: &Envelope, refusal: Refusal) -> &'static str {
     }
 }
 
-/// How a closed envelope ended, as the rest of a sentence.
+/// End of a closed envelope, as the rest of a sentence.
 fn how_it_ended(envelope: &Envelope) -> String {
     let limits = &envelope.standing.limits;
     let limit = |limit: Option<i64>| limit.unwrap_or_default();
@@ -293,6 +297,12 @@ fn how_it_ended(envelope: &Envelope) -> String {
         (None, None) => "a caller closed it".to_owned(),
         (Some("MUTATION_BUDGET_EXHAUSTED"), _) => {
             format!("all {} mutations were used", limit(limits.max_mutations))
+        }
+        (Some("EDIT_BUDGET_EXHAUSTED"), _) => {
+            format!(
+                "its work tree was edited more than {} times",
+                limit(limits.max_edits)
+            )
         }
         (Some("DURATION_EXCEEDED"), _) => {
             format!("its {} s were over", limit(limits.max_duration_sec))

@@ -1,4 +1,4 @@
-//! What a client's user says to a question of a policy.
+//! Answers of a client's user to a policy's question.
 //!
 //! The gate waits for nobody: a call that wants an answer is refused with the question, and comes again with
 //! the answer. An answer is to one question of these policies about one call with these arguments, in this envelope and
@@ -18,18 +18,18 @@ use super::pending_operation::PendingOperation;
 /// A question to the client's user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// What the user reads.
+    /// Message for the user.
     pub message: String,
     /// Which question about which call it is.
     pub about: String,
 }
 
-/// What the client's user said.
+/// Answer of the client's user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consent {
     /// Which question about which call it was.
     pub about: String,
-    /// Whether it was a yes.
+    /// True for a yes.
     pub agreed: bool,
 }
 
@@ -48,7 +48,7 @@ impl Gate {
     }
 }
 
-/// Whether the user agreed to what is asked of a call; otherwise what is to be asked, if that was not yet.
+/// Checks that the user agreed to the call; otherwise returns the question, if it was not asked yet.
 pub(super) fn check(
     consent: Option<&Consent>,
     question: &Question,

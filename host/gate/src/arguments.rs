@@ -1,4 +1,4 @@
-//! What is checked about a call's arguments before any guest runs: everything at once.
+//! Checks of a call's arguments before any guest runs: everything at once.
 
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;

@@ -70,7 +70,7 @@ impl Gate {
     }
 }
 
-/// Whether a call may change something, and names no envelope.
+/// True if a call may change something, and names no envelope.
 fn wants_envelope(tool: &ToolEntry, call: &Call) -> bool {
     let is_named = |value: Option<&Value>| value.is_some_and(|value| !value.is_null());
     !matches!(tool.body, Body::Core(_))

@@ -15,9 +15,9 @@ use tollgate_store::storage::MemberCall;
 
 use super::arguments;
 
-/// Where a member names its tool.
+/// Key of a member's tool.
 const TOOL: &str = "tool";
-/// Where a member has its arguments.
+/// Key of a member's arguments.
 pub(super) const ARGUMENTS: &str = "args";
 
 /// Most calls inside a call.
@@ -94,7 +94,7 @@ pub(super) fn recorded(tool: &ToolEntry, arguments: &Value, members: &[Member]) 
     MemberCall::text(&calls)
 }
 
-/// What members of a call have from it.
+/// Arguments that members inherit from their call.
 pub(super) fn inheritance(tool: &ToolEntry, arguments: &Value) -> Map<String, Value> {
     let names = tool.inherited.iter();
     let given = names.filter_map(|name| Some((name.clone(), arguments.get(name)?.clone())));
@@ -149,7 +149,7 @@ fn check_room(tool: &ToolEntry, inherited: &Map<String, Value>, members: usize) 
     .context("limit", arguments::MAX_BYTES))
 }
 
-/// Why something cannot be a member.
+/// Reason why a value cannot be a member.
 enum Fault {
     Shape,
     Extra(String),

@@ -26,32 +26,32 @@ pub struct Call {
     pub tool: String,
     /// Its arguments.
     pub arguments: Map<String, Value>,
-    /// What was wrong with the message before it could be read, if anything.
+    /// Faults of the message before it could be read.
     pub malformed: Vec<String>,
     /// The envelope that the request's `_meta` names, if it does.
     pub envelope: Option<Value>,
-    /// Who calls.
+    /// Caller.
     pub caller: Caller,
     /// Lets the caller give up.
     pub cancel: Cancel,
     /// Tells the caller how far it is.
     pub progress: Progress,
-    /// What was answered, if the call comes again after it asked.
+    /// Answers, if the call comes again after it asked.
     pub answers: Answers,
 }
 
-/// What comes with a call that asked before.
+/// Answers that come with a call that asked before.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
-    /// What the client's user said to a policy's question.
+    /// Answer of the client's user to a policy's question.
     pub consent: Option<Consent>,
-    /// What was answered to the tool's own questions.
+    /// Answers to the tool's own questions.
     pub answers: Vec<Answer>,
-    /// What the tool remembered.
+    /// State that the tool remembered.
     pub remembered: Option<String>,
 }
 
-/// What a call asks that was refused for want of an answer. It can come again with one.
+/// Question of a call that was refused without an answer. The call can come again with one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
     /// A policy asks whether the call may run.
@@ -60,7 +60,7 @@ pub enum Asked {
     Tool(Asking),
 }
 
-/// Who calls, as far as the host knows.
+/// Caller, as far as the host knows.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
     /// Proven by the transport. Absent for who has the machine itself.
@@ -71,7 +71,7 @@ pub struct Caller {
     pub client: Option<String>,
     /// Which connection. Requests over HTTP that stand alone have one for each identity, or for each peer.
     pub connection: String,
-    /// Whether later calls come over the same connection, so that it can stand for an envelope.
+    /// True if later calls come over the same connection, so that it can stand for an envelope.
     pub stateful: bool,
     /// The client's id of the request.
     pub request_id: Option<String>,
@@ -81,7 +81,7 @@ pub struct Caller {
     pub is_repeated: bool,
 }
 
-/// What became of a call that reached the gate.
+/// Outcome of a call that reached the gate.
 #[derive(Debug)]
 pub struct Outcome {
     /// The operation's id in the ledger.
@@ -92,21 +92,21 @@ pub struct Outcome {
     pub duration: Duration,
     /// The envelope it belongs to.
     pub envelope_id: Option<String>,
-    /// That envelope with this call in it, if the call got that far.
+    /// Standing of that envelope with this call in it, if the call got that far.
     pub standing: Option<Standing>,
-    /// What is left of that envelope, if that is little.
+    /// Remainder of that envelope, if it is small.
     pub left: Option<Left>,
-    /// That envelope's named budgets after the call.
+    /// Named budgets of that envelope after the call.
     pub budgets: BTreeMap<String, Budget>,
-    /// What it changed.
+    /// Change that the call made.
     pub mutation: Option<Mutation>,
-    /// Why files in workspaces are not what the call wanted them to be, though it is committed.
+    /// Reasons why files in workspaces differ from what the call wanted, though the call is committed.
     pub stale: Vec<String>,
-    /// Why content of the call is not kept, or not all of it, though the operator wants it.
+    /// Reason why content of the call is not kept, or not all of it, though the operator wants it.
     pub not_kept: Option<ToolError>,
-    /// What the client is to be asked, if that could change the outcome.
+    /// Question for the client, if an answer could change the outcome.
     pub asked: Option<Asked>,
-    /// What its component logged and the client wants to hear, if that waited for those who judge the result.
+    /// Log lines of the component for the client, if they waited for policies that judge the result.
     pub lines: Vec<Line>,
 }
 
@@ -118,7 +118,7 @@ pub struct Outcome {
     if .preparing.is_empty() { String::new() } else { format!("; tools of {} come once it is prepared, so try again soon", .preparing.join(", ")) }
 )]
 pub struct UnknownTool {
-    /// What was called.
+    /// Name of the called tool.
     pub name: String,
     /// The name most like it.
     pub nearest: Option<String>,

@@ -29,7 +29,7 @@ pub(super) fn follow<'a>(
     }
 }
 
-/// What exactly is asked for, if it is nothing else than a tool and its arguments.
+/// Tool and arguments of a `tool_call`, if the call asks for nothing else.
 fn asked_for<'a>(
     catalog: &'a Catalog,
     arguments: &Map<String, Value>,

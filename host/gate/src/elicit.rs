@@ -55,7 +55,7 @@ pub(super) fn hash(content: &Content) -> String {
     hash::sha256_hex(format!("{kind}\n{name}\n{bytes}").as_bytes())
 }
 
-/// What a component asks. `None` if it asks nothing that could be asked: then the refusal stands alone.
+/// Question of a component. `None` if nothing can be asked: then the refusal stands alone.
 pub(super) fn read(said: wit::Asking, granted: &Granted) -> Option<Asking> {
     if said.questions.len() > MAX_QUESTIONS
         || said

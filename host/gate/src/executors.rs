@@ -1,4 +1,4 @@
-//! Where calls run: readers side by side, writes one after another, runs on their own.
+//! Executors of calls: readers side by side, writes one after another, runs on their own.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -15,7 +15,7 @@ use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::ledger::heads;
-use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
+use tollgate_store::storage::{Database, HeadOf, Session, StoreError, StoreResult};
 
 use super::backlog::Backlog;
 use super::guest::{Ended, GuestCall, Runtime, cancelled};
@@ -31,7 +31,7 @@ use crate::core_tools;
 
 /// Fewest threads for `read` calls, and most.
 const READERS: (usize, usize) = (8, 16);
-/// How long a `read` call waits before one more reader is woken for it.
+/// Time that a `read` call waits before one more reader is woken for it.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// `run` calls at once. Identities share them, so that one has half at most.
 const RUNNERS: u64 = 16;
@@ -51,23 +51,23 @@ struct ReadJob {
     reply: oneshot::Sender<Judged>,
 }
 
-/// How a call left its reader.
+/// State in which a call left its reader.
 #[allow(
     clippy::large_enum_variant,
     reason = "the large one is what every read comes to"
 )]
 pub(super) enum Judged {
-    /// It is over, and this is kept of it.
+    /// The call is over, with its recording.
     Settled(Settled, Recording),
     /// The policies let it through, and it is to run outside any transaction.
     Passed(Box<GuestCall>, Box<PendingOperation>),
-    /// They did not, or could not be asked. Nothing is recorded yet.
+    /// Policies denied the result, or could not be asked. Nothing is recorded yet.
     Denied(Box<PendingOperation>, ToolError),
-    /// They let it through if the client's user agrees.
+    /// Policies let the result through if the client's user agrees.
     Asked(Box<GuestCall>, Box<PendingOperation>, Question),
 }
 
-/// Who waits for a call to be committed.
+/// Receiver of a call's outcome after the commit.
 pub(super) enum Waiting {
     /// Its caller.
     Caller(oneshot::Sender<Settled>),
@@ -205,6 +205,40 @@ impl Executors {
             .unwrap_or_else(|_| Settled::refused(stopping()))
     }
 
+    /// Looks at the work tree after a call's files were written, and stores its state as that which the call made.
+    pub(super) async fn look_after_files(&self, mut draft: PendingOperation) {
+        let (runtime, database) = (self.runtime.clone(), self.database.clone());
+        let now = Timestamp::from_ms(runtime.equipment.clock.now_ms()).to_string();
+        let looked = tokio::task::spawn_blocking(move || {
+            let after = draft.look_after(&runtime, &database);
+            draft.leave_behind(after);
+            draft.operation
+        });
+        let Ok(operation) = looked.await else { return };
+        if operation.left_behind.is_none() {
+            return;
+        }
+        let note = move |session: &Session| match (&operation.envelope_id, &operation.left_behind) {
+            (Some(envelope), Some((seen, cause))) => {
+                session.note_sighting_around(envelope, seen, *cause, &operation.op_id, &now)
+            }
+            _ => Ok(()),
+        };
+        if !self.change(Box::new(note)).await {
+            tracing::warn!("the state of a work tree that a call wrote to was not stored");
+        }
+    }
+
+    /// Looks up commits of workspaces in another way from now on.
+    pub(super) fn know_heads(&self, head_of: HeadOf) {
+        self.database.know_heads(head_of);
+    }
+
+    /// Looks at the work tree that a call is about.
+    pub(super) async fn look_before(&self, draft: PendingOperation) -> PendingOperation {
+        looked(&self.runtime, &self.database, draft).await
+    }
+
     /// Records a call that was refused before any guest ran.
     pub(super) async fn refuse(&self, draft: PendingOperation, refusal: ToolError) -> Settled {
         let settled = Settled::refused(refusal);
@@ -262,14 +296,14 @@ impl Executors {
         }
     }
 
-    /// Whether the writer still takes jobs and finishes them.
+    /// True if the writer still takes jobs and finishes them.
     pub(super) async fn is_writing(&self) -> bool {
         let (done, works) = oneshot::channel();
         self.send(Job::Pulse(done));
         works.await.is_ok()
     }
 
-    /// How many jobs wait for the writer.
+    /// Number of jobs that wait for the writer.
     pub(super) fn queued(&self) -> usize {
         self.writes.as_ref().map_or(0, Sender::len)
     }
@@ -326,11 +360,24 @@ impl Drop for Executors {
     }
 }
 
-/// How many `read` calls run at once. Half of them are an identity's at most, which are more than the cores or as many,
-/// so that stalled guests leave room for others.
+/// Number of `read` calls that run at once. At most half of them are of one identity. That half is at least the number
+/// of cores, and stalled guests leave room for others.
 fn readers() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     cores.saturating_mul(2).clamp(READERS.0, READERS.1)
+}
+
+/// Looks at the work tree that a call is about, if it is about one.
+async fn looked(runtime: &Runtime, database: &Database, draft: PendingOperation) -> PendingOperation {
+    if draft.watch.is_none() {
+        return draft;
+    }
+    let (runtime, database, mut looking) = (runtime.clone(), database.clone(), draft.clone());
+    let looked = tokio::task::spawn_blocking(move || {
+        looking.look_before(&runtime, &database);
+        looking
+    });
+    looked.await.unwrap_or(draft)
 }
 
 /// Records a call, and waits until its row is on disk. Fails if it cannot be put there.
@@ -356,7 +403,7 @@ fn stopping() -> ToolError {
         .remediation("Call again once it is back.")
 }
 
-/// What one `run` call needs, wherever its caller is by now.
+/// Parts of one `run` call, wherever its caller is by now.
 struct Runner {
     database: Database,
     runtime: Runtime,
@@ -365,7 +412,7 @@ struct Runner {
 }
 
 impl Runner {
-    async fn run(self, mut guest: GuestCall, draft: PendingOperation) -> Settled {
+    async fn run(self, mut guest: GuestCall, mut draft: PendingOperation) -> Settled {
         let place = tokio::select! {
             place = self.running.enter(&draft.share) => place,
             () = given_up(&guest.cancel) => None,
@@ -379,6 +426,8 @@ impl Runner {
         let Some(_place) = place else {
             return Settled::refused(stopping());
         };
+        draft = looked(&self.runtime, &self.database, draft).await;
+        guest.seen = draft.seen.clone();
         let (reply, admitted) = oneshot::channel();
         let _ = self.writes.send(Job::Admit {
             draft: Box::new(draft.clone()),
@@ -398,11 +447,19 @@ impl Runner {
                 .min(Duration::from_millis(remaining_ms) + TIME_TO_REPORT);
         }
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
-        let started = draft.clone();
+        let mut started = draft.clone();
         let tests = Arc::new(TestRuns::of(&draft, Arc::clone(&runtime.equipment.clock)));
         guest.tests = Some(Arc::clone(&tests));
-        let ran = tokio::task::spawn_blocking(move || outside(&runtime, &database, &guest, &started));
-        let mut settled = ran.await.unwrap_or_else(|_| Settled::refused(stopping()));
+        let ran = tokio::task::spawn_blocking(move || {
+            let settled = outside(&runtime, &database, &guest, &started);
+            let after = started.look_after(&runtime, &database);
+            (settled, after, started.changes)
+        });
+        let (mut settled, after, changes) = ran
+            .await
+            .unwrap_or_else(|_| (Settled::refused(stopping()), None, Vec::new()));
+        draft.leave_behind(after);
+        draft.changes = changes;
         if let Some(admitted) = admitted {
             settled.standing = Some(admitted.standing);
             settled.counters = admitted.counters;
@@ -593,7 +650,7 @@ impl Reader {
         (session.filter(|session| session.commit().is_ok()), settled)
     }
 
-    /// Whether the call's envelope lets it read. Reading costs nothing.
+    /// Checks that the call's envelope lets it read. Reading costs nothing.
     fn admit(&self, draft: &PendingOperation, session: &Session) -> StoreResult<Settled> {
         let mut settled = Settled::of(Ok(Reply::default()));
         let Some(envelope) = &draft.operation.envelope_id else {

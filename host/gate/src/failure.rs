@@ -7,7 +7,7 @@ use super::Settled;
 use super::intake::Pending;
 use super::writer::Job;
 
-/// How a failure begins that says what is in the way.
+/// Prefix of a failure that names an obstacle.
 const NOTHING_CHANGED: &str = "nothing was changed: ";
 
 /// Answers a batch that could not be committed, nor its failure recorded.
@@ -35,7 +35,7 @@ pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
     }
 }
 
-/// What the callers of a transaction are told that SQLite rolled back.
+/// Error for the callers of a transaction that SQLite rolled back.
 pub(super) fn lost_transaction() -> ToolError {
     ToolError::new(
         "STORAGE_FAILED",
@@ -44,7 +44,7 @@ pub(super) fn lost_transaction() -> ToolError {
     .remediation("Call again; if it stays, look at the host's log.")
 }
 
-/// What callers are told when a commit fails.
+/// Error for callers of a commit that failed.
 pub(super) fn storage_failed(err: &StoreError) -> ToolError {
     if let Some(obstacle) = err.obstacle() {
         return ToolError::new("STORAGE_FAILED", format!("{NOTHING_CHANGED}{obstacle}")).remediation(
@@ -67,7 +67,7 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
     }
 }
 
-/// What callers are told whose failure could not be recorded either. Once a flush has failed nobody knows
+/// Error for callers whose failure could not be recorded either. Once a flush has failed nobody knows
 /// what the disk has: a later start may find the commit there, unless another overwrote it.
 pub(super) fn unrecorded(err: &StoreError) -> ToolError {
     if err.failure() != StoreFailure::Flush {
@@ -80,7 +80,7 @@ pub(super) fn unrecorded(err: &StoreError) -> ToolError {
     .remediation("Look at what the call should have changed before you call again.")
 }
 
-/// What the caller of a call is told that ran outside any transaction, and whose row could not be recorded.
+/// Error for the caller of a call that ran outside any transaction, and whose row could not be recorded.
 pub(super) fn ran_unrecorded(failure: &ToolError) -> ToolError {
     let mut message = "the call ran, and the ledger could not record it".to_owned();
     // What else the failure says is of a call that was taken back.
@@ -92,7 +92,7 @@ pub(super) fn ran_unrecorded(failure: &ToolError) -> ToolError {
         .remediation("Look at what the call should have changed before you call again.")
 }
 
-/// Whether a commit failed because another process was writing.
+/// True if a commit failed because another process was writing.
 pub(super) fn is_busy(err: &StoreError) -> bool {
     err.failure() == StoreFailure::Busy
 }

@@ -1,4 +1,4 @@
-//! What loading the configuration again replaces, as one set.
+//! Parts of a host that a reload of the configuration replaces, as one set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_components::packs::Catalog;
 use tollgate_core::meter::Figures;
 use tollgate_sandbox::workspaces::Workspaces;
+use tollgate_store::storage::HeadOf;
 
 use crate::core_tools::EnvelopeSettings;
 use crate::telemetry::Spans;
@@ -15,20 +16,28 @@ use crate::telemetry::Spans;
 pub struct Generation {
     /// The packs and their tools.
     pub catalog: Arc<Catalog>,
-    /// What envelopes get, and which calls need one.
+    /// Settings of envelopes, and of the calls that need one.
     pub envelopes: EnvelopeSettings,
     /// The registered directories.
     pub workspaces: Workspaces,
 }
 
-/// How often a host was asked for another generation.
+impl Generation {
+    /// Looks up the commit that a workspace is at.
+    pub fn head_of(&self) -> HeadOf {
+        let workspaces = self.workspaces.clone();
+        Arc::new(move |name| workspaces.get(name)?.git_head())
+    }
+}
+
+/// Number of requests for another generation.
 #[derive(Debug, Default)]
 pub(super) struct Reloads {
     pub(super) taken: AtomicU64,
     pub(super) refused: AtomicU64,
 }
 
-/// What is counted of a generation and of those before it, from one moment to another.
+/// Figures of a generation and of those before it, from one moment to another.
 pub(super) fn figures(
     generation: &Generation,
     reloads: &Reloads,

@@ -31,7 +31,7 @@ use tollgate_store::storage::{Session, StoreResult};
 use super::elicit;
 use super::failure::lost_transaction;
 use super::outstanding::Ticket;
-use super::pending_operation::PendingOperation;
+use super::pending_operation::{PendingOperation, Seen};
 use super::policy::{Judging, Review};
 use super::reply::{self, Reply};
 use super::settled::Told;
@@ -54,7 +54,7 @@ pub(super) struct GuestCall {
     pub(super) context: wit::Context,
     pub(super) identity: Option<Identity>,
     pub(super) connection: String,
-    /// Who calls, as the ledger names it.
+    /// Caller as the ledger names it.
     pub(super) actor: Option<String>,
     pub(super) effect: Effect,
     pub(super) time: Duration,
@@ -63,41 +63,43 @@ pub(super) struct GuestCall {
     pub(super) artifacts: CallArtifacts,
     /// Counts the registered tests that it starts.
     pub(super) tests: Option<Arc<TestRuns>>,
-    /// What judging it wants to know, if anybody judges it and has not yet.
+    /// The work tree before the call, or why it was not seen, if somebody looked.
+    pub(super) seen: Option<Seen>,
+    /// Data for judging the call, if a policy judges it and has not yet.
     pub(super) judging: Option<Box<Judging>>,
-    /// What judging its result wants to know, if anybody does.
+    /// Data for judging the result, if a policy does.
     pub(super) review: Option<Box<Review>>,
     /// Its place among the calls of its identity that are not over.
     pub(super) _ticket: Option<Ticket>,
 }
 
-/// What guests run with.
+/// Runtime of guests.
 #[derive(Clone)]
 pub(super) struct Runtime {
     pub(super) equipment: Equipment,
     pub(super) host: Arc<Host>,
     pub(super) artifacts: Option<Arc<ArtifactStore>>,
-    /// Whether reads that succeed leave rows.
+    /// True if reads that succeed leave rows.
     pub(super) records_reads: bool,
 }
 
-/// How a call left its worker: with the session it borrowed, unless the host itself panicked.
+/// State in which a call left its worker: with the session it borrowed, unless the host itself panicked.
 pub(super) type Finished = (Option<Box<Session>>, Ended);
 
-/// What a guest came to, and what it added to its operation's record meanwhile.
+/// Outcome of a guest, with what it added to its operation's record.
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
     pub(super) result: Result<Reply, ToolError>,
     pub(super) additions: Annotations,
     /// The host cut it short, so that nothing of the guest's own leaves.
     pub(super) cut_short: bool,
-    /// What policies said of the result.
+    /// Verdicts of policies on the result.
     pub(super) verdicts: Vec<Verdict>,
     /// Pages that rows of policies took.
     pub(super) pages: i64,
-    /// What its component logged, held back until the result was judged.
+    /// Log lines of the component, held back until the result was judged.
     pub(super) lines: Vec<Line>,
-    /// What its row tells of envelopes.
+    /// Statements of the row about envelopes.
     pub(super) told: Told,
 }
 
@@ -121,7 +123,7 @@ impl Ended {
         }
     }
 
-    /// Why the call was refused, if it was.
+    /// Refusal, if the call was refused.
     pub(super) fn refusal(&self) -> Option<&ToolError> {
         match &self.result {
             Ok(reply) => reply.refusal.as_deref(),
@@ -208,7 +210,7 @@ impl Runtime {
         }
     }
 
-    /// What is left of the named budgets of a call's envelope, now that the call is over.
+    /// Named budgets of a call's envelope, now that the call is over.
     pub(super) fn budgets(
         &self,
         session: &Session,
@@ -252,6 +254,8 @@ impl Runtime {
             artifacts: self.artifacts.as_deref(),
             workspaces: &call.generation.workspaces,
             catalog: &call.generation.catalog,
+            op_id: &call.context.op_id,
+            seen: call.seen.as_ref().and_then(|seen| seen.as_deref().ok()),
         };
         let result = core_tools::run(tool.name, &cx, &call.arguments).and_then(|reply| {
             let said = wit::Reply {
@@ -344,6 +348,7 @@ impl Runtime {
             is_policy: false,
             sitting: None,
             tests: call.tests.clone().map(|tests| tests as Arc<dyn CountTests>),
+            unseen: call.seen.as_ref().and_then(|seen| seen.as_ref().err().cloned()),
         }
     }
 }

@@ -18,9 +18,9 @@ use super::writer::Job;
 
 /// Most jobs of one commit.
 const MAX_BATCH: usize = 256;
-/// How long rows that nobody waits for may wait for company.
+/// Time that rows without a waiting caller may wait for others.
 const LINGER: Duration = Duration::from_millis(50);
-/// How long calls run before a commit that somebody else waits for.
+/// Time that calls run before a commit that somebody else waits for.
 const TURN: Duration = Duration::from_millis(5);
 /// Identities whose slowness is remembered.
 const MAX_SLOW: usize = 1_024;
@@ -31,9 +31,9 @@ pub(super) struct Pending {
     share: Share,
     /// Its place among all jobs that came.
     number: u64,
-    /// How the guest failed. That has no rows and stands even if the transaction is lost.
+    /// Failure of the guest. A failed guest has no rows, so the failure stands even if the transaction is lost.
     pub(super) failure: Option<Ended>,
-    /// What is answered once it is committed.
+    /// Answer after the commit.
     pub(super) settled: Option<Settled>,
     /// Since when it was at work, and how that went.
     pub(super) maintained: Option<(Instant, StoreResult<()>)>,
@@ -49,12 +49,12 @@ impl Pending {
         }
     }
 
-    /// Whether it takes a turn. What takes none keeps nobody waiting.
+    /// True if the job takes a turn. A job that takes none keeps nobody waiting.
     fn takes_a_turn(&self) -> bool {
         !matches!(self.job, Job::Flush(_) | Job::Pulse(_) | Job::Backlog)
     }
 
-    /// Whether it waits for all that came before it.
+    /// True if the job waits for all that came before it.
     fn is_last(&self) -> bool {
         matches!(self.job, Job::Flush(_))
     }
@@ -64,9 +64,9 @@ impl Pending {
 pub(super) struct Intake {
     jobs: Receiver<Job>,
     turns: Turns<Pending>,
-    /// Those that wait for all that came before them.
+    /// Jobs that wait for all that came before them.
     last: VecDeque<Pending>,
-    /// Those that wait for nothing.
+    /// Jobs that wait for nothing.
     first: Vec<Pending>,
     /// Rows wait in the backlog.
     has_rows: bool,
@@ -138,7 +138,7 @@ impl Intake {
         }
     }
 
-    /// Whether anybody but these waits.
+    /// True if anybody but these waits.
     fn others_wait(&mut self, share: &Share) -> bool {
         self.drain();
         self.turns.waiting().any(|waiting| waiting != share)
@@ -168,12 +168,12 @@ impl Intake {
         }
     }
 
-    /// Whether somebody waits for a commit.
+    /// True if somebody waits for a commit.
     fn is_urgent(&self) -> bool {
         !(self.turns.is_empty() && self.last.is_empty() && self.first.is_empty())
     }
 
-    /// What comes into the next commit, in turn by identity.
+    /// Jobs of the next commit, in turn by identity.
     fn batch(&mut self) -> Vec<Pending> {
         self.has_rows = false;
         let mut batch = std::mem::take(&mut self.first);
@@ -196,10 +196,10 @@ impl Intake {
     }
 }
 
-/// How far a commit has come.
+/// Progress of a commit.
 pub(super) struct Turn {
     began: Instant,
-    /// Whose job came first.
+    /// Share of the job that came first.
     first: Option<Share>,
     /// Jobs of more than one identity are in it.
     is_shared: bool,
@@ -214,7 +214,7 @@ impl Turn {
         }
     }
 
-    /// Whether the next job is for another commit, because others wait for this one.
+    /// True if the next job is for another commit, because others wait for this one.
     pub(super) fn is_over(&mut self, next: &Pending, intake: &mut Intake) -> bool {
         let Some(first) = self.first.as_ref().filter(|_| next.takes_a_turn()) else {
             return false;

@@ -1,4 +1,4 @@
-//! What is left of an envelope, for those who plan their next calls by it.
+//! Remainder of an envelope, for callers that plan their next calls by it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use tollgate_core::envelope::Standing;
 /// Least part of each limit, as its divisor, of which replies do not speak yet: below a quarter they do.
 const LOW: i64 = 4;
 
-/// What is left of an envelope's limits. Without a limit the field is absent.
+/// Remainder of an envelope's limits. Without a limit the field is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Left {
     /// Mutations that are left.
@@ -19,6 +19,9 @@ pub struct Left {
     /// Test runs that are left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_runs: Option<i64>,
+    /// Edits of the work tree by others than calls that are left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edits: Option<i64>,
     /// Seconds that are left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<i64>,
@@ -28,7 +31,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// What is left, and whether less than a quarter of any limit is.
+    /// Remainder, and true if less than a quarter of any limit is left.
     pub fn of(standing: &Standing, budgets: &BTreeMap<String, Budget>, boot_ms: i64) -> (Left, bool) {
         let mut is_low = false;
         let mut left = |limit: i64, used: i64| {
@@ -40,6 +43,7 @@ impl Left {
         let found = Left {
             mutations: limits.max_mutations.map(|limit| left(limit, standing.mutations)),
             test_runs: limits.max_test_runs.map(|limit| left(limit, standing.test_runs)),
+            edits: limits.max_edits.map(|limit| left(limit, standing.edits)),
             seconds: limits
                 .max_duration_sec
                 .map(|limit| left(limit, standing.open_sec(boot_ms))),
@@ -65,6 +69,7 @@ impl Left {
         let mut words: Vec<String> = Vec::new();
         words.extend(self.mutations.map(|left| counted(left, "mutation")));
         words.extend(self.test_runs.map(|left| counted(left, "test run")));
+        words.extend(self.edits.map(|left| counted(left, "observed edit")));
         words.extend(self.seconds.map(|left| format!("{left} s")));
         words.extend(
             self.budgets
@@ -88,9 +93,11 @@ mod tests {
                 max_mutations: Some(8),
                 max_test_runs: None,
                 max_duration_sec: Some(100),
+                max_edits: None,
             },
             mutations,
             test_runs: 50,
+            edits: 0,
             opened_boot_ms: 0,
         };
         let (left, is_low) = Left::of(&standing, &BTreeMap::new(), boot_ms);

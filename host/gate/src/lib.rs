@@ -21,6 +21,7 @@ mod generation;
 mod guest;
 mod intake;
 mod left;
+mod looks;
 mod maintenance;
 mod mutation;
 mod outstanding;
@@ -68,6 +69,7 @@ use admission::Connections;
 use executors::{Executors, Judged};
 use generation::Reloads;
 use guest::{GuestCall, Runtime};
+use looks::Watch;
 use outstanding::Outstanding;
 use pending_operation::{PendingOperation, Recording, content};
 use policy::Judging;
@@ -84,12 +86,12 @@ pub use policy::{Heard, Trial};
 pub use reply::Reply;
 pub use windows::{By, Window};
 
-/// Where the key for questions to clients' users is, in the data directory.
+/// File of the key for questions to clients' users, in the data directory.
 const CONSENT_KEY: &str = "consent.key";
 /// Changes that wait for a listener before it is told that it missed some.
 const CHANGES: usize = 256;
 
-/// What calls run with.
+/// Equipment of calls.
 #[derive(Clone)]
 pub struct Equipment {
     /// The engine.
@@ -122,9 +124,9 @@ pub struct Gate {
     /// Seals what clients' users are asked.
     consent_key: [u8; 32],
     reloads: Reloads,
-    /// When counting began.
+    /// Time at which counting began.
     opened_ms: i64,
-    /// Where calls leave spans, if somebody wants them.
+    /// Receiver of spans, if somebody wants them.
     spans: Option<Spans>,
     /// The packs of calls that may have changed something.
     changes: broadcast::Sender<Arc<str>>,
@@ -176,7 +178,7 @@ impl Gate {
         })
     }
 
-    /// What calls that come now are judged and run by.
+    /// Generation by which calls that come now are judged and run.
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
     }
@@ -190,6 +192,7 @@ impl Gate {
 
     /// Puts the same in its place with what was missing.
     pub fn complete(&self, generation: Generation) {
+        self.lanes.know_heads(generation.head_of());
         self.current.store(Arc::new(generation));
         self.replaced.send_replace(());
     }
@@ -325,7 +328,7 @@ impl Gate {
                 }
                 self.refuse(draft, refusal).await
             }
-            Ok(guest) => self.let_through(guest, draft, consent).await,
+            Ok(guest) => self.let_through_seen(guest, draft, consent).await,
         };
         let artifacts = recording.artifacts.clone();
         self.store_content(recording, &settled.result).await;
@@ -365,6 +368,31 @@ impl Gate {
             lines: settled.lines,
             result,
         }
+    }
+
+    /// Lets a call through that may write files, with a look at the work tree before and after. A call that writes goes
+    /// from its judges to the writer at once, which waits for nothing.
+    async fn let_through_seen(
+        &self,
+        mut guest: GuestCall,
+        mut draft: PendingOperation,
+        consent: Option<Consent>,
+    ) -> (Settled, Recording) {
+        if guest.effect != Effect::Write || draft.watch.is_none() {
+            return self.let_through(guest, draft, consent).await;
+        }
+        draft = self.lanes.look_before(draft).await;
+        guest.seen = draft.seen.clone();
+        let looked = draft.clone();
+        let (settled, recording) = self.let_through(guest, draft, consent).await;
+        let wrote = settled
+            .result
+            .as_ref()
+            .is_ok_and(|reply| !reply.deferred_writes.is_empty());
+        if wrote {
+            self.lanes.look_after_files(looked).await;
+        }
+        (settled, recording)
     }
 
     /// Judges a call if somebody judges it, and runs it in its lane. Returns what is kept of it as well,
@@ -423,6 +451,8 @@ impl Gate {
         };
         if settled.refusal().is_some() {
             self.give_permits_back(&permits, op_id).await;
+        } else if permits::has_units(&permits) {
+            self.book_units(op_id).await;
         }
         (settled, recording)
     }
@@ -458,7 +488,7 @@ impl Gate {
         self.calls.wait().await;
     }
 
-    /// Whether the writer works. Waits until what is queued now is on disk.
+    /// Checks that the writer works. Waits until everything that is queued now is on disk.
     pub async fn is_working(&self) -> bool {
         self.lanes.is_writing().await
     }
@@ -576,6 +606,7 @@ impl Gate {
         }
         draft.charge = admission::charge(tool, &members);
         draft.joins = call.caller.stateful;
+        draft.watch = Watch::of(generation, tool, &draft, &arguments);
         draft.windows = Arc::clone(&generation.envelopes.windows);
         draft.window_use = windows::Use {
             workspace: arguments
@@ -625,6 +656,7 @@ impl Gate {
             .unless(&self.leaving),
             progress: call.progress,
             tests: None,
+            seen: None,
             artifacts: draft.recording.artifacts.clone(),
             judging: Judging::of(&generation.catalog, tool, arguments, members),
             review: None,

@@ -1,4 +1,4 @@
-//! What goes on beside the calls: pruning, collecting artifacts, and mirroring the ledger.
+//! Background work beside the calls: pruning, collecting artifacts, and mirroring the ledger.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,18 +16,18 @@ use tollgate_store::storage::{Database, PruneError, Pruned, Retention, Session};
 
 use super::writer::{Job, Work};
 
-/// How often it is looked whether something is over.
+/// Interval of looking for expired content.
 const EVERY: Duration = Duration::from_secs(3_600);
 /// Least time between two looks whether there are too many artifacts.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long committed rows wait for company on their way into the mirror.
+/// Time that committed rows wait for others on their way into the mirror.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// What is kept, and where.
+/// Background work and its settings.
 pub struct Maintenance {
     /// The data directory.
     pub data: Arc<DataDir>,
-    /// What the operator says about the ledger.
+    /// Settings of the ledger.
     pub settings: LedgerSettings,
     /// Stored content, if any is kept.
     pub artifacts: Option<Arc<ArtifactStore>>,

@@ -1,23 +1,23 @@
-//! What a call changed: what its component says, else what the host saw.
+//! Change of a call: as its component states it, else as the host saw it.
 
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_store::storage::{Session, StoreResult};
 
 use super::pending_operation::PendingOperation;
 
-/// What a call changed, as far as the host sees it.
+/// Change of a call, as far as the host sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mutation {
-    /// What the component says, or SHA-256 over tool, arguments and the rows changed in each table.
+    /// Fingerprint from the component, or SHA-256 over tool, arguments and the rows changed in each table.
     pub fingerprint: String,
     /// The entities that the component names, or the tables.
     pub changed: Vec<String>,
-    /// How many mutations ago the same was done in this envelope, 1 being the one before.
+    /// Distance to the same change in this envelope in mutations, 1 being the one before.
     pub repeated: Option<usize>,
 }
 
 impl Mutation {
-    /// What a call changed: what its component says, else what the host saw.
+    /// Change of a call: as its component states it, else as the host saw it.
     pub(super) fn of(
         session: &Session,
         draft: &PendingOperation,
@@ -34,6 +34,14 @@ impl Mutation {
             named => named.to_vec(),
         };
         let repeated = match &draft.operation.envelope_id {
+            // Its states say more than fingerprints do, whoever edited it.
+            Some(envelope) if draft.sighting().is_some() => match draft.sighting() {
+                Some(_) if additions.has_event("mutation.no_op") => Some(1),
+                Some(seen) if additions.has_event("mutation.oscillation") => session
+                    .work_tree_progress(envelope, &seen.workspace)?
+                    .and_then(|progress| usize::try_from(progress.oscillation?).ok()),
+                _ => None,
+            },
             Some(envelope) => {
                 let effect = draft.operation.effect.as_str();
                 session.repeated_mutation(envelope, &fingerprint, effect, None)?

@@ -1,6 +1,7 @@
 //! The row of a call, from reaching the gate to its end.
 
 use std::borrow::Cow;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,18 +13,23 @@ use tollgate_core::envelope::Charge;
 use tollgate_core::hash;
 use tollgate_core::share::Share;
 use tollgate_sandbox::permit::Permit;
+use tollgate_sandbox::work_tree::Change;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
-use tollgate_store::storage::{OpType, Operation, Outcome, claimed_actor};
+use tollgate_store::storage::{OpType, Operation, Outcome, Sighting, claimed_actor};
 
+use super::looks::Watch;
 use super::windows::{Use, Window};
 use super::{Caller, Gate, Reply, Settled, admission};
+
+/// A work tree before a call, or why it was not seen.
+pub(super) type Seen = Result<Arc<Sighting>, String>;
 
 /// The row of a call whose end is not known yet.
 #[derive(Clone)]
 pub(super) struct PendingOperation {
     pub(super) started: Instant,
-    /// Whose call it is, for lanes that are shared.
+    /// Share of the call, for executors that are shared.
     pub(super) share: Share,
     /// Its arguments may name who calls.
     claims: bool,
@@ -33,15 +39,21 @@ pub(super) struct PendingOperation {
     /// Budgets of time windows that it counts in, and what it uses of them.
     pub(super) windows: Arc<Vec<Window>>,
     pub(super) window_use: Use,
+    /// The work tree that it is about, if edits of that count.
+    pub(super) watch: Option<Watch>,
+    /// That work tree before the call, or why it was not seen.
+    pub(super) seen: Option<Seen>,
+    /// What changed in that work tree since the last look at it, before the call and during it.
+    pub(super) changes: Vec<Change>,
     /// Its connection lasts, so that an envelope can become its.
     pub(super) joins: bool,
-    /// What it takes that counts once, as policies that let it through want it.
+    /// Permits that the call takes, which count once, as policies that let it through require.
     pub(super) permits: Vec<Permit>,
-    /// What policies said before it.
+    /// Verdicts before the call.
     pub(super) verdicts: Vec<Verdict>,
 }
 
-/// What is kept of a call beside its row.
+/// Recording of a call beside its row.
 #[derive(Clone, Default)]
 pub(super) struct Recording {
     pub(super) artifacts: CallArtifacts,
@@ -49,6 +61,8 @@ pub(super) struct Recording {
     pub(super) arguments: Option<(Artifact, Arc<str>)>,
     /// Nothing is kept, nor what was answered.
     is_forgotten: bool,
+    /// Diffs of the work tree, which are there whatever becomes of the call.
+    diffs: CallArtifacts,
 }
 
 /// A result as it is kept: what the component wrote, or the error.
@@ -82,9 +96,13 @@ impl Gate {
                 artifacts: CallArtifacts::new(self.artifacts.clone(), caller.share.clone()),
                 arguments: None,
                 is_forgotten: false,
+                diffs: CallArtifacts::new(self.artifacts.clone(), caller.share.clone()),
             },
             windows: Arc::default(),
             window_use: Use::default(),
+            watch: None,
+            seen: None,
+            changes: Vec::new(),
             joins: false,
             permits: Vec::new(),
             verdicts: Vec::new(),
@@ -124,6 +142,7 @@ impl Gate {
                 members: None,
                 outcome: None,
                 counters: None,
+                left_behind: None,
             },
         };
         draft.describe(arguments);
@@ -199,6 +218,7 @@ impl PendingOperation {
         operation.verdicts = verdicts(&self.verdicts, &settled.verdicts);
         operation.events = None;
         settled.additions.fill(operation);
+        fill_changes(&self.changes, operation);
         if let Some(result) = settled.tests.filter(|_| operation.outcome.is_none()) {
             let outcome = Outcome {
                 result,
@@ -227,14 +247,34 @@ impl PendingOperation {
 }
 
 impl Recording {
-    /// Whether the answer is kept. That to a call that nobody let in may repeat what it holds.
+    /// True if the answer is kept. The answer to a call that nobody let in may repeat the call's content.
     pub(super) fn keeps_result(&self) -> bool {
         !self.is_forgotten && self.artifacts.wants(ArtifactKind::Result)
+    }
+
+    /// Keeps the diff of a change, if diffs are kept. What keeps it from that is in the log.
+    pub(super) fn keep_diff(&self, change: &Change) {
+        let kept = self.diffs.create(ArtifactKind::Diff).and_then(|writer| {
+            let Some(mut writer) = writer else { return Ok(None) };
+            writer.write_all(change.patch.as_bytes())?;
+            if change.patch_is_cut {
+                writeln!(
+                    writer,
+                    "# {} changed files are not shown",
+                    change.uncounted.max(1)
+                )?;
+            }
+            writer.keep().map(Some)
+        });
+        if let Err(err) = kept {
+            tracing::warn!(%err, "a diff is not kept");
+        }
     }
 
     /// All that is kept of a call that ended like this.
     fn kept(&self, result: &Result<Reply, ToolError>) -> Vec<Artifact> {
         let mut kept = self.artifacts.kept();
+        kept.extend(self.diffs.kept());
         kept.extend(self.arguments.iter().map(|(artifact, _)| artifact.clone()));
         if self.keeps_result() {
             kept.extend(self.artifacts.announce(ArtifactKind::Result, &content(result)));
@@ -243,7 +283,29 @@ impl Recording {
     }
 }
 
-/// What policies said before and after a call, as the ledger keeps it.
+/// Fills in what changed in the work tree since the last look, which outweighs what a component says of the whole
+/// difference from the last commit.
+fn fill_changes(changes: &[Change], operation: &mut Operation) {
+    let Some((first, others)) = changes.split_first() else {
+        return;
+    };
+    let mut all = first.clone();
+    for change in others {
+        all.insertions = all.insertions.saturating_add(change.insertions);
+        all.deletions = all.deletions.saturating_add(change.deletions);
+        all.uncounted = all.uncounted.saturating_add(change.uncounted);
+        for (mark, path) in &change.paths {
+            if !all.paths.iter().any(|(_, known)| known == path) {
+                all.paths.push((*mark, path.clone()));
+            }
+        }
+    }
+    operation.changed_paths = Some(all.changed_paths());
+    operation.diff_stats = Some(all.stats());
+    operation.short_diff = Some(all.short());
+}
+
+/// Verdicts before and after a call, as the ledger keeps them.
 fn verdicts(before: &[Verdict], after: &[Verdict]) -> Option<String> {
     if before.is_empty() && after.is_empty() {
         return None;
@@ -259,7 +321,7 @@ fn limit_of_others(code: &str) -> Option<&'static str> {
         .find(|limit| *limit == code)
 }
 
-/// What kind of failure a code is.
+/// Class of a failure by its code.
 fn failure_class(code: &str) -> &'static str {
     match code {
         "DEADLINE_EXCEEDED" => "timeout",
@@ -278,6 +340,7 @@ fn failure_class(code: &str) -> &'static str {
         | "UNKNOWN_ENVELOPE"
         | "MUTATION_BUDGET_EXHAUSTED"
         | "TEST_BUDGET_EXHAUSTED"
+        | "EDIT_BUDGET_EXHAUSTED"
         | "DURATION_EXCEEDED"
         | "WINDOW_EXHAUSTED"
         | "PERMIT_USED"

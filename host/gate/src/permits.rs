@@ -1,14 +1,16 @@
-//! Permits that count once, such as an approval, and slots that calls share. A call takes both in its own commit, so that of
-//! several that policies let through on the same snapshot, on any host of the data directory, no more run than may.
+//! Permits that count once, such as an approval, slots that calls share, and units of budgets. A call takes them in its own
+//! commit, so that of several that policies let through on the same snapshot, on any host of the data directory, no more
+//! run than may.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tollgate_components::policies::Verdict;
+use tollgate_core::budget::Budget;
 use tollgate_core::effect::Effect;
 use tollgate_core::text;
 use tollgate_sandbox::permit::{Permit, Slot, Terms};
 use tollgate_sdk::ToolError;
-use tollgate_store::storage::{Namespace, Operation, Session, Slots, StoreResult};
+use tollgate_store::storage::{Namespace, Operation, Reservation, Session, Slots, StoreResult};
 
 use super::{Gate, PendingOperation, Settled};
 
@@ -57,6 +59,31 @@ impl Overtaken {
         }
     }
 
+    /// The refusal of a call that needs more units of a budget than are left.
+    fn by_budget(policy: &str, name: &str, budget: Option<Budget>) -> Overtaken {
+        let budget = budget.unwrap_or(Budget {
+            limit: 0,
+            used: 0,
+            reserved: 0,
+        });
+        let refusal = ToolError::new(
+            "BUDGET_EXHAUSTED",
+            format!(
+                "policy `{policy}` takes units of budget `{name}` for this call, and too few of {} are left; nothing was run",
+                budget.limit
+            ),
+        )
+        .remediation("Report to the user what was reached. To continue, open a new envelope with envelope_open.")
+        .context("policy", policy)
+        .context("budget", name)
+        .context("limit", budget.limit)
+        .context("used", budget.used.saturating_add(budget.reserved));
+        Overtaken {
+            refusal,
+            verdict: None,
+        }
+    }
+
     /// The end of a call that has not run.
     pub(super) fn settled(self) -> Settled {
         let mut settled = Settled::refused(self.refusal);
@@ -75,9 +102,10 @@ impl Overtaken {
 pub(super) fn take(
     session: &Session,
     permits: &[Permit],
-    op_id: &str,
+    taker: &Taker<'_>,
     now_ms: i64,
 ) -> StoreResult<Result<(), Overtaken>> {
+    let op_id = taker.op_id;
     for (number, permit) in permits.iter().enumerate() {
         let taken = match &permit.terms {
             Terms::Once { until_ms } => {
@@ -93,15 +121,69 @@ pub(super) fn take(
                 let policy = permit.needed_by.as_deref().unwrap_or_default();
                 taken.map_err(|wait_ms| Overtaken::by_many(slot, policy, wait_ms))
             }
+            // A policy that only looks on takes nothing.
+            Terms::Units(_) if permit.needed_by.is_none() => Ok(()),
+            Terms::Units(units) => set_aside(session, permit, *units, (taker, number))?,
         };
         if let Err(overtaken) = taken
             && permit.needed_by.is_some()
         {
             session.undo_permits(op_id)?;
+            session.give_back_of_operation(op_id)?;
             return Ok(Err(overtaken));
         }
     }
     Ok(Ok(()))
+}
+
+/// Operation that takes permits.
+#[derive(Debug, Clone)]
+pub(super) struct Taker<'a> {
+    pub(super) op_id: &'a str,
+    pub(super) envelope: Option<&'a str>,
+    pub(super) host_id: &'a str,
+}
+
+impl<'a> Taker<'a> {
+    pub(super) fn of(operation: &'a Operation) -> Taker<'a> {
+        Taker {
+            op_id: &operation.op_id,
+            envelope: operation.envelope_id.as_deref(),
+            host_id: &operation.host_id,
+        }
+    }
+}
+
+/// Sets units of a budget aside until the call is over. If its host ends before, they come back.
+fn set_aside(
+    session: &Session,
+    permit: &Permit,
+    units: i64,
+    (taker, number): (&Taker<'_>, usize),
+) -> StoreResult<Result<(), Overtaken>> {
+    let name = permit.key.as_str();
+    let policy = permit.needed_by.as_deref().unwrap_or_default();
+    let budget = match taker.envelope {
+        Some(envelope) => session.budget(envelope, name)?,
+        None => None,
+    };
+    let is_there = budget.is_some_and(|budget| budget.reserve(unsigned(units)).is_ok());
+    let (Some(envelope), true) = (taker.envelope, is_there) else {
+        return Ok(Err(Overtaken::by_budget(policy, name, budget)));
+    };
+    session.set_aside(&Reservation {
+        id: format!("{}{}:{number}", Reservation::OF_POLICIES, taker.op_id),
+        envelope_id: envelope.to_owned(),
+        name: name.to_owned(),
+        units,
+        op_id: taker.op_id.to_owned(),
+        host_id: taker.host_id.to_owned(),
+    })?;
+    Ok(Ok(()))
+}
+
+fn unsigned(units: i64) -> u64 {
+    u64::try_from(units).unwrap_or_default()
 }
 
 fn slots<'a>(permit: &'a Permit, slot: &Slot) -> Slots<'a> {
@@ -113,8 +195,8 @@ fn slots<'a>(permit: &'a Permit, slot: &Slot) -> Slots<'a> {
     }
 }
 
-/// Whether a call of a `run` tool that ended so surely did not do its work: its tool says so itself. One that was cut
-/// short, or whose result nobody may see, may have done it.
+/// True if a call of a `run` tool that ended this way surely did not do its work: its tool says so itself. A call that
+/// was cut short, or whose result nobody may see, may have done it.
 pub(super) fn gives_back(operation: &Operation) -> bool {
     operation.effect == Effect::Run
         && operation.success == Some(false)
@@ -139,7 +221,7 @@ impl Gate {
             return Ok(());
         }
         let written = written.into_iter().cloned().collect();
-        let taken = self.write_permits(written, op_id.clone()).await;
+        let taken = self.write_permits(written, draft.operation.clone()).await;
         let refused = match taken {
             Some(Ok(())) => return Ok(()),
             Some(Err(overtaken)) => overtaken.refuse(draft),
@@ -150,12 +232,16 @@ impl Gate {
     }
 
     /// Takes keys and slots in a commit. `None` if nobody knows whether that is on disk.
-    async fn write_permits(&self, permits: Vec<Permit>, op_id: String) -> Option<Result<(), Overtaken>> {
+    async fn write_permits(
+        &self,
+        permits: Vec<Permit>,
+        operation: Operation,
+    ) -> Option<Result<(), Overtaken>> {
         let outcome = Arc::new(Mutex::new(None));
         let (seen, clock) = (Arc::clone(&outcome), Arc::clone(&self.clock));
         let is_on_disk = self.lanes.change(Box::new(move |session| {
             // The transaction may run again, and only the last time counts.
-            let taken = take(session, &permits, &op_id, clock.now_ms())?;
+            let taken = take(session, &permits, &Taker::of(&operation), clock.now_ms())?;
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(taken);
             Ok(())
         }));
@@ -165,17 +251,32 @@ impl Gate {
         outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Books the units of budgets that a call that reads took.
+    pub(super) async fn book_units(&self, op_id: String) {
+        let work = Box::new(move |session: &Session| session.book_for_policies(&op_id));
+        // Without a commit they stay set aside until this host ends.
+        let _ = self.lanes.change(work).await;
+    }
+
     /// Gives back what a call that reads took and that then failed.
     pub(super) async fn give_permits_back(&self, permits: &[Permit], op_id: String) {
         let is_by_host = |permit: &&Permit| permit.slot().is_some_and(|slot| slot.reads_by_host);
         let by_host: Vec<&Permit> = permits.iter().filter(is_by_host).collect();
         self.slots.give_back(&by_host, &op_id);
         if by_host.len() < permits.len() {
-            let work = Box::new(move |session: &Session| session.give_permits_back(&op_id));
+            let work = Box::new(move |session: &Session| {
+                session.give_permits_back(&op_id)?;
+                session.give_back_of_operation(&op_id)
+            });
             // Without a commit it counts as used.
             let _ = self.lanes.change(work).await;
         }
     }
+}
+
+/// True if a call takes units of budgets, which are booked at its end.
+pub(super) fn has_units(permits: &[Permit]) -> bool {
+    permits.iter().any(|permit| matches!(permit.terms, Terms::Units(_)))
 }
 
 fn unknown() -> ToolError {

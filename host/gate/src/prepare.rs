@@ -60,7 +60,7 @@ impl Gate {
     }
 }
 
-/// What a call has to wait for before it can be judged.
+/// Components that a call has to wait for before it can be judged.
 fn missing(catalog: &Catalog, call: &Call) -> Vec<String> {
     let preparing = catalog.preparing();
     if !preparing.policies.is_empty() {

@@ -15,7 +15,7 @@ use super::executors::Waiting;
 use super::guest::{Ended, GuestCall};
 use super::{Reply, Settled};
 
-/// What waits for its turn.
+/// Queued work.
 pub(super) enum Work {
     /// A committed call with files, and who waits for it.
     Files {

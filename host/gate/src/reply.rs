@@ -1,4 +1,4 @@
-//! What components answer, checked before anybody sees it.
+//! Replies of components, checked before anybody sees them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ const MAX_CONTENT: usize = 20;
 pub struct Reply {
     /// The structured result as the component wrote it: a JSON object in one line.
     pub json: String,
-    /// What to show instead of the JSON.
+    /// Text to show instead of the JSON.
     pub text: Option<String>,
-    /// What to show beside that.
+    /// Content to show beside that.
     pub content: Arc<[Content]>,
     /// The call was refused, and what it wrote to say so is kept. Everywhere inside the gate it is a call
     /// that went well; its row and its caller get the refusal.
     pub refusal: Option<Box<ToolError>>,
-    /// What is written to workspaces once the call is committed.
+    /// Files to write to workspaces once the call is committed.
     pub deferred_writes: Arc<[DeferredWrite]>,
 }
 

@@ -1,4 +1,4 @@
-//! How a call ended.
+//! End of a call.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::mutation::Mutation;
 use super::reply::Reply;
 use super::test_runs::Noted;
 
-/// How a call ended, with what the ledger and the reply say beside the result.
+/// End of a call, with the statements of the ledger and the reply beside the result.
 #[derive(Debug, Clone)]
 pub(super) struct Settled {
     pub(super) result: Result<Reply, ToolError>,
@@ -27,18 +27,18 @@ pub(super) struct Settled {
     pub(super) counters: Option<String>,
     /// Milliseconds until the time of its envelope is over.
     pub(super) remaining_ms: Option<i64>,
-    /// What the row tells of envelopes beside that.
+    /// Statements of the row about envelopes.
     pub(super) told: Told,
     pub(super) budgets: BTreeMap<String, Budget>,
     pub(super) mutation: Option<Mutation>,
     pub(super) additions: Annotations,
     pub(super) stale: Vec<String>,
-    /// What policies said of the result.
+    /// Verdicts on the result.
     pub(super) verdicts: Vec<Verdict>,
     pub(super) question: Option<Pending>,
-    /// How the registered tests that it started ended, as the host saw it.
+    /// Outcome of the registered tests that the call started, as the host saw it.
     pub(super) tests: Option<Ran>,
-    /// What the component logged, if that waited for those who judge the result.
+    /// Log lines of the component, if they waited for policies that judge the result.
     pub(super) lines: Vec<Line>,
 }
 
@@ -87,7 +87,7 @@ impl Settled {
         Settled::of(Err(refusal))
     }
 
-    /// Why the call was refused, if it was.
+    /// Refusal, if the call was refused.
     pub(super) fn refusal(&self) -> Option<&ToolError> {
         match &self.result {
             Ok(reply) => reply.refusal.as_deref(),
@@ -96,7 +96,7 @@ impl Settled {
     }
 }
 
-/// What a row tells of envelopes: that one was opened, that one ended.
+/// Statements of a row about envelopes: one was opened, one ended.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     /// The envelope that the call is about, though it does not belong to it.
@@ -120,7 +120,7 @@ impl Told {
     }
 }
 
-/// What the caller gets.
+/// Answer for the caller.
 pub(super) fn answer(result: Result<Reply, ToolError>) -> Result<Reply, ToolError> {
     match result? {
         Reply {

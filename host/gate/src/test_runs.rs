@@ -21,7 +21,7 @@ pub(super) struct TestRuns {
     noted: Mutex<Noted>,
 }
 
-/// What was counted, for the call's row and reply.
+/// Counts for the call's row and reply.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Noted {
     started: u32,
@@ -33,7 +33,7 @@ pub(super) struct Noted {
     pub(super) events: Vec<Value>,
     /// The limit that refused a test.
     pub(super) limit: Option<Refusal>,
-    /// How the tests ended. One that did not pass outweighs those that did.
+    /// Outcome of the tests. One that did not pass outweighs those that did.
     pub(super) ran: Option<Ran>,
 }
 
@@ -46,7 +46,7 @@ impl TestRuns {
         }
     }
 
-    /// What was counted until now.
+    /// Counts until now.
     pub(super) fn noted(&self) -> Noted {
         self.lock().clone()
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use tollgate_core::share::{Holdings, Share};
 
-/// How often a line is overtaken by those that hold less before it is served in turn.
+/// Number of times that a line is overtaken by those that hold less before it is served in turn.
 const MOST_PASSED: u32 = 8;
 /// Empty lines that are kept for the next job, so that queueing one costs no allocation.
 const SPARES: usize = 16;
@@ -24,7 +24,7 @@ pub(super) struct Turns<T> {
 struct Line<T> {
     share: Share,
     jobs: VecDeque<T>,
-    /// How often another line was served first that came after this one.
+    /// Number of later lines that were served before this one.
     passed: u32,
 }
 
@@ -90,17 +90,17 @@ impl<T> Turns<T> {
         Some((share, job))
     }
 
-    /// Whether a job waits that may have a place.
+    /// True if a job waits that may have a place.
     pub(super) fn has_next(&self) -> bool {
         self.lines.iter().any(|line| self.places.allows(&line.share, 1))
     }
 
-    /// Whether no job waits.
+    /// True if no job waits.
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Whose jobs wait.
+    /// Shares whose jobs wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Share> {
         self.lines.iter().map(|line| &line.share)
     }
@@ -110,7 +110,7 @@ impl<T> Turns<T> {
         self.lines.iter().filter_map(|line| line.jobs.front())
     }
 
-    /// Whether others have places, and this share has none.
+    /// True if others have places, and this share has none.
     pub(super) fn is_newcomer(&self, share: &Share) -> bool {
         !self.places.is_unused() && self.places.held(share) == 0
     }
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(names(&mut turns, 9), "b0 a0 a1 ");
     }
 
-    /// What happens to the lines.
+    /// Event of the lines.
     #[derive(Debug, Clone)]
     enum Step {
         Push(u8),

@@ -24,7 +24,7 @@ const UNNAMED: &str = "(unnamed)";
 /// Limits for one window of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// Whose calls are counted together.
+    /// Calls that are counted together.
     pub by: By,
     /// Length of the window as the operator writes it, such as `1h`.
     pub per: String,
@@ -38,16 +38,16 @@ pub struct Window {
     pub max_envelopes: Option<u32>,
 }
 
-/// Whose calls are counted together.
+/// Calls that are counted together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
-    /// Those about the same workspace.
+    /// Calls about the same workspace.
     #[default]
     Workspace,
-    /// Those of the same proven identity. Callers without one are one, because a claimed name can be changed.
+    /// Calls of the same proven identity. Callers without one are one, because a claimed name can be changed.
     Actor,
-    /// Those of clients with the same name, as clients claim it.
+    /// Calls of clients with the same name, as clients claim it.
     Client,
     /// All of the data directory.
     Everyone,
@@ -64,12 +64,12 @@ impl By {
     }
 }
 
-/// What a call uses of windows.
+/// Use of windows by a call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Use {
     /// The workspace that its arguments name.
     pub(super) workspace: Option<String>,
-    /// It opens an envelope.
+    /// True if the call opens an envelope.
     pub(super) opens_envelope: bool,
 }
 
@@ -144,7 +144,7 @@ pub(super) fn undo(session: &Session, windows: &[Window], draft: &PendingOperati
     Ok(())
 }
 
-/// Those whose windows a call counts in.
+/// Subjects whose windows a call counts in.
 fn subjects(session: &Session, by: By, draft: &PendingOperation) -> StoreResult<BTreeSet<String>> {
     let operation = &draft.operation;
     let named = |name: &str| text::clean(text::cut(name, MAX_SUBJECT));

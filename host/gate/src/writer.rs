@@ -30,13 +30,14 @@ use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded
 use super::guest::{Ended, GuestCall, Runtime, cancelled};
 use super::intake::{Intake, Pending, Turn};
 use super::projector::{self, Work as Projection};
-use super::{Mutation, PendingOperation, Reply, Settled, admission, permits, windows};
+use super::permits::{self, Taker};
+use super::{Mutation, PendingOperation, Reply, Settled, admission, windows};
 use crate::core_tools;
 
 /// A change of the host's own. It may run more than once; only the last run counts.
 pub(super) type Work = Box<dyn Fn(&Session) -> StoreResult<()> + Send>;
 
-/// What the writer is asked to do.
+/// Job of the writer.
 pub(super) enum Job {
     /// Run a call and record it.
     Call {
@@ -76,7 +77,7 @@ pub(super) enum Job {
 }
 
 impl Job {
-    /// Whose turn it takes. What the host itself does comes in turn with the calls.
+    /// Share of the job. Jobs of the host itself come in turn with the calls.
     pub(super) fn share(&self) -> Share {
         match self {
             Job::Call { draft, .. } | Job::Admit { draft, .. } => draft.share.clone(),
@@ -124,11 +125,11 @@ pub(super) fn start(
 /// The transaction is gone, and with it what its members wrote.
 struct Lost;
 
-/// How a call inside the writer ended.
+/// End of a call inside the writer.
 enum Ran {
     /// The transaction goes on.
     Kept(Ended),
-    /// It cost the transaction. It ended in a failure.
+    /// The call cost the transaction, and ended in a failure.
     Lost(Ended),
 }
 
@@ -226,6 +227,8 @@ impl Writer {
                     session.fulfil(&operation.op_id)?;
                     if permits::gives_back(operation) {
                         session.give_permits_back(&operation.op_id)?;
+                    } else {
+                        session.book_for_policies(&operation.op_id)?;
                     }
                     session.give_back_of_operation(&operation.op_id)?;
                 }
@@ -284,8 +287,8 @@ impl Writer {
                         pending.failure = Some(ended.clone());
                     }
                     settled.end(ended);
-                    if settled.refusal().is_some() && !draft.permits.is_empty() {
-                        self.session()?.give_permits_back(&draft.operation.op_id)?;
+                    if !draft.permits.is_empty() {
+                        self.settle_permits(draft, settled.refusal().is_some())?;
                     }
                     settled.mutation = self.mutation(draft, &settled)?;
                 }
@@ -307,7 +310,8 @@ impl Writer {
         }
         let now_ms = self.runtime.equipment.clock.now_ms();
         let op_id = draft.operation.op_id.as_str();
-        if let Err(overtaken) = permits::take(self.session()?, &draft.permits, op_id, now_ms)? {
+        let taker = Taker::of(&draft.operation);
+        if let Err(overtaken) = permits::take(self.session()?, &draft.permits, &taker, now_ms)? {
             return Ok(overtaken.settled());
         }
         let settled = match windows::take(self.session()?, &draft.windows, draft, now_ms)? {
@@ -317,8 +321,21 @@ impl Writer {
         if settled.result.is_err() {
             windows::undo(self.session()?, &draft.windows, draft)?;
             self.session()?.undo_permits(op_id)?;
+            self.session()?.give_back_of_operation(op_id)?;
         }
         Ok(settled)
+    }
+
+    /// Gives back what a refused call took, and books the units of budgets that another took.
+    fn settle_permits(&mut self, draft: &PendingOperation, is_refused: bool) -> StoreResult<()> {
+        let op_id = draft.operation.op_id.as_str();
+        let session = self.session()?;
+        if is_refused {
+            session.give_permits_back(op_id)?;
+        } else if permits::has_units(&draft.permits) {
+            session.book_for_policies(op_id)?;
+        }
+        session.give_back_of_operation(op_id)
     }
 
     /// Counts a call in its envelope.
@@ -332,7 +349,10 @@ impl Writer {
         if !session.is_visible(envelope, draft.operation.identity.as_ref())? {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         }
-        match session.admit(envelope, draft.charge, boot_ms, now)? {
+        let seen = draft
+            .sighting()
+            .map(|seen| (seen, draft.operation.op_id.as_str()));
+        match session.admit_seeing(envelope, draft.charge, boot_ms, now, seen)? {
             Admission::Admitted(admitted) => {
                 settled.standing = Some(admitted.standing);
                 settled.counters = admitted.counters;
@@ -476,6 +496,9 @@ fn record(session: &Session, operation: &Operation, now: &str, boot_ms: i64) -> 
             operation.add_events(&[event]);
             return session.record(&operation);
         }
+    }
+    if let (Some(envelope), Some((seen, cause))) = (&operation.envelope_id, &operation.left_behind) {
+        session.note_sighting_around(envelope, seen, *cause, &operation.op_id, now)?;
     }
     session.record(operation)
 }

@@ -22,11 +22,11 @@ use super::elicitation_form::{self, Abilities, PATIENCE, When, Who};
 use super::handler::Handler;
 use super::request::{self, ClientRequest, ENVELOPE};
 
-/// How often one request may ask.
+/// Maximum number of rounds of questions in one request.
 const MAX_ROUNDS: usize = 10;
 /// Most answers that a request brings to what it was not asked.
 const MAX_UNASKED: usize = 20;
-/// What a policy's question is called, and the answer in its form.
+/// Name of a policy's question, and of the answer in its form.
 const ALLOW: &str = "allow";
 
 /// Seals what was asked, so that nobody answers what was not.
@@ -66,26 +66,26 @@ impl Seal {
     }
 }
 
-/// What is known of a request that asked. In the newer era the client keeps it, sealed.
+/// State of a request that asked. In the newer era the client keeps it, sealed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Kept {
     /// Told from everything else that was ever sealed.
     id: String,
-    /// How often it asked.
+    /// Number of rounds so far.
     rounds: usize,
-    /// What was asked last, and who answers.
+    /// Latest questions, with who answers each.
     asked: BTreeMap<String, Who>,
     /// Which question of a policy that was, if a policy asked.
     open: Option<String>,
     /// The policy's question that was agreed to.
     agreed: Option<String>,
-    /// What the tool wants to know when it runs again.
+    /// State that the tool wants back when it runs again.
     remembered: Option<String>,
 }
 
 impl Kept {
-    /// What a request has to be taken for that brings answers and no state: it tells a tool beforehand what that
+    /// Assumed state of a request that brings answers and no state: it tells a tool beforehand what that
     /// will ask. No policy takes that for an answer.
     fn unasked(responses: &InputResponses) -> Kept {
         let asked = responses.iter().take(MAX_UNASKED);
@@ -113,13 +113,13 @@ impl Kept {
 pub(super) struct Conversation<'a> {
     context: &'a RequestContext<RoleServer>,
     seal: &'a Seal,
-    /// What its states are good for.
+    /// Subject of the request's states.
     subject: String,
     abilities: Abilities,
     kept: Kept,
 }
 
-/// What follows a run.
+/// Next step after a run.
 pub(super) enum Step {
     /// Nothing: its outcome is the outcome.
     Over,
@@ -156,12 +156,12 @@ impl<'a> Conversation<'a> {
         Ok((conversation, answers))
     }
 
-    /// Whether anything could be asked.
+    /// True if anything could be asked.
     pub(super) fn is_possible(&self) -> bool {
         self.abilities.any()
     }
 
-    /// What follows an outcome.
+    /// Next step after an outcome.
     pub(super) async fn after(&mut self, outcome: &mut Outcome) -> Result<Step, ErrorData> {
         let Some(asked) = outcome.asked.take() else {
             return Ok(Step::Over);
@@ -221,7 +221,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// What the gate gets to know of a client's answers to what was asked last.
+    /// Answers for the gate to the latest questions.
     fn answered(&mut self, mut responses: InputResponses) -> Answers {
         let asked = std::mem::take(&mut self.kept.asked);
         let answers = asked.into_iter().filter_map(|(key, who)| {
@@ -250,7 +250,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// What a client that can answer nothing is told: the refusal, unless it is a tool's that knows nothing to do
+    /// Result for a client that can answer nothing: the refusal, unless it is a tool's that knows nothing to do
     /// instead. Then it is MCP's own error, in the era that has one.
     fn without(&self, cannot: &[Question], outcome: &Outcome) -> Result<(), ErrorData> {
         let Err(refusal) = &outcome.result else {
@@ -289,7 +289,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// What a state is good for: whose request, over which connection if it lasts, for what, with which arguments, in which
+/// Subject that a state is valid for: the sender, the connection if it lasts, the called thing, the arguments and the
 /// envelope.
 fn subject(context: &RequestContext<RoleServer>, connection: &str, errand: &ClientRequest<'_>) -> String {
     let identity = request::identity(context);

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tollgate_sdk::{Action, Answer, AnsweredBy, Question};
 
-/// How long an answer is waited for.
+/// Time limit of an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 /// Longest answer, in bytes of JSON.
 const MAX_ANSWER: usize = 64 << 10;
 
-/// Who answers.
+/// Party that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Who {
@@ -35,7 +35,7 @@ impl Who {
         }
     }
 
-    /// Who gave an answer, by its looks.
+    /// Party that gave an answer, by its form.
     pub(super) fn from_answer(result: &Value) -> Option<Who> {
         let looks = [("action", Who::User), ("role", Who::Model), ("roots", Who::Roots)];
         let who = looks.into_iter().find(|(member, _)| result.get(member).is_some());
@@ -52,16 +52,16 @@ impl Who {
     }
 }
 
-/// When a client is asked.
+/// Time at which a client is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     /// While its request is open.
     Meanwhile,
-    /// It gets the questions, and sends its request again with the answers.
+    /// The client gets the questions, and sends its request again with the answers.
     Between,
 }
 
-/// What a client can answer, and when it is asked.
+/// Questions that a client can answer, and when it is asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Abilities {
     pub(super) when: When,

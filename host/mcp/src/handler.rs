@@ -51,7 +51,7 @@ impl Drop for Connection {
     }
 }
 
-/// How structured results are handed to the transport.
+/// Form in which structured results are handed to the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Structured {
     /// As JSON. Any transport takes that.
@@ -94,7 +94,7 @@ impl Handler {
         &self.seal
     }
 
-    /// Whether a request is the first of this session with its id.
+    /// True if a request is the first of this session with its id.
     pub(super) fn is_first(&self, id: &RequestId) -> bool {
         self.seen
             .lock()

@@ -39,7 +39,7 @@ pub struct Listing {
 pub struct UnknownCursor;
 
 impl Listing {
-    /// What a catalog lists.
+    /// Lists a catalog's tools, prompts and resources.
     pub fn new(catalog: &Catalog, schemas: Schemas) -> Listing {
         Listing {
             tools: catalog
@@ -67,7 +67,7 @@ impl Listing {
         &self.prompts
     }
 
-    /// What a client is told at the start.
+    /// Instructions for a client at the start.
     pub fn instructions(&self) -> &str {
         &self.instructions
     }
@@ -143,7 +143,7 @@ fn prompt_definition(spec: &ToolSpec) -> Prompt {
     Prompt::new(&spec.name, Some(&spec.description), Some(arguments.collect())).with_title(&spec.title)
 }
 
-/// What matters in every call, and of each pack as much as there is room for.
+/// Instructions for every call, and for each pack as far as there is room.
 fn instructions(catalog: &Catalog) -> String {
     let mut text = String::from(
         "Each call is one transaction with a row in a ledger. A refusal is a result with an `error`: `blockers` lists every \

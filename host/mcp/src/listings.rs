@@ -9,7 +9,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::listing::Listing;
 
-/// What clients see. It is replaced when the configuration is loaded again.
+/// Listings for clients, replaced when the configuration is loaded again.
 pub struct Listings(watch::Sender<Arc<Listing>>);
 
 impl Listings {

@@ -25,7 +25,7 @@ use super::sanitize::Sanitized;
 
 /// Most messages of one write.
 const TOGETHER: usize = 64;
-/// How long the end of a session waits for a client that does not read.
+/// Time that the end of a session waits for a client that does not read.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Bytes of the buffer that stay for the next write.
 const KEPT: usize = 256 << 10;
@@ -115,7 +115,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
     }
 }
 
-/// Where lines wait to be written.
+/// Queue of lines to write.
 #[derive(Clone)]
 struct Outgoing(UnboundedSender<Vec<u8>>);
 

@@ -43,7 +43,7 @@ fn tell_left(reply: &mut Reply, left: &Left) {
     }
 }
 
-/// What a prompt says. MCP has no place for a refusal in the result of a prompt, so that it becomes an
+/// Content of a prompt. MCP has no place for a refusal in the result of a prompt, so that it becomes an
 /// error of the protocol, with everything a tool's refusal has.
 pub(super) fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
     let meta = meta(&outcome);
@@ -63,7 +63,7 @@ pub(super) fn said(outcome: Outcome) -> Result<GetPromptResponse, ErrorData> {
     }
 }
 
-/// What every reply says beside its result: which operation it was, what is left, what it repeated.
+/// Metadata of every reply beside its result: its operation, the remaining budget, and what it repeated.
 pub(super) fn meta(outcome: &Outcome) -> MetaObject {
     let mut meta = MetaObject::new();
     let mut add = |key: &str, value: Value| meta.0.insert(format!("tollgate/{key}"), value);
@@ -86,6 +86,9 @@ pub(super) fn meta(outcome: &Outcome) -> MetaObject {
             "mutations": counter(standing.mutations, standing.limits.max_mutations),
             "test_runs": counter(standing.test_runs, standing.limits.max_test_runs),
         });
+        if standing.edits > 0 || standing.limits.max_edits.is_some() {
+            budget["edits"] = counter(standing.edits, standing.limits.max_edits);
+        }
         for (name, named) in &outcome.budgets {
             budget[name.as_str()] = json!({"used": named.used, "limit": named.limit, "left": named.left()});
         }

@@ -1,4 +1,4 @@
-//! What a request wants of the gate: one call, or several if it asks its client in between.
+//! Execution of a request by the gate: one call, or several if it asks its client in between.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -19,7 +19,7 @@ use super::handler::Handler;
 use super::http::{self, Sender};
 use super::{logs, replies, sanitize};
 
-/// Where a request's `_meta` names the envelope that its call belongs to.
+/// Key in a request's `_meta` for the envelope of its call.
 pub(super) const ENVELOPE: &str = "tollgate/envelope_id";
 
 /// Something to be done for a request.
@@ -29,7 +29,7 @@ pub(super) struct ClientRequest<'a> {
     pub(super) arguments: Map<String, Value>,
 }
 
-/// What is called.
+/// Kind of the called thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Tool,
@@ -54,13 +54,13 @@ struct Called<'a> {
     is_first: bool,
 }
 
-/// How an errand went, as far as this request goes.
+/// Outcome of a round, as far as this request goes.
 #[allow(
     clippy::large_enum_variant,
     reason = "the large one is what nearly every errand comes to"
 )]
 pub(super) enum Turn {
-    /// It is done.
+    /// The request is done.
     Done(Outcome),
     /// The client is asked first.
     Required(InputRequiredResult),
@@ -225,12 +225,12 @@ impl Handler {
     }
 }
 
-/// Who sent a request, if its transport proved it.
+/// Proven identity of a request's sender.
 pub(super) fn identity(context: &RequestContext<RoleServer>) -> Option<Identity> {
     sender(context)?.identity.clone()
 }
 
-/// Who sent a request, if it came over HTTP.
+/// Sender of a request, if it came over HTTP.
 fn sender(context: &RequestContext<RoleServer>) -> Option<&Sender> {
     let parts = context.extensions.get::<axum::http::request::Parts>()?;
     parts.extensions.get::<Sender>()
@@ -252,16 +252,16 @@ fn lasting_connection(context: &RequestContext<RoleServer>) -> Option<String> {
     Some(format!("con_{}", name.get(..26)?))
 }
 
-/// Whether a request stands alone, as all do since 2026-07-28.
+/// True if a request stands alone, as all do since 2026-07-28.
 pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
         .is_none_or(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// What becomes of a call, if it came to one.
+/// Outcome of a call, if there was one.
 trait Finished {
-    /// What its component logged and its client hears once it is over.
+    /// Log lines of the component for its client, once the call is over.
     fn lines(&mut self) -> Vec<Line>;
 }
 
@@ -324,7 +324,7 @@ async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken
     }
 }
 
-/// What [`sanitize::repair`] found wrong with this call's message.
+/// Faults that [`sanitize::repair`] found in this call's message.
 fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
     let Some(Value::Array(problems)) = context.meta.get(sanitize::MALFORMED) else {
         return Vec::new();

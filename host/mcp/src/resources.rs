@@ -60,7 +60,7 @@ impl Handler {
         all
     }
 
-    /// What is at an address.
+    /// Resource at an address.
     pub(super) async fn resource(
         &self,
         address: &str,
@@ -90,7 +90,7 @@ impl Handler {
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
-    /// What could stand in an argument of a prompt or of an address.
+    /// Completions of an argument of a prompt or of an address.
     pub(super) async fn completion(
         &self,
         request: &CompleteRequestParams,
@@ -127,7 +127,7 @@ impl Handler {
             .map_err(|err| ErrorData::internal_error(err, None))
     }
 
-    /// What can stand in an argument of a pack's tools, the latest first.
+    /// Values for an argument of a pack's tools, the latest first.
     async fn values(&self, context: &RequestContext<RoleServer>, pack: &str, argument: &str) -> Vec<String> {
         match self.gate.catalog().values(pack, argument) {
             None => Vec::new(),
@@ -143,7 +143,7 @@ impl Handler {
     }
 }
 
-/// What who asks for an address is told that nothing has.
+/// Error for an address that no resource has.
 pub(super) fn nothing_at(address: &str) -> ErrorData {
     let shown = tollgate_core::text::clean(tollgate_core::text::cut(address, MAX_VALUE));
     let why = format!("there is nothing at {shown}; see the resource templates");

@@ -151,7 +151,7 @@ fn well_formed<'a>(message: &'a [u8], problems: &mut Vec<String>) -> Cow<'a, str
     Cow::Owned(repaired)
 }
 
-/// Where `\uD800` to `\uDFFF` stand without their other half.
+/// Positions of `\uD800` to `\uDFFF` without their other half.
 fn lone_surrogates(text: &[u8]) -> Vec<usize> {
     let mut lone = Vec::new();
     let mut at = 0;

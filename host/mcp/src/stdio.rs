@@ -1,4 +1,4 @@
-//! One client on standard input and output.
+//! Serving of one client on standard input and output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::handler::{Handler, Structured};
 use super::ndjson::Lines;
 
-/// How long calls may still begin after standard input was closed. A script that is piped in has its calls made; who
-/// is gone has no use for what still waits.
+/// Time in which calls may still begin after standard input was closed. The calls of a piped script are made; a client
+/// that is gone has no use for those that still wait.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves until the client closes standard input or the process is asked to stop.

@@ -20,10 +20,10 @@ use super::resources;
 
 /// Most addresses of one client.
 pub(super) const MAX_ADDRESSES: usize = 100;
-/// How long more changes are waited for before a client hears of them.
+/// Time to wait for further changes before a client is notified.
 const PACE: Duration = Duration::from_millis(250);
 
-/// What a session subscribed to, and who tells it.
+/// Subscriptions of a session, and their notifier.
 #[derive(Default)]
 pub(super) struct Subscriptions {
     addresses: Arc<Addresses>,
@@ -130,7 +130,7 @@ impl Writers {
     }
 }
 
-/// Who wrote next, with those who followed at once. `None` if nobody will any more.
+/// Next writers of changes, with those that followed at once. `None` if there will be no more.
 async fn next(changes: &mut Receiver<Arc<str>>) -> Option<Writers> {
     let first = changes.recv().await;
     if matches!(first, Err(RecvError::Closed)) {

@@ -1,4 +1,4 @@
-//! What a component adds to its operation's record, held to bounds before it reaches the ledger.
+//! Additions of a component to its operation's record, held to bounds before they reach the ledger.
 
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -24,7 +24,7 @@ const MAX_STATS: usize = 500;
 /// Longest list of changed files, in bytes.
 const MAX_SHORT_DIFF: usize = 8 << 10;
 
-/// Why an event is not recorded.
+/// Reason why an event is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BadEvent {
     /// Too much of something.
@@ -32,7 +32,7 @@ pub enum BadEvent {
     TooLarge {
         /// Of what.
         what: &'static str,
-        /// What is accepted.
+        /// Accepted maximum.
         limit: usize,
     },
     /// Not what it should be.
@@ -40,7 +40,7 @@ pub enum BadEvent {
     Invalid(&'static str),
 }
 
-/// What one call added.
+/// Additions of one call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Annotations {
     events: Vec<Value>,
@@ -116,6 +116,12 @@ impl Annotations {
     /// The fingerprint of what was changed, as the component sees it.
     pub fn mutation_fingerprint(&self) -> Option<&str> {
         self.mutation_fingerprint.as_deref()
+    }
+
+    /// Whether an event of a type was added.
+    pub fn has_event(&self, wanted: &str) -> bool {
+        let mut types = self.events.iter().filter_map(|event| event.get("type"));
+        types.any(|event_type| event_type.as_str() == Some(wanted))
     }
 
     /// The entities that changed.

@@ -14,7 +14,7 @@ use super::state::CallState;
 use super::waiting;
 use crate::view;
 
-/// How often a running guest looks at its deadline.
+/// Interval at which a running guest looks at its deadline.
 const TICK: Duration = Duration::from_millis(10);
 /// Calls that can be inside guests at once: readers, the writer, runners.
 const CONCURRENT_CALLS: u32 = 40;
@@ -24,7 +24,7 @@ const SPARES: u32 = 48;
 /// system: what a call of an ordinary pack touches.
 const KEPT_MEMORY: usize = 512 << 10;
 
-/// Why the sandbox could not be set up.
+/// Reason why the sandbox could not be set up.
 #[derive(Debug, Error)]
 #[error("the WebAssembly engine could not be set up: {0}")]
 pub struct SandboxError(wasmtime::Error);
@@ -68,7 +68,7 @@ impl Sandbox {
         &self.engine
     }
 
-    /// What components can import.
+    /// Linker of everything that components can import.
     pub fn linker(&self) -> &Linker<CallState> {
         &self.linker
     }

@@ -1,24 +1,24 @@
 //! The parts of the ledger, of budgets and of clients that a component may use.
 
-/// What a component may use of ledger, artifacts, budgets and clients: what it asks for and was granted.
+/// Granted use of ledger, artifacts, budgets and clients: the component asked for it, and the operator granted it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// It may query past operations.
+    /// True if past operations may be queried.
     pub ledger_query: bool,
-    /// It may keep artifacts.
+    /// True if artifacts may be kept.
     pub artifacts: bool,
     /// Budgets it may reserve from, `*` being all.
     pub budgets: Vec<String>,
-    /// It may ask clients' models.
+    /// True if clients' models may be asked.
     pub model: bool,
-    /// It may ask clients for their folders.
+    /// True if clients may be asked for their folders.
     pub roots: bool,
-    /// What its tools say that calls cost is believed.
+    /// True if the declared costs of tools are believed.
     pub charges: bool,
 }
 
 impl Granted {
-    /// Whether it may reserve from a budget.
+    /// True if the component may reserve from a budget.
     pub fn may_reserve(&self, name: &str) -> bool {
         self.budgets.iter().any(|grant| grant == name || grant == "*")
     }

@@ -23,11 +23,11 @@ pub struct Stopped(wasmtime::Error);
 pub enum StopReason {
     /// The deadline interrupted it.
     Interrupt,
-    /// It recursed too deeply.
+    /// The guest recursed too deeply.
     StackOverflow,
-    /// It took more handles than it may hold.
+    /// The guest took more handles than it may hold.
     Handles,
-    /// It crashed, or the host failed it.
+    /// The guest crashed, or the host failed it.
     Other,
 }
 

@@ -17,6 +17,7 @@ pub mod sitting;
 pub mod state;
 pub mod view;
 mod waiting;
+pub mod work_tree;
 pub mod workspaces;
 
 pub use engine::{Room, Sandbox, SandboxError};

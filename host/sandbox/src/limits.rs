@@ -1,4 +1,4 @@
-//! What one call may use.
+//! Limits of one call.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use wasmtime::ResourceLimiter;
 pub struct Limits {
     /// Linear memory in bytes; growing past it traps.
     pub memory: usize,
-    /// How long a `read` call may take.
+    /// Time limit of a `read` call.
     pub read: Duration,
-    /// How long a `write` call may take; it holds the write lock meanwhile.
+    /// Time limit of a `write` call, which holds the write lock.
     pub write: Duration,
-    /// How long a `run` call may take.
+    /// Time limit of a `run` call.
     pub run: Duration,
     /// Bytes of the database that the component's rows may take.
     pub storage: u64,
@@ -33,7 +33,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What the component's tables and migrations may take.
+    /// Bounds of the component's tables and migrations.
     pub fn of_tables(&self) -> Bounds {
         Bounds {
             storage: self.storage,

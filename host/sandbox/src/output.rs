@@ -16,7 +16,7 @@ const PERMIT: usize = 64 << 10;
 pub(super) struct Output(Arc<Mutex<Vec<u8>>>);
 
 impl Output {
-    /// What was written, at most the part that is kept.
+    /// Written output, at most the part that is kept.
     pub(super) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Keys and slots that a policy wants a call to take, and their bounds. Pure.
+//! Keys, slots and units that a policy wants a call to take, and their bounds. Pure.
 
 /// Longest key of what counts once, in bytes.
 pub(crate) const MAX_KEY: usize = 200;
@@ -11,12 +11,12 @@ pub(crate) const MAX_SLOTS: u32 = 1_000;
 /// Longest time that a slot is held, in milliseconds: about a year.
 pub(crate) const MAX_HELD_MS: i64 = 366 * 24 * 3_600_000;
 
-/// A key or slot that a call takes in its own commit, because a policy wants it.
+/// A key, slot or units that a call takes in its own commit, because a policy wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permit {
     /// The name of the component that owns the key.
     pub policy: String,
-    /// The key.
+    /// The key, or the name of the budget.
     pub key: String,
     /// The time and the number of calls that may have it.
     pub terms: Terms,
@@ -36,6 +36,8 @@ pub enum Terms {
     },
     /// A number of calls.
     Slot(Slot),
+    /// Units of the named budget of the call's envelope.
+    Units(i64),
 }
 
 /// A slot that a call wants, and its refusal if all are taken.
@@ -73,6 +75,10 @@ impl Slot {
 }
 
 impl Terms {
+    pub(crate) fn is_once(&self) -> bool {
+        matches!(self, Terms::Once { .. })
+    }
+
     pub(crate) fn is_slot(&self) -> bool {
         matches!(self, Terms::Slot(_))
     }
@@ -83,7 +89,7 @@ impl Permit {
     pub fn slot(&self) -> Option<&Slot> {
         match &self.terms {
             Terms::Slot(slot) => Some(slot),
-            Terms::Once { .. } => None,
+            Terms::Once { .. } | Terms::Units(_) => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a call tells its client meanwhile: how far it is, and what its component logs, at a bounded rate. Of a call whose
+//! Messages of a running call to its client: its progress, and its component's log, at a bounded rate. Of a call whose
 //! result somebody judges, the client hears how far it is in percent, and no word of its component's before that.
 
 use std::time::{Duration, Instant};
@@ -25,15 +25,15 @@ const MAX_LOGGED_BYTES: usize = 256 << 10;
 /// One note for a client. `done` grows from note to note.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
-    /// How much is done.
+    /// Part that is done.
     pub done: f64,
     /// Of how much, if that is known.
     pub total: Option<f64>,
-    /// What is going on.
+    /// Message about the present work.
     pub message: String,
 }
 
-/// How much a line of a log matters.
+/// Severity of a line of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// For who looks for a fault.
@@ -49,33 +49,33 @@ pub enum Severity {
 /// One line of a component's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// How much it matters.
+    /// Severity of the line.
     pub severity: Severity,
-    /// Whose it is.
+    /// Pack of the line.
     pub pack: String,
-    /// What it says.
+    /// Text of the line.
     pub text: String,
 }
 
 /// Something for the client of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Word {
-    /// How far the call is.
+    /// Progress of the call.
     Note(Note),
-    /// What its component logs.
+    /// Line of the component's log.
     Line(Line),
 }
 
-/// What a client wants to hear while a call runs.
+/// Messages that a client wants while a call runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// How far it is.
+    /// True if the client wants progress notes.
     pub notes: bool,
-    /// What its component logs that matters at least this much.
+    /// Least severity of log lines that the client wants.
     pub lines: Option<Severity>,
 }
 
-/// Where a call's notes and lines go. By default nobody listens.
+/// Receiver of a call's notes and lines. By default nobody listens.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     listener: Option<mpsc::Sender<Word>>,
@@ -129,7 +129,7 @@ impl Progress {
         }
     }
 
-    /// Whether a line of so many bytes still goes to the operator's log, which is counted.
+    /// True if a line of so many bytes still goes to the operator's log, which is counted.
     pub fn is_logged(&mut self, bytes: usize) -> bool {
         let is_room = self.logged < MAX_LOGGED && self.logged_bytes + bytes <= MAX_LOGGED_BYTES;
         if is_room {
@@ -141,7 +141,7 @@ impl Progress {
         is_room
     }
 
-    /// How many lines the operator's log has not.
+    /// Number of lines that the operator's log lacks.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }

@@ -1,4 +1,4 @@
-//! What was judged of one request so far: the calls before the one that is judged, and what those calls take that
+//! Judgements on one request so far: on the calls before the one that is judged, and what those calls take that
 //! counts once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use tollgate_store::storage::{Operation, OperationFilter, StoredOperation};
 
 use crate::permit::{BadPermit, MAX_KEY, MAX_KEYS, Permit, Slot, Terms};
 
-/// What was judged of one request so far. Clones are about the same request.
+/// Judgements on one request so far. Clones are about the same request.
 #[derive(Clone)]
 pub struct Sitting {
     /// The operation to be, as the whole.
@@ -20,7 +20,7 @@ struct SoFar {
     /// The calls that were judged, the last of which is being judged.
     calls: Vec<StoredOperation>,
     taken: Vec<Permit>,
-    /// What the policy that is asked takes, if it lets the call through.
+    /// Permits that the asked policy takes, if it lets the call through.
     wanted: Vec<(String, Terms)>,
 }
 
@@ -75,12 +75,12 @@ impl Sitting {
         let mut so_far = self.so_far();
         let place = so_far.calls.len();
         for (key, terms) in std::mem::take(&mut so_far.wanted) {
-            // A slot is one call's, so another call of the request takes another of the same key.
+            // A slot is one call's, so another call of the request takes another of the same key. Units add up.
             let same = so_far.taken.iter_mut().find(|permit| {
                 permit.policy == policy
                     && permit.key == key
-                    && permit.terms.is_slot() == terms.is_slot()
-                    && (permit.place == place || !terms.is_slot())
+                    && (permit.terms.is_once() && terms.is_once()
+                        || permit.terms.is_slot() && terms.is_slot() && permit.place == place)
             });
             let Some(permit) = same else {
                 so_far.taken.push(Permit {
@@ -115,7 +115,7 @@ impl Sitting {
         let mut so_far = self.so_far();
         let place = so_far.calls.len();
         let is_free = so_far.taken.iter().all(|permit| {
-            permit.policy != policy || permit.key != key || permit.place == place || permit.terms.is_slot()
+            permit.policy != policy || permit.key != key || permit.place == place || !permit.terms.is_once()
         });
         if is_free {
             so_far.want(key, Terms::Once { until_ms })?;
@@ -134,6 +134,23 @@ impl Sitting {
         let others = others.count();
         so_far.want(key, Terms::Slot(slot))?;
         Ok(others)
+    }
+
+    /// Takes units of a budget for the call that is judged.
+    pub fn reserve(&self, budget: &str, units: i64) -> Result<(), BadPermit> {
+        self.so_far().want(budget, Terms::Units(units))
+    }
+
+    /// Units of a budget that the request takes so far, whichever policy wants them.
+    pub fn reserved(&self, budget: &str) -> i64 {
+        let so_far = self.so_far();
+        let taken = so_far.taken.iter().map(|permit| (&permit.key, &permit.terms));
+        let wanted = so_far.wanted.iter().map(|(key, terms)| (key, terms));
+        let units = taken.chain(wanted).filter_map(|(key, terms)| match terms {
+            Terms::Units(units) if key == budget => Some(*units),
+            _ => None,
+        });
+        units.fold(0, i64::saturating_add)
     }
 
     /// The calls that were judged before the one that is judged, which fit a filter. The oldest first.

@@ -1,4 +1,4 @@
-//! What the store of one call holds.
+//! State in the store of one call.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use crate::sitting::Sitting;
 use crate::view::prefetch::Prefetcher;
 use crate::workspaces::{Access, DeferredWrite};
 
-/// One call: whose it is, its session on the database, and its limits.
+/// State of one call: its component, its session on the database, and its limits.
 pub struct CallState {
     /// The tables it may reach.
     pub namespace: Namespace,
@@ -35,19 +35,19 @@ pub struct CallState {
     pub facts: Facts,
     /// The worker's session, lent for the call.
     pub session: Box<Session>,
-    /// When it must end.
+    /// Deadline of the call.
     pub deadline: Deadline,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
-    /// Whether statements run inside the call's own transaction or want one of their own.
+    /// Relation of statements to transactions: inside the call's own, or in one of their own.
     pub transactions: Transactions,
-    /// How long a transaction of its own may take.
+    /// Time limit of a transaction of its own.
     pub transaction_time: Duration,
-    /// What it added to its operation's record.
+    /// Additions to the operation's record.
     pub additions: Annotations,
     /// Units of named budgets that a `write` call has set aside.
     pub held: BTreeMap<String, i64>,
-    /// What its tool may do.
+    /// Effect of the tool.
     pub effect: Effect,
     /// The workspaces and programs it may use.
     pub access: Arc<Access>,
@@ -55,11 +55,11 @@ pub struct CallState {
     pub launcher: Arc<Launcher>,
     /// Tells its client how far it is.
     pub progress: Progress,
-    /// What it wants written after its commit.
+    /// Files to write after the commit.
     pub deferred_writes: Vec<DeferredWrite>,
-    /// What it said it will look at.
+    /// Announced requests for files.
     pub ahead: Prefetcher,
-    /// What it keeps of logs and the like.
+    /// Logs and other artifacts of the call.
     pub artifacts: CallArtifacts,
     /// The resources it holds.
     pub table: ResourceTable,
@@ -76,16 +76,18 @@ pub struct Facts {
     pub op_id: String,
     /// The envelope around it.
     pub envelope_id: Option<String>,
-    /// What its component may use.
+    /// Granted capabilities of the component.
     pub granted: Arc<Granted>,
     /// This host process, which knows who else is alive.
     pub host: Option<Arc<Host>>,
-    /// It judges the call. What it says is recorded as a verdict, and nothing beside.
+    /// True if a policy judges the call. Its answer is recorded as a verdict only.
     pub is_policy: bool,
-    /// What was judged of the request before, if it judges a call before that runs.
+    /// Earlier judgements on the request, if a policy judges a call before the call runs.
     pub sitting: Option<Sitting>,
     /// Counts the registered tests that it starts.
     pub tests: Option<Arc<dyn CountTests>>,
+    /// Why the work tree was not seen before the call, if somebody looked.
+    pub unseen: Option<String>,
 }
 
 impl Facts {
@@ -95,7 +97,7 @@ impl Facts {
     }
 }
 
-/// How a call's statements relate to transactions.
+/// Relation of a call's statements to transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transactions {
     /// The whole call is one; the gate began it.
@@ -106,19 +108,19 @@ pub enum Transactions {
     Open,
 }
 
-/// What a call may do, and with what.
+/// Rights and resources of a call.
 pub struct Setup {
     /// The tables it may reach.
     pub namespace: Namespace,
-    /// When it must end.
+    /// Deadline of the call.
     pub deadline: Deadline,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
-    /// How its statements relate to transactions.
+    /// Relation of statements to transactions.
     pub transactions: Transactions,
     /// Which call it is.
     pub facts: Facts,
-    /// What its tool may do.
+    /// Effect of the tool.
     pub effect: Effect,
     /// The workspaces and programs it may use.
     pub access: Arc<Access>,
@@ -126,7 +128,7 @@ pub struct Setup {
     pub launcher: Arc<Launcher>,
     /// Tells its client how far it is.
     pub progress: Progress,
-    /// What it keeps of logs and the like.
+    /// Logs and other artifacts of the call.
     pub artifacts: CallArtifacts,
 }
 

@@ -19,7 +19,7 @@ use wasmtime_wasi_io::bindings::wasi::io::poll as unbounded;
 use super::limits;
 use super::state::CallState;
 
-/// How often a guest that waits looks at its deadline, which may be cancelled or moved.
+/// Interval at which a waiting guest looks at its deadline, which may be cancelled or moved.
 const TICK: Duration = Duration::from_millis(5);
 
 struct View<'a> {

@@ -11,19 +11,23 @@ use tollgate_sdk::permit::{Asked, GitTerms};
 use tollgate_sdk::tree::{FileWrite, Tree};
 use tollgate_sdk::{WorkspaceError, WorkspaceInfo};
 
+use crate::work_tree::Memory;
+
 /// A registered directory.
 #[derive(Debug)]
 pub struct Workspace {
-    /// What the operator lets components do in it.
+    /// Rights of components, as the operator sets them.
     pub info: WorkspaceInfo,
-    /// Where the directory was when it was opened.
+    /// Path of the directory when it was opened.
     pub path: PathBuf,
     /// The directory.
     pub tree: Tree,
-    /// What the operator says of its repository.
+    /// Operator's terms for the repository.
     pub git: GitTerms,
     /// Held by the git that writes.
     pub git_writes: Mutex<()>,
+    /// What looks at its work tree remember.
+    pub(crate) looked: Mutex<Memory>,
     /// The repository it belongs to, if that was there at the start.
     repository: Option<Repository>,
 }
@@ -31,9 +35,9 @@ pub struct Workspace {
 /// A directory as the operator registers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
-    /// Where it is.
+    /// Path of the directory.
     pub path: PathBuf,
-    /// What components may do in it.
+    /// Rights of components.
     pub info: WorkspaceInfo,
     /// Which repository git may use in it.
     pub git: GitTerms,
@@ -57,6 +61,7 @@ impl Workspace {
             path,
             git,
             git_writes: Mutex::new(()),
+            looked: Mutex::default(),
         })
     }
 
@@ -116,7 +121,7 @@ impl Workspaces {
     }
 }
 
-/// Whether one directory is the other or below it. Of one that is not made yet, its place counts.
+/// True if one directory is the other or below it. Of one that is not made yet, its place counts.
 pub fn overlap(one: &Path, other: &Path) -> bool {
     let (one, other) = (resolved(one), resolved(other));
     one.starts_with(&other) || other.starts_with(&one)
@@ -133,7 +138,7 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// What one component may touch: what it asked for, was granted, and the workspaces allow.
+/// Access of one component: it asked, was granted, and the workspaces allow it.
 #[derive(Debug, Default)]
 pub struct Access {
     workspaces: BTreeMap<String, Reach>,
@@ -145,14 +150,14 @@ pub struct Access {
 /// One workspace as one component has it.
 #[derive(Debug, Clone)]
 pub struct Reach {
-    /// What the component may do.
+    /// Rights of the component.
     pub info: WorkspaceInfo,
-    /// Where.
+    /// Workspace.
     pub workspace: Arc<Workspace>,
 }
 
 impl Access {
-    /// What a component asked for, of the workspaces it was granted.
+    /// Access for the requests of a component, to the workspaces it was granted.
     pub fn new(workspaces: &Workspaces, asked: &Asked, granted: impl Fn(&str) -> bool) -> Access {
         let reach = |workspace: &Arc<Workspace>| Reach {
             info: asked.within(&workspace.info),
@@ -196,9 +201,9 @@ impl Access {
 /// A write that waits for its call's commit.
 #[derive(Debug, Clone)]
 pub struct DeferredWrite {
-    /// Where.
+    /// Workspace.
     pub workspace: Arc<Workspace>,
-    /// What.
+    /// Change.
     pub change: FileWrite,
 }
 

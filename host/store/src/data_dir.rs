@@ -16,7 +16,7 @@ use thiserror::Error;
 /// The database's file.
 pub const DATABASE: &str = "tollgate.db";
 
-/// Why the data directory cannot be used.
+/// Reason why the data directory cannot be used.
 #[derive(Debug, Error)]
 pub enum DataDirError {
     /// The directory itself is none, or cannot be made.
@@ -30,7 +30,7 @@ pub enum DataDirError {
     /// Making or opening something in it failed.
     #[error("{what} in {path} cannot be used")]
     Io {
-        /// What was touched.
+        /// Touched file.
         what: String,
         /// The directory.
         path: String,
@@ -44,7 +44,7 @@ pub enum DataDirError {
         at: String,
         /// The directory.
         path: String,
-        /// What helps.
+        /// Remedy.
         fix: &'static str,
     },
     /// A file of the host's own leads elsewhere.
@@ -96,7 +96,7 @@ pub enum DataDirError {
         "{what} belongs to another user or is open to others; make it yours alone: chmod -R go-rwx {path}"
     )]
     Exposed {
-        /// What is exposed.
+        /// Exposed file.
         what: String,
         /// The directory.
         path: String,
@@ -168,12 +168,12 @@ fn check_file(path: &Path, name: &str, metadata: &Metadata) -> Result<(), DataDi
     Ok(())
 }
 
-/// Whether a file in the data directory is one of the host's own.
+/// True if a file in the data directory is one of the host's own.
 fn is_ours(name: &str) -> bool {
     name.starts_with(DATABASE) || name.ends_with(".key") || name.ends_with(".lock")
 }
 
-/// Why somebody else could put another data directory in the place of this one, or add to it.
+/// Reason why somebody else could put another data directory in the place of this one, or add to it.
 fn check_place(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
     let failed = |source| DataDirError::Unusable {
         path: path.display().to_string(),
@@ -208,7 +208,7 @@ fn check_place(path: &Path, dir: &Dir) -> Result<(), DataDirError> {
     Ok(())
 }
 
-/// Whether others than its owner can rename what is in a folder. A sticky one (`/tmp`) lets only owners do so, and a
+/// True if others than its owner can rename what is in a folder. A sticky one (`/tmp`) lets only owners do so, and a
 /// group with its user's number is that user's own on most systems.
 fn is_open_to_others(uid: u32, gid: u32, mode: u32) -> bool {
     let is_sticky = mode & 0o1000 != 0;
@@ -270,17 +270,17 @@ impl DataDir {
         &self.dir
     }
 
-    /// Where the database is. SQLite opens it itself.
+    /// Path of the database. SQLite opens it itself.
     pub fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
 
-    /// Whether it has something of this name.
+    /// True if it has something of this name.
     pub fn has(&self, name: &str) -> bool {
         self.dir.symlink_metadata(name).is_ok()
     }
 
-    /// What in it belongs to somebody else or is open to others, `.` being the directory itself.
+    /// Entries that belong to somebody else or are open to others, `.` being the directory itself.
     pub fn exposed_entries(&self) -> std::io::Result<Vec<String>> {
         let mut exposed = Vec::new();
         if !is_private(&self.dir.dir_metadata()?) {
@@ -296,20 +296,20 @@ impl DataDir {
         Ok(exposed)
     }
 
-    /// How many bytes its user can still write.
+    /// Number of bytes that its user can still write.
     pub fn free_bytes(&self) -> std::io::Result<u64> {
         let disk = rustix::fs::fstatvfs(&self.dir)?;
         Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
-    /// How many bytes a file in it has, none if it is not there.
+    /// Number of bytes of a file in it, none if there is no such file.
     pub fn bytes(&self, name: &str) -> u64 {
         self.dir
             .symlink_metadata(name)
             .map_or(0, |metadata| metadata.len())
     }
 
-    /// How many files a directory in it has, and how many bytes. Nothing if there is none.
+    /// Number of files in a directory in it, and their bytes. Zero if there is none.
     pub fn usage(&self, name: &str) -> std::io::Result<(usize, u64)> {
         if !self.has(name) {
             return Ok((0, 0));

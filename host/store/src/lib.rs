@@ -1,8 +1,10 @@
 //! The data directory: the database, the ledger in it, artifacts and backups. No other crate of the host knows SQLite.
 
+pub mod artifact;
 pub mod artifacts;
 pub mod backup;
 pub mod data_dir;
+pub mod key;
 pub mod ledger;
 pub mod liveness;
 pub mod storage;

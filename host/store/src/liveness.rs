@@ -1,4 +1,4 @@
-//! Who is alive: each host process holds a lock on a file of its own, and the lock, not a timer, says
+//! Liveness of hosts: each host process holds a lock on a file of its own, and the lock, not a timer, says
 //! so. The system frees it however the process ends.
 //!
 //! In the file a host notes where its packs write files. Files follow the commit, so a host that ends without a
@@ -18,7 +18,7 @@ use tollgate_sdk::Timestamp;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::storage::{Database, MigrationError};
 
-/// Where the files are, in the data directory.
+/// Folder of the files, in the data directory.
 const FOLDER: &str = "hosts";
 /// Most bytes of another host's file that are looked at.
 const MAX_NOTES: u64 = 1 << 20;
@@ -107,7 +107,7 @@ impl Host {
         Ok(alive)
     }
 
-    /// Whether somebody holds the host's lock. Its file goes with it, so none means nobody.
+    /// True if somebody holds the host's lock. Its file goes with it, so none means nobody.
     pub fn is_alive(&self, host: &str) -> bool {
         let mut options = OpenOptions::new();
         options.write(true);
@@ -140,7 +140,7 @@ impl Host {
         self.unfinished.store(true, Ordering::Relaxed);
     }
 
-    /// Where hosts that are gone may have left files unwritten, as far as this one can write them. They
+    /// Projections that gone hosts may have left unwritten, as far as this host can write them. They
     /// are this host's business from then on.
     pub fn take_over(&self, can_write: impl Fn(&Projection) -> bool) -> io::Result<BTreeSet<Projection>> {
         let mut taken = BTreeSet::new();

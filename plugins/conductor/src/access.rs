@@ -1,12 +1,14 @@
 //! Access of the pack to a job's repository, and the warnings about missing access.
 
-use tollgate_sdk::{Cx, GitAccess, Workspace, WorkspaceInfo};
+use tollgate_sdk::{Cx, Db, DbError, GitAccess, Workspace, WorkspaceInfo};
 
 use crate::gate::{Gate, Need};
 use crate::model::StepId;
 use crate::policy::Policies;
 use crate::root::Root;
 use crate::step::StepSpec;
+use crate::store;
+use crate::workspaces::{self, WorkspaceLine};
 
 /// A repository that can be read.
 pub(crate) struct Access<'a> {
@@ -28,6 +30,18 @@ pub(crate) fn open<'a>(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Access<'a
     Ok(Access { root, workspace })
 }
 
+/// Workspace of a job's repository, with its directory if that is known.
+pub(crate) fn workspace_line(
+    cx: &Cx<'_>,
+    db: &Db<'_>,
+    repo_root: Option<&str>,
+) -> Result<Option<WorkspaceLine>, DbError> {
+    match repo_root {
+        Some(_) => Ok(workspaces::of(cx, repo_root, &store::workspace::paths(db)?)),
+        None => Ok(None),
+    }
+}
+
 /// Warns about a repository that cannot be read.
 pub(crate) fn workspace_warning(cx: &Cx<'_>, repo_root: Option<&str>) -> Vec<String> {
     let Some(root) = repo_root else {
@@ -36,10 +50,17 @@ pub(crate) fn workspace_warning(cx: &Cx<'_>, repo_root: Option<&str>) -> Vec<Str
     match open(cx, Some(root)) {
         Ok(_) => Vec::new(),
         Err(why) => vec![format!(
-            "{why}; gates that check files, Git or commands will fail. The operator registers workspaces under \
-             [workspaces.NAME]"
+            "{why} ({}); gates that check files, Git or commands will fail. The operator registers workspaces under \
+             [workspaces.NAME]",
+            workspaces::names(cx)
         )],
     }
+}
+
+/// Checks whether the workspace of a job has a registered test `default`.
+pub(crate) fn has_tests(cx: &Cx<'_>, repo_root: Option<&str>) -> bool {
+    let access = open(cx, repo_root);
+    access.is_ok_and(|access| access.workspace.info().test("default").is_some())
 }
 
 /// Command line as it will run: a registered test may be given by its name alone.
@@ -112,11 +133,18 @@ fn lacking(access: &Result<Access<'_>, String>, need: Need<'_>) -> Option<String
             "workspace {} allows no git; set git = \"read\"",
             access.root.workspace
         )),
-        Need::Command(words) if !may_run(info, words) => Some(format!(
-            "`{}` is not registered; add it under [workspaces.{}] tests",
-            words.join(" "),
-            access.root.workspace
-        )),
-        Need::Git | Need::Command(_) | Need::Path(_) | Need::Content(_) => None,
+        Need::Command(words) if !may_run(info, words) => {
+            let names: Vec<&str> = info.tests.iter().map(|test| test.name.as_str()).collect();
+            let known = match names.is_empty() {
+                true => "none is registered".to_owned(),
+                false => format!("registered: {}", names.join(", ")),
+            };
+            Some(format!(
+                "`{}` is not registered ({known}); add it under [workspaces.{}] tests",
+                words.join(" "),
+                access.root.workspace
+            ))
+        }
+        Need::Git | Need::Command(_) | Need::Path(_) | Need::Content(_) | Need::Map => None,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::gate::GateSpec;
 use crate::model::EvidenceType;
 use crate::plan::Plan;
 use crate::step::{HIGH_RISK, StepSpec};
@@ -21,7 +22,25 @@ pub(crate) fn is_inserted(step: &StepSpec) -> bool {
 
 /// Steps with checkpoints after every `interval` of them and before high-risk ones. The plan's own checkpoints
 /// count. Two checkpoints are never adjacent.
-pub(crate) fn with_checkpoints(steps: Vec<StepSpec>, interval: u32, plan: &Plan) -> Vec<StepSpec> {
+///
+/// With `has_tests`, checkpoints have a gate that runs the workspace's test `default`.
+pub(crate) fn with_checkpoints(
+    steps: Vec<StepSpec>,
+    interval: u32,
+    plan: &Plan,
+    has_tests: bool,
+) -> Vec<StepSpec> {
+    let mut all = planned_and_inserted(steps, interval, plan);
+    for step in all.iter_mut().filter(|step| has_tests && is_inserted(step)) {
+        step.gates.push(GateSpec {
+            gate: "tests_passed".to_owned(),
+            ..GateSpec::default()
+        });
+    }
+    all
+}
+
+fn planned_and_inserted(steps: Vec<StepSpec>, interval: u32, plan: &Plan) -> Vec<StepSpec> {
     let mut all: Vec<StepSpec> = Vec::with_capacity(steps.len());
     let mut since = 0;
     let mut steps = steps.into_iter().peekable();
@@ -126,7 +145,7 @@ mod tests {
                 ..StepSpec::default()
             })
             .collect();
-        let all = with_checkpoints(steps, interval, &Plan::default());
+        let all = with_checkpoints(steps, interval, &Plan::default(), false);
         all.iter()
             .map(|step| step.title.as_str())
             .collect::<Vec<_>>()
@@ -147,7 +166,7 @@ mod tests {
             tags: vec![HIGH_RISK.to_owned()],
             ..StepSpec::default()
         };
-        let all = with_checkpoints(vec![StepSpec::default(), risky, own], 1, &Plan::default());
+        let all = with_checkpoints(vec![StepSpec::default(), risky, own], 1, &Plan::default(), true);
         let inserted: Vec<bool> = all.iter().map(is_inserted).collect();
         assert_eq!(inserted, [false, true, false, false]);
     }

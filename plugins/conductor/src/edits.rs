@@ -10,7 +10,7 @@ use crate::arguments::STEPS;
 use crate::error::{Reason, Refusals};
 use crate::gate::GateSpec;
 use crate::model::{EvidenceType, StepId, StepStatus};
-use crate::step::StepSpec;
+use crate::step::{StepSpec, names, some_evidence_keys};
 use crate::store::step::Step;
 
 text_enum! {
@@ -52,6 +52,8 @@ pub(crate) struct StepChanges {
     /// Expected files, commands, documents or tests. Default: unchanged.
     expected_outputs: Option<Vec<String>>,
     /// Keys of the evidence with their types. Default: unchanged.
+    #[serde(deserialize_with = "some_evidence_keys")]
+    #[schemars(extend("x-accepts" = names()))]
     required_evidence: Option<BTreeMap<String, EvidenceType>>,
     /// Instructions for unmet criteria. Default: unchanged.
     remediation_prompt: Option<String>,

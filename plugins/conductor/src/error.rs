@@ -5,7 +5,7 @@ use thiserror::Error;
 use tollgate_kit::text::clip;
 
 use crate::arguments::is_placeholder;
-use crate::state::{Illegal, Status};
+use crate::state::{Event, Illegal, Status};
 
 /// One reason why a call is refused.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -48,6 +48,8 @@ pub(crate) enum Reason {
     Git(GitFault),
     #[error("the repository cannot be read: {0}")]
     Repository(String),
+    #[error("workspace {workspace} does not allow this pack to write {path}")]
+    WriteDenied { workspace: String, path: String },
     #[error("there is no map of the repository yet")]
     MapMissing,
     #[error("{0}")]
@@ -122,6 +124,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::Git(GitFault::TooMuch { .. }) => "GIT_TOO_MUCH",
             Reason::Git(GitFault::Failed { .. }) => "GIT_FAILED",
             Reason::Repository(_) => "REPOSITORY_UNAVAILABLE",
+            Reason::WriteDenied { .. } => "WRITE_DENIED",
             Reason::MapMissing => "MAP_MISSING",
             Reason::Description(_) => "DESCRIPTION_REFUSED",
             Reason::NotInMap(_) => "NOT_IN_MAP",
@@ -132,11 +135,15 @@ impl tollgate_kit::Reason for Reason {
         match self {
             Reason::Argument { .. } => "Correct the argument.",
             Reason::NotFound { .. } => "Look the id up with job_get or job_list.",
+            Reason::WrongStatus(Illegal {
+                status: Status::Executing | Status::Paused,
+                event: Event::EditPlan,
+            }) => "Change open steps with plan_refine_steps, or give the job up with job_fail.",
             Reason::WrongStatus(_) => "Bring the job into one of allowed_statuses first.",
             Reason::WrongStep { .. } | Reason::StepNotActive(_) => {
                 "Call job_next_step_prompt and work on the step that it gives."
             }
-            Reason::StepDone(_) => "Add a step after it instead.",
+            Reason::StepDone(_) => "Add a step after it with plan_refine_steps instead.",
             Reason::MistakeRequired => "Record what went wrong with mistake_record, then submit again.",
             Reason::Gap { .. } => "Close each gap with the call it names, then call job_set_ready again.",
             Reason::UnknownGate(_) => "Use the gates that the message lists.",
@@ -164,9 +171,16 @@ impl tollgate_kit::Reason for Reason {
             Reason::Git(GitFault::TooMuch { .. }) => {
                 "Add files that should not be tracked to .gitignore, and commit the others."
             }
+            Reason::Git(GitFault::Failed { message, .. }) if lacks_identity(message) => {
+                "Pass author_name and author_email to git_commit, or a person sets user.name and user.email with git config."
+            }
             Reason::Git(GitFault::Failed { .. }) => "Correct what Git's message names.",
             Reason::Repository(_) => {
                 "Give the job a repo_root that is a registered workspace, or a directory in one."
+            }
+            Reason::WriteDenied { .. } => {
+                "The operator allows the paths with write in [workspaces.NAME], for example write = [\".\"]. Documents lie \
+                 at the top of a workspace; job_export_bundle returns them in any case."
             }
             Reason::MapMissing => "Create the map with repo_map_update.",
             Reason::Description(_) => {
@@ -199,9 +213,26 @@ impl tollgate_kit::Reason for Reason {
         }
     }
 
+    fn how_to_call(text: &str) -> Option<String> {
+        crate::listed::how_to_call(text)
+    }
+
     fn fault_of(text: &str) -> Option<&'static str> {
         is_placeholder(text).then_some("is still a placeholder; say what it stands for")
     }
+}
+
+/// Checks whether Git refused to commit because it does not know the author.
+fn lacks_identity(message: &str) -> bool {
+    let message = message.to_lowercase();
+    [
+        "tell me who you are",
+        "ident name",
+        "user.email",
+        "auto-detect email",
+    ]
+    .iter()
+    .any(|part| message.contains(part))
 }
 
 tollgate_kit::refusals! {

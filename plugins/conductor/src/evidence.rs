@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::arguments::is_placeholder;
 use crate::model::{EvidenceMode, EvidenceType};
+use crate::plan::Plan;
 use crate::policy::Policies;
 
 /// Keys with a meaning to the pack, with their types.
@@ -90,10 +92,11 @@ pub(crate) fn known_type(key: &str) -> Option<EvidenceType> {
         .map(|&(_, kind)| kind)
 }
 
-/// All keys that a submission must have: those of the step and those of the policies.
+/// All keys that a submission must have: those of the step, of the policies and of the invariants.
 pub(crate) fn required(
     wanted: &BTreeMap<String, EvidenceType>,
     policies: &Policies,
+    plan: &Plan,
 ) -> BTreeMap<String, EvidenceType> {
     let mut all = wanted.clone();
     let mut add = |condition: bool, keys: &[&str]| {
@@ -107,11 +110,20 @@ pub(crate) fn required(
         policies.evidence_schema_mode == EvidenceMode::Strict,
         &["criteria_checklist"],
     );
+    add(
+        plan.invariants.as_ref().is_some_and(|rules| !rules.is_empty()),
+        &["invariants_checked"],
+    );
     all
 }
 
-/// Object for a model to fill in, with a hint for each key.
-pub(crate) fn template(required: &BTreeMap<String, EvidenceType>, criteria: usize) -> Value {
+/// Object for a model to fill in. Every value has the right type and claims nothing. Texts such as `<what changed>`
+/// are refused until they are replaced. Notes that are not required may stay blank.
+pub(crate) fn template(
+    required: &BTreeMap<String, EvidenceType>,
+    criteria: usize,
+    wants_notes: bool,
+) -> Value {
     let mut object = Map::new();
     // The order of the known keys reads better than the alphabetical one.
     let known = KNOWN
@@ -123,23 +135,22 @@ pub(crate) fn template(required: &BTreeMap<String, EvidenceType>, criteria: usiz
         .map(String::as_str)
         .filter(|key| known_type(key).is_none());
     for key in known.chain(others) {
-        let hint = match (key, required.get(key)) {
-            ("changed_files", _) => json!(["path"]),
-            ("diff_summary", _) => json!("what changed and why, at least 20 characters"),
-            ("tests_run", _) => json!(["command or test"]),
-            ("tests_passed", _) => json!("true, false, or null if no tests were run"),
+        let value = match (key, required.get(key)) {
+            ("diff_summary", _) => json!("<what changed and why, at least 20 characters>"),
+            ("tests_passed" | "lint_passed", _) => Value::Null,
             ("criteria_checklist", _) => {
-                let entries = (1..=criteria).map(|number| (format!("c{number}"), json!("true or false")));
+                let entries = (1..=criteria).map(|number| (format!("c{number}"), json!(false)));
                 Value::Object(entries.collect())
             }
-            ("file_descriptions", _) => json!({"path": "one line"}),
-            (_, Some(EvidenceType::Boolean)) => json!("true or false"),
+            ("notes", _) if wants_notes => json!("<findings, doubts, what fails>"),
+            ("notes", _) => json!(""),
+            (_, Some(EvidenceType::Boolean)) => json!(false),
             (_, Some(EvidenceType::Number)) => json!(0),
-            (_, Some(EvidenceType::Array)) => json!(["..."]),
+            (_, Some(EvidenceType::Array)) => json!([]),
             (_, Some(EvidenceType::Object)) => json!({}),
-            _ => json!("..."),
+            _ => json!(format!("<text for {key}>")),
         };
-        object.insert(key.to_owned(), hint);
+        object.insert(key.to_owned(), value);
     }
     Value::Object(object)
 }
@@ -160,7 +171,8 @@ pub(crate) fn faults(
     }
     // Keys that were not required must have the right type too, because gates read them.
     for (key, value) in evidence.iter().filter(|(key, _)| !required.contains_key(*key)) {
-        if let Some(kind) = known_type(key).filter(|_| !value.is_null()) {
+        let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
+        if let Some(kind) = known_type(key).filter(|_| !value.is_null() && !is_blank) {
             faults.extend(mistyped(key, value, kind, evidence));
         }
     }
@@ -195,6 +207,9 @@ fn mistyped(key: &str, value: &Value, kind: EvidenceType, evidence: &Map<String,
     let message = match (fits, value) {
         (false, _) => format!("{key} must be of type {kind}, not {}", type_name(value)),
         (true, Value::String(text)) if text.trim().is_empty() => format!("{key} is blank"),
+        (true, Value::String(text)) if is_placeholder(text) => {
+            format!("{key} is still a placeholder: {text}")
+        }
         (true, Value::Array(entries)) if is_text_list(key) => {
             let place = entries.iter().position(|entry| !entry.is_string())?;
             format!("{key}[{place}] must be of type string")
@@ -280,7 +295,7 @@ mod tests {
             ..Policies::default()
         };
         let found = faults(
-            &required(&wanted, &policies),
+            &required(&wanted, &policies, &Plan::default()),
             evidence.as_object().unwrap(),
             summary,
             mode,
@@ -344,7 +359,8 @@ mod tests {
         let all = required(
             &BTreeMap::from([("speed".to_owned(), EvidenceType::Number)]),
             &Policies::default(),
+            &Plan::default(),
         );
-        expect![[r#"{"diff_summary":"what changed and why, at least 20 characters","tests_run":["command or test"],"tests_passed":"true, false, or null if no tests were run","speed":0}"#]].assert_eq(&template(&all, 2).to_string());
+        expect![[r#"{"diff_summary":"<what changed and why, at least 20 characters>","tests_run":[],"tests_passed":null,"speed":0}"#]].assert_eq(&template(&all, 2, false).to_string());
     }
 }

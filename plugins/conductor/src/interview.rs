@@ -18,8 +18,12 @@ pub(crate) struct Question {
     pub rationale: &'static str,
     /// True if the job cannot become READY without an answer.
     pub required: bool,
-    /// Fields of the answer.
+    /// Fields of each entry of the answer, if an entry is an object.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub required_fields: &'static [&'static str],
+    /// Answer that the repository suggests. Confirm it with the user or correct it, then send it as the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suggestion: Vec<String>,
 }
 
 const fn question(
@@ -35,12 +39,13 @@ const fn question(
         question,
         rationale,
         required,
-        required_fields: &["answers"],
+        required_fields: &[],
+        suggestion: Vec::new(),
     }
 }
 
 /// All questions in the order of the interview.
-const QUESTIONS: &[Question] = &[
+static QUESTIONS: &[Question] = &[
     question(
         1,
         "goal",
@@ -82,6 +87,27 @@ const QUESTIONS: &[Question] = &[
         false,
         "What should be known about the user's abilities and limits?",
         "A user who does not read code needs smaller steps and plainer reports.",
+    ),
+    question(
+        1,
+        "constraints",
+        false,
+        "Which rules must the work follow, and on what does it depend? An empty list is an answer.",
+        "Prompts repeat the constraints.",
+    ),
+    question(
+        1,
+        "assumptions",
+        false,
+        "Which facts are taken for granted?",
+        "A wrong assumption is found sooner when it is written down.",
+    ),
+    question(
+        1,
+        "unknowns",
+        false,
+        "What is not known yet, and which step finds it out?",
+        "An open question belongs in a step, not in a guess.",
     ),
     question(
         2,
@@ -131,6 +157,41 @@ const QUESTIONS: &[Question] = &[
         false,
         "Where does the program start, and which modules are known?",
         "New code is called from there.",
+    ),
+    question(
+        5,
+        "architecture",
+        false,
+        "Which structure does the solution have: modules, folders, conventions, the shortest path to a working version?",
+        "Steps follow the structure.",
+    ),
+    question(
+        5,
+        "failure_modes",
+        false,
+        "In which ways, up to ten, can this plan fail?",
+        "Each likely one becomes a gate, a risk or a remediation prompt.",
+    ),
+    question(
+        5,
+        "hidden_dependencies",
+        false,
+        "Where are the hidden dependencies?",
+        "What a step silently needs comes before it.",
+    ),
+    question(
+        5,
+        "smallest_proof",
+        false,
+        "What is the smallest demonstration that proves the result?",
+        "It becomes an early step.",
+    ),
+    question(
+        5,
+        "decide_now",
+        false,
+        "What would you regret not deciding now?",
+        "Decisions made late cost the steps before them.",
     ),
     question(
         5,
@@ -211,6 +272,20 @@ impl Question {
     }
 }
 
+/// Questions that look for faults in a plan.
+pub(crate) const FAULTS: [&str; 4] = [
+    "failure_modes",
+    "hidden_dependencies",
+    "smallest_proof",
+    "decide_now",
+];
+
+/// Questions about faults that a plan has not answered.
+pub(crate) fn open_faults(plan: &Plan) -> Vec<&'static str> {
+    let answered = plan.answered();
+    FAULTS.into_iter().filter(|key| !answered.contains(key)).collect()
+}
+
 /// Checks whether a question is asked: questions about the repository need one.
 fn is_asked(standing: &Standing<'_>, key: &str) -> bool {
     match key {
@@ -279,10 +354,10 @@ mod tests {
             );
         }
         expect![[r#"
-            Some(2) repo_exists out_of_scope target_environment timeline_priority user_constraints deliverables definition_of_done tests_expected required deliverables definition_of_done invariants steps
-            Some(2) out_of_scope target_environment timeline_priority user_constraints deliverables definition_of_done tests_expected required deliverables definition_of_done invariants repo_root steps
-            Some(3) out_of_scope target_environment timeline_priority user_constraints tests_expected invariants required invariants steps
-            Some(4) out_of_scope target_environment timeline_priority user_constraints tests_expected repo_root key_files entrypoints required repo_root
+            Some(2) repo_exists out_of_scope target_environment timeline_priority user_constraints constraints assumptions unknowns deliverables definition_of_done tests_expected required deliverables definition_of_done invariants steps
+            Some(2) out_of_scope target_environment timeline_priority user_constraints constraints assumptions unknowns deliverables definition_of_done tests_expected required deliverables definition_of_done invariants repo_root steps
+            Some(3) out_of_scope target_environment timeline_priority user_constraints constraints assumptions unknowns tests_expected invariants required invariants steps
+            Some(4) out_of_scope target_environment timeline_priority user_constraints constraints assumptions unknowns tests_expected repo_root key_files entrypoints required repo_root
         "#]].assert_eq(&log);
     }
 }

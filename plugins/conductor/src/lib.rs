@@ -9,17 +9,22 @@
 
 mod access;
 mod arguments;
+mod briefing;
 mod checkpoint;
+mod digest;
 mod edits;
 mod error;
 mod evidence;
 mod export;
+mod freeze;
 mod gate;
 mod git;
 mod import;
 mod interview;
+mod listed;
 mod mistakes;
 mod model;
+mod person;
 mod plan;
 mod policy;
 mod prompt;
@@ -34,8 +39,10 @@ mod state;
 mod step;
 mod store;
 mod submission;
+mod suggest;
 mod template;
 mod tools;
+mod workspaces;
 
 use tollgate_sdk::{GitAccess, Pack, Want, migration};
 
@@ -46,6 +53,8 @@ use crate::tools::conductor::{ConductorAnswer, ConductorInit, ConductorNextQuest
 use crate::tools::context::{
     ContextAddBlock, ContextDeleteBlock, ContextGetBlock, ContextSearch, ContextUpdateBlock,
 };
+use crate::tools::delete::JobDelete;
+use crate::tools::documents::RepoDocumentsWrite;
 use crate::tools::execute::{JobNextStepPrompt, JobStart};
 use crate::tools::git::{GitDiffSummary, GitLog, GitStatus};
 use crate::tools::git_write::{GitBranch, GitCommit, GitTag};
@@ -75,14 +84,23 @@ pub const PACK: Pack = Pack {
         template_apply), job_set_ready, which lists every gap with the call that closes it. To execute, given \
         JOB-…: job_start, then job_next_step_prompt, do exactly that step, job_submit_step_result with the \
         evidence it asks for, and so on until JOB_COMPLETE. Do not claim MET while a criterion does not hold: \
-        gates check Git, files and commands. After a rejection fix what it names, record the mistake, submit \
-        again. job_get shows where a job stands.",
-    wants: &[Want::WorkspaceRead("*"), Want::Tests, Want::Git(GitAccess::Write)],
+        gates check Git, files and commands. After a rejection fix what it names and submit again. \
+        job_get (through tool_call) shows where a job stands.",
+    wants: &[
+        Want::WorkspaceRead("*"),
+        Want::WorkspaceWrite("REPO_MAP.md"),
+        Want::WorkspaceWrite("DEPRECATED.md"),
+        Want::WorkspaceWrite("DEVLOG.md"),
+        Want::Tests,
+        Want::Git(GitAccess::Write),
+    ],
     migrations: &[
         migration!("../../../migrations/conductor", "0001_init"),
         migration!("../../../migrations/conductor", "0002_repository"),
         migration!("../../../migrations/conductor", "0003_facts"),
         migration!("../../../migrations/conductor", "0004_commands"),
+        migration!("../../../migrations/conductor", "0005_baselines"),
+        migration!("../../../migrations/conductor", "0006_memory"),
     ],
     prompts: tollgate_sdk::prompts![PlanJob, ExecuteJob],
     tools: tollgate_sdk::tools![
@@ -112,6 +130,7 @@ pub const PACK: Pack = Pack {
         JobGet,
         JobList,
         JobArchive,
+        JobDelete,
         JobUpdatePolicies,
         JobExportBundle,
         JobImport,
@@ -130,6 +149,7 @@ pub const PACK: Pack = Pack {
         RepoMapExport,
         RepoFindStaleCandidates,
         RepoHygieneSuggest,
+        RepoDocumentsWrite,
         GitStatus,
         GitDiffSummary,
         GitLog,

@@ -1,84 +1,116 @@
-//! Relevant mistakes for a step, and the draft of one from a rejection: pure.
+//! Mistakes: those relevant for a step, the one that a rejection records, and the lesson of its acceptance. Pure.
 
 use serde_json::json;
-use tollgate_sdk::NextCall;
+use tollgate_sdk::{NextCall, Timestamp};
 
 use crate::arguments::clip_to;
-use crate::model::{AttemptId, JobId, StepId};
+use crate::model::{AttemptId, Claim, JobId, MistakeId, StepId};
+use crate::prompt::Advice;
 use crate::step::StepSpec;
 use crate::store::mistake::Mistake;
 use crate::submission::{Rejection, Stage};
 
 /// Maximum mistakes in a prompt.
 const SHOWN: usize = 3;
+/// Maximum characters of one half of an advice.
+const ADVICE: usize = 240;
 
-/// Tags that every mistake may have and that do not relate it to a step.
-const COMMON: &[&str] = &["rejection", "checkpoint"];
+/// Tags that say how a mistake was found and do not relate it to a step.
+fn is_common(tag: &str) -> bool {
+    matches!(tag, "rejection" | "checkpoint") || Stage::ALL.iter().any(|stage| stage.as_str() == tag)
+}
 
-/// Mistakes that share a step or a tag with a step, newest first, at most three.
+/// Mistakes that share a step or a tag with a step, newest first, at most three. Steps of other jobs have other
+/// numbers, so only tags relate them, and only a lesson is worth telling.
 pub(crate) fn relevant<'a>(newest_first: &'a [Mistake], id: &StepId, spec: &StepSpec) -> Vec<&'a Mistake> {
     let shares = |mistake: &&Mistake| {
-        let tags = mistake.tags.iter().filter(|tag| !COMMON.contains(&tag.as_str()));
-        mistake.related_step_id.as_ref() == Some(id) || tags.into_iter().any(|tag| spec.tags.contains(tag))
+        let own = mistake.job_id.is_none();
+        let same_step = own && mistake.related_step_id.as_ref() == Some(id);
+        let mut tags = mistake.tags.iter().filter(|tag| !is_common(tag));
+        same_step || ((own || !mistake.lesson.is_empty()) && tags.any(|tag| spec.tags.contains(tag)))
     };
     newest_first.iter().filter(shares).take(SHOWN).collect()
 }
 
-/// Call that records the lesson of a rejection, ready to run. The caller may improve the texts.
-pub(crate) fn draft(
-    job: &JobId,
-    step: &StepId,
-    spec: &StepSpec,
-    attempt: &AttemptId,
-    rejection: &Rejection,
-) -> NextCall {
-    let reasons = rejection.reasons.join("; ");
-    let [why, lesson, avoid] = teaching(rejection.stage);
-    let mut tags = vec!["rejection".to_owned(), rejection.stage.as_str().to_owned()];
-    tags.extend(spec.tags.iter().take(8).cloned());
-    NextCall::new(
-        "mistake_record",
-        json!({
-            "job_id": job,
-            "related_step_id": step,
-            "attempt_id": attempt,
-            "title": clip_to(&format!("{step} rejected: {reasons}"), 120),
-            "what_happened": clip_to(&reasons, 900),
-            "why": why,
-            "lesson": lesson,
-            "avoid_next_time": avoid,
-            "tags": tags,
-        }),
-    )
+/// Advice from a mistake, for a prompt.
+pub(crate) fn advice(mistake: &Mistake) -> Advice {
+    let line = |text: &str| {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        clip_to(&words.join(" "), ADVICE)
+    };
+    Advice {
+        avoid: line(&mistake.avoid_next_time),
+        instead: line(&mistake.lesson),
+    }
 }
 
-/// Cause, lesson and advice for a rejection at a stage.
-const fn teaching(stage: Stage) -> [&'static str; 3] {
-    match stage {
-        Stage::Evidence => [
-            "The evidence was incomplete or of the wrong type.",
-            "Gather the evidence that the prompt lists while doing the step, not after it.",
-            "Submitting before every key of the evidence format is filled in.",
-        ],
-        Stage::Records => [
-            "The devlog line or the commit was missing.",
-            "Write the devlog line and commit before submitting.",
-            "Submitting without the records that the policies require.",
-        ],
-        Stage::Checklist => [
-            "Not every acceptance criterion was met.",
-            "Go through the criteria one by one before submitting.",
-            "Marking a criterion as met without checking it.",
-        ],
-        Stage::Claim => [
-            "The step was submitted before it was finished.",
-            "Fix what fails first; submit once everything holds.",
-            "Submitting unfinished work in the hope that it passes.",
-        ],
-        Stage::Gates => [
-            "The checked facts did not match the claims.",
-            "Run the same checks that the gates run before submitting.",
-            "Claiming results that were not checked.",
-        ],
+/// Submission that was rejected.
+pub(crate) struct Rejected<'a> {
+    pub mistake_id: MistakeId,
+    pub step: &'a StepId,
+    pub spec: &'a StepSpec,
+    pub attempt: &'a AttemptId,
+    pub claim: Claim,
+    pub summary: &'a str,
+    pub rejection: &'a Rejection,
+    pub at: Timestamp,
+}
+
+/// Mistake that a rejection records by itself. It holds facts only; the lesson follows from the acceptance of the
+/// step, or from the caller.
+pub(crate) fn recorded(rejected: Rejected<'_>) -> Mistake {
+    let Rejected {
+        step,
+        spec,
+        rejection,
+        ..
+    } = rejected;
+    let reasons = rejection.reasons.join("; ");
+    // An honest claim of failure has its facts in the summary.
+    let (happened, avoid) = match rejected.claim {
+        Claim::Met => (reasons.clone(), reasons),
+        claim => (
+            format!("claimed {claim}: {}", rejected.summary),
+            rejected.summary.to_owned(),
+        ),
+    };
+    let mut tags = vec!["rejection".to_owned(), rejection.stage.as_str().to_owned()];
+    tags.extend(
+        spec.tags
+            .iter()
+            .filter(|tag| !tags.contains(tag))
+            .take(8)
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
+    Mistake {
+        mistake_id: rejected.mistake_id,
+        job_id: None,
+        related_step_id: Some(step.clone()),
+        attempt_id: Some(rejected.attempt.clone()),
+        title: clip_to(&format!("{step}: {}", spec.title), 120),
+        what_happened: clip_to(&happened, 900),
+        why: String::new(),
+        lesson: String::new(),
+        avoid_next_time: clip_to(&avoid, ADVICE),
+        tags,
+        at: rejected.at,
+        automatic: true,
     }
+}
+
+/// Mistake with the lesson that the accepted submission teaches.
+pub(crate) fn learned(mistake: Mistake, summary: &str) -> Mistake {
+    Mistake {
+        lesson: clip_to(summary.trim(), 900),
+        ..mistake
+    }
+}
+
+/// Call that adds the lesson to the mistake of a rejection.
+pub(crate) fn draft(job: &JobId, attempt: &AttemptId) -> NextCall {
+    NextCall::new(
+        "mistake_record",
+        json!({"job_id": job, "attempt_id": attempt, "lesson": "<what to do instead>"}),
+    )
 }

@@ -1,20 +1,63 @@
 //! Plan of a job without its steps: the answers of the interview.
 
+use std::fmt;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::arguments::{ENTRIES, ENTRY, PATH, PLAN};
 use crate::error::Refusals;
 
-/// A risk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// A risk. A text alone is a risk without a mitigation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub(crate) struct Risk {
     /// Event that can go wrong. In one sentence.
     pub risk: String,
     /// Mitigation: what prevents the risk or limits its effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mitigation: Option<String>,
+}
+
+/// Fields of a risk that is an object.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RiskFields {
+    risk: String,
+    mitigation: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Risk {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Risk, D::Error> {
+        deserializer.deserialize_any(RiskVisitor)
+    }
+}
+
+struct RiskVisitor;
+
+impl<'de> Visitor<'de> for RiskVisitor {
+    type Value = Risk;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, or an object with risk and mitigation")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Risk, E> {
+        Ok(Risk {
+            risk: text.to_owned(),
+            mitigation: None,
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Risk, A::Error> {
+        let fields = RiskFields::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Risk {
+            risk: fields.risk,
+            mitigation: fields.mitigation,
+        })
+    }
 }
 
 /// Plan of a job. An absent field was not answered; an empty list is an answer.
@@ -54,6 +97,24 @@ pub(crate) struct Plan {
     /// Facts that are taken for granted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumptions: Option<Vec<String>>,
+    /// Questions that nobody can answer yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknowns: Option<Vec<String>>,
+    /// Structure of the solution: modules, folders, conventions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<Vec<String>>,
+    /// Ways in which the plan can fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_modes: Option<Vec<String>>,
+    /// Dependencies that are easy to overlook.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden_dependencies: Option<Vec<String>>,
+    /// Smallest demonstrations that prove the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smallest_proof: Option<Vec<String>>,
+    /// Decisions that would be regretted if nobody made them now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decide_now: Option<Vec<String>>,
     /// Files to read first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_files: Option<Vec<String>>,
@@ -67,7 +128,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Lists of texts, by name.
-    pub(crate) fn lists(&self) -> [(&'static str, Option<&[String]>); 10] {
+    pub(crate) fn lists(&self) -> [(&'static str, Option<&[String]>); 16] {
         [
             ("out_of_scope", self.out_of_scope.as_deref()),
             ("user_constraints", self.user_constraints.as_deref()),
@@ -77,6 +138,12 @@ impl Plan {
             ("invariants", self.invariants.as_deref()),
             ("constraints", self.constraints.as_deref()),
             ("assumptions", self.assumptions.as_deref()),
+            ("unknowns", self.unknowns.as_deref()),
+            ("architecture", self.architecture.as_deref()),
+            ("failure_modes", self.failure_modes.as_deref()),
+            ("hidden_dependencies", self.hidden_dependencies.as_deref()),
+            ("smallest_proof", self.smallest_proof.as_deref()),
+            ("decide_now", self.decide_now.as_deref()),
             ("key_files", self.key_files.as_deref()),
             ("entrypoints", self.entrypoints.as_deref()),
         ]
@@ -96,6 +163,12 @@ impl Plan {
             invariants: later.invariants.or(self.invariants),
             constraints: later.constraints.or(self.constraints),
             assumptions: later.assumptions.or(self.assumptions),
+            unknowns: later.unknowns.or(self.unknowns),
+            architecture: later.architecture.or(self.architecture),
+            failure_modes: later.failure_modes.or(self.failure_modes),
+            hidden_dependencies: later.hidden_dependencies.or(self.hidden_dependencies),
+            smallest_proof: later.smallest_proof.or(self.smallest_proof),
+            decide_now: later.decide_now.or(self.decide_now),
             key_files: later.key_files.or(self.key_files),
             entrypoints: later.entrypoints.or(self.entrypoints),
             risks: later.risks.or(self.risks),

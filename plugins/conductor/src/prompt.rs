@@ -5,7 +5,11 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::arguments::clip_to;
+use crate::briefing::Briefing;
+use crate::checkpoint::is_inserted;
 use crate::evidence;
+use crate::gate::Need;
+use crate::listed::how_to_call;
 use crate::model::{EvidenceMode, EvidenceType};
 use crate::plan::Plan;
 use crate::policy::Policies;
@@ -25,27 +29,47 @@ pub(crate) const HEADINGS: [&str; 7] = [
 /// Maximum characters of the process rules.
 const RULES: usize = 1_500;
 
+/// Advice from a recorded mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Advice {
+    pub avoid: String,
+    pub instead: String,
+}
+
+impl Advice {
+    /// The advice in one line.
+    pub(crate) fn line(&self) -> String {
+        match self.instead.is_empty() {
+            true => format!("Avoid: {}", self.avoid),
+            false => format!("Avoid: {} / Instead: {}", self.avoid, self.instead),
+        }
+    }
+}
+
 /// Material of a prompt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Material<'a> {
     pub job_id: &'a str,
     pub job_title: &'a str,
     pub goal: &'a str,
+    pub repo_root: Option<&'a str>,
     pub plan: &'a Plan,
     pub policies: &'a Policies,
     pub step_id: &'a str,
     pub step: &'a StepSpec,
     /// Number of the step, from 1, and number of steps.
     pub place: (usize, usize),
+    pub briefing: &'a Briefing,
     /// Context blocks of the step: id, type and content.
     pub contexts: &'a [(String, String, String)],
     /// Process rules distilled from research.
     pub rules: &'a [String],
-    /// Relevant mistakes, newest first: title and advice.
-    pub mistakes: &'a [(String, String)],
+    /// Advice from relevant mistakes, newest first.
+    pub mistakes: &'a [Advice],
     /// Open batch token, and the number of steps for which it is valid.
     pub batch: Option<(&'a str, u32)>,
-    pub rejections: u32,
+    /// Reasons of the last rejection, if the step's last submission was rejected.
+    pub rejection: &'a [String],
 }
 
 /// Space for the sections that may be shortened.
@@ -54,17 +78,19 @@ struct Room {
     context: usize,
     rules: usize,
     mistakes: usize,
+    facts: bool,
     instruction: usize,
 }
 
-/// Builds the prompt within `prompt_max_chars`. Context is shortened first, then process rules, then mistakes,
-/// and last the instruction, which then says where it was cut.
+/// Builds the prompt within `prompt_max_chars`. Context is shortened first, then process rules, then mistakes, then
+/// the facts about the job, and last the instruction, which then says where it was cut.
 pub(crate) fn build(material: &Material<'_>) -> String {
     let limit = material.policies.prompt_max_chars as usize;
     let all = Room {
         context: usize::MAX,
         rules: RULES,
         mistakes: 3,
+        facts: true,
         instruction: usize::MAX,
     };
     let whole = compose(material, all);
@@ -73,10 +99,17 @@ pub(crate) fn build(material: &Material<'_>) -> String {
     }
     let bare = |room: Room| length(&compose(material, Room { context: 0, ..room }));
     let mut room = all;
-    for (rules, mistakes) in [(RULES, 3), (0, 3), (0, 1), (0, 0)] {
+    for (rules, mistakes, facts) in [
+        (RULES, 3, true),
+        (0, 3, true),
+        (0, 1, true),
+        (0, 1, false),
+        (0, 0, false),
+    ] {
         room = Room {
             rules,
             mistakes,
+            facts,
             ..all
         };
         if bare(room) <= limit {
@@ -112,6 +145,7 @@ pub(crate) fn least_length(material: &Material<'_>) -> usize {
         context: 0,
         rules: 0,
         mistakes: 0,
+        facts: false,
         instruction: usize::MAX,
     };
     length(&compose(material, least))
@@ -124,12 +158,13 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
+/// All sections that have content, under their headings.
 fn compose(material: &Material<'_>, room: Room) -> String {
     let sections = [
         objective(material, room),
         invariants(material),
         produce(material),
-        criteria(material.step),
+        criteria(material),
         evidence_format(material),
         mistakes(material, room),
         stuck(material),
@@ -139,15 +174,22 @@ fn compose(material: &Material<'_>, room: Room) -> String {
         "# {} {} ({place} of {count}): {}\n",
         material.job_id, material.step_id, material.step.title
     );
-    for (heading, body) in HEADINGS.iter().zip(sections) {
+    let filled = HEADINGS
+        .iter()
+        .zip(sections)
+        .filter(|(_, body)| !body.trim().is_empty());
+    for (heading, body) in filled {
         let _ = write!(prompt, "\n## {heading}\n{}\n", body.trim_end());
+    }
+    if let Some(how) = how_to_call(&prompt) {
+        let _ = writeln!(prompt, "{how}");
     }
     prompt
 }
 
 fn objective(material: &Material<'_>, room: Room) -> String {
     let step = material.step;
-    let mut text = format!("Job: {}. Goal: {}\n\n", material.job_title, material.goal);
+    let mut text = String::new();
     if length(&step.instruction_prompt) <= room.instruction {
         text += &step.instruction_prompt;
     } else {
@@ -155,8 +197,18 @@ fn objective(material: &Material<'_>, room: Room) -> String {
         text += "\n[cut: job_get with the step has the whole instruction]";
     }
     text.push('\n');
-    if step.checkpoint {
-        text += "\nThis is a checkpoint: review, do not build.\n";
+    if step.checkpoint && !is_inserted(step) {
+        text += "This is a checkpoint: review, do not build.\n";
+    }
+    let _ = write!(text, "\nJob: {}. Goal: {}\n", material.job_title, material.goal);
+    if room.facts {
+        let (place, count) = material.place;
+        let whole = place == 1 || place == count || step.checkpoint;
+        text += &material.briefing.facts(material.plan, material.repo_root, whole);
+        let done = material.briefing.done();
+        if !done.is_empty() {
+            let _ = write!(text, "\nDone so far:\n{done}");
+        }
     }
     let rules = clip_list(material.rules, room.rules);
     if !rules.is_empty() {
@@ -204,15 +256,14 @@ fn contexts(material: &Material<'_>, room: usize) -> String {
 
 fn invariants(material: &Material<'_>) -> String {
     let invariants = material.plan.invariants.as_deref().unwrap_or_default();
+    let constraints = material.plan.constraints.as_deref().unwrap_or_default();
     let repeat =
         material.policies.inject_invariants_every_step || material.place.0 == 1 || material.step.checkpoint;
-    let mut text = match (invariants.is_empty(), repeat) {
-        (true, _) => "None were set.\n".to_owned(),
-        (false, true) => bullets(invariants),
-        (false, false) => "The invariants of the first prompt apply; job_get lists them.\n".to_owned(),
-    };
-    let constraints = material.plan.constraints.as_deref().unwrap_or_default();
-    if !constraints.is_empty() && repeat {
+    if !repeat && !(invariants.is_empty() && constraints.is_empty()) {
+        return "The invariants of the first prompt apply; job_get lists them.\n".to_owned();
+    }
+    let mut text = bullets(invariants);
+    if !constraints.is_empty() {
         let _ = write!(text, "\nAlso follow:\n{}", bullets(constraints));
     }
     text
@@ -221,9 +272,6 @@ fn invariants(material: &Material<'_>) -> String {
 fn produce(material: &Material<'_>) -> String {
     let (step, policies) = (material.step, material.policies);
     let mut items = step.expected_outputs.clone();
-    if items.is_empty() {
-        items.push("what the objective asks for, and nothing else".to_owned());
-    }
     if policies.require_devlog_per_step {
         items.push("a devlog_line: one line on what changed and why".to_owned());
     }
@@ -246,26 +294,55 @@ fn produce(material: &Material<'_>) -> String {
     bullets(&items)
 }
 
-fn criteria(step: &StepSpec) -> String {
+/// Criteria and gates. A registered test that a gate names is shown with its words.
+fn criteria(material: &Material<'_>) -> String {
+    let step = material.step;
     let mut text = String::new();
     for (place, criterion) in step.acceptance_criteria.iter().enumerate() {
         let _ = writeln!(text, "- c{}: {criterion}", place + 1);
     }
     let gates = step.parsed_gates();
-    if !gates.is_empty() {
-        text += "\nChecked when you submit, whatever you claim:\n";
-        for gate in gates {
-            let _ = writeln!(text, "- {}", gate.describe());
+    if gates.is_empty() {
+        return text;
+    }
+    text += "\nChecked when you submit, whatever you claim:\n";
+    let mut runs = false;
+    for gate in gates {
+        let needs = gate.needs();
+        let mut line = gate.describe();
+        for need in needs {
+            if let Need::Command(words) = need {
+                runs = true;
+                line = with_words(line, words, material.briefing);
+            }
         }
+        let _ = writeln!(text, "- {line}");
+    }
+    if runs {
+        text += "Commands run in the workspace at submission, which may take minutes. Run them yourself before.\n";
     }
     text
 }
 
+/// Line about a command, with the words of the registered test that the command names.
+fn with_words(line: String, words: &[String], briefing: &Briefing) -> String {
+    let ([name], Some(workspace)) = (words, &briefing.workspace) else {
+        return line;
+    };
+    let tests = workspace.tests.iter().filter_map(|test| test.split_once(" = "));
+    match tests.into_iter().find(|(known, _)| known == name) {
+        Some((_, command)) => line.replace(&format!("`{name}`"), &format!("`{command}` (test {name})")),
+        None => line,
+    }
+}
+
 fn evidence_format(material: &Material<'_>) -> String {
     let policies = material.policies;
-    let mut required = evidence::required(&material.step.required_evidence, policies);
+    let mut required = evidence::required(&material.step.required_evidence, policies, material.plan);
     // Not required of every submission, but read whenever given.
     required.insert("criteria_checklist".to_owned(), EvidenceType::Object);
+    let wants_notes = required.contains_key("notes");
+    required.insert("notes".to_owned(), EvidenceType::String);
     if policies.require_file_descriptions {
         required.insert("file_descriptions".to_owned(), EvidenceType::Object);
     }
@@ -277,18 +354,18 @@ fn evidence_format(material: &Material<'_>) -> String {
     {
         required.insert("invariants_checked".to_owned(), EvidenceType::Boolean);
     }
-    let template = evidence::template(&required, material.step.acceptance_criteria.len());
+    let template = evidence::template(&required, material.step.acceptance_criteria.len(), wants_notes);
     let mut call = serde_json::Map::new();
     let mut add = |key: &str, value: Value| call.insert(key.to_owned(), value);
     add("job_id", material.job_id.into());
     add("step_id", material.step_id.into());
-    add("model_claim", "MET, NOT_MET or PARTIAL".into());
-    add("summary", "what you did".into());
+    add("model_claim", "NOT_MET".into());
+    add("summary", "<what you did>".into());
     if policies.require_devlog_per_step {
-        add("devlog_line", "one line".into());
+        add("devlog_line", "<what changed and why>".into());
     }
     if material.step.strict_git || policies.require_commit_per_step || material.batch.is_some() {
-        add("commit_hash", "hash".into());
+        add("commit_hash", "<hash of the commit>".into());
     }
     add("evidence", template);
     let json = serde_json::to_string_pretty(&Value::Object(call)).unwrap_or_default();
@@ -297,18 +374,25 @@ fn evidence_format(material: &Material<'_>) -> String {
         EvidenceMode::Loose => "",
     };
     format!(
-        "Call job_submit_step_result with:\n```json\n{json}\n```\nBefore submitting, go through the criteria one by one. \
-         If any does not hold, do not claim MET: fix it first, or claim NOT_MET and say what fails.{strict}\n"
+        "Call job_submit_step_result with this, filled in:\n```json\n{json}\n```\nGo through the criteria one by one. Set \
+         each that holds to true, and model_claim to MET only if all do; otherwise fix it first, or say in notes what \
+         fails.{strict}\n"
     )
 }
 
 fn mistakes(material: &Material<'_>, room: Room) -> String {
-    let shown = material.mistakes.iter().take(room.mistakes);
-    let lines: Vec<String> = shown.map(|(title, avoid)| format!("{title}: {avoid}")).collect();
-    match lines.is_empty() {
-        true => "None.\n".to_owned(),
-        false => bullets(&lines),
+    let mut text = String::new();
+    if !material.rejection.is_empty() {
+        text += "The last submission of this step was rejected:\n";
+        text += &bullets(material.rejection);
+        if room.mistakes > 0 && !material.mistakes.is_empty() {
+            text += "\nEarlier mistakes:\n";
+        }
     }
+    for advice in material.mistakes.iter().take(room.mistakes) {
+        let _ = writeln!(text, "- {}", advice.line());
+    }
+    text
 }
 
 fn stuck(material: &Material<'_>) -> String {
@@ -317,15 +401,7 @@ fn stuck(material: &Material<'_>) -> String {
         prompt => prompt,
     }
     .to_owned();
-    text.push('\n');
-    if material.rejections > 0 {
-        let _ = writeln!(
-            text,
-            "This step was rejected {} times; job_get has the reasons.",
-            material.rejections
-        );
-    }
-    text += "Record what went wrong with mistake_record. If you are unsure, say so in notes; do not guess.\n";
+    text += "\nIf you are unsure, say so in notes; do not guess.\n";
     text
 }
 

@@ -6,10 +6,11 @@ use tollgate_sdk::{Cx, Prompt, ToolError};
 
 use crate::arguments::ENTRY;
 use crate::error::Refusals;
+use crate::listed::with_calls;
 use crate::model::JobId;
 use crate::state::Status;
 use crate::store::{job, step};
-use crate::tools::find_job;
+use crate::tools::{current, find_job};
 
 /// Plan a job: interview, research, steps, ready gate. The result is a job id for another thread.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -38,7 +39,7 @@ impl Prompt for PlanJob {
                 self.goal.trim()
             ),
         };
-        Ok(format!("{start}\n\n{PLANNER}"))
+        Ok(with_calls(format!("{start}\n\n{PLANNER}")))
     }
 }
 
@@ -47,11 +48,12 @@ const PLANNER: &str = "\
 You plan; another thread, which knows nothing but the job, will execute. This thread may be messy: explore, research, \
 argue, and keep what is worth keeping in the job.
 
-1. Go through the open questions. Ask the user whatever you cannot know; do not guess. Store answers with \
-conductor_answer, research and notes with context_add_block, decisions with decision_record.
-2. Look at the repository, if there is one: repo_map_update, repo_map_export, repo_map_query. Store what they do not show, such as how tests run, in a REPO_MAP block.
-3. Set invariants and a definition of done that can be checked. Choose the shortest path to it. List what can go wrong.
-4. Look for faults in the plan: ten ways it can fail, hidden dependencies, the smallest thing that would prove it works.
+1. Go through the open questions. Ask the user whatever you cannot know; do not guess. Confirm what a question suggests. \
+Store answers with conductor_answer, research and notes with context_add_block, decisions with decision_record.
+2. Look at the repository, if there is one: repo_map_update, repo_map_query. Store what they do not show in a REPO_MAP block.
+3. Set invariants and a definition of done that can be checked. Choose the shortest path to it.
+4. Look for faults in the plan and store each answer with conductor_answer: failure_modes (up to ten), \
+hidden_dependencies, smallest_proof, decide_now. Turn the likely ones into gates, risks or remediation prompts.
 5. Propose steps with plan_propose_steps, or start from a template (template_list). Each step has one objective, criteria \
 that can be checked, the evidence that shows it, and a remediation for when it fails. Prefer gates that check Git, \
 files and commands to criteria that nobody can check.
@@ -87,14 +89,24 @@ impl Prompt for ExecuteJob {
                 "The job has ended: show the user its results with job_export_bundle."
             }
         };
-        Ok(format!(
-            "Execute the job {}, \"{}\" ({} steps, {}): {}\n{first}\n\n{EXECUTOR}",
+        let at = match current(&steps) {
+            Some((place, step)) if matches!(job.status, Status::Executing | Status::Paused) => format!(
+                " Step {} of {} is next: {}, {}.",
+                place + 1,
+                steps.len(),
+                step.step_id,
+                step.spec.title
+            ),
+            _ => String::new(),
+        };
+        Ok(with_calls(format!(
+            "Execute the job {}, \"{}\" ({} steps, {}): {}\n{first}{at}\n\n{EXECUTOR}",
             job.id,
             job.title,
             steps.len(),
             job.status,
             job.goal
-        ))
+        )))
     }
 }
 
@@ -103,7 +115,7 @@ const EXECUTOR: &str = "\
 1. Do exactly the current step and nothing of a later one. Keep changes small; edit, do not rewrite.
 2. Check every acceptance criterion yourself before you submit. Never claim MET while one does not hold.
 3. Submit with job_submit_step_result in the format that the prompt shows. Gates check Git, files and commands.
-4. On a rejection fix exactly what it names, record the mistake with the draft it gives you, and submit again.
+4. On a rejection fix exactly what it names and submit again. Complete its mistake_draft when you know the lesson.
 5. On NEXT_STEP_AVAILABLE call job_next_step_prompt. On PAUSE_FOR_HUMAN or FAIL_JOB stop and tell the user. On \
 JOB_COMPLETE offer the export.
 6. If you are unsure, say so in notes, or pause with job_pause and ask; do not guess.";

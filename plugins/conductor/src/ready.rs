@@ -4,6 +4,7 @@ use serde_json::json;
 use tollgate_sdk::NextCall;
 
 use crate::error::{Reason, Refusals};
+use crate::interview::open_faults;
 use crate::model::{JobId, StepId};
 use crate::plan::Plan;
 use crate::step::StepSpec;
@@ -16,8 +17,10 @@ pub(crate) struct Readiness<'a> {
     pub repo_root: Option<&'a str>,
     pub plan: &'a Plan,
     pub steps: &'a [(StepId, &'a StepSpec)],
-    /// True if the policies require a baseline snapshot.
+    /// True if a baseline snapshot can be taken, or the policies require one.
     pub wants_baseline: bool,
+    /// True if the plan is large enough that the questions about its faults must be answered.
+    pub wants_faults: bool,
     /// True if there is a baseline snapshot.
     pub has_baseline: bool,
     /// Context blocks that steps refer to and that do not exist.
@@ -130,6 +133,7 @@ pub(crate) fn gaps(ready: &Readiness<'_>) -> Vec<Gap> {
     let lacking = LACKS.iter().filter(|lack| lack.holds(ready));
     let mut gaps: Vec<Gap> = lacking.map(|lack| lack.gap(job)).collect();
     gaps.extend(baseline_gap(ready));
+    gaps.extend(faults_gap(ready));
     gaps.extend(ready.steps.iter().flat_map(|(id, spec)| step_gaps(job, id, spec)));
     gaps.extend(reference_gaps(ready));
     gaps
@@ -140,9 +144,44 @@ fn baseline_gap(ready: &Readiness<'_>) -> Option<Gap> {
         reason: Reason::Gap {
             code: "BASELINE_MISSING",
             field: "repo_root".to_owned(),
-            message: "the policies require a snapshot of the repository and there is none".to_owned(),
+            message: "there is no snapshot of the repository to compare later states with".to_owned(),
         },
         next_call: NextCall::new("repo_snapshot", json!({"job_id": ready.job})),
+    })
+}
+
+/// Smallest number of planned steps that needs a search for faults. Shorter plans get a warning.
+pub(crate) const FAULTS_FROM: usize = 4;
+
+fn faults_gap(ready: &Readiness<'_>) -> Option<Gap> {
+    let open = open_faults(ready.plan);
+    (ready.wants_faults && !open.is_empty()).then(|| {
+        let answers: serde_json::Map<String, serde_json::Value> = open
+            .iter()
+            .map(|key| {
+                (
+                    (*key).to_owned(),
+                    json!(["<one finding per entry, or an empty list>"]),
+                )
+            })
+            .collect();
+        Gap {
+            reason: Reason::Gap {
+                code: "FAULTS_MISSING",
+                field: "answers".to_owned(),
+                message: format!(
+                    "nobody looked for faults in the plan: {} not answered",
+                    match open.as_slice() {
+                        [one] => format!("{one} is"),
+                        several => format!("{} are", several.join(", ")),
+                    }
+                ),
+            },
+            next_call: NextCall::new(
+                "conductor_answer",
+                json!({"job_id": ready.job, "answers": answers}),
+            ),
+        }
     })
 }
 

@@ -16,15 +16,11 @@ const PROCESS: &[&str] = &[
     "process-rules",
 ];
 
-/// Bullets of research blocks with a process tag, or of all blocks if none has one. Each bullet occurs once,
-/// the oldest first. A block without bullets gives its first sentence.
+/// Bullets of research blocks with a process tag. Research of the subject is not a process rule. Each bullet occurs
+/// once, the oldest first. A block without bullets gives its first sentence.
 pub(crate) fn distil(blocks: &[Block]) -> Vec<String> {
     let about_process = |block: &&Block| block.tags.iter().any(|tag| PROCESS.contains(&tag.as_str()));
-    let tagged: Vec<&Block> = blocks.iter().filter(about_process).collect();
-    let chosen = match tagged.is_empty() {
-        true => blocks.iter().collect(),
-        false => tagged,
-    };
+    let chosen = blocks.iter().filter(about_process);
     let mut rules: Vec<String> = Vec::new();
     for block in chosen {
         let found: Vec<String> = block.content.lines().filter_map(bullet).collect();

@@ -1,28 +1,29 @@
 //! Recording of a verdict on a submission: the attempt, the step, the job, the logs.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use conductor_repo::describe::MAX_DESCRIPTION;
 use tollgate_sdk::{Cx, Db, ToolError};
 
 use crate::arguments::clip_to;
+use crate::gate::facts::Aftermath;
+use crate::listed::with_calls;
+use crate::mistakes;
 use crate::model::{AttemptId, LogType, NextAction, StepStatus};
 use crate::state::{Event, Status};
-use crate::step::StepSpec;
 use crate::store::attempt::{self, Attempt};
 use crate::store::batch::{self, Batch};
 use crate::store::description;
-use crate::store::job::{self, Baseline, Job};
-use crate::store::log;
+use crate::store::job::{self, Job};
 use crate::store::step::{self, Step};
+use crate::store::{log, mistake, short_id};
 use crate::submission::{Rejection, Submission};
 use crate::tools::execute::attempts_left;
 use crate::tools::submit::exhausted;
 
-/// Maximum criteria repeated in feedback, and characters of each.
-const CRITERIA: usize = 20;
-const CRITERION: usize = 200;
+/// Maximum characters of the hint in feedback, and of the reasons for a job's status.
+const STUCK: usize = 200;
+const REASONS: usize = 1_000;
 
 /// Accepted, or the rejection.
 pub(crate) type Verdict = Result<(), Rejection>;
@@ -47,8 +48,8 @@ pub(crate) struct Outcome<'a> {
     pub verdict: Verdict,
     /// Facts that the gates checked.
     pub looked_up: &'a LookedUp,
-    /// Git's current state, the baseline of the next step's changes.
-    pub baseline: Option<Baseline>,
+    /// State after the commands of the gates.
+    pub aftermath: &'a Aftermath,
 }
 
 /// Records of a verdict.
@@ -68,13 +69,23 @@ pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<S
     match outcome.verdict {
         Ok(()) => {
             step.status = StepStatus::Done;
-            job.baseline = outcome.baseline.clone().or(job.baseline);
+            job.baseline = outcome.aftermath.baseline.clone().or(job.baseline);
         }
-        Err(_) => step.rejections = step.rejections.saturating_add(1),
+        Err(_) => {
+            step.rejections = step.rejections.saturating_add(1);
+            if let Some(baseline) = job.baseline.as_mut() {
+                baseline
+                    .droppings
+                    .extend(outcome.aftermath.written.iter().cloned());
+            }
+        }
     }
     if let Some(event) = event {
         job.status = job.status.on(event).map_err(crate::error::Reason::from)?;
-        job.status_reason = (event != Event::Finish).then(|| feedback.clone());
+        job.status_reason = outcome.verdict.as_ref().err().map(|rejection| {
+            let reasons = rejection.reasons.join("; ");
+            format!("{feedback} Last reasons: {}", clip_to(&reasons, REASONS))
+        });
     }
     job.updated_at = cx.now();
     let stored =
@@ -83,8 +94,9 @@ pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<S
         return Err(tollgate_sdk::DbError::Internal.into());
     }
     attempt::insert(db, &job.id, &record(cx, &outcome, &feedback))?;
-    if outcome.verdict.is_ok() {
-        accepted(cx, db, &outcome)?;
+    match &outcome.verdict {
+        Ok(()) => accepted(cx, db, &outcome)?,
+        Err(rejection) => rejected(cx, db, &outcome, rejection)?,
     }
     if job.status != outcome.job.status {
         let line = job.status.as_str().to_lowercase();
@@ -112,52 +124,37 @@ fn next(outcome: &Outcome<'_>) -> (NextAction, Option<Event>) {
     }
 }
 
+/// Explanation of a verdict. The reasons of a rejection are in `rejection_reasons` and not repeated here.
 fn feedback(outcome: &Outcome<'_>, next_action: NextAction) -> String {
     let id = &outcome.step.step_id;
-    let rejection = match &outcome.verdict {
-        Ok(()) if outcome.last => {
-            return format!(
-                "{id} is accepted, and with it the job is complete. Export it with job_export_bundle."
-            );
+    let text = match (&outcome.verdict, next_action) {
+        (Ok(()), _) if outcome.last => {
+            format!("{id} is accepted, and with it the job is complete. Export it with job_export_bundle.")
         }
-        Ok(()) => return format!("{id} is accepted. Get the next step with job_next_step_prompt."),
-        Err(rejection) => rejection,
+        (Ok(()), _) => format!("{id} is accepted. Get the next step with job_next_step_prompt."),
+        (Err(rejection), NextAction::PauseForHuman) => format!(
+            "{id} is not accepted (stage {}) and was rejected too often: the job is paused until a person resumes it \
+             with job_resume. Stop and tell the user the reasons.",
+            rejection.stage
+        ),
+        (Err(rejection), NextAction::FailJob) => format!(
+            "{id} is not accepted (stage {}) and was rejected too often: the job has failed. Stop and tell the user the \
+             reasons.",
+            rejection.stage
+        ),
+        (Err(rejection), _) => {
+            let stuck = match outcome.step.spec.remediation_prompt.as_str() {
+                "" => String::new(),
+                prompt => format!(" If stuck: {}", clip_to(prompt, STUCK)),
+            };
+            format!(
+                "{id} is not accepted (stage {}). Fix exactly the rejection_reasons and submit again. mistake_draft, made \
+                 through tool_call, keeps the lesson.{stuck}",
+                rejection.stage
+            )
+        }
     };
-    let mut text = format!("{id} is not accepted. Failed stage: {}.\n", rejection.stage);
-    for reason in &rejection.reasons {
-        let _ = writeln!(text, "- {reason}");
-    }
-    text += match next_action {
-        NextAction::PauseForHuman => {
-            "The step was rejected too often: the job is paused until a person resumes it.\n"
-        }
-        NextAction::FailJob => "The step was rejected too often: the job has failed.\n",
-        _ => {
-            "Fix exactly this and submit the step again. If a criterion does not hold, claim NOT_MET rather than MET.\n"
-        }
-    };
-    text += &criteria(&outcome.step.spec);
-    text += &remediation(&outcome.step.spec);
-    text
-}
-
-/// Criteria of the step, repeated so that the prompt is not needed.
-fn criteria(spec: &StepSpec) -> String {
-    let mut text = String::new();
-    for (place, criterion) in spec.acceptance_criteria.iter().enumerate().take(CRITERIA) {
-        let _ = writeln!(text, "c{}: {}", place + 1, clip_to(criterion, CRITERION));
-    }
-    if spec.acceptance_criteria.len() > CRITERIA {
-        text += "job_get with the step lists the others.\n";
-    }
-    text
-}
-
-fn remediation(spec: &StepSpec) -> String {
-    match spec.remediation_prompt.as_str() {
-        "" => "Narrow the change, and record what went wrong with mistake_record.".to_owned(),
-        prompt => format!("If stuck: {prompt}"),
-    }
+    with_calls(text)
 }
 
 fn record(cx: &Cx<'_>, outcome: &Outcome<'_>, feedback: &str) -> Attempt {
@@ -183,10 +180,37 @@ fn record(cx: &Cx<'_>, outcome: &Outcome<'_>, feedback: &str) -> Attempt {
     }
 }
 
+/// Mistake that a rejection records by itself. A repeated one is not recorded again, unless a policy wants a lesson
+/// for each.
+fn rejected(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>, rejection: &Rejection) -> Result<(), ToolError> {
+    let job = &outcome.job;
+    let mistake = mistakes::recorded(mistakes::Rejected {
+        mistake_id: short_id(cx, |id| mistake::exists(db, id))?,
+        step: &outcome.step.step_id,
+        spec: &outcome.step.spec,
+        attempt: &outcome.attempt_id,
+        claim: outcome.submission.claim,
+        summary: outcome.submission.summary,
+        rejection,
+        at: cx.now(),
+    });
+    let known = mistake::unlearned(db, &job.id, &outcome.step.step_id)?;
+    let repeats = known
+        .iter()
+        .any(|known| known.what_happened == mistake.what_happened);
+    if !repeats || job.effective().require_mistake_on_reject {
+        mistake::insert(db, &job.id, &mistake)?;
+    }
+    Ok(())
+}
+
 /// Records that follow an accepted submission: log lines, file descriptions, and the batch that it belongs to
 /// or closes.
 fn accepted(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>) -> Result<(), ToolError> {
     let (job, step, said) = (&outcome.job.id, &outcome.step, &outcome.submission);
+    for unlearned in mistake::unlearned(db, job, &step.step_id)? {
+        mistake::update(db, &mistakes::learned(unlearned, said.summary))?;
+    }
     if let Some(line) = said.devlog.filter(|line| !line.trim().is_empty()) {
         log::append(
             cx,

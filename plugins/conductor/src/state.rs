@@ -32,12 +32,35 @@ text_enum! {
         UpdatePolicies = "update_policies",
         Fail = "fail",
         Archive = "archive",
+        Delete = "delete",
+    }
+}
+
+impl Event {
+    /// Words of a refusal of the event.
+    const fn refused(self) -> &'static str {
+        match self {
+            Event::EditPlan => "the plan cannot be edited",
+            Event::RefineSteps => "the steps cannot be changed",
+            Event::SetReady => "the job cannot be made ready",
+            Event::Start => "the job cannot be started",
+            Event::Prompt => "there is no prompt of a step",
+            Event::Submit => "no step can be submitted",
+            Event::Pause => "the job cannot be paused",
+            Event::Resume => "the job cannot be resumed",
+            Event::Finish => "the job cannot be completed",
+            Event::Approve => "no approval can change",
+            Event::UpdatePolicies => "the policies cannot be changed",
+            Event::Fail => "the job cannot be given up",
+            Event::Archive => "the job cannot be archived",
+            Event::Delete => "the job cannot be deleted",
+        }
     }
 }
 
 /// An event that a status does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("{event} is not possible while the job is {status}")]
+#[error("{} while the job is {status}", event.refused())]
 pub(crate) struct Illegal {
     pub status: Status,
     pub event: Event,
@@ -60,6 +83,7 @@ impl Status {
             }
             (Planning | Ready | Executing | Paused, Event::Fail) => Failed,
             (Planning | Complete | Failed, Event::Archive) => Archived,
+            (status @ (Planning | Ready | Complete | Failed | Archived), Event::Delete) => status,
             (status, event) => return Err(Illegal { status, event }),
         })
     }
@@ -95,13 +119,13 @@ mod tests {
             table.push('\n');
         }
         expect![[r#"
-            PLANNING: edit_plan→PLANNING refine_steps→PLANNING set_ready→READY approve→PLANNING update_policies→PLANNING fail→FAILED archive→ARCHIVED
-            READY: edit_plan→PLANNING refine_steps→PLANNING set_ready→READY start→EXECUTING approve→READY update_policies→READY fail→FAILED
+            PLANNING: edit_plan→PLANNING refine_steps→PLANNING set_ready→READY approve→PLANNING update_policies→PLANNING fail→FAILED archive→ARCHIVED delete→PLANNING
+            READY: edit_plan→PLANNING refine_steps→PLANNING set_ready→READY start→EXECUTING approve→READY update_policies→READY fail→FAILED delete→READY
             EXECUTING: refine_steps→EXECUTING prompt→EXECUTING submit→EXECUTING pause→PAUSED finish→COMPLETE approve→EXECUTING update_policies→EXECUTING fail→FAILED
             PAUSED: refine_steps→PAUSED resume→EXECUTING approve→PAUSED update_policies→PAUSED fail→FAILED
-            COMPLETE: archive→ARCHIVED
-            FAILED: archive→ARCHIVED
-            ARCHIVED:
+            COMPLETE: archive→ARCHIVED delete→COMPLETE
+            FAILED: archive→ARCHIVED delete→FAILED
+            ARCHIVED: delete→ARCHIVED
         "#]].assert_eq(&table);
     }
 }

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::arguments::{ENTRY, STEP, TEXT, TITLE, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::evidence::known_type;
 use crate::gate::{Gate, GateSpec, Misfit};
-use crate::model::EvidenceType;
+use crate::model::{EvidenceType, tidy_id};
 
 /// Tag that puts a checkpoint before a step.
 pub(crate) const HIGH_RISK: &str = "high-risk";
@@ -30,7 +32,12 @@ pub(crate) struct StepSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected_outputs: Vec<String>,
     /// Keys of the evidence with their types, for example {"changed_files": "array"}.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "evidence_keys"
+    )]
+    #[schemars(extend("x-accepts" = names()))]
     pub required_evidence: BTreeMap<String, EvidenceType>,
     /// Instructions for unmet criteria. Default: a general hint.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -39,12 +46,13 @@ pub(crate) struct StepSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context_refs: Vec<String>,
     /// Conditions checked at submission, whatever the claim. Each is an object {"gate": name, ...}:
-    /// tests_passed, lint_passed (both with an optional command), evidence_bool_true (key),
-    /// criteria_checklist_complete, changed_files_allowlist, forbid_paths (paths: globs), file_exists,
-    /// file_not_exists (paths), changed_files_minimum (min), diff_max_lines (max), diff_min_lines (min),
-    /// no_uncommitted_changes, commit_exists, command_exit_0 (command), command_output_contains (command,
-    /// contains), command_output_regex (command, regex), json_schema_valid (schema, and path or key),
-    /// human_approval. A command is a list of words, a registered test or the name of one.
+    /// tests_passed, tests_fail, fail_to_pass, lint_passed (optional command; default: the test `default`),
+    /// evidence_bool_true (key), criteria_checklist_complete, changed_files_allowlist, forbid_paths,
+    /// tests_unchanged (paths: globs), file_exists, file_not_exists, reachable (paths), file_contains, file_lacks
+    /// (path, and contains or regex), changed_files_minimum, diff_min_lines (min), diff_max_lines (max),
+    /// no_uncommitted_changes, commit_exists, command_exit_0, command_output_contains (command, contains),
+    /// command_output_regex (command, regex), json_schema_valid (schema, and path or key), human_approval. A
+    /// command is a list of words, a registered test or the name of one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateSpec>,
     /// True for a review step. Default false.
@@ -62,6 +70,48 @@ pub(crate) struct StepSpec {
     pub tags: Vec<String>,
 }
 
+/// Other form of the required evidence: a list of its keys.
+pub(crate) fn names() -> serde_json::Value {
+    serde_json::json!({"type": "array", "items": {"type": "string"}})
+}
+
+/// Required evidence as keys with types, or as a list of keys. Unknown keys of a list are texts.
+pub(crate) fn evidence_keys<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, EvidenceType>, D::Error> {
+    struct Keys;
+
+    impl<'de> Visitor<'de> for Keys {
+        type Value = BTreeMap<String, EvidenceType>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object of keys with types, or a list of keys")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            BTreeMap::deserialize(MapAccessDeserializer::new(map))
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut keys = BTreeMap::new();
+            while let Some(key) = list.next_element::<String>()? {
+                let kind = known_type(&key).unwrap_or(EvidenceType::String);
+                keys.insert(key, kind);
+            }
+            Ok(keys)
+        }
+    }
+
+    deserializer.deserialize_any(Keys)
+}
+
+/// Required evidence in an edit, which may leave it out.
+pub(crate) fn some_evidence_keys<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<BTreeMap<String, EvidenceType>>, D::Error> {
+    evidence_keys(deserializer).map(Some)
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
 const fn is_false(flag: &bool) -> bool {
     !*flag
@@ -75,6 +125,7 @@ impl StepSpec {
             instruction_prompt: self.instruction_prompt.trim().to_owned(),
             remediation_prompt: self.remediation_prompt.trim().to_owned(),
             tags: tidy_tags(self.tags),
+            context_refs: self.context_refs.iter().map(|id| tidy_id(id)).collect(),
             ..self
         }
     }

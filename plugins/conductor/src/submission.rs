@@ -8,8 +8,10 @@ use tollgate_sdk::text_enum;
 
 use crate::evidence::{self, Fault};
 use crate::gate::Gate;
-use crate::gate::decide::{self, Commit, Facts, Said};
+use crate::gate::commit;
+use crate::gate::decide::{self, Facts, GitFacts, Presence, Said};
 use crate::model::{Claim, EvidenceMode};
+use crate::plan::Plan;
 use crate::policy::Policies;
 use crate::step::StepSpec;
 
@@ -42,6 +44,8 @@ pub(crate) struct Batch<'a> {
     pub open: Option<(&'a str, u32)>,
     /// True for the last step, after which nothing can be deferred.
     pub last_step: bool,
+    /// True if Git shows no change since the step began, so that there is nothing to commit.
+    pub is_idle: bool,
 }
 
 /// Rejection of a submission.
@@ -56,11 +60,11 @@ pub(crate) struct Rejection {
 /// Checks everything that needs no gathered facts.
 pub(crate) fn review(
     step: &StepSpec,
-    policies: &Policies,
+    (policies, plan): (&Policies, &Plan),
     said: &Submission<'_>,
     batch: &Batch<'_>,
 ) -> Result<(), Rejection> {
-    let required = evidence::required(&step.required_evidence, policies);
+    let required = evidence::required(&step.required_evidence, policies, plan);
     let mode = policies.evidence_schema_mode;
     stage(
         Stage::Evidence,
@@ -68,7 +72,7 @@ pub(crate) fn review(
     )?;
     stage(Stage::Records, records(step, policies, said, batch))?;
     stage(Stage::Checklist, checklist(step, mode, said.evidence))?;
-    stage(Stage::Claim, claim(said))
+    stage(Stage::Claim, claim(step, said))
 }
 
 /// Last stage: gates, and Git's view of the claimed files.
@@ -83,14 +87,16 @@ pub(crate) fn gates(
         commit: said.commit,
         criteria: step.acceptance_criteria.len(),
     };
-    let parsed = step.parsed_gates();
+    let parsed = &facts.gates;
     let wants_commit = parsed.contains(&Gate::CommitExists);
     let mut reasons: Vec<String> = parsed
         .iter()
         .filter_map(|gate| decide::unmet(gate, &spoken, facts))
         .collect();
-    reasons.extend(unknown_commit(said, facts).filter(|_| !wants_commit));
+    reasons.extend(unsound(facts));
+    reasons.extend(false_commit(said, facts).filter(|_| !wants_commit));
     reasons.extend(false_claims(said, facts));
+    reasons.extend(undelivered(facts));
     reasons.extend(undescribed(policies, said, facts));
     let faults = reasons.into_iter().map(|message| Fault {
         key: String::new(),
@@ -133,8 +139,9 @@ fn records(step: &StepSpec, policies: &Policies, said: &Submission<'_>, batch: &
             format!("{hash:?} is not a commit hash"),
         ));
     }
-    let wanted =
-        step.strict_git || policies.require_commit_per_step || (batch.open.is_some() && batch.last_step);
+    let wanted = step.strict_git
+        || (policies.require_commit_per_step && !batch.is_idle)
+        || (batch.open.is_some() && batch.last_step);
     if let (Some(given), None) = (said.token, said.commit) {
         faults.extend(token(step, policies, given, batch));
     } else if wanted && said.commit.is_none() {
@@ -202,7 +209,29 @@ fn checklist(step: &StepSpec, mode: EvidenceMode, evidence: &Map<String, Value>)
     faults
 }
 
-fn claim(said: &Submission<'_>) -> Vec<Fault> {
+/// Checks whether a step is about a test that fails, so that `tests_passed` may be false.
+pub(crate) fn wants_red(step: &StepSpec) -> bool {
+    let is_red = |criterion: &String| {
+        let words: Vec<String> = criterion
+            .split(|c: char| !c.is_alphanumeric())
+            .map(str::to_lowercase)
+            .collect();
+        let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
+        has(&["test", "tests", "suite"])
+            && has(&["fail", "fails", "failing", "red"])
+            && !has(&[
+                "no", "not", "none", "never", "without", "zero", "nothing", "neither",
+            ])
+    };
+    let gates = step.gates.iter().any(|gate| gate.gate == "tests_fail");
+    let green = step
+        .gates
+        .iter()
+        .any(|gate| matches!(gate.gate.as_str(), "tests_passed" | "fail_to_pass"));
+    gates || (!green && step.acceptance_criteria.iter().any(is_red))
+}
+
+fn claim(step: &StepSpec, said: &Submission<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     if said.claim != Claim::Met {
         let message = format!(
@@ -212,6 +241,9 @@ fn claim(said: &Submission<'_>) -> Vec<Fault> {
         faults.push(fault("model_claim", false, message));
     }
     for key in ["tests_passed", "lint_passed", "invariants_checked"] {
+        if key == "tests_passed" && wants_red(step) {
+            continue;
+        }
         if said.claim == Claim::Met && said.evidence.get(key) == Some(&Value::Bool(false)) {
             faults.push(fault(
                 key,
@@ -223,11 +255,45 @@ fn claim(said: &Submission<'_>) -> Vec<Fault> {
     faults
 }
 
-/// A commit that Git does not know. The gate commit_exists reports more about it.
-fn unknown_commit(said: &Submission<'_>, facts: &Facts) -> Option<String> {
-    let git = facts.git.as_ref()?.as_ref().ok()?;
-    let hash = said.commit.filter(|_| git.commit == Some(Commit::Unknown))?;
-    Some(format!("commit_hash {hash} is not in the repository"))
+/// Reasons why Git's view itself is no ground for a verdict.
+fn unsound(facts: &Facts) -> Vec<String> {
+    let git = match &facts.git {
+        Some(Ok(git)) => git,
+        Some(Err(why)) if facts.had_git => {
+            return vec![format!(
+                "Git could be read when the step began, but not now: {why}"
+            )];
+        }
+        _ => return Vec::new(),
+    };
+    let mut reasons = Vec::new();
+    if !git.hides.is_empty() {
+        reasons.push(format!(
+            "Git's index hides changes of {}; run git update-index --no-assume-unchanged --no-skip-worktree for each",
+            decide::some(&git.hides)
+        ));
+    }
+    if !git.unsteady.is_empty() {
+        reasons.push(format!(
+            "changed while the commands of the gates ran: {}; submit again when nothing writes to the work tree",
+            decide::some(&git.unsteady)
+        ));
+    }
+    reasons
+}
+
+/// A commit that does not count. The gate commit_exists reports it itself.
+fn false_commit(said: &Submission<'_>, facts: &Facts) -> Option<String> {
+    let git: &GitFacts = facts.git.as_ref()?.as_ref().ok()?;
+    commit::fault(git, said.commit?, said.evidence, &facts.rules)
+}
+
+/// Deliverables that are not there at the end of the job.
+fn undelivered(facts: &Facts) -> Option<String> {
+    let missing = facts.deliverables.iter();
+    let missing = missing.filter(|(_, found)| !matches!(found, Presence::File | Presence::Directory));
+    let missing: Vec<String> = missing.map(|(path, _)| path.clone()).collect();
+    (!missing.is_empty()).then(|| format!("deliverables are missing or empty: {}", decide::some(&missing)))
 }
 
 /// Claimed files that Git does not show as changed.
@@ -285,9 +351,8 @@ pub(crate) fn unmentioned(said: &Submission<'_>, facts: &Facts) -> Vec<String> {
     let Some(Ok(git)) = &facts.git else {
         return Vec::new();
     };
-    let Some(claimed) = said.evidence.get("changed_files").and_then(Value::as_array) else {
-        return Vec::new();
-    };
+    let claimed = said.evidence.get("changed_files").and_then(Value::as_array);
+    let claimed = claimed.map(Vec::as_slice).unwrap_or_default();
     let mentions = |path: &str| {
         let names = claimed.iter().filter_map(Value::as_str);
         names

@@ -56,6 +56,14 @@ pub(crate) const BUILTIN: &[Builtin] = &[
         "dependency_upgrade",
         "Upgrade one dependency and prove that nothing broke"
     ),
+    builtin!(
+        "pre_merge_checklist",
+        "One step: a checklist before a change is merged; apply it with append"
+    ),
+    builtin!(
+        "debug_checklist",
+        "One step: a checklist before a fault is fixed; apply it with append"
+    ),
 ];
 
 /// Keys whose values are names known to the pack, not words of a job. Their values are never variables.
@@ -230,6 +238,8 @@ mod tests {
             refactor: 3 steps, variables target
             docs: 3 steps, variables audience topic
             dependency_upgrade: 3 steps, variables dependency version
+            pre_merge_checklist: 1 steps, variables change
+            debug_checklist: 1 steps, variables fault
         "#]]
         .assert_eq(&log);
     }

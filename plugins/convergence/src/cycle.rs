@@ -35,40 +35,80 @@ pub fn mutation<'a>(fingerprint: &str, before: impl IntoIterator<Item = &'a str>
     }
 }
 
-/// A failure with the number of mutations before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sighting<'a> {
-    /// Fingerprint of the failure.
-    pub fingerprint: &'a str,
-    /// Number of mutations before the failure.
-    pub mutations: u64,
+/// Relation of a state to earlier ones where edits are counted: `before` are those by the last record, or by the
+/// opening of the envelope.
+#[must_use]
+pub fn seen(edits: u64, before: Option<u64>, oscillation: Option<u32>) -> Cycle {
+    let no_op = before == Some(edits);
+    Cycle {
+        no_op,
+        oscillation: oscillation.filter(|_| !no_op),
+    }
+}
+
+/// What is counted between two sightings of a failure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Calls that may have changed something, where nobody sees the work tree.
+    #[default]
+    Mutation,
+    /// Edits of the work tree.
+    Edit,
+}
+
+impl Unit {
+    const fn name(self) -> &'static str {
+        match self {
+            Unit::Mutation => "mutation",
+            Unit::Edit => "edit",
+        }
+    }
+}
+
+/// Earlier sightings of a failure with one detail.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sightings {
+    /// Fingerprint of the messages. Absent in rows of earlier versions, and equal to any then.
+    pub detail: Option<String>,
+    /// Number of sightings.
+    pub seen: u64,
+    /// Changes before the first of them.
+    pub first: u64,
+    /// Place of the last of them among all runs.
+    pub last: i64,
 }
 
 /// Relation of a failure to earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Repetition {
-    /// True if the failure was seen before and persists after at least one mutation.
+    /// True if the same failure was seen before, with the same messages, and persists after at least one change.
     pub non_progress: bool,
+    /// True if the same tests failed in the same way before, with other messages: a step within a test.
+    pub same_test_other_failure: bool,
     /// Number of sightings, including this one.
     pub seen: u64,
-    /// Number of mutations since the first sighting.
+    /// Number of changes since the first sighting.
     pub mutations: u64,
+    /// What the changes are.
+    pub unit: Unit,
 }
 
-/// Compares a failure with earlier ones, in any order.
+/// Compares a failure with its earlier sightings, of which there is one entry for each detail.
 #[must_use]
-pub fn failure<'a>(now: Sighting<'_>, before: impl IntoIterator<Item = Sighting<'a>>) -> Repetition {
-    let same = before
-        .into_iter()
-        .filter(|older| older.fingerprint == now.fingerprint);
-    let (earlier, first) = same.fold((0u64, now.mutations), |(count, first), older| {
-        (count.saturating_add(1), first.min(older.mutations))
-    });
-    let mutations = now.mutations.saturating_sub(first);
+pub fn failure(detail: &str, changes: u64, unit: Unit, before: &[Sightings]) -> Repetition {
+    let is_same = |older: &&Sightings| older.detail.as_deref().is_none_or(|older| older == detail);
+    let first = before.iter().map(|older| older.first).min();
+    let same_first = before.iter().filter(is_same).map(|older| older.first).min();
+    let last = before.iter().max_by_key(|older| older.last);
     Repetition {
-        non_progress: earlier > 0 && mutations > 0,
-        seen: earlier.saturating_add(1),
-        mutations,
+        non_progress: same_first.is_some_and(|first| changes > first),
+        same_test_other_failure: last.is_some_and(|last| !is_same(&last)),
+        seen: before
+            .iter()
+            .fold(1, |seen: u64, older| seen.saturating_add(older.seen)),
+        mutations: changes.saturating_sub(first.unwrap_or(changes)),
+        unit,
     }
 }
 
@@ -77,10 +117,11 @@ impl fmt::Display for Repetition {
         let plural = |count: u64| if count == 1 { "" } else { "s" };
         write!(
             f,
-            "same failure seen {} time{} across {} mutation{}",
+            "same failure seen {} time{} across {} {}{}",
             self.seen,
             plural(self.seen),
             self.mutations,
+            self.unit.name(),
             plural(self.mutations),
         )
     }
@@ -120,40 +161,40 @@ mod tests {
         check("a", "b c d e f g h i a", Cycle::default());
     }
 
-    #[test]
-    fn a_failure_that_outlives_a_mutation_is_no_progress() {
-        let at = |fingerprint, mutations| Sighting {
-            fingerprint,
-            mutations,
-        };
-        let first = failure(at("x", 3), [at("y", 1)]);
-        assert_eq!(
+    fn sightings(detail: Option<&str>, seen: u64, first: u64, last: i64) -> Sightings {
+        Sightings {
+            detail: detail.map(str::to_owned),
+            seen,
             first,
-            Repetition {
-                non_progress: false,
-                seen: 1,
-                mutations: 0
-            }
-        );
-        let again = failure(at("x", 3), [at("x", 3)]);
-        assert_eq!(
-            again,
-            Repetition {
-                non_progress: false,
-                seen: 2,
-                mutations: 0
-            }
-        );
-        let third = failure(at("x", 5), [at("x", 4), at("y", 4), at("x", 3)]);
-        assert_eq!(
-            third,
-            Repetition {
-                non_progress: true,
-                seen: 3,
-                mutations: 2
-            }
-        );
-        assert_eq!(third.to_string(), "same failure seen 3 times across 2 mutations");
-        assert_eq!(first.to_string(), "same failure seen 1 time across 0 mutations");
+            last,
+        }
+    }
+
+    #[test]
+    fn a_failure_that_outlives_a_change_is_no_progress() {
+        let first = failure("m", 3, Unit::Edit, &[]);
+        assert_eq!((first.non_progress, first.seen, first.mutations), (false, 1, 0));
+        let again = failure("m", 3, Unit::Edit, &[sightings(Some("m"), 1, 3, 1)]);
+        assert_eq!((again.non_progress, again.seen, again.mutations), (false, 2, 0));
+        let third = failure("m", 5, Unit::Edit, &[sightings(Some("m"), 2, 3, 2)]);
+        assert_eq!((third.non_progress, third.seen, third.mutations), (true, 3, 2));
+        assert!(!third.same_test_other_failure);
+        assert_eq!(third.to_string(), "same failure seen 3 times across 2 edits");
+        assert_eq!(first.to_string(), "same failure seen 1 time across 0 edits");
+        let older = failure("m", 4, Unit::Mutation, &[sightings(None, 1, 3, 1)]);
+        assert!(older.non_progress && !older.same_test_other_failure);
+        assert_eq!(older.to_string(), "same failure seen 2 times across 1 mutation");
+    }
+
+    #[test]
+    fn another_message_of_the_same_test_is_a_step() {
+        let step = failure("n", 5, Unit::Edit, &[sightings(Some("m"), 2, 3, 2)]);
+        assert!(step.same_test_other_failure && !step.non_progress);
+        assert_eq!((step.seen, step.mutations), (3, 2));
+        let before = [sightings(Some("m"), 2, 3, 2), sightings(Some("n"), 1, 5, 3)];
+        let back = failure("m", 6, Unit::Edit, &before);
+        assert!(back.same_test_other_failure && back.non_progress);
+        let stays = failure("n", 6, Unit::Edit, &before);
+        assert!(!stays.same_test_other_failure && stays.non_progress);
     }
 }

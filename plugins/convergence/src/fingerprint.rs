@@ -1,63 +1,111 @@
-//! The fingerprint of a failure: the same whenever the same tests fail in the same way.
+//! Two fingerprints of a failure: its identity, the same whenever the same tests fail in the same way, and its detail, the
+//! same while their messages stay.
+
+mod detail;
+mod names;
 
 use crate::digest::Encoder;
-use crate::report::{Failure, TestReport};
+use crate::readers::Reader;
+use crate::report::{Ended, Failure, TestReport};
 
 /// Version of the encoding in [`failure`]. A change of the encoding, a reader or the normalisation makes
 /// fingerprints that match no older ones.
-const TAG: &str = "tollgate.failure.v1";
+const TAG: &str = "tollgate.failure.v2";
+/// The same for [`detail()`].
+const DETAIL_TAG: &str = "tollgate.failure_detail.v1";
 
-/// The fingerprint of a report that [is a failure](TestReport::is_failure).
+/// The identity of a report that [is a failure](TestReport::is_failure).
 ///
 /// It is the SHA-256 over the names of the failing tests in their order, the normalised type of
-/// each exception and its stack, and the exit code. The message of a test is left out, for values in
-/// it differ where the failure does not. What went wrong outside of tests counts too, with its
-/// message: nothing else tells two errors of a compiler in one file apart.
+/// each exception and its stack, and how the run ended. The reporter of a tool does not matter: names count as all
+/// of its reporters write them. The message of a test is left out, for values in it differ where the failure does
+/// not. What went wrong outside of tests counts too, with its message: nothing else tells two errors of a compiler
+/// in one file apart.
 #[must_use]
 pub fn failure(report: &TestReport) -> Option<String> {
     if !report.is_failure() {
         return None;
     }
     let mut encoder = Encoder::new(TAG);
-    failures(
-        &mut encoder,
-        report.failing_tests.iter().map(|test| key(test, "")).collect(),
-    );
+    let tests = report.failing_tests.iter().map(|test| Key {
+        name: names::shared(report.reader, test),
+        ..key(test)
+    });
+    failures(&mut encoder, tests.collect());
     encoder.field(&report.more_failing_tests.to_be_bytes());
-    failures(
-        &mut encoder,
-        report
-            .errors
-            .iter()
-            .map(|error| key(error, &error.message_head))
-            .collect(),
-    );
+    let errors = report.errors.iter().map(|error| Key {
+        message: &error.message_head,
+        ..key(error)
+    });
+    failures(&mut encoder, errors.collect());
     encoder.field(&report.more_errors.to_be_bytes());
-    let exit_code = report.exit_code.map(i32::to_be_bytes);
-    encoder.optional(exit_code.as_ref().map(<[u8; 4]>::as_slice));
+    encoder.field(ending(report).as_bytes());
     Some(encoder.finish())
 }
 
-/// Name, type, stack, and the message if it counts.
-type Key<'a> = (&'a str, Option<&'a str>, &'a [String], &'a str);
+/// The detail of a failure: the SHA-256 over the messages of the failing tests, without the values that the code
+/// under test made. It changes when another assertion of the same test fails.
+#[must_use]
+pub fn detail(report: &TestReport) -> Option<String> {
+    if !report.is_failure() {
+        return None;
+    }
+    let mut encoder = Encoder::new(DETAIL_TAG);
+    let failing = report.failing_tests.iter().chain(&report.errors);
+    let mut messages: Vec<(String, String)> = failing
+        .map(|failure| {
+            let name = names::shared(report.reader, failure);
+            (name, detail::without_actual_values(&failure.message_head))
+        })
+        .collect();
+    messages.sort_unstable();
+    encoder.count(messages.len());
+    for (name, message) in messages {
+        encoder.field(name.as_bytes());
+        encoder.field(message.as_bytes());
+    }
+    Some(encoder.finish())
+}
 
-fn key<'a>(failure: &'a Failure, message: &'a str) -> Key<'a> {
-    (
-        &failure.name,
-        failure.exception_type.as_deref(),
-        &failure.stack,
-        message,
-    )
+/// How a run ended. Each tool, and each runner of a tool's tests, has a code of its own for tests that failed.
+fn ending(report: &TestReport) -> String {
+    let told_by_tests = report.reader != Reader::Generic && !report.failing_tests.is_empty();
+    match report.ended {
+        Ended::Exited(0) => "exit 0".to_owned(),
+        Ended::Exited(_) if told_by_tests => "tests failed".to_owned(),
+        Ended::Exited(code) => format!("exit {code}"),
+        Ended::Signalled(signal) => format!("signal {signal}"),
+        Ended::TimedOut => "timed out".to_owned(),
+        Ended::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// What counts of one failure.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    name: String,
+    exception_type: Option<&'a str>,
+    stack: &'a [String],
+    message: &'a str,
+}
+
+fn key(failure: &Failure) -> Key<'_> {
+    Key {
+        name: failure.name.clone(),
+        exception_type: failure.exception_type.as_deref(),
+        stack: &failure.stack,
+        message: "",
+    }
 }
 
 fn failures(encoder: &mut Encoder, mut keys: Vec<Key<'_>>) {
     keys.sort_unstable();
     encoder.count(keys.len());
-    for (name, exception_type, stack, message) in keys {
-        encoder.field(name.as_bytes());
-        encoder.optional(exception_type.map(str::as_bytes));
-        encoder.count(stack.len());
-        stack.iter().for_each(|frame| encoder.field(frame.as_bytes()));
-        encoder.field(message.as_bytes());
+    for key in keys {
+        encoder.field(key.name.as_bytes());
+        encoder.optional(key.exception_type.map(str::as_bytes));
+        encoder.count(key.stack.len());
+        key.stack.iter().for_each(|frame| encoder.field(frame.as_bytes()));
+        encoder.field(key.message.as_bytes());
     }
 }

@@ -23,22 +23,19 @@
 mod config;
 mod digest;
 mod error;
-mod normalise;
-mod report;
 mod store;
-mod text;
 mod tools;
-mod trace;
 mod work_tree;
 
 pub mod cycle;
 pub mod fingerprint;
 pub mod git;
 pub mod mutation;
-pub mod readers;
 
-pub use normalise::Normaliser;
-pub use report::{Counts, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Outcome, TestReport};
+pub use test_readers::{
+    Counts, Ended, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Normaliser, Outcome, TestReport, readers,
+};
+use test_readers::{report, text};
 
 use tollgate_sdk::{GitAccess, Pack, Want, config_schema, migration};
 
@@ -50,11 +47,14 @@ pub const PACK: Pack = Pack {
     version: env!("CARGO_PKG_VERSION"),
     summary: "Fingerprints of test runs and changes, which show whether work is converging.",
     instructions: "Run tests with test_run, or record your own run with test_report. Record edits with mutation_record. \
-        `non_progress` means that the same failure persisted after a change: try another approach. `no_op` means that \
+        `non_progress` means that the same failure persisted after an edit, recorded or not: try another approach. `no_op` means that \
         an edit changed nothing, `oscillation` that an edit restored an earlier state. convergence_status summarizes \
         the progress.",
     wants: &[Want::WorkspaceRead("*"), Want::Tests, Want::Git(GitAccess::Read)],
-    migrations: &[migration!("../../../migrations/convergence", "0001_init")],
+    migrations: &[
+        migration!("../../../migrations/convergence", "0001_init"),
+        migration!("../../../migrations/convergence", "0002_edits"),
+    ],
     tools: tollgate_sdk::tools![
         tools::run::TestRun,
         tools::report::Report,

@@ -2,7 +2,7 @@
 
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use crate::cycle::MAX_PERIOD;
+use crate::cycle::{MAX_PERIOD, Sightings};
 
 /// Retention of runs and states, in days.
 const DAYS: i64 = 30;
@@ -25,7 +25,19 @@ pub(crate) struct Run<'a> {
     pub command: &'a str,
     pub outcome: &'a str,
     pub failure_fingerprint: Option<&'a str>,
-    pub mutations: u64,
+    pub detail_fingerprint: Option<&'a str>,
+    /// Mutations or edits before it.
+    pub changes: u64,
+    pub by_edits: bool,
+    pub verdict: Verdict,
+}
+
+/// What was told of a test run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Verdict {
+    pub non_progress: bool,
+    pub flaky: bool,
+    pub regression: bool,
 }
 
 /// A failure with its number of sightings.
@@ -33,8 +45,9 @@ pub(crate) struct Run<'a> {
 pub(crate) struct Seen {
     pub fingerprint: String,
     pub seen: u64,
-    pub first_mutations: u64,
-    pub last_mutations: u64,
+    pub first_changes: u64,
+    pub last_changes: u64,
+    pub by_edits: bool,
     pub last_id: i64,
     pub last_at: Timestamp,
 }
@@ -46,53 +59,144 @@ impl TryFrom<Row> for Seen {
         Ok(Seen {
             fingerprint: row.get(0)?,
             seen: row.get(1)?,
-            first_mutations: row.get(2)?,
-            last_mutations: row.get(3)?,
-            last_id: row.get(4)?,
-            last_at: row.get(5)?,
+            first_changes: row.get(2)?,
+            last_changes: row.get(3)?,
+            by_edits: row.get(4)?,
+            last_id: row.get(5)?,
+            last_at: row.get(6)?,
         })
     }
 }
 
-const SEEN: &str = "failure_fingerprint, count(*), min(mutations), max(mutations), max(id), max(at)";
+impl TryFrom<Row> for Sightings {
+    type Error = DbError;
 
-/// Sightings of a failure.
-pub(crate) fn seen(db: &Db<'_>, scope: &Scope, fingerprint: &str) -> Result<Option<Seen>, DbError> {
-    db.query_one(
-        &format!(
-            "SELECT {SEEN} FROM convergence_runs
-             WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint = ?3 GROUP BY failure_fingerprint"
-        ),
+    fn try_from(row: Row) -> Result<Sightings, DbError> {
+        Ok(Sightings {
+            detail: row.get(0)?,
+            seen: row.get(1)?,
+            first: row.get(2)?,
+            last: row.get(3)?,
+        })
+    }
+}
+
+/// Sightings of a failure, for each of its details.
+pub(crate) fn sightings(db: &Db<'_>, scope: &Scope, fingerprint: &str) -> Result<Vec<Sightings>, DbError> {
+    db.query_as(
+        "SELECT detail_fingerprint, count(*), min(mutations), max(id) FROM convergence_runs
+         WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint = ?3
+         GROUP BY detail_fingerprint ORDER BY max(id)",
         params![scope.envelope, scope.workspace, fingerprint],
+    )
+}
+
+/// Sightings of a failure in other envelopes of the workspace.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Earlier {
+    pub envelopes: u64,
+    pub first_at: Option<Timestamp>,
+}
+
+impl TryFrom<Row> for Earlier {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Earlier, DbError> {
+        Ok(Earlier {
+            envelopes: row.get(0)?,
+            first_at: row.get(1)?,
+        })
+    }
+}
+
+/// Counts the other envelopes in which a failure of the workspace was seen.
+pub(crate) fn earlier(db: &Db<'_>, scope: &Scope, fingerprint: &str) -> Result<Earlier, DbError> {
+    let found = db.query_one(
+        "SELECT count(DISTINCT envelope_id), min(at) FROM convergence_runs
+         WHERE workspace = ?1 AND failure_fingerprint = ?2 AND envelope_id <> ?3 AND envelope_id <> ''",
+        params![scope.workspace, fingerprint, scope.envelope],
+    )?;
+    Ok(found.unwrap_or_default())
+}
+
+/// A run of a test command before another.
+#[derive(Debug, Clone)]
+pub(crate) struct Previous {
+    pub passed: bool,
+    pub changes: u64,
+}
+
+impl TryFrom<Row> for Previous {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Previous, DbError> {
+        Ok(Previous {
+            passed: row.get(0)?,
+            changes: row.get(1)?,
+        })
+    }
+}
+
+/// The newest run of a test command in a scope.
+pub(crate) fn previous(db: &Db<'_>, scope: &Scope, command: &str) -> Result<Option<Previous>, DbError> {
+    db.query_one(
+        "SELECT failure_fingerprint IS NULL, mutations FROM convergence_runs
+         WHERE envelope_id = ?1 AND workspace = ?2 AND command = ?3 ORDER BY id DESC LIMIT 1",
+        params![scope.envelope, scope.workspace, command],
     )
 }
 
 /// The failures of a scope, latest first.
 pub(crate) fn failures(db: &Db<'_>, scope: &Scope, limit: u32) -> Result<Vec<Seen>, DbError> {
     db.query_as(
-        &format!(
-            "SELECT {SEEN} FROM convergence_runs
-             WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint IS NOT NULL
-             GROUP BY failure_fingerprint ORDER BY max(id) DESC LIMIT ?3"
-        ),
+        "SELECT failure_fingerprint, count(*), min(mutations), max(mutations), max(by_edits), max(id), max(at)
+         FROM convergence_runs WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint IS NOT NULL
+         GROUP BY failure_fingerprint ORDER BY max(id) DESC LIMIT ?3",
         params![scope.envelope, scope.workspace, limit],
     )
 }
 
+impl TryFrom<Row> for Verdict {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Verdict, DbError> {
+        Ok(Verdict {
+            non_progress: row.get(0)?,
+            flaky: row.get(1)?,
+            regression: row.get(2)?,
+        })
+    }
+}
+
+/// What was told of the newest run of a scope.
+pub(crate) fn last_verdict(db: &Db<'_>, scope: &Scope) -> Result<Verdict, DbError> {
+    let found = db.query_one(
+        "SELECT non_progress, flaky, regression FROM convergence_runs
+         WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT 1",
+        params![scope.envelope, scope.workspace],
+    )?;
+    Ok(found.unwrap_or_default())
+}
+
 /// Stores a test run.
 pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp) -> Result<(), DbError> {
-    let mutations = i64::try_from(run.mutations).unwrap_or(i64::MAX);
     db.execute(
-        "INSERT INTO convergence_runs (envelope_id, workspace, command, outcome, failure_fingerprint, mutations, at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO convergence_runs (envelope_id, workspace, command, outcome, failure_fingerprint, mutations, at,
+             detail_fingerprint, non_progress, flaky, regression, by_edits)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             scope.envelope,
             scope.workspace,
             run.command,
             run.outcome,
             run.failure_fingerprint,
-            mutations,
-            now
+            i64::try_from(run.changes).unwrap_or(i64::MAX),
+            now,
+            run.detail_fingerprint,
+            run.verdict.non_progress,
+            run.verdict.flaky,
+            run.verdict.regression,
+            run.by_edits
         ],
     )?;
     forget(db, "convergence_runs", scope, now)
@@ -152,21 +256,32 @@ pub(crate) fn add_mutation(
     scope: &Scope,
     fingerprint: &str,
     cycle: crate::cycle::Cycle,
+    edits: Option<u64>,
     now: Timestamp,
 ) -> Result<(), DbError> {
     db.execute(
-        "INSERT INTO convergence_mutations (envelope_id, workspace, fingerprint, no_op, period, at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO convergence_mutations (envelope_id, workspace, fingerprint, no_op, period, at, edits)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             scope.envelope,
             scope.workspace,
             fingerprint,
             cycle.no_op,
             cycle.oscillation.unwrap_or(0),
-            now
+            now,
+            edits.map(|edits| i64::try_from(edits).unwrap_or(i64::MAX))
         ],
     )?;
     forget(db, "convergence_mutations", scope, now)
+}
+
+/// Edits of the work tree by the newest recorded state of a scope, if the host saw it then.
+pub(crate) fn last_recorded_edits(db: &Db<'_>, scope: &Scope) -> Result<Option<u64>, DbError> {
+    let row = db.query_row(
+        "SELECT edits FROM convergence_mutations WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT 1",
+        params![scope.envelope, scope.workspace],
+    )?;
+    Ok(row.map(|row| row.get(0)).transpose()?.flatten())
 }
 
 /// Counts of a scope's recorded states.

@@ -16,7 +16,7 @@ const MAX_OUTPUT: u32 = 1 << 20;
 /// Most files that one command hashes.
 const HASHED_AT_ONCE: usize = 2_000;
 /// Most untracked files whose lines are counted, and their largest size.
-const COUNTED_FILES: usize = 500;
+const COUNTED_FILES: usize = 10_000;
 const COUNTED_BYTES: u64 = 256 << 10;
 /// Most unreadable files before the call fails.
 const MAX_UNREADABLE: usize = 20;
@@ -34,6 +34,8 @@ pub(crate) struct WorkTree {
     pub mutation: Mutation,
     /// True if symbols were left out because the difference is too large to read.
     pub symbols_left_out: bool,
+    /// Number of untracked files whose lines are not counted, because they are too large or too many.
+    pub uncounted: u64,
 }
 
 /// Reads the work tree of a workspace.
@@ -55,7 +57,8 @@ pub(crate) fn read(workspace: &Workspace<'_>) -> Result<WorkTree, ToolError> {
     let diff = git.diff(base)?;
     git.add_contents(&mut changes, base)?;
     let mut stats: Vec<FileStat> = stats.into_iter().filter_map(|stat| git.below(stat)).collect();
-    stats.extend(git.new_lines(&changes));
+    let (new_lines, uncounted) = git.new_lines(&changes);
+    stats.extend(new_lines);
     let symbols: Vec<git::Symbol> = diff
         .iter()
         .flat_map(|diff| diff.symbols.iter().cloned())
@@ -68,6 +71,7 @@ pub(crate) fn read(workspace: &Workspace<'_>) -> Result<WorkTree, ToolError> {
         mutation: Mutation::new(&changes, &stats, &symbols).on(&tree),
         head,
         symbols_left_out: diff.is_none(),
+        uncounted,
     })
 }
 
@@ -243,11 +247,14 @@ impl<'a> Git<'a> {
         Ok(())
     }
 
-    /// Counts the lines of untracked files.
-    fn new_lines(&self, changes: &[Change]) -> Vec<FileStat> {
-        changes
+    /// Counts the lines of untracked files. Returns the number of files that are left out as well.
+    fn new_lines(&self, changes: &[Change]) -> (Vec<FileStat>, u64) {
+        let untracked = changes
             .iter()
-            .filter(|change| change.status == git::Status::Untracked && change.path.is_utf8())
+            .filter(|change| change.status == git::Status::Untracked);
+        let total = untracked.clone().count();
+        let counted: Vec<FileStat> = untracked
+            .filter(|change| change.path.is_utf8())
             .take(COUNTED_FILES)
             .filter_map(|change| {
                 let entry = self.workspace.stat(change.path.as_str()).ok()?;
@@ -258,7 +265,9 @@ impl<'a> Git<'a> {
                 let content = self.workspace.read(change.path.as_str(), limit).ok()?;
                 Some(FileStat::of_new_file(change.path.clone(), &content))
             })
-            .collect()
+            .collect();
+        let left_out = u64::try_from(total.saturating_sub(counted.len())).unwrap_or(u64::MAX);
+        (counted, left_out)
     }
 
     fn below(&self, mut stat: FileStat) -> Option<FileStat> {

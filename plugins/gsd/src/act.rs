@@ -14,21 +14,28 @@ use crate::files::Touched;
 use crate::guard::{self, Action, Holder, Scene};
 use crate::header::Caller;
 use crate::model::{Actor, MilestoneId, Severity, Unit};
+use crate::next::{self, Next, Suggestion};
+use crate::standing;
 use crate::store::log::{self, Entry, Event};
 use crate::store::milestone::Milestone;
 use crate::store::slice::Slice;
-use crate::store::task::Task;
+use crate::store::task::{Task, TaskHead};
 use crate::store::{claim, milestone, slice, task};
-use crate::violation::Refusals;
+use crate::violation::{Refusals, Violation};
 
 /// Actor name of callers that give none.
 pub(crate) const ANONYMOUS: &str = "agent";
+
+/// Most names of changed units in one record of the ledger.
+const RECORDED: usize = 900;
 
 /// A changing call. The call is checked in full before anything is written, so that a refusal leaves only its
 /// audit entry.
 pub(crate) trait Change: Tool + Serialize {
     /// Name of the command in its events.
     const CMD: &'static str;
+    /// True if the reply names what comes next.
+    const SUGGESTS: bool = true;
     /// Facts from the check that the change needs.
     type Facts;
 
@@ -38,6 +45,10 @@ pub(crate) trait Change: Tool + Serialize {
     fn unit(&self) -> Unit;
     /// Reads the current state and collects every reason against the change.
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError>;
+    /// Result of a call that changes nothing, and therefore leaves no event.
+    fn unchanged(&self, _act: &Act<'_>, _facts: &Self::Facts) -> Result<Option<Applied>, DbError> {
+        Ok(None)
+    }
     /// Makes the change.
     fn apply(&self, act: &Act<'_>, facts: Self::Facts, event: &Event) -> Result<Applied, ToolError>;
 }
@@ -51,8 +62,8 @@ pub(crate) struct Applied {
     pub also: Vec<UnitStatus>,
     /// Warnings about the change.
     pub warnings: Vec<String>,
-    /// Suggested next call, if there is an obvious one.
-    pub next_call: Option<NextCall>,
+    /// Step that comes next, if the change itself decides it.
+    pub next: Option<Suggestion>,
     /// Files that the change affects.
     pub touched: Touched,
 }
@@ -76,42 +87,44 @@ pub(crate) struct Changed {
     /// Other units whose status changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<UnitStatus>,
-    /// Id of the change in the event log.
-    pub event_id: i64,
+    /// Id of the change in the event log, absent if nothing changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<i64>,
     /// Hash of the change's command and arguments.
-    pub hash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// Warnings about the change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// True if a file could not be written. The change itself is stored; gsd_render writes the file again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
-    /// Suggested next call.
+    /// Next call, ready to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_call: Option<NextCall>,
+    /// Next step that needs arguments of yours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Suggestion>,
 }
 
 /// A change in progress.
 pub(crate) struct Act<'a> {
     pub cx: &'a Cx<'a>,
+    pub db: &'a Db<'a>,
     pub config: Config,
     pub caller: Caller<'a>,
     pub unit: Unit,
     pub tool: &'static str,
     pub hash: String,
+    now: Timestamp,
     params: Map<String, Json>,
 }
 
-/// Checks a change and applies or refuses it. Both are audited.
+/// Checks a change and applies or refuses it. Both are audited. A change is refused without any trace while a
+/// log in the workspace has lines that are not stored.
 pub(crate) fn change<C: Change>(cx: &Cx<'_>, call: &C) -> Result<Changed, ToolError> {
-    let params = params_of(call)?;
-    let act = Act {
-        cx,
-        config: cx.config()?,
-        caller: call.caller(),
-        unit: call.unit(),
-        tool: C::NAME,
-        hash: event_hash(C::CMD, &params),
-        params,
-    };
+    let act = Act::new(cx, &cx.db, call, cx.now())?;
+    files::refuse_unknown_lines(cx, act.workspace())?;
     let facts = match act.check(call) {
         Ok(facts) => facts,
         Err(refusal) => {
@@ -119,14 +132,38 @@ pub(crate) fn change<C: Change>(cx: &Cx<'_>, call: &C) -> Result<Changed, ToolEr
             return Err(refusal);
         }
     };
-    let event = act.log_event(C::CMD)?;
+    if let Some(applied) = call.unchanged(&act, &facts)? {
+        return act.finish::<C>(applied, None);
+    }
+    let event = log::append_event(act.db(), act.event(C::CMD))?;
     let applied = call.apply(&act, facts, &event)?;
-    act.finish(applied, event)
+    act.finish::<C>(applied, Some(event))
 }
 
 impl<'a> Act<'a> {
+    /// A change that calls made at `now`.
+    pub(crate) fn new<C: Change>(
+        cx: &'a Cx<'a>,
+        db: &'a Db<'a>,
+        call: &'a C,
+        now: Timestamp,
+    ) -> Result<Act<'a>, ToolError> {
+        let params = params_of(call)?;
+        Ok(Act {
+            cx,
+            db,
+            config: cx.config()?,
+            caller: call.caller(),
+            unit: call.unit(),
+            tool: C::NAME,
+            hash: event_hash(C::CMD, &params),
+            now,
+            params,
+        })
+    }
+
     pub(crate) fn db(&self) -> &Db<'a> {
-        &self.cx.db
+        self.db
     }
 
     pub(crate) fn workspace(&self) -> &str {
@@ -134,31 +171,39 @@ impl<'a> Act<'a> {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.cx.now()
+        self.now
     }
 
     /// The caller's name, or the default.
     pub(crate) fn actor(&self) -> &str {
-        self.caller.actor_name.unwrap_or(ANONYMOUS)
+        self.caller.actor.unwrap_or(ANONYMOUS)
+    }
+
+    /// Arguments of a call in this workspace, by this actor if there is a name.
+    pub(crate) fn arguments(&self, rest: Json) -> Map<String, Json> {
+        next::arguments(self.workspace(), self.caller.actor, rest)
     }
 
     fn check<C: Change>(&self, call: &C) -> Result<C::Facts, ToolError> {
         let mut refusals = Refusals::default();
         refusals.line("workspace", self.caller.workspace, WORKSPACE);
-        if let Some(name) = self.caller.actor_name {
-            refusals.line("actor_name", name, NAME);
+        if let Some(name) = self.caller.actor {
+            refusals.line("actor", name, NAME);
+        }
+        if self.caller.is_ambiguous {
+            refusals.fault("actor", "differs from actor_name; pass one of them");
         }
         if let Some(reason) = self.caller.trigger_reason {
             refusals.prose("trigger_reason", reason);
         }
         let facts = call.check(self, &mut refusals)?;
-        refusals.finish_in(Some(self.workspace()))?;
+        refusals.finish_in(self.cx, self.workspace(), &self.unit)?;
         facts.ok_or_else(|| DbError::Internal.into())
     }
 
-    /// Logs the change.
-    fn log_event(&self, cmd: &str) -> Result<Event, DbError> {
-        let event = Event {
+    /// The event of the change, without an id.
+    fn event(&self, cmd: &str) -> Event {
+        Event {
             id: 0,
             workspace: self.workspace().to_owned(),
             cmd: cmd.to_owned(),
@@ -170,41 +215,66 @@ impl<'a> Act<'a> {
             actor_name: self.actor().to_owned(),
             trigger_reason: self.caller.trigger_reason.map(str::to_owned),
             session_id: self.cx.session_id().to_owned(),
-        };
-        log::append_event(self.db(), event)
+            version: log::VERSION,
+            skipped: false,
+        }
     }
 
-    /// Audits the change and updates the files.
-    fn finish(&self, applied: Applied, event: Event) -> Result<Changed, ToolError> {
+    /// Audits the change, records it in the ledger and updates the files.
+    fn finish<C: Change>(&self, applied: Applied, event: Option<Event>) -> Result<Changed, ToolError> {
         let Applied {
             status,
             also,
             mut warnings,
-            next_call,
-            touched,
+            next,
+            mut touched,
         } = applied;
         let done = format!("{} is {status}", self.unit);
         self.audit(Severity::Info, None, &done)?;
         for warning in &warnings {
             self.audit(Severity::Warn, None, warning)?;
         }
-        let problems = files::project(self, &touched);
+        if let Some(event) = &event {
+            self.record(C::CMD, &also)?;
+            touched.claims |= claim::purge(self.db(), self.workspace(), self.now())?;
+            // The first change writes every file that a full rendering writes.
+            touched.claims |= log::first_event(self.db(), self.workspace())? == event.id;
+        }
+        let tree = standing::load(self.db(), self.workspace(), None, self.now())?;
+        let outlook = standing::outlook(&self.config, &tree, None);
+        let problems = files::project(self, &touched, Some((&tree, &outlook)));
         let stale = !problems.is_empty();
         if stale {
             let warning = format!("files are out of date: {}", problems.join("; "));
             self.audit(Severity::Warn, Some("STALE"), &warning)?;
             warnings.push(warning);
         }
+        let found = || next::after(self.workspace(), self.caller.actor, &self.unit, &tree, &outlook);
+        let (next_call, next) = match next.map(Next::Step).or_else(|| found().filter(|_| C::SUGGESTS)) {
+            Some(Next::Call(call)) => (Some(call), None),
+            Some(Next::Step(step)) => (None, Some(step)),
+            None => (None, None),
+        };
         Ok(Changed {
-            unit: event.unit,
+            unit: self.unit.to_string(),
             status,
             also,
-            event_id: event.id,
-            hash: event.hash,
+            event_id: event.as_ref().map(|event| event.id),
+            hash: event.map(|event| event.hash),
             warnings,
             stale,
             next_call,
+            next,
         })
+    }
+
+    /// Names the changed units in the ledger.
+    fn record(&self, cmd: &str, also: &[UnitStatus]) -> Result<(), ToolError> {
+        let name = |unit: &str| format!("gsd/{unit}");
+        let units = also.iter().take(RECORDED).map(|also| name(&also.unit));
+        let event = tollgate_sdk::Event::new(&format!("gsd.{}", cmd.replace('-', "_")))
+            .changed(std::iter::once(name(&self.unit.to_string())).chain(units));
+        Ok(self.cx.ledger().append(&event)?)
     }
 
     /// Audits a refusal. The entry is kept although the call fails. An error here must not hide the reason of
@@ -220,7 +290,7 @@ impl<'a> Act<'a> {
             return self.cx.log(Level::Warn, &line);
         }
         self.cx.keep_rows();
-        for problem in files::project(self, &Touched::default()) {
+        for problem in files::project(self, &Touched::default(), None) {
             self.cx
                 .log(Level::Warn, &format!("a file is out of date: {problem}"));
         }
@@ -328,7 +398,14 @@ impl Act<'_> {
     /// Checks that the caller may act on a unit that may be claimed.
     pub(crate) fn ownership(&self, unit: &Unit, refusals: &mut Refusals) -> Result<Option<Holder>, DbError> {
         let holder = self.holder(unit)?;
-        refusals.extend(guard::ownership(holder.as_slice(), self.caller.actor_name));
+        refusals.extend(guard::ownership(holder.as_slice(), self.caller.actor));
         Ok(holder)
+    }
+
+    /// Refuses an actor who neither started a task in progress nor holds a claim that covers the task.
+    pub(crate) fn under_way(&self, head: &TaskHead, holder: Option<&Holder>) -> Option<Violation> {
+        let holds = holder.is_some_and(|holder| self.caller.actor == Some(holder.owner.as_str()));
+        let by = head.started_by.as_deref();
+        guard::under_way(&self.unit, Some(head.status), by, self.actor(), holds)
     }
 }

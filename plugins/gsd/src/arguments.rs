@@ -63,6 +63,16 @@ impl Refusals {
         }
     }
 
+    /// Checks what is planned for a milestone.
+    pub(crate) fn milestone_plan(&mut self, plan: &store::milestone::Plan) {
+        self.line("title", &plan.title, LINE);
+        self.prose("vision", &plan.vision);
+        self.lines("success_criteria", &plan.success_criteria);
+        self.lines("key_risks", &plan.key_risks);
+        self.lines("definition_of_done", &plan.definition_of_done);
+        self.at_most("depends_on", plan.depends_on.len(), ENTRIES, "entries");
+    }
+
     /// Checks what is planned for a slice.
     pub(crate) fn slice_plan(&mut self, field: &str, plan: &store::slice::Plan) {
         self.line(&format!("{field}title"), &plan.title, LINE);

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use tollgate_sdk::{ToolError, canonical_json};
 
 /// Arguments for actor, reason and workspace.
-const HEADER: [&str; 3] = ["workspace", "actor_name", "trigger_reason"];
+const HEADER: [&str; 4] = ["workspace", "actor", "actor_name", "trigger_reason"];
 
 /// Arguments as the event log stores them: without actor, reason and workspace, and without empty values,
 /// which equal absent ones.
@@ -34,7 +34,8 @@ fn is_nothing(value: &Json) -> bool {
     }
 }
 
-fn without_nothing(value: Json) -> Json {
+/// A value without members that say nothing.
+pub(crate) fn without_nothing(value: Json) -> Json {
     match value {
         Json::Object(members) => members
             .into_iter()

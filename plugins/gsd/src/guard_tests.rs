@@ -291,8 +291,8 @@ fn ownership_of_every_caller() {
         NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by executor-01, not executor-02
         NOT_CLAIM_OWNER: Unit M01/S01 is owned by executor-03, not executor-02
         None
-        ACTOR_REQUIRED: Unit M01/S01/T01 is owned by executor-01; actor_name is required
-        ACTOR_REQUIRED: Unit M01/S01 is owned by executor-03; actor_name is required
+        ACTOR_REQUIRED: Unit M01/S01/T01 is owned by executor-01; actor is required
+        ACTOR_REQUIRED: Unit M01/S01 is owned by executor-03; actor is required
     "#]]
     .assert_eq(&log);
 }

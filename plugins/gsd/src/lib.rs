@@ -2,18 +2,23 @@
 //! reversed.
 //!
 //! The pure functions in `guard` decide which changes are allowed. `act` is the frame of every change: check
-//! in full, log, apply, audit, update the files. Files are projections and never read.
+//! in full, log, apply, audit, update the files. Files are projections; only gsd_import reads the logs among them.
 
 mod act;
 mod arguments;
 mod config;
+mod describe;
 mod draw;
+mod edit;
 mod event_hash;
 mod files;
 pub mod grammar;
 mod guard;
 mod header;
 mod model;
+mod next;
+mod prompts;
+mod replay;
 mod standing;
 mod store;
 mod tools;
@@ -32,10 +37,14 @@ pub const PACK: Pack = Pack {
         the next steps and what blocks the rest. The order is: gsd_plan_milestone with its slices, gsd_plan_slice with \
         its tasks, gsd_task_start and gsd_task_complete for each task, gsd_slice_complete, gsd_validate_milestone, \
         gsd_milestone_complete. A refusal lists every reason at once. Closed work does not change; gsd_task_reopen, \
-        gsd_slice_reopen and gsd_milestone_reopen reopen it with a reason. Give your name in actor_name and your reason \
-        in trigger_reason. Claim your work with gsd_claim when others work in the same workspace.",
+        gsd_slice_reopen and gsd_milestone_reopen reopen it with a reason. Give your name in actor and your reason in \
+        trigger_reason. Claim your work with gsd_claim when others work in the same workspace. gsd_show has all that \
+        is stored about a unit.",
     wants: &[Want::WorkspaceRead("*"), Want::WorkspaceWrite(".gsd/")],
-    migrations: &[migration!("../../../migrations/gsd", "0001_init")],
+    migrations: &[
+        migration!("../../../migrations/gsd", "0001_init"),
+        migration!("../../../migrations/gsd", "0002_imported_events"),
+    ],
     tools: tollgate_sdk::tools![
         tools::status::ShowStatus,
         tools::roadmap::PlanMilestone,
@@ -58,9 +67,11 @@ pub const PACK: Pack = Pack {
         tools::log::ListEvents,
         tools::log::ListAudit,
         tools::render::RenderFiles,
+        tools::import::ImportLogs,
+        tools::show::ShowUnit,
     ],
+    prompts: tollgate_sdk::prompts![prompts::ResumeWork],
     config_schema: Some(config_schema::<Config>),
     render_tool: Some("gsd_render"),
-    ..Pack::EMPTY
 };
 tollgate_sdk::export_pack!(PACK);

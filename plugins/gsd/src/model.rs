@@ -194,6 +194,27 @@ impl Unit {
         }
     }
 
+    /// Reads a key such as `M01`, `M01/S01` or `M01/S01/T01`. `None` if the text is not one.
+    pub(crate) fn parse(key: &str) -> Option<Unit> {
+        let mut ids = key.split('/');
+        let milestone = MilestoneId::parse(ids.next()?)?;
+        let slice = ids
+            .next()
+            .map(|id| SliceId::parse(id).ok_or(()))
+            .transpose()
+            .ok()?;
+        let task = ids
+            .next()
+            .map(|id| TaskId::parse(id).ok_or(()))
+            .transpose()
+            .ok()?;
+        ids.next().is_none().then_some(Unit {
+            milestone,
+            slice,
+            task,
+        })
+    }
+
     /// The slice that contains a task.
     pub(crate) fn parent_slice(&self) -> Option<Unit> {
         self.task.as_ref()?;
@@ -233,5 +254,26 @@ mod tests {
             assert!(TaskId::parse(text).is_none(), "{text}");
         }
         assert_eq!(TaskId::parse("T007").map(|id| id.ordinal()), Some(7));
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_is_written() {
+        for key in ["M01", "M01/S01", "M010/S001/T999"] {
+            assert_eq!(
+                Unit::parse(key).map(|unit| unit.to_string()).as_deref(),
+                Some(key)
+            );
+        }
+        for key in [
+            "",
+            "/",
+            "M01/",
+            "M01/T01",
+            "M01/S01/T01/",
+            "M01/S01/T01/T02",
+            "S01",
+        ] {
+            assert_eq!(Unit::parse(key), None, "{key}");
+        }
     }
 }

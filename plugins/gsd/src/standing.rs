@@ -52,7 +52,7 @@ pub(crate) fn load(
     only: Option<&MilestoneId>,
     now: Timestamp,
 ) -> Result<Tree, DbError> {
-    let claims = claim::list(db, Some(workspace), "", now, CLAIMS)?;
+    let claims = claim::list(db, Some(workspace), "", now, ("", ""), CLAIMS)?;
     let mut tree = Tree {
         workspace: workspace.to_owned(),
         milestones: Vec::new(),
@@ -112,6 +112,8 @@ pub(crate) struct Step {
     pub tool: &'static str,
     /// Description of the step.
     pub what: String,
+    /// Actor who works on the task.
+    pub by: Option<String>,
 }
 
 /// A blocked unit with the reason.
@@ -131,7 +133,8 @@ pub(crate) struct Outlook {
 
 impl Outlook {
     fn step(&mut self, unit: Unit, tool: &'static str, what: String) {
-        self.steps.push(Step { unit, tool, what });
+        let by = None;
+        self.steps.push(Step { unit, tool, what, by });
     }
 
     fn block(&mut self, unit: &Unit, violations: Vec<Violation>) -> bool {
@@ -230,11 +233,12 @@ fn slice_outlook(tree: &Tree, node: &SliceNode, unit: &Unit, outlook: &mut Outlo
         let held = holder(tree, &unit).map_or_else(String::new, |owner| format!(", held by {owner}"));
         let title = &task.title;
         match (task.status, &task.started_by) {
-            (Status::InProgress, Some(by)) => outlook.step(
-                unit.clone(),
-                "gsd_task_complete",
-                format!("finish {unit} “{title}”, started by {by}{held}"),
-            ),
+            (Status::InProgress, Some(by)) => outlook.steps.push(Step {
+                what: format!("finish {unit} “{title}”, started by {by}{held}"),
+                unit,
+                tool: "gsd_task_complete",
+                by: Some(by.clone()),
+            }),
             _ => outlook.step(
                 unit.clone(),
                 "gsd_task_start",

@@ -1,11 +1,14 @@
 //! The reasons to refuse a change.
 
+use std::cell::RefCell;
 use std::fmt;
 
-use serde_json::{Map, Value, json};
-use tollgate_sdk::{NextCall, ToolError};
+use serde_json::json;
+use tollgate_sdk::{Cx, NextCall, ToolError};
 
-use crate::model::{MilestoneStatus, Status, Unit, Verdict};
+use crate::model::{MilestoneId, MilestoneStatus, Status, Unit, Verdict};
+use crate::tools::status;
+use crate::{next, store};
 
 /// A fault of the validation that a milestone needs before it can be completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +183,7 @@ impl fmt::Display for Violation {
                 write!(f, "Unit {unit} is owned by {owner}, not {actor}")
             }
             Self::ActorRequired { unit, owner } => {
-                write!(f, "Unit {unit} is owned by {owner}; actor_name is required")
+                write!(f, "Unit {unit} is owned by {owner}; actor is required")
             }
             Self::ClosedWorkProtected {
                 unit,
@@ -211,24 +214,67 @@ impl Violation {
         }
     }
 
-    /// The call that shows more about it.
-    fn next_call(&self, workspace: Option<&str>) -> Option<NextCall> {
-        let mut arguments = Map::new();
-        if let Some(workspace) = workspace {
-            arguments.insert("workspace".to_owned(), json!(workspace));
-        }
-        let tool = match self {
-            Violation::NotFound(_) => "gsd_status",
-            Violation::SliceDependencyOpen { on: unit, .. }
+    /// What to look at because of it.
+    fn sight(&self) -> Option<Sight> {
+        Some(match self {
+            Violation::Argument { .. } => return None,
+            Violation::NotFound(unit)
+            | Violation::AlreadyStarted { unit, .. }
+            | Violation::TaskOpen { unit, .. }
             | Violation::SliceOpen { unit, .. }
-            | Violation::TaskOpen { unit, .. } => {
-                arguments.insert("milestone_id".to_owned(), json!(unit.milestone));
-                "gsd_status"
+            | Violation::SliceDependencyOpen { unit, .. } => Sight::Status(unit.clone()),
+            Violation::DependencyCycle(way) => Sight::Status(way.first()?.clone()),
+            Violation::NotClaimOwner { unit, .. } | Violation::ActorRequired { unit, .. } => {
+                Sight::Claims(unit.clone())
             }
-            Violation::NotClaimOwner { .. } => "gsd_claims",
-            _ => return None,
-        };
-        Some(NextCall::new(tool, Value::Object(arguments)))
+            Violation::DependencyIncomplete { on, .. } => Sight::Show(on.clone()),
+            Violation::AlreadyClosed { unit, .. }
+            | Violation::MilestoneComplete { unit, .. }
+            | Violation::ParentClosed { unit, .. }
+            | Violation::ParentMilestoneComplete { unit, .. }
+            | Violation::Parked(unit)
+            | Violation::NotClosed { unit, .. }
+            | Violation::MilestoneNotClosed(unit)
+            | Violation::SliceEmpty(unit)
+            | Violation::MilestoneEmpty(unit)
+            | Violation::BlockerNotComplete { unit, .. }
+            | Violation::ClosedWorkProtected { unit, .. }
+            | Violation::ValidationMissing { unit, .. }
+            | Violation::VerificationNotPassed(unit) => Sight::Show(unit.clone()),
+        })
+    }
+}
+
+/// What a refused caller should look at. No sight takes over, creates or reopens anything, because those are
+/// decisions of the caller.
+#[derive(Debug, Clone)]
+enum Sight {
+    Show(Unit),
+    Status(Unit),
+    Claims(Unit),
+}
+
+impl Sight {
+    /// The call that shows it, or what exists of it.
+    fn call(self, cx: &Cx<'_>, workspace: &str) -> NextCall {
+        let exists = |unit: &Unit| store::exists(&cx.db, workspace, unit).unwrap_or_default();
+        if !status::is_known(cx, workspace).unwrap_or_default() {
+            return next::status(None);
+        }
+        match self {
+            Sight::Show(unit) if exists(&unit) => next::show(workspace, &unit),
+            Sight::Claims(unit) => NextCall::new(
+                "gsd_claims",
+                json!({"workspace": workspace, "milestone_id": unit.milestone}),
+            ),
+            Sight::Show(unit) | Sight::Status(unit) => match exists(&Unit::milestone(&unit.milestone)) {
+                true => NextCall::new(
+                    "gsd_status",
+                    json!({"workspace": workspace, "milestone_id": unit.milestone}),
+                ),
+                false => next::status(Some(workspace)),
+            },
+        }
     }
 }
 
@@ -272,7 +318,9 @@ impl tollgate_kit::Reason for Violation {
             Violation::ParentClosed { .. } | Violation::ParentMilestoneComplete { .. } => {
                 "Reopen the parent unit first, with a reason."
             }
-            Violation::Parked(_) => "Resume the milestone with gsd_milestone_reopen.",
+            Violation::Parked(_) => {
+                "Leave the milestone, or resume it with gsd_plan_milestone and parked=false."
+            }
             Violation::NotClosed { .. } | Violation::MilestoneNotClosed(_) => {
                 "Continue the work. Nothing has to be reopened."
             }
@@ -294,7 +342,7 @@ impl tollgate_kit::Reason for Violation {
             Violation::NotClaimOwner { .. } => {
                 "Leave the unit to its owner, or take it over with gsd_claim, force=true and a reason."
             }
-            Violation::ActorRequired { .. } => "Call again with your name in actor_name.",
+            Violation::ActorRequired { .. } => "Call again with your name in actor.",
             Violation::ClosedWorkProtected { .. } => "Leave closed work out, or reopen it first.",
             Violation::ValidationMissing { .. } => {
                 "Validate the milestone as it is now with gsd_validate_milestone."
@@ -306,7 +354,7 @@ impl tollgate_kit::Reason for Violation {
     fn field(&self) -> Option<&str> {
         match self {
             Violation::Argument { field, .. } => Some(field),
-            Violation::NotClaimOwner { .. } | Violation::ActorRequired { .. } => Some("actor_name"),
+            Violation::NotClaimOwner { .. } | Violation::ActorRequired { .. } => Some("actor"),
             Violation::VerificationNotPassed(_) => Some("verification_passed"),
             _ => None,
         }
@@ -319,9 +367,34 @@ tollgate_kit::refusals! {
 }
 
 impl Refusals {
-    /// Refuses the call if a reason was found. Each reason names the call that shows more about it.
-    pub(crate) fn finish_in(mut self, workspace: Option<&str>) -> Result<(), ToolError> {
-        self.next_calls(|violation| violation.next_call(workspace));
-        self.finish()
+    /// Refuses the call if a reason was found. Each reason names the call that shows more about it, and no call
+    /// is named twice.
+    pub(crate) fn finish_in(mut self, cx: &Cx<'_>, workspace: &str, unit: &Unit) -> Result<(), ToolError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let named: RefCell<Vec<NextCall>> = RefCell::default();
+        let seen: RefCell<Vec<MilestoneId>> = RefCell::default();
+        self.next_calls(|violation| {
+            let sight = violation.sight()?;
+            // A milestone may have many open tasks, which one call shows.
+            if let Sight::Status(unit) = &sight {
+                if seen.borrow().contains(&unit.milestone) {
+                    return None;
+                }
+                seen.borrow_mut().push(unit.milestone.clone());
+            }
+            let call = sight.call(cx, workspace);
+            let is_new = !named.borrow().contains(&call);
+            if is_new {
+                named.borrow_mut().push(call.clone());
+            }
+            is_new.then_some(call)
+        });
+        self.finish().map_err(|mut refusal| {
+            let shown = || Sight::Show(unit.clone()).call(cx, workspace);
+            refusal.next_call = refusal.next_call.or_else(|| Some(shown()));
+            refusal
+        })
     }
 }

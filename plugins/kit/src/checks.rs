@@ -107,7 +107,7 @@ impl<R: Reason> Refusals<R> {
 /// Characters that end a line.
 const LINE_BREAKS: [char; 4] = ['\n', '\r', '\u{2028}', '\u{2029}'];
 
-/// Whether a character is a control character, ends a line, changes the direction of the text after it, or is
+/// True for a control character, one that ends a line or changes the direction of the text after it, and one that is
 /// the mark of a byte order.
 fn is_unprintable(c: char) -> bool {
     c.is_control()

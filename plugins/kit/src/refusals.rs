@@ -26,6 +26,11 @@ pub trait Reason: fmt::Display {
         Value::Null
     }
 
+    /// A sentence on how to call the tools in a text that clients may not see listed; `None` if there are none.
+    fn how_to_call(_text: &str) -> Option<String> {
+        None
+    }
+
     /// A fault of free text that only this pack knows of.
     fn fault_of(_text: &str) -> Option<&'static str> {
         None
@@ -99,16 +104,22 @@ impl<R: Reason> Refusals<R> {
         }
     }
 
-    /// Whether no reason was found.
+    /// True if no reason was found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.reasons.is_empty()
     }
 
-    /// Whether a reason with this code was found.
+    /// True if a reason with this code was found.
     #[must_use]
     pub fn has(&self, code: &str) -> bool {
         self.reasons.iter().any(|(reason, _)| reason.code() == code)
+    }
+
+    /// Whether every reason found so far has this code.
+    #[must_use]
+    pub fn has_only(&self, code: &str) -> bool {
+        self.reasons.iter().all(|(reason, _)| reason.code() == code)
     }
 
     /// Refuses the call if a reason was found.
@@ -131,7 +142,7 @@ impl<R: Reason> Refusals<R> {
         }
     }
 
-    /// Every remediation once, in the order of the reasons.
+    /// Every remediation once, in the order of the reasons, and how to call what they and the next calls name.
     fn remediation(&self) -> String {
         let mut remediations: Vec<&str> = Vec::new();
         for (reason, _) in &self.reasons {
@@ -139,7 +150,14 @@ impl<R: Reason> Refusals<R> {
                 remediations.push(reason.remediation());
             }
         }
-        remediations.join(" ")
+        let mut text = remediations.join(" ");
+        let calls = self.reasons.iter().filter_map(|(_, call)| call.as_ref());
+        let named = calls.fold(text.clone(), |named, call| format!("{named} {}", call.tool));
+        if let Some(how) = R::how_to_call(&named) {
+            text.push(' ');
+            text.push_str(&how);
+        }
+        text
     }
 
     /// The facts of all reasons. A fact of an earlier reason goes before that of a later one.

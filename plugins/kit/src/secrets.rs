@@ -199,7 +199,7 @@ fn replace(
 /// Beginnings by their first two bytes, so that few places of a text are compared with any.
 struct Begins<'a> {
     all: &'a [&'a str],
-    /// Whether a beginning has this byte first, and whether one has it second, in either case.
+    /// For each byte: true if a beginning has it first, and true if one has it second, in either case.
     bytes: [(bool, bool); 256],
 }
 
@@ -239,7 +239,7 @@ impl<'a> Begins<'a> {
     }
 }
 
-/// Whether bytes begin with some ASCII, in whatever case.
+/// True if bytes begin with some ASCII, in whatever case.
 fn starts_with(bytes: &[u8], ascii: &[u8]) -> bool {
     bytes
         .get(..ascii.len())

@@ -24,3 +24,7 @@ pub(crate) const FINDINGS: usize = 200;
 pub(crate) const ENTRY: usize = 2_000;
 /// Entries of one list of a spec.
 pub(crate) const ENTRIES: usize = 100;
+/// Levels of lists and objects in one part of a spec.
+pub(crate) const DEPTH: usize = 16;
+/// Tasks, approvals or events of one page.
+pub(crate) const PAGE: u32 = 100;

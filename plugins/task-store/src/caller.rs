@@ -1,12 +1,12 @@
 //! The caller: check of the claimed role, events of the caller, and suggested next calls.
 
 use serde_json::{Value as Json, json};
-use tollgate_sdk::{Cx, DbError, NextCall, ToolError};
+use tollgate_sdk::{Cx, Event, NextCall, ToolError};
 
 use crate::arguments::REFERENCE;
 use crate::config::Config;
 use crate::error::{Reason, Refusals};
-use crate::model::{AttemptId, EventType, ExecutorKind, Runtime, TaskId};
+use crate::model::{AttemptId, AttemptOutcome, EventType, ExecutorKind, Runtime, TaskId};
 use crate::phase::Phase;
 use crate::role::{Action, Role};
 use crate::store::event::{self, NewEvent};
@@ -20,10 +20,36 @@ pub(crate) struct Caller {
     pub config: Config,
 }
 
+/// A change to log.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    pub event_type: EventType,
+    pub task_id: &'a TaskId,
+    pub attempt_id: Option<&'a AttemptId>,
+    /// Id of the attempt, review, artifact or approval that changed, if the task itself did not.
+    pub part: Option<&'a str>,
+    /// Details as a JSON object.
+    pub payload: Json,
+}
+
+/// The name of a caller: the given one, else the proven identity, else the role.
+fn named(cx: &Cx<'_>, actor: Option<&str>, role: Role) -> String {
+    match (actor, cx.identity()) {
+        (Some(actor), _) => actor.to_owned(),
+        (None, Some(identity)) => identity.chars().take(REFERENCE).collect(),
+        (None, None) => role.as_str().to_owned(),
+    }
+}
+
 impl Caller {
     /// The caller of a change. Fails with `ROLE_FORBIDDEN` if the role may not make it, or may not be claimed
     /// by the caller.
-    pub(crate) fn writer(cx: &Cx<'_>, action: Action, actor: &str, role: Role) -> Result<Caller, ToolError> {
+    pub(crate) fn writer(
+        cx: &Cx<'_>,
+        action: Action,
+        actor: Option<&str>,
+        role: Role,
+    ) -> Result<Caller, ToolError> {
         let config: Config = cx.config()?;
         let mut refusals = Refusals::default();
         if !action.roles().contains(&role) {
@@ -32,7 +58,7 @@ impl Caller {
         refusals.claim(cx, &config, role, action.tool());
         refusals.finish()?;
         Ok(Caller {
-            actor: actor.to_owned(),
+            actor: named(cx, actor, role),
             role,
             config,
         })
@@ -53,7 +79,7 @@ impl Caller {
         refusals.finish()?;
         let role = role.unwrap_or(Role::Orchestrator);
         Ok(Caller {
-            actor: actor.unwrap_or(role.as_str()).to_owned(),
+            actor: named(cx, actor, role),
             role,
             config,
         })
@@ -66,26 +92,25 @@ impl Caller {
         refusals
     }
 
-    /// Logs a change and returns the event's id.
-    pub(crate) fn log(
-        &self,
-        cx: &Cx<'_>,
-        event_type: EventType,
-        task_id: &TaskId,
-        attempt_id: Option<&AttemptId>,
-        payload: Json,
-    ) -> Result<i64, DbError> {
+    /// Logs a change, names what changed in the ledger, and returns the event's id.
+    pub(crate) fn log(&self, cx: &Cx<'_>, change: Change<'_>) -> Result<i64, ToolError> {
         let event = NewEvent {
-            task_id,
-            attempt_id,
-            event_type,
+            task_id: change.task_id,
+            attempt_id: change.attempt_id,
+            event_type: change.event_type,
             actor: &self.actor,
             actor_role: self.role,
-            payload,
+            payload: change.payload,
             created_at: cx.now(),
         };
-        task::touch(&cx.db, task_id, event.created_at)?;
-        event::append(&cx.db, &event)
+        task::touch(&cx.db, change.task_id, event.created_at)?;
+        let id = event::append(&cx.db, &event)?;
+        let task = format!("task_store/{}", change.task_id);
+        let part = change.part.map(|part| format!("{task}/{part}"));
+        let names = std::iter::once(task).chain(part);
+        cx.ledger()
+            .append(&Event::new(change.event_type.as_str()).changed(names))?;
+        Ok(id)
     }
 
     /// The call that moves a task.
@@ -115,6 +140,11 @@ impl Caller {
             Action::OpenCircuit,
             json!({"task_id": id, "reason": "all attempts are used"}),
         )
+    }
+
+    /// The call that ends an attempt.
+    pub(crate) fn finish_attempt(&self, id: &AttemptId, status: AttemptOutcome) -> NextCall {
+        self.call(Action::FinishAttempt, json!({"attempt_id": id, "status": status}))
     }
 
     /// A call in the caller's own role or, if that role may not make it, in the first role that may.

@@ -1,12 +1,15 @@
 //! The reasons to refuse a call.
 
+use std::ops::{Deref, DerefMut};
+
 use serde_json::{Value, json};
 use thiserror::Error;
-use tollgate_sdk::{Timestamp, ToolError};
+use tollgate_sdk::{NextCall, Tier, Timestamp, ToolError};
 
+use crate::condition::Condition;
 use crate::config::{Binding, Misclaim};
-use crate::model::{ApprovalStatus, AttemptStatus};
-use crate::phase::{Condition, Phase};
+use crate::model::{ApprovalStatus, AttemptStatus, TaskId};
+use crate::phase::{Phase, Place};
 use crate::retry::Hold;
 use crate::role::{Action, Role};
 use crate::store::approval::Approval;
@@ -31,10 +34,16 @@ pub(crate) enum Reason {
     AttemptNotFound { attempt: String },
     #[error("approval {approval} does not exist or belongs to another task")]
     ApprovalNotFound { approval: String },
-    #[error("the task is in {actual}, not in {expected}")]
-    PhaseConflict { expected: Phase, actual: Phase },
-    #[error("no transition leads from {from} to {to}")]
-    IllegalTransition { from: Phase, to: Phase },
+    #[error("{field} {cursor} is not a cursor of {tool}")]
+    UnknownCursor {
+        field: &'static str,
+        cursor: String,
+        tool: &'static str,
+    },
+    #[error("the task is in {}, not in {expected}", .actual.phase)]
+    PhaseConflict { expected: Phase, actual: Place },
+    #[error("no transition leads from {} to {to}{}", .from.phase, origin(*.from))]
+    IllegalTransition { from: Place, to: Phase },
     #[error("{tool} is not allowed in phase {phase}")]
     WrongPhase {
         tool: &'static str,
@@ -43,7 +52,9 @@ pub(crate) enum Reason {
     },
     #[error("attempt {given} is not the task's current one, which is {current}")]
     StaleAttempt { given: String, current: String },
-    #[error("attempt_id is required, except for a spec review in spec_review")]
+    #[error(
+        "attempt_id is required, except for a spec review in spec_review or of a spec that is not approved"
+    )]
     AttemptRequired,
     #[error("attempt {attempt} already ended as {status}")]
     AttemptFinished { attempt: String, status: AttemptStatus },
@@ -58,6 +69,16 @@ pub(crate) enum Reason {
     Condition(#[from] Condition),
     #[error(transparent)]
     Hold(#[from] Hold),
+}
+
+/// Way out of a phase that nothing leads out of.
+const OVER: &str = "The task is over and stays as it is. For more work create a new task with task_create.";
+
+fn origin(place: Place) -> String {
+    match place.circuit_from {
+        Some(from) => format!("; the circuit was opened in {from}"),
+        None => String::new(),
+    }
 }
 
 impl Reason {
@@ -92,6 +113,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::TaskNotFound(_) => "TASK_NOT_FOUND",
             Reason::AttemptNotFound { .. } => "ATTEMPT_NOT_FOUND",
             Reason::ApprovalNotFound { .. } => "APPROVAL_NOT_FOUND",
+            Reason::UnknownCursor { .. } => "UNKNOWN_CURSOR",
             Reason::PhaseConflict { .. } => "PHASE_CONFLICT",
             Reason::IllegalTransition { .. } => "ILLEGAL_TRANSITION",
             Reason::WrongPhase { .. } => "WRONG_PHASE",
@@ -116,12 +138,25 @@ impl tollgate_kit::Reason for Reason {
                 "Look the attempt up with task_get."
             }
             Reason::ApprovalNotFound { .. } => "Look the approval up with task_get.",
+            Reason::UnknownCursor { .. } => {
+                "Pass next_after of the previous page, or start without a cursor."
+            }
+            Reason::PhaseConflict { actual: at, .. } | Reason::IllegalTransition { from: at, .. }
+                if at.phase.is_terminal() =>
+            {
+                OVER
+            }
+            Reason::WrongPhase { phase, .. } if phase.is_terminal() => OVER,
             Reason::PhaseConflict { .. } => {
                 "Read the task with task_recover and decide from its actual phase."
             }
-            Reason::IllegalTransition { .. } => "Choose one of the legal transitions.",
-            Reason::WrongPhase { .. } => "Bring the task into an allowed phase first.",
-            Reason::AttemptFinished { .. } => "Start another attempt instead of ending this one again.",
+            Reason::IllegalTransition { .. } => "Choose one of the legal transitions of task_recover.",
+            Reason::WrongPhase { .. } => {
+                "Bring the task into an allowed phase first; task_recover has the transitions."
+            }
+            Reason::AttemptFinished { .. } => {
+                "Read the task with task_recover. The outcome of an attempt does not change; work goes on in another attempt."
+            }
             Reason::AlreadyResolved { .. } => "Request a new approval with another idempotency_key.",
             Reason::Condition(condition) => condition.remediation(),
             Reason::Hold(hold) => hold.remediation(),
@@ -138,6 +173,7 @@ impl tollgate_kit::Reason for Reason {
             | Reason::AttemptRequired
             | Reason::AttemptFinished { .. } => Some("attempt_id"),
             Reason::ApprovalNotFound { .. } => Some("approval_id"),
+            Reason::UnknownCursor { field, .. } => Some(field),
             Reason::PhaseConflict { .. } => Some("from_phase"),
             Reason::IllegalTransition { .. } => Some("to_phase"),
             Reason::AlreadyResolved { .. } => Some("resolution"),
@@ -159,7 +195,7 @@ impl tollgate_kit::Reason for Reason {
                 }),
             },
             Reason::PhaseConflict { actual, .. } => {
-                json!({"actual_phase": actual, "legal_transitions": actual.next()})
+                json!({"actual_phase": actual.phase, "legal_transitions": actual.next()})
             }
             Reason::IllegalTransition { from, .. } => json!({"legal_transitions": from.next()}),
             Reason::WrongPhase { phase, allowed, .. } => json!({"phase": phase, "allowed_phases": allowed}),
@@ -177,6 +213,7 @@ impl tollgate_kit::Reason for Reason {
             | Reason::TaskNotFound(_)
             | Reason::AttemptNotFound { .. }
             | Reason::ApprovalNotFound { .. }
+            | Reason::UnknownCursor { .. }
             | Reason::StaleAttempt { .. }
             | Reason::AttemptRequired
             | Reason::AttemptFinished { .. }
@@ -185,12 +222,41 @@ impl tollgate_kit::Reason for Reason {
     }
 }
 
-tollgate_kit::refusals! {
-    /// Every reason found so far why a call has to be refused.
-    pub(crate) struct Refusals of Reason;
+/// Every reason found so far why a call has to be refused, and the task that the call is about.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    reasons: tollgate_kit::Refusals<Reason>,
+    task: Option<TaskId>,
+}
+
+impl Deref for Refusals {
+    type Target = tollgate_kit::Refusals<Reason>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.reasons
+    }
+}
+
+impl DerefMut for Refusals {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.reasons
+    }
 }
 
 impl Refusals {
+    /// Remembers the task that the call is about, for the next call of a refusal.
+    pub(crate) fn about(&mut self, task: &TaskId) {
+        self.task = Some(task.clone());
+    }
+
+    /// Refuses the call if a reason was found.
+    pub(crate) fn finish(self) -> Result<(), ToolError> {
+        match self.is_empty() {
+            true => Ok(()),
+            false => Err(self.into()),
+        }
+    }
+
     /// The call's subject, unless it was not found or the call has to be refused.
     pub(crate) fn finish_with<T>(self, subject: Option<T>) -> Result<T, ToolError> {
         match subject {
@@ -198,4 +264,43 @@ impl Refusals {
             _ => Err(self.into()),
         }
     }
+}
+
+impl From<Refusals> for ToolError {
+    fn from(refusals: Refusals) -> ToolError {
+        let Refusals { reasons, task } = refusals;
+        let is_about_arguments =
+            !reasons.is_empty() && task.is_none() && reasons.has_only("INVALID_ARGUMENTS");
+        let mut err = ToolError::from(reasons);
+        if err.next_call.is_none() && !is_about_arguments {
+            err.next_call = Some(look_call(task.as_ref()));
+        }
+        explained(err)
+    }
+}
+
+impl From<Reason> for ToolError {
+    fn from(reason: Reason) -> ToolError {
+        let mut refusals = Refusals::default();
+        refusals.add(reason);
+        refusals.into()
+    }
+}
+
+/// The call that shows a task or, if no task is known, the tasks.
+pub(crate) fn look_call(task: Option<&TaskId>) -> NextCall {
+    match task {
+        Some(id) => NextCall::new("task_recover", json!({"task_id": id})),
+        None => NextCall::new("task_list", json!({})),
+    }
+}
+
+/// An error that tells how to call tools which the default tier does not list, if the error names one.
+pub(crate) fn explained(mut err: ToolError) -> ToolError {
+    let unlisted = || crate::PACK.tools.iter().filter(|tool| tool.tier != Tier::Core);
+    let is_called = |name: &str| err.next_call.as_ref().is_some_and(|call| call.tool == name);
+    if unlisted().any(|tool| is_called(tool.name) || err.remediation.contains(tool.name)) {
+        err.remediation += " Call a tool that your list does not show with tool_call.";
+    }
+    err
 }

@@ -9,6 +9,7 @@
 
 mod arguments;
 mod caller;
+mod condition;
 mod config;
 mod error;
 mod model;
@@ -19,8 +20,9 @@ mod spec;
 mod spec_markdown;
 mod store;
 mod tools;
+mod worker;
 
-use tollgate_sdk::{Pack, config_schema, migration};
+use tollgate_sdk::{Pack, Want, config_schema, migration};
 
 use crate::config::Config;
 
@@ -34,19 +36,24 @@ pub const PACK: Pack = Pack {
         orchestrator moves tasks, with task_transition. Give your name in `actor` and your role in `actor_role`; claim \
         only a role that you were given. Call task_recover first for a task that you do not know: it shows the latest \
         record of each kind, and each legal transition as a complete call. A refusal lists all its reasons at once.",
-    migrations: &[migration!("../../../migrations/task-store", "0001_init")],
+    wants: &[Want::LedgerQuery, Want::Budget(tools::approval::BUDGET)],
+    migrations: &[
+        migration!("../../../migrations/task-store", "0001_init"),
+        migration!("../../../migrations/task-store", "0002_circuits_and_workers"),
+    ],
     tools: tollgate_sdk::tools![
         tools::create::TaskCreate,
         tools::create::TaskUpdateSpec,
         tools::show::TaskGet,
         tools::list::TaskList,
-        tools::list::TaskListReady,
+        tools::ready::TaskListReady,
+        tools::approvals::TaskListApprovals,
         tools::recover::TaskRecover,
         tools::show::TaskEvents,
         tools::transition::TaskTransition,
         tools::transition::TaskOpenCircuit,
         tools::attempt::TaskStartAttempt,
-        tools::attempt::TaskFinishAttempt,
+        tools::attempt_end::TaskFinishAttempt,
         tools::record::TaskRecordCheckpoint,
         tools::record::TaskRecordArtifact,
         tools::record::TaskAppendReview,

@@ -14,7 +14,7 @@ use crate::phase::Phase;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Policy {
-    /// Attempts before the circuit must be opened (default 3). Failed and successful attempts count.
+    /// Attempts before the circuit opens (default 3). Failed and successful attempts count.
     pub max_attempts: NonZeroU32,
     /// Number of the first attempt that is flagged `escalate`: use a stronger executor or a person (default
     /// 3).
@@ -22,6 +22,9 @@ pub(crate) struct Policy {
     /// Wait in milliseconds after the first, second, … unsuccessful attempt. The last value repeats. An empty
     /// list means no wait.
     pub backoff_ms: Vec<u32>,
+    /// Time in milliseconds after which the worker of a running attempt counts as gone, if it records nothing
+    /// (default 3600000). 0 means never.
+    pub lost_after_ms: u32,
 }
 
 impl Default for Policy {
@@ -31,6 +34,7 @@ impl Default for Policy {
             max_attempts: THREE,
             escalate_at: THREE,
             backoff_ms: vec![30_000, 120_000],
+            lost_after_ms: 3_600_000,
         }
     }
 }
@@ -113,17 +117,20 @@ impl Hold {
     pub(crate) const fn remediation(&self) -> &'static str {
         match self {
             Hold::CircuitOpen => {
-                "Investigate the failures, then move the task from circuit_open to execution_ready, which resets \
+                "Investigate the failures, then move the task out of circuit_open with task_transition, which resets \
                  the retry count."
             }
-            Hold::WrongPhase(_) => "Move the task to execution_ready with task_transition first.",
+            Hold::WrongPhase(phase) if phase.is_terminal() => {
+                "The task is over and stays as it is. For more work create a new task with task_create."
+            }
+            Hold::WrongPhase(_) => "Follow the transitions of task_recover to execution_ready.",
             Hold::AttemptRunning(_) => {
                 "Continue the running attempt, or end it with task_finish_attempt if nobody works on it."
             }
             Hold::TooEarly(_) => "Start the attempt at that time.",
             Hold::Exhausted(_) => {
-                "Open the circuit with task_open_circuit. Moving the task from there to execution_ready resets \
-                 the retry count."
+                "With the refused start the circuit opens. Investigate the failures, then move the task out of \
+                 circuit_open with task_transition, which resets the retry count."
             }
         }
     }
@@ -133,7 +140,7 @@ impl Hold {
 pub(crate) fn holds(policy: &Policy, candidate: &Candidate<'_>, now: Timestamp) -> Vec<Hold> {
     let mut holds = Vec::new();
     match candidate.phase {
-        Phase::ExecutionReady | Phase::Executing | Phase::ReadyToResume => {}
+        phase if phase.starts_attempts() => {}
         Phase::CircuitOpen => holds.push(Hold::CircuitOpen),
         phase => holds.push(Hold::WrongPhase(phase)),
     }

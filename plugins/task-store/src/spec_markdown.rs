@@ -149,8 +149,8 @@ impl Reader {
             }
             Part::ScopeIn => &mut spec.scope_in,
             Part::ScopeOut => &mut spec.scope_out,
-            Part::Inputs => &mut spec.inputs,
-            Part::Outputs => &mut spec.outputs,
+            Part::Inputs => return spec.inputs.push(text.to_owned()),
+            Part::Outputs => return spec.outputs.push(text.to_owned()),
             Part::Acceptance => &mut spec.acceptance,
             Part::Risks => &mut spec.risks,
         };

@@ -41,8 +41,8 @@ pub(crate) trait View: Serialize + JsonSchema {
     /// Cuts in the order in which they are tried.
     const ORDER: &'static [Shrink];
 
-    /// Makes the remaining fields consistent again. The view must not grow.
-    fn settle(_view: &mut Map<String, Json>) {}
+    /// Makes the fields that are left of a whole view consistent again. The view must not grow.
+    fn settle(_view: &mut Map<String, Json>, _whole: &Map<String, Json>) {}
 }
 
 /// A view within its budget.
@@ -94,6 +94,7 @@ fn shrink<T: View>(view: &mut Map<String, Json>, max: usize) -> (usize, Vec<&'st
     let mut warnings = Vec::new();
     if size > max {
         warnings.push("BUDGET_TRUNCATED");
+        let whole = view.clone();
         for shrink in T::ORDER {
             if size <= max {
                 break;
@@ -101,7 +102,7 @@ fn shrink<T: View>(view: &mut Map<String, Json>, max: usize) -> (usize, Vec<&'st
             apply(view, *shrink, size - max);
             size = json_bytes(view);
         }
-        T::settle(view);
+        T::settle(view, &whole);
         size = json_bytes(view);
     }
     if size > max {
@@ -142,6 +143,12 @@ fn apply(view: &mut Map<String, Json>, shrink: Shrink, excess: usize) {
     if !enough {
         holder.shift_remove(last);
     }
+}
+
+/// Returns whether a list lost entries.
+pub(crate) fn is_cut(view: &Map<String, Json>, whole: &Map<String, Json>, list: &str) -> bool {
+    let length = |view: &Map<String, Json>| view.get(list).and_then(Json::as_array).map_or(0, Vec::len);
+    length(view) < length(whole)
 }
 
 /// Removes entries until `excess` bytes are saved. Returns whether they were.

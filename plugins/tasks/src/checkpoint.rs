@@ -125,14 +125,4 @@ impl Checkpoints {
             Checkpoints::Named(said) => said.values().any(|said| !said.confirmed),
         }
     }
-
-    /// Returns whether criteria or tests are named, which tasks_close_step requires.
-    pub(crate) fn mentions_gate(&self) -> bool {
-        match self {
-            Checkpoints::Gate | Checkpoints::All => true,
-            Checkpoints::Named(said) => {
-                said.contains_key(&Checkpoint::Criteria) || said.contains_key(&Checkpoint::Tests)
-            }
-        }
-    }
 }

@@ -9,6 +9,8 @@ use tollgate_sdk::{NextCall, Timestamp, ToolError};
 use crate::checkpoint;
 use crate::dependency::{self, Dependency};
 use crate::error::{Reason, Refusals};
+use crate::evidence::Proof;
+use crate::lease;
 use crate::limits::short;
 use crate::model::{Checkpoint, EventType, RootKind, Status};
 use crate::path::Path;
@@ -16,6 +18,7 @@ use crate::record::{Confirmation, Lease, Meta, Node, Root, Step, Task, step_stat
 use crate::scope::{Located, Scope};
 use crate::store::record::{children_with, count_by_status};
 use crate::store::{self, Kind};
+use crate::work;
 use crate::write::Write;
 
 /// Most open parts that a refusal lists.
@@ -101,19 +104,21 @@ pub(crate) fn cancel_tasks(
 pub(crate) fn gate_step(
     write: &Write<'_>,
     step: &Located<Step>,
-    names: &BTreeSet<Checkpoint>,
-    force: bool,
+    gate: &Gate<'_>,
     refusals: &mut Refusals,
 ) -> Result<(), ToolError> {
     let scope = &write.scope;
     let path = step.path.to_string();
-    if !force {
-        for checkpoint in checkpoint::missing(&step.record, names) {
+    if !gate.force {
+        let missing = checkpoint::missing(&step.record, gate.names);
+        let mut call = Some(confirm_call(scope, step, &missing, gate)?);
+        for checkpoint in missing {
             let reason = Reason::NotConfirmed {
                 path: path.clone(),
                 checkpoint,
             };
-            refusals.add_with(reason, verify_call(scope, &step.record, [checkpoint]));
+            // One call confirms all of them.
+            refusals.add_with(reason, call.take());
         }
     }
     for (child, next_call) in open_children(scope, step)? {
@@ -139,6 +144,51 @@ pub(crate) fn gate_step(
     Ok(())
 }
 
+/// What a call says about a step that it closes.
+pub(crate) struct Gate<'a> {
+    /// Checkpoints that the call names.
+    pub names: &'a BTreeSet<Checkpoint>,
+    /// Close despite missing checkpoints.
+    pub force: bool,
+    /// The caller, as the call says.
+    pub owner: Option<&'a str>,
+}
+
+/// The call that confirms all missing checkpoints. It shows the step instead if the call itself denied one, or if
+/// confirming would be refused.
+fn confirm_call(
+    scope: &Scope<'_>,
+    step: &Located<Step>,
+    missing: &[Checkpoint],
+    gate: &Gate<'_>,
+) -> Result<NextCall, ToolError> {
+    let denied = missing.iter().any(|checkpoint| gate.names.contains(checkpoint));
+    let held = lease::live(scope, &step.record.id)?.map(|lease| lease.owner);
+    let owner = lease::owner(scope, gate.owner);
+    let is_free = held.as_deref().is_none_or(|holder| owner == Some(holder));
+    let may = step.record.is_done() || can_progress(scope, &step.record.task)?;
+    let proof = Proof::of(scope, &step.record.id)?;
+    if denied || !is_free || !may || !work::is_proven(scope, &step.record, &proof)? {
+        return Ok(work::show_step(scope, &step.record));
+    }
+    let mut call = verify_call(scope, &step.record, missing.iter().copied());
+    if held.is_some() {
+        call.arguments.insert("actor".to_owned(), json!(owner));
+    }
+    Ok(call)
+}
+
+/// Returns whether work on the steps of a task is accepted.
+fn can_progress(scope: &Scope<'_>, task: &str) -> Result<bool, ToolError> {
+    Ok(match scope.get::<Task>(task)? {
+        Some(task) if task.meta.status == Status::Active => true,
+        Some(task) if task.meta.status == Status::Todo => {
+            !dependency::of(scope, &task.meta)?.iter().any(Dependency::is_open)
+        }
+        _ => false,
+    })
+}
+
 /// The call that confirms checkpoints of a step.
 pub(crate) fn verify_call(
     scope: &Scope<'_>,
@@ -160,10 +210,11 @@ fn open_children(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<(String,
     for status in [step_status::OPEN, step_status::BLOCKED] {
         for child in children_with::<Step>(scope.db(), &scope.workspace, &step.record.id, status, SHOWN)? {
             let path = format!("{}.s:{}", step.path, child.ordinal);
-            let close = close_call(scope, &child.record);
-            open.push((format!("step {path} {}", short(&child.record.title, 80)), close));
+            let show = work::show_step(scope, &child.record);
+            open.push((format!("step {path} {}", short(&child.record.title, 80)), show));
         }
     }
+    let may = can_progress(scope, &step.record.task)?;
     for child in children_with::<Node>(
         scope.db(),
         &scope.workspace,
@@ -172,33 +223,13 @@ fn open_children(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<(String,
         SHOWN,
     )? {
         let path = format!("{}.t:{}", step.path, child.ordinal);
-        let done = NextCall::new(
-            "tasks_task_define",
-            json!({"workspace": scope.workspace, "task": step.record.task, "path": path, "status": "DONE"}),
-        );
-        open.push((format!("node {path} {}", short(&child.record.title, 80)), done));
+        let call = match child.record.status {
+            Status::Todo | Status::Active if may => work::node_call(scope, &child.record),
+            _ => work::show_step(scope, &step.record),
+        };
+        open.push((format!("node {path} {}", short(&child.record.title, 80)), call));
     }
     Ok(open)
-}
-
-/// The call that confirms a step's checkpoints and closes it.
-pub(crate) fn close_call(scope: &Scope<'_>, step: &Step) -> NextCall {
-    let said: Map<String, Json> = checkpoint::required(step, &BTreeSet::new())
-        .into_iter()
-        .map(|checkpoint| (checkpoint.to_string(), json!({"confirmed": true})))
-        .collect();
-    let (tool, arguments) = if said.is_empty() {
-        (
-            "tasks_done",
-            json!({"workspace": scope.workspace, "task": step.task, "step_id": step.id}),
-        )
-    } else {
-        (
-            "tasks_close_step",
-            json!({"workspace": scope.workspace, "task": step.task, "step_id": step.id, "checkpoints": said}),
-        )
-    };
-    NextCall::new(tool, arguments)
 }
 
 /// Closes a step that passed the gate and ends its lease.
@@ -265,6 +296,30 @@ pub(crate) fn reopen_step(
     Ok(())
 }
 
+/// Adds the missing checkpoints of a step that was closed without them, with one call that confirms all.
+pub(crate) fn unconfirmed(
+    scope: &Scope<'_>,
+    step: &Located<Step>,
+    owner: Option<&str>,
+    refusals: &mut Refusals,
+) -> Result<(), ToolError> {
+    let missing = checkpoint::missing(&step.record, &BTreeSet::new());
+    let gate = Gate {
+        names: &BTreeSet::new(),
+        force: false,
+        owner,
+    };
+    let mut call = Some(confirm_call(scope, step, &missing, &gate)?);
+    for checkpoint in missing {
+        let reason = Reason::NotConfirmed {
+            path: step.path.to_string(),
+            checkpoint,
+        };
+        refusals.add_with(reason, call.take());
+    }
+    Ok(())
+}
+
 /// Requires steps in a task and tasks in a plan that becomes DONE. Everything else about a status is a rule
 /// that every write keeps.
 pub(crate) fn want_content(scope: &Scope<'_>, root: &Root, refusals: &mut Refusals) -> Result<(), ToolError> {
@@ -297,27 +352,18 @@ impl Refusals {
     }
 
     fn not_open(&mut self, scope: &Scope<'_>, meta: &Meta) {
-        let reopen = NextCall::new(
-            "tasks_complete",
-            json!({"workspace": scope.workspace, "task": meta.id, "status": "ACTIVE"}),
-        );
-        self.add_with(
-            Reason::NotOpen {
-                id: meta.id.clone(),
-                status: meta.status,
-            },
-            reopen,
-        );
+        let reason = Reason::NotOpen {
+            id: meta.id.clone(),
+            status: meta.status,
+        };
+        self.add_with(reason, work::show_root(scope, &meta.id));
     }
 
     /// Requires an open step.
     pub(crate) fn step_open(&mut self, scope: &Scope<'_>, step: &Located<Step>) {
         if step.record.is_done() {
-            let reopen = NextCall::new(
-                "tasks_progress",
-                json!({"workspace": scope.workspace, "task": step.record.task, "step_id": step.record.id, "completed": false}),
-            );
-            self.add_with(Reason::StepClosed(step.path.to_string()), reopen);
+            let show = work::show_step(scope, &step.record);
+            self.add_with(Reason::StepClosed(step.path.to_string()), show);
         }
     }
 }

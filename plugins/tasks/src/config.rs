@@ -1,7 +1,28 @@
 //! The pack's `config` table.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tollgate_sdk::text_enum;
+
+use crate::model::Workspace;
+
+text_enum! {
+    /// Consequence of confirming a checkpoint whose evidence is missing, failing or older than the last change.
+    pub(crate) enum EvidenceRule {
+        Optional = "optional",
+        Required = "required",
+    }
+}
+
+/// Configuration of one workspace. Missing keys have the value that applies to all workspaces.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkspaceConfig {
+    /// `required` refuses checkpoints without current, passing evidence in this workspace.
+    pub evidence: Option<EvidenceRule>,
+}
 
 /// The pack's configuration. Everything has a default.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -21,6 +42,10 @@ pub(crate) struct Config {
     /// Number of ACTIVE tasks in a workspace above which tasks_lint warns (default 3).
     #[schemars(range(min = 1, max = 1000))]
     pub active_limit: usize,
+    /// `required` refuses checkpoints without current, passing evidence; `optional` warns (default optional).
+    pub evidence: EvidenceRule,
+    /// Configuration of single workspaces by name.
+    pub workspaces: BTreeMap<String, WorkspaceConfig>,
 }
 
 impl Default for Config {
@@ -31,6 +56,8 @@ impl Default for Config {
             max_artifact_bytes: Config::MAX_ARTIFACT_BYTES,
             stale_days: 14,
             active_limit: 3,
+            evidence: EvidenceRule::Optional,
+            workspaces: BTreeMap::new(),
         }
     }
 }
@@ -47,6 +74,12 @@ impl Config {
     /// Limit of one evidence body, in bytes.
     pub(crate) fn artifact_bytes(&self) -> usize {
         self.max_artifact_bytes.min(Config::MAX_ARTIFACT_BYTES)
+    }
+
+    /// Returns whether a workspace refuses checkpoints without evidence that proves them.
+    pub(crate) fn requires_evidence(&self, workspace: &Workspace) -> bool {
+        let own = self.workspaces.get(workspace.as_str());
+        own.and_then(|own| own.evidence).unwrap_or(self.evidence) == EvidenceRule::Required
     }
 
     /// Age in milliseconds at which work is stale.

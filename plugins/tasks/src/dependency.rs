@@ -94,9 +94,18 @@ pub(crate) fn dependents(scope: &Scope<'_>, id: &str) -> Result<Vec<Root>, ToolE
     Ok(roots)
 }
 
-/// The call that removes one dependency.
+/// The call that removes one dependency, together with all deleted ones.
 pub(crate) fn without(scope: &Scope<'_>, meta: &Meta, dependency: &str) -> NextCall {
-    let rest: Vec<&String> = meta.depends_on.iter().filter(|id| *id != dependency).collect();
+    let is_there = |id: &&String| {
+        let head = store::root::head(scope.db(), &scope.workspace, id);
+        head.is_ok_and(|head| head.is_some_and(|head| head.status.is_some()))
+    };
+    let rest: Vec<&String> = meta
+        .depends_on
+        .iter()
+        .filter(|id| *id != dependency)
+        .filter(is_there)
+        .collect();
     NextCall::new(
         "tasks_edit",
         json!({"workspace": scope.workspace, "task": meta.id, "depends_on": rest}),

@@ -98,6 +98,12 @@ pub(crate) enum Reason {
         size: usize,
         limit: usize,
     },
+    #[error("{checkpoint} of step {path} {fault}")]
+    EvidenceRequired {
+        path: String,
+        checkpoint: Checkpoint,
+        fault: String,
+    },
     #[error("max_chars is {0}, less than the 2 bytes of the shortest reply")]
     BudgetTooSmall(i64),
 }
@@ -152,6 +158,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::LeaseHeld { .. } => "STEP_LEASE_HELD",
             Reason::LeaseNotHeld { .. } => "STEP_LEASE_NOT_HELD",
             Reason::EvidenceTooLarge { .. } => "EVIDENCE_TOO_LARGE",
+            Reason::EvidenceRequired { .. } => "EVIDENCE_REQUIRED",
             Reason::BudgetTooSmall(_) => "BUDGET_TOO_SMALL",
         }
     }
@@ -159,7 +166,7 @@ impl tollgate_kit::Reason for Reason {
     fn remediation(&self) -> &'static str {
         match self {
             Reason::Input { .. } => "Correct every field named in blockers and call again.",
-            Reason::UnknownWorkspace(_) => "Check the name, or start with tasks_bootstrap.",
+            Reason::UnknownWorkspace(_) => "Check the name, or start a new workspace with tasks_bootstrap.",
             Reason::UnknownId { .. } => "Look the id or path up with tasks_context or tasks_mirror.",
             Reason::TargetMismatch { .. } => "Name one target, preferably by step_id.",
             Reason::RevisionMismatch { .. } => {
@@ -187,10 +194,13 @@ impl tollgate_kit::Reason for Reason {
             }
             Reason::NotInBatch { .. } => "Call the tool outside of a batch.",
             Reason::LeaseHeld { .. } => {
-                "Choose another step, wait, or take the lease over with force=true and a reason."
+                "Choose another step or wait. Take the lease over only if its owner is gone, with force=true and a reason."
             }
             Reason::LeaseNotHeld { .. } => "Claim the step with tasks_step_claim first.",
             Reason::EvidenceTooLarge { .. } => "Send less, or refer to a file or URL.",
+            Reason::EvidenceRequired { .. } => {
+                "Run the check again, attach its result with tasks_evidence_capture, then confirm."
+            }
             Reason::BudgetTooSmall(_) => "Set max_chars to at least 2, better to several hundred.",
         }
     }

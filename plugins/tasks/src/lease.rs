@@ -59,20 +59,18 @@ pub(crate) fn guard(
     };
     let owner = owner(scope, named);
     if owner != Some(lease.owner.as_str()) {
-        let take_over = NextCall::new(
-            "tasks_step_claim",
-            json!({
-                "workspace": scope.workspace, "task": lease.task, "step_id": lease.step,
-                "owner": owner.unwrap_or("me"), "force": true, "reason": "reason for taking over",
-            }),
-        );
+        let mut other = json!({"workspace": scope.workspace});
+        if let Some(owner) = owner {
+            other["owner"] = json!(owner);
+        }
         let reason = Reason::LeaseHeld {
             path: step.path.to_string(),
             left: left(scope, &lease).unwrap_or_default(),
             until: until(&lease),
             holder: lease.owner,
         };
-        refusals.add_with(reason, take_over);
+        // Other work, and no takeover: whether the owner is gone is for the caller to find out.
+        refusals.add_with(reason, NextCall::new("tasks_next", other));
     }
     Ok(())
 }

@@ -12,6 +12,8 @@ mod closing;
 mod config;
 mod dependency;
 mod error;
+mod evidence;
+mod guide;
 mod lease;
 mod limits;
 mod model;
@@ -27,11 +29,13 @@ mod target;
 mod templates;
 mod tools;
 mod view;
+mod work;
 mod write;
 
 use tollgate_sdk::{Pack, Want, config_schema, migration};
 
 use crate::config::Config;
+use crate::guide::entry;
 
 /// The pack.
 pub const PACK: Pack = Pack {
@@ -47,56 +51,61 @@ pub const PACK: Pack = Pack {
     migrations: &[
         migration!("../../../migrations/tasks", "0001_init"),
         migration!("../../../migrations/tasks", "0002_envelopes"),
+        migration!("../../../migrations/tasks", "0003_priority"),
         migration!("../../../migrations/tasks", "0004_actors"),
     ],
     wants: &[Want::Artifacts],
-    tools: tollgate_sdk::tools![
-        tools::create::Create,
-        tools::create::Bootstrap,
-        tools::context::Context,
-        tools::edit::Edit,
-        tools::focus::FocusGet,
-        tools::focus::FocusSet,
-        tools::focus::FocusClear,
-        tools::steps::Decompose,
-        tools::steps::Define,
-        tools::place::Move,
-        tools::progress::AddNote,
-        tools::close::Verify,
-        tools::progress::Done,
-        tools::close::CloseStep,
-        tools::views::Radar,
-        tools::views::Delta,
-        tools::lifecycle::Complete,
-        tools::lifecycle::CloseTask,
-        tools::edit::PatchTool,
-        tools::steps::Delete,
-        tools::progress::Progress,
-        tools::progress::Block,
-        tools::plan::PlanTool,
-        tools::plan::Contract,
-        tools::batch::Batch,
-        tools::history::History,
-        tools::history::Undo,
-        tools::history::Redo,
-        tools::evidence::EvidenceCapture,
-        tools::resume::Resume,
-        tools::resume::ResumePack,
-        tools::views::ContextPack,
-        tools::context::Mirror,
-        tools::views::HandoffTool,
-        tools::lint::Lint,
-        tools::node::TaskAdd,
-        tools::node::TaskDefine,
-        tools::node::TaskDelete,
-        tools::template::TemplatesList,
-        tools::template::Scaffold,
-        tools::template::TemplateSave,
-        tools::storage::Storage,
-        tools::lease::StepClaim,
-        tools::lease::StepRenew,
-        tools::lease::StepRelease,
-        tools::next::Next,
+    tools: &[
+        entry::<tools::create::Create>(),
+        entry::<tools::create::Bootstrap>(),
+        entry::<tools::context::Context>(),
+        entry::<tools::edit::Edit>(),
+        entry::<tools::focus::FocusGet>(),
+        entry::<tools::focus::FocusSet>(),
+        entry::<tools::focus::FocusClear>(),
+        entry::<tools::steps::Decompose>(),
+        entry::<tools::steps::Define>(),
+        entry::<tools::place::Move>(),
+        entry::<tools::progress::AddNote>(),
+        entry::<tools::close::Verify>(),
+        entry::<tools::progress::Done>(),
+        entry::<tools::close::CloseStep>(),
+        entry::<tools::views::Radar>(),
+        entry::<tools::views::Delta>(),
+        entry::<tools::lifecycle::Complete>(),
+        entry::<tools::lifecycle::CloseTask>(),
+        entry::<tools::edit::PatchTool>(),
+        entry::<tools::steps::Delete>(),
+        entry::<tools::progress::Progress>(),
+        entry::<tools::progress::Block>(),
+        entry::<tools::plan::PlanTool>(),
+        entry::<tools::plan::Contract>(),
+        entry::<tools::batch::Batch>(),
+        entry::<tools::history::History>(),
+        entry::<tools::history::Undo>(),
+        entry::<tools::history::Redo>(),
+        entry::<tools::evidence::EvidenceCapture>(),
+        entry::<tools::resume::Resume>(),
+        entry::<tools::resume::ResumePack>(),
+        entry::<tools::views::ContextPack>(),
+        entry::<tools::context::Mirror>(),
+        entry::<tools::views::HandoffTool>(),
+        entry::<tools::lint::Lint>(),
+        entry::<tools::node::TaskAdd>(),
+        entry::<tools::node::TaskDefine>(),
+        entry::<tools::node::TaskDelete>(),
+        entry::<tools::template::TemplatesList>(),
+        entry::<tools::template::Scaffold>(),
+        entry::<tools::template::TemplateSave>(),
+        entry::<tools::storage::Storage>(),
+        entry::<tools::lease::StepClaim>(),
+        entry::<tools::lease::StepRenew>(),
+        entry::<tools::lease::StepRelease>(),
+        entry::<tools::next::Next>(),
+        entry::<tools::take::Take>(),
+        entry::<tools::show::Show>(),
+        entry::<tools::search::Search>(),
+        entry::<tools::workspaces::Workspaces>(),
     ],
     config_schema: Some(config_schema::<Config>),
     ..Pack::EMPTY

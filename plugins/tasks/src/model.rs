@@ -92,6 +92,28 @@ text_enum! {
     }
 }
 
+impl Priority {
+    /// The number by which storage sorts.
+    pub(crate) const fn rank(self) -> i64 {
+        match self {
+            Priority::Low => 0,
+            Priority::Medium => 1,
+            Priority::High => 2,
+            Priority::Critical => 3,
+        }
+    }
+
+    /// The priority with a rank.
+    pub(crate) const fn of_rank(rank: i64) -> Priority {
+        match rank {
+            ..=0 => Priority::Low,
+            1 => Priority::Medium,
+            2 => Priority::High,
+            3.. => Priority::Critical,
+        }
+    }
+}
+
 text_enum! {
     /// Checkpoint that is confirmed before a step closes.
     pub(crate) enum Checkpoint {

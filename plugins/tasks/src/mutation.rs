@@ -17,6 +17,7 @@ const BOOKKEEPING: &[&str] = &[
     "tasks_verify",
     "tasks_note",
     "tasks_step_claim",
+    "tasks_take",
     "tasks_step_renew",
     "tasks_step_release",
     "tasks_template_save",
@@ -59,6 +60,21 @@ pub(crate) fn now(scope: &Scope<'_>) -> Result<Moment, DbError> {
         Some((id, used)) => {
             let passed = envelope::passed(scope.db(), &id)?;
             let mutations = used.saturating_sub(passed).saturating_sub(1);
+            Some(InEnvelope { id, mutations })
+        }
+        None => None,
+    };
+    Ok(Moment {
+        mutations: scope.counters.mutations,
+        envelope,
+    })
+}
+
+/// The moment of the call after this one.
+pub(crate) fn upcoming(scope: &Scope<'_>) -> Result<Moment, DbError> {
+    let envelope = match counted(scope.cx) {
+        Some((id, used)) => {
+            let mutations = used.saturating_sub(envelope::passed(scope.db(), &id)?);
             Some(InEnvelope { id, mutations })
         }
         None => None,

@@ -26,6 +26,19 @@ pub(crate) enum PathError {
 }
 
 impl Path {
+    /// The path above all steps.
+    pub(crate) const TOP: Path = Path {
+        steps: Vec::new(),
+        node: None,
+    };
+
+    /// The path of a step below this one.
+    pub(crate) fn child(&self, ordinal: i64) -> Path {
+        let mut steps = self.steps.clone();
+        steps.push(u32::try_from(ordinal).unwrap_or(u32::MAX));
+        Path { steps, node: None }
+    }
+
     /// Reads a path. A node can only come last, below a step.
     pub(crate) fn parse(text: &str) -> Result<Path, PathError> {
         let mut path = Path {

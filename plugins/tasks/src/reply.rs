@@ -2,11 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_sdk::NextCall;
+use tollgate_sdk::{Cx, NextCall, ToolError};
 
-use crate::model::RootKind;
+use crate::model::{RootKind, Workspace};
 use crate::path::Path;
+use crate::scope::Scope;
 use crate::store::event::Event;
+use crate::work;
 use crate::write::Receipt;
 
 /// Warning beside a successful result.
@@ -102,8 +104,12 @@ pub(crate) struct Written {
     /// Ids of artifacts with bodies too large for the pack, for artifact_get, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<String>,
-    /// Events of the write, in order.
+    /// Events of the write, in order, if the call asked for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
+    /// What comes next, in one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// Warnings that do not refuse the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
@@ -127,6 +133,36 @@ impl Written {
             None => {}
         }
         written
+    }
+
+    /// Adds what comes next, at a step if one is named.
+    pub(crate) fn then(
+        self,
+        cx: &Cx<'_>,
+        workspace: &Workspace,
+        step: Option<&str>,
+        actor: Option<&str>,
+    ) -> Result<Written, ToolError> {
+        match self.task.clone().or_else(|| self.plan.clone()) {
+            Some(id) => self.then_at(cx, workspace, &id, step, actor),
+            None => Ok(self),
+        }
+    }
+
+    /// Like [`then`](Written::then), but about a plan or task other than that of the reply.
+    pub(crate) fn then_at(
+        mut self,
+        cx: &Cx<'_>,
+        workspace: &Workspace,
+        id: &str,
+        step: Option<&str>,
+        actor: Option<&str>,
+    ) -> Result<Written, ToolError> {
+        let scope = Scope::known(cx, workspace)?;
+        let upcoming = work::upcoming(&scope, &scope.root(id)?, step, actor)?;
+        self.next = upcoming.line;
+        self.next_calls.extend(upcoming.call);
+        Ok(self)
     }
 
     pub(crate) fn step(mut self, id: &str, path: &Path) -> Written {

@@ -71,14 +71,7 @@ impl<'a> Scope<'a> {
         if scope.known {
             return Ok(scope);
         }
-        let start = NextCall::new(
-            "tasks_create",
-            json!({"workspace": workspace, "kind": "plan", "title": "First plan"}),
-        );
-        Err(refusal(
-            Reason::UnknownWorkspace(workspace.as_str().to_owned()),
-            Some(start),
-        ))
+        Err(Reason::UnknownWorkspace(workspace.as_str().to_owned()).into())
     }
 
     pub(crate) fn db(&self) -> &Db<'a> {

@@ -12,6 +12,20 @@ use crate::record::{Node, Plan, Root, Step, Task};
 use crate::scope::{Located, Scope, Selector, expect_target};
 use crate::write::Write;
 
+/// The caller that `actor` or its old name `owner` names.
+pub(crate) fn one_actor<'a>(
+    actor: Option<&'a str>,
+    owner: Option<&'a str>,
+) -> Result<Option<&'a str>, ToolError> {
+    match (actor, owner) {
+        (Some(actor), Some(owner)) if actor != owner => {
+            let (given, other) = (format!("actor {actor}"), format!("owner {owner}"));
+            Err(Reason::TargetMismatch { given, other }.into())
+        }
+        (actor, owner) => Ok(actor.or(owner)),
+    }
+}
+
 /// The plan or task that a read is about. Without either, the focus.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Subject {
@@ -48,12 +62,15 @@ pub(crate) struct RootTarget {
     /// Your name, for the history and leases.
     #[schemars(length(min = 1, max = NAME))]
     actor: Option<String>,
+    /// Include the events in the reply.
+    #[serde(default)]
+    events: bool,
 }
 
 impl RootTarget {
     /// Begins a write in the workspace.
     pub(crate) fn begin<'a>(&self, cx: &'a Cx<'a>, tool: &'static str) -> Result<Write<'a>, ToolError> {
-        Write::begin(cx, tool, &self.workspace)?.by(self.actor.as_deref())
+        self.begin_as(cx, tool, None)
     }
 
     /// Begins a write whose caller may be named by `owner`, the old name of `actor`.
@@ -63,13 +80,10 @@ impl RootTarget {
         tool: &'static str,
         owner: Option<&str>,
     ) -> Result<Write<'a>, ToolError> {
-        match (self.actor.as_deref(), owner) {
-            (Some(actor), Some(owner)) if actor != owner => {
-                let (given, other) = (format!("actor {actor}"), format!("owner {owner}"));
-                Err(Reason::TargetMismatch { given, other }.into())
-            }
-            (actor, owner) => Write::begin(cx, tool, &self.workspace)?.by(actor.or(owner)),
-        }
+        let actor = one_actor(self.actor.as_deref(), owner)?;
+        let mut write = Write::begin(cx, tool, &self.workspace)?.by(actor)?;
+        write.shows_events = self.events;
+        Ok(write)
     }
 
     /// The plan or task, at the expected revision.
@@ -112,6 +126,9 @@ pub(crate) struct PlanTarget {
     /// Your name, for the history and leases.
     #[schemars(length(min = 1, max = NAME))]
     actor: Option<String>,
+    /// Include the events in the reply.
+    #[serde(default)]
+    events: bool,
 }
 
 impl PlanTarget {
@@ -122,6 +139,7 @@ impl PlanTarget {
         tool: &'static str,
     ) -> Result<(Write<'a>, Plan), ToolError> {
         let mut write = Write::begin(cx, tool, &self.workspace)?.by(self.actor.as_deref())?;
+        write.shows_events = self.events;
         let plan = write.plan(&self.plan, self.expected_revision)?;
         expect_target(self.expected_target_id.as_deref(), &plan.meta.id)?;
         Ok((write, plan))

@@ -6,7 +6,7 @@ use super::bindings::tollgate::host::{
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Counter, Envelope, Event, LedgerError, Operation,
-    OperationFilter, Slot, TestOutcome, TestResult,
+    OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult,
 };
 
 pub(super) fn append(event: &Event) -> Result<(), LedgerError> {
@@ -38,6 +38,18 @@ pub(super) fn set_test_outcome(outcome: &TestOutcome) -> Result<(), LedgerError>
         message: outcome.message.clone(),
     })
     .map_err(ledger_error)
+}
+
+pub(super) fn seen_work_tree(workspace: &str) -> Result<SeenWorkTree, LedgerError> {
+    let seen = wit_ledger::seen_work_tree(workspace).map_err(ledger_error)?;
+    Ok(SeenWorkTree {
+        state: seen.state,
+        unseen: seen.unseen,
+        edits: seen.edits,
+        observed_edits: seen.observed_edits,
+        has_baseline: seen.has_baseline,
+        oscillation: seen.oscillation,
+    })
 }
 
 pub(super) fn query(filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {

@@ -7,7 +7,7 @@ use crate::artifacts::Allowance;
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Counter, Effect, Envelope, Event, LedgerError, Operation,
-    OperationFilter, Pack, Slot, TestOutcome, Want,
+    OperationFilter, Pack, SeenWorkTree, Slot, TestOutcome, Want,
 };
 
 /// Envelope, budgets and past operations of a session.
@@ -19,6 +19,7 @@ pub(super) struct Record {
     before: RefCell<BTreeMap<String, [u64; 3]>>,
     pub(super) events: RefCell<Vec<Event>>,
     pub(super) test_outcome: RefCell<Option<TestOutcome>>,
+    pub(super) work_trees: RefCell<BTreeMap<String, SeenWorkTree>>,
     pub(super) operations: RefCell<Vec<Operation>>,
     /// Keys of [`Ledger::take_once`](crate::Ledger::take_once) that other calls hold.
     pub(super) taken: RefCell<Vec<String>>,
@@ -63,6 +64,7 @@ impl Record {
             before: RefCell::default(),
             events: RefCell::default(),
             test_outcome: RefCell::default(),
+            work_trees: RefCell::default(),
             operations: RefCell::default(),
             taken: RefCell::default(),
             slots: RefCell::default(),

@@ -11,8 +11,8 @@ use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, Host,
-    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, Slot, TestOutcome,
-    Transaction, Value, WorkspaceError, WorkspaceInfo,
+    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot,
+    TestOutcome, Transaction, Value, WorkspaceError, WorkspaceInfo,
 };
 
 /// SQLite as a [`Host`], with a clock that is fixed within a call and sequential ids.
@@ -119,6 +119,16 @@ impl Host for Sqlite {
     fn set_test_outcome(&self, outcome: &TestOutcome) -> Result<(), LedgerError> {
         self.record.test_outcome.replace(Some(outcome.clone()));
         Ok(())
+    }
+
+    fn seen_work_tree(&self, workspace: &str) -> Result<SeenWorkTree, LedgerError> {
+        Ok(self
+            .record
+            .work_trees
+            .borrow()
+            .get(workspace)
+            .cloned()
+            .unwrap_or_default())
     }
 
     fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {

@@ -45,6 +45,11 @@ const INSTEAD: &[(&str, &str)] = &[
 const OVERRIDES: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
+    // Git decides by these whether a file changed: a repository must not make it overlook one.
+    ("core.trustctime", "true"),
+    ("core.checkStat", "default"),
+    ("core.ignoreStat", "false"),
+    ("core.untrackedCache", "false"),
     ("core.protectHFS", "true"),
     ("core.protectNTFS", "true"),
     ("gpg.program", "false"),
@@ -78,6 +83,8 @@ const VARIABLES: &[(&str, &str)] = &[
     ("GIT_ALLOW_PROTOCOL", "none"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
+    // A file that is not there: nothing claims other parents for a commit.
+    ("GIT_GRAFT_FILE", "/dev/null/grafts"),
 ];
 
 /// Environment of every git process of a pack.

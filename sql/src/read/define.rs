@@ -1,4 +1,4 @@
-//! What migrations say: tables, columns, indexes, and changes of rows.
+//! Statements of migrations: tables, columns, indexes, and changes of rows.
 
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{
@@ -19,7 +19,7 @@ use crate::tree::{
     TableRule, Type,
 };
 
-/// What a statement may start with.
+/// First words of allowed statements.
 pub(super) const STARTS: &[Keyword] = &[
     Keyword::SELECT,
     Keyword::WITH,
@@ -126,7 +126,7 @@ fn create_table(parsed: ParsedTable, context: &mut Context<'_>) -> Result<Create
     })
 }
 
-/// Whether the options are `append_only = true`. There is no way back, so `false` is no value.
+/// Reads the options: only `append_only = true` is one. There is no way back, so `false` is not a value.
 fn append_only(options: Vec<SqlOption>) -> Result<bool, Refusal> {
     let mut options = options.into_iter();
     let (Some(SqlOption::KeyValue { key, value }), None) = (options.next(), options.next()) else {

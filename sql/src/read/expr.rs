@@ -13,7 +13,7 @@ use crate::functions::{self, Use};
 use crate::refusal::{Refusal, not_allowed};
 use crate::tree::{Bound, Expr, Frame, Function, Operator, Type, Unit, Window};
 
-/// What an expression may be, for who wrote something else.
+/// Allowed expressions, for messages.
 const EXPRESSIONS: &str = "there are = <> < <= > >= + - * / % || AND OR NOT IS IN BETWEEN LIKE EXISTS CASE CAST, \
                            subqueries, rows and functions";
 
@@ -91,7 +91,7 @@ fn convert(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
     })
 }
 
-/// What is said of a value: true, false or unknown.
+/// Reads a predicate: true, false or unknown.
 fn predicate(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
     let is = |value: Box<Parsed>, truth, not, context: &mut Context<'_>| {
         boxed(*value, context).map(|value| Expr::Is { value, truth, not })
@@ -282,7 +282,7 @@ fn chain(parsed: Parsed, context: &mut Context<'_>) -> Result<Expr, Refusal> {
     Ok(left)
 }
 
-/// Whether an operator binds tighter than IS.
+/// True if an operator binds tighter than IS.
 fn binds_tighter(operator: Operator) -> bool {
     !matches!(
         operator,
@@ -290,7 +290,7 @@ fn binds_tighter(operator: Operator) -> bool {
     )
 }
 
-/// Whether an expression ends in IS and what is said. SQLite takes an operator after it for a part of what is said.
+/// True if an expression ends in an IS predicate. SQLite takes an operator after it for a part of the predicate.
 fn is_said(parsed: &Parsed) -> bool {
     matches!(
         parsed,
@@ -305,7 +305,7 @@ fn is_said(parsed: &Parsed) -> bool {
     )
 }
 
-/// What IS DISTINCT FROM compares with. The parser takes all that follows for it, SQLite only what binds tighter.
+/// Right side of IS DISTINCT FROM. The parser takes all that follows for it, SQLite only what binds tighter.
 fn compared(parsed: Parsed, context: &mut Context<'_>) -> Result<Box<Expr>, Refusal> {
     let torn = match &parsed {
         Parsed::BinaryOp { op, .. } => !binds_tighter(operator(op)?),
@@ -471,7 +471,7 @@ fn clause_order(
     Ok(order)
 }
 
-/// Whether a function is used as its kind of function can be.
+/// Checks that a function is used as its kind of function can be.
 fn fits(entry: &functions::Entry, function: &Function) -> Result<(), Refusal> {
     let count = function.arguments.len();
     let counted = (entry.least..=entry.most).contains(&count) && (!function.star || entry.name == "count");

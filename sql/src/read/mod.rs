@@ -24,9 +24,9 @@ use crate::token::{Piece, pieces};
 use crate::tree::{Definition, Name, Statement};
 use crate::{MAX_COLUMNS, MAX_DEPTH, MAX_SORTED};
 
-/// How deep the parser itself goes.
+/// Depth limit of the parser itself.
 const RECURSION: usize = 50;
-/// What a call may say, for who said something else.
+/// Allowed statements of a call, for messages.
 const STATEMENTS: &str = "a statement is SELECT, INSERT (with ON CONFLICT … DO NOTHING or DO UPDATE), UPDATE or \
                           DELETE, with WITH and RETURNING";
 /// The same for migrations.
@@ -35,12 +35,12 @@ const DEFINITIONS: &str = "a migration has CREATE TABLE, CREATE INDEX, ALTER TAB
                            UPDATE and DELETE; rows are kept from changes by WITH (append_only = true), not by \
                            triggers";
 
-/// Whose text is read.
+/// Owner of the text.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'a> {
-    /// What its tables start with.
+    /// Prefix of the owner's tables.
     pub prefix: &'a str,
-    /// Those whose rows stay as they are, in lower case.
+    /// Append-only tables, in lower case.
     pub append_only: &'a BTreeSet<String>,
 }
 
@@ -168,7 +168,7 @@ fn named(piece: &Piece<'_>) -> Vec<String> {
     named
 }
 
-/// What is known on the way through one statement.
+/// State on the way through one statement.
 pub(crate) struct Context<'a> {
     owner: Owner<'a>,
     /// The names that WITH gave, in lower case, and how many tables each stands for.
@@ -182,7 +182,7 @@ pub(crate) struct Context<'a> {
     queries: usize,
     /// Reading goes on behind what is refused, so that all of it is told.
     collects: bool,
-    /// What is refused so far, if reading goes on.
+    /// Refusals so far, if reading goes on.
     refused: Vec<Refusal>,
 }
 
@@ -203,7 +203,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What was read or, if reading goes on behind a refusal, what takes its place until all is told.
+    /// Result or, if reading goes on behind a refusal, a stand-in until all refusals are reported.
     fn or_else<T>(&mut self, read: Result<T, Refusal>, instead: impl FnOnce() -> T) -> Result<T, Refusal> {
         match read {
             Err(refusal) if self.collects && self.refused.len() < MAX_REFUSALS => {
@@ -345,9 +345,9 @@ fn none(present: bool, what: &str) -> Result<(), Refusal> {
 #[derive(Debug)]
 struct Portable;
 
-/// How tightly comparisons for order bind.
+/// Binding strength of comparisons for order.
 const ORDER: u8 = 25;
-/// How tightly `||` binds.
+/// Binding strength of `||`.
 const CONCAT: u8 = 45;
 
 impl Dialect for Portable {

@@ -74,7 +74,7 @@ fn scoped(parsed: ParsedQuery, context: &mut Context<'_>) -> Result<Query, Refus
     finish(parts(parsed)?, None, context)
 }
 
-/// What comes after WITH, which may have been read before.
+/// Reads the rest after WITH, which may have been read before.
 pub(super) fn finish(
     parts: Parts,
     before: Option<With>,

@@ -1,4 +1,4 @@
-//! What the parser says of a text it does not understand, in words for people.
+//! Messages of the parser about a text it does not understand, in words for people.
 
 use crate::refusal::Refusal;
 
@@ -24,7 +24,7 @@ pub(super) fn plainly(reason: &str) -> String {
     }
 }
 
-/// What the parser wants, as a part of a sentence.
+/// Expectation of the parser, as a part of a sentence.
 fn wanted(expected: &str) -> String {
     let plain = match expected.trim_end_matches('.') {
         "end of statement" | "EOF" => "the end of the statement",

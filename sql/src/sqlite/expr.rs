@@ -64,7 +64,7 @@ impl Printer {
         }
     }
 
-    /// What is said of a value.
+    /// Prints a predicate.
     fn predicate(&mut self, tree: &Expr) {
         let negation = |not: bool| if not { " NOT" } else { "" };
         match tree {

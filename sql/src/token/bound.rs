@@ -26,11 +26,11 @@ pub(super) struct Current {
     compounds: usize,
     /// The last word opened parentheses in the place of a table.
     place_opened: bool,
-    /// What is wrong with it: every word that cannot be read, but only the first bound that is passed.
+    /// Problems: every word that cannot be read, but only the first exceeded bound.
     refused: Vec<Refusal>,
 }
 
-/// What is known at one depth of parentheses.
+/// State at one depth of parentheses.
 #[derive(Default, Clone, Copy)]
 struct Level {
     /// Words since the last comma, with what parentheses between them hold: no tree of them is higher.
@@ -159,7 +159,7 @@ impl Current {
         Ok(())
     }
 
-    /// Whether a table or a subquery comes next.
+    /// True if a table or a subquery comes next.
     fn in_place(&self) -> bool {
         let level = self.levels.last().unwrap_or(&self.base);
         level.tables

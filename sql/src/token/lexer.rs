@@ -183,7 +183,7 @@ impl<'a> Lexer<'a> {
         }))
     }
 
-    /// What stands between quotes, with doubled quotes as one.
+    /// Text between quotes, with doubled quotes as one.
     fn quoted(&mut self, quote: char) -> Result<String, Refusal> {
         let rest = &self.rest()[1..];
         let mut value = String::new();

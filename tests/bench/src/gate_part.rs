@@ -39,6 +39,7 @@ impl GatePart {
                 },
                 mutations: 0,
                 test_runs: 0,
+                edits: 0,
                 opened_boot_ms: SystemClock.boot_ms(),
             },
             workspace: None,
@@ -57,6 +58,7 @@ impl GatePart {
             parent: None,
             closed_actor: None,
             detached_until_ms: None,
+            index_version: None,
         })?;
         session.commit()?;
         Ok(GatePart { session, envelope })

@@ -61,8 +61,7 @@ async fn without_a_workspace_to_write_to_everything_else_works() {
     let client = place.serve(&[]).await;
     plan(&client, "M01").await;
     let done = client.ok("gsd_task_complete", completion("M01/S01/T01")).await;
-    assert_eq!(done["stale"], false);
-    assert_eq!(done["warnings"], json!([]));
+    assert_eq!((done.get("stale"), done.get("warnings")), (None, None));
     let error = client.refused("gsd_render", json!({"workspace": "app"})).await;
     assert_eq!(error["code"], "WORKSPACE_UNKNOWN");
     // Registered, but nothing may be written.

@@ -87,8 +87,8 @@ async fn what_the_schema_tells_is_told_at_once() {
     let arguments = json!({"milestone_id": "../M01", "title": "", "slices": [{"slice_id": "S1"}], "why": 1});
     let error = client.refused("gsd_plan_milestone", arguments).await;
     assert_eq!(error["code"], "INVALID_ARGUMENTS");
-    // Two ids, an empty title, a missing title, a missing workspace, an unknown field.
-    assert_eq!(codes(&error).len(), 6, "{error:#}");
+    // Two ids, an empty title, a missing workspace, an unknown field.
+    assert_eq!(codes(&error).len(), 5, "{error:#}");
     assert_eq!(stored(&place), before);
 }
 

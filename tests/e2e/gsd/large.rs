@@ -20,7 +20,7 @@ async fn a_slice_with_as_many_tasks_as_ids_can_number() {
             .ok("gsd_plan_slice", at("M01/S01", json!({"tasks": tasks})))
             .await;
         // A file has at most 2 MiB; the plan has more from the third hundred on.
-        assert_eq!(planned["stale"], tens >= 2, "{tens}: {}", planned["warnings"]);
+        assert_eq!(planned["stale"] == true, tens >= 2, "{tens}: {}", planned["warnings"]);
     }
     assert!(app.join(".gsd/milestones/M01/slices/S01/S01-PLAN.md").exists());
     let open = client
@@ -58,7 +58,7 @@ async fn milestones_and_slices_as_long_as_they_may_be() {
         let planned = client
             .ok("gsd_plan_milestone", at(&format!("M{number:02}"), arguments))
             .await;
-        assert_eq!(planned["stale"], false, "{number}: {}", planned["warnings"]);
+        assert_eq!(planned.get("stale"), None, "{number}: {}", planned["warnings"]);
     }
     for first in (0..600).step_by(100) {
         let slices: Vec<Value> = (first..first + 100)
@@ -66,7 +66,7 @@ async fn milestones_and_slices_as_long_as_they_may_be() {
             .collect();
         let arguments = json!({"title": "Slices", "slices": slices});
         let planned = client.ok("gsd_plan_milestone", at("M61", arguments)).await;
-        assert_eq!(planned["stale"], false, "{first}: {}", planned["warnings"]);
+        assert_eq!(planned.get("stale"), None, "{first}: {}", planned["warnings"]);
     }
     let status = client.ok("gsd_status", json!({})).await;
     assert_eq!(status["milestones"].as_array().unwrap().len(), 61);

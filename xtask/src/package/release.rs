@@ -15,7 +15,7 @@ const UNPUBLISHED: &str = "com.example/tollgate";
 pub(crate) struct Release {
     /// The release's repository, if it has one yet.
     pub(crate) repository: Option<Repository>,
-    /// Whether npm's registry has the packages of all platforms.
+    /// True if npm's registry has the packages of all platforms.
     pub(crate) is_published: bool,
 }
 
@@ -80,7 +80,7 @@ impl Repository {
         })
     }
 
-    /// What MCP's registry calls the hosting service.
+    /// Name of the hosting service in MCP's registry.
     pub(crate) fn service(&self) -> &str {
         self.host.strip_suffix(".com").unwrap_or(&self.host)
     }

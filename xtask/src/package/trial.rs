@@ -15,7 +15,7 @@ use super::Made;
 use super::release::VERSION;
 use crate::run::run;
 
-/// Where programs are started, in the folder of the trial.
+/// Folder in which programs are started, in the folder of the trial.
 const WORK: &str = "work";
 /// Calls of the program that its exit code tells apart: success, a refusal, and arguments that are none.
 const CALLS: [&[&str]; 4] = [
@@ -41,7 +41,7 @@ pub(crate) fn all(made: &Made) -> anyhow::Result<String> {
     Ok(format!("installed and tried with npm ({nodes}) and pip"))
 }
 
-/// Where packages are installed.
+/// Folder of installed packages.
 struct Place {
     folder: PathBuf,
     /// Flags of the program that keep it away from the files of whoever runs this, and times out of what it prints.
@@ -102,7 +102,7 @@ fn archive(made: &Made, place: &Place) -> anyhow::Result<PathBuf> {
     Ok(unpacked)
 }
 
-/// What is started behaves as the program itself: output, exit codes, signals, and the end of standard input.
+/// Checks that the started program behaves as the program itself: output, exit codes, signals, the end of its input.
 fn as_the_program(start: &[OsString], program: &Path, place: &Place) -> anyhow::Result<()> {
     let itself = [program.as_os_str().to_owned()];
     for call in CALLS {

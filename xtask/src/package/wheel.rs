@@ -63,7 +63,7 @@ pub(crate) fn make(release: &Release, program: &Program, extra: &Extra) -> anyho
     Ok((format!("{name}-{tag}.whl"), zip(&entries)?))
 }
 
-/// What PyPI and installers show.
+/// Metadata that PyPI and installers show.
 fn metadata(release: &Release, extra: &Extra) -> anyhow::Result<String> {
     let mut text = format!(
         "Metadata-Version: 2.4\n\

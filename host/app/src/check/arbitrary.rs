@@ -10,10 +10,10 @@ const MOST: usize = 32;
 /// The argument that the host itself fills, and which names nothing that could be made up.
 const ENVELOPE: &str = tollgate_components::packs::ENVELOPE_ARGUMENT;
 
-/// How much of what a schema allows is given.
+/// Extent of generated values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fill {
-    /// What must be there.
+    /// Required members only.
     Required,
     /// All that can be.
     Everything,
@@ -28,7 +28,7 @@ impl Fill {
 pub(super) struct Known(BTreeMap<String, String>);
 
 impl Known {
-    /// What is known before any call.
+    /// Values known before any call.
     pub(super) fn new(workspace: &str) -> Known {
         Known(BTreeMap::from([("workspace".to_owned(), workspace.to_owned())]))
     }
@@ -134,7 +134,7 @@ impl Maker<'_> {
     }
 }
 
-/// What the schema itself says could stand there.
+/// Value that the schema itself offers.
 fn offered(schema: &Value, nth: usize) -> Option<Value> {
     let list = |key: &str| {
         let values = schema.get(key)?.as_array()?;

@@ -23,21 +23,21 @@ use scratch::Place;
 
 pub use report::{Called, Finding, Report};
 
-/// What a finding is about as long as no name is known.
+/// Subject of a finding as long as no name is known.
 const ITSELF: &str = "the component";
-/// How long a check that was told to end may still take.
+/// Time for a check that was told to end.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// A component that is to be checked.
 #[derive(Debug)]
 pub struct Subject {
-    /// It.
+    /// Bytes of the component.
     pub bytes: Vec<u8>,
     /// Its settings; made up if there are none.
     pub config: Option<Map<String, Value>>,
-    /// Whether it may run the programs that it asks for.
+    /// True if the component may run the programs that it asks for.
     pub programs: bool,
-    /// How long everything may take together.
+    /// Time limit of the whole check.
     pub time: Duration,
 }
 
@@ -111,7 +111,7 @@ async fn find_out(
     Ok(report)
 }
 
-/// What is told of a component in any case.
+/// Report of a component before any call.
 fn beginning(inspection: &Inspection) -> Report {
     Report {
         sha256: inspection.sha256.clone(),
@@ -129,7 +129,7 @@ fn too_long(about: &str, time: Duration) -> Finding {
     Finding::new(about, found).remedy("find out what takes so long, or give it more with --time")
 }
 
-/// What it is by what it exports.
+/// Kind of a component by its exports.
 fn kind(inspection: &Inspection) -> Option<&'static str> {
     let exports = &inspection.anatomy.as_ref()?.exports;
     let kinds = [("pack", "pack"), ("judge", "policy")];

@@ -65,7 +65,7 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// What its calls may use. Only a component that is built in has more than others, and not one that takes its name.
+/// Limits of the calls. Only a built-in component has more than others, and not one that takes its name.
 fn limits(name: &str, bytes: &[u8]) -> Limits {
     match builtin::component(name) {
         Some(own) if own == bytes => builtin::limits(name),

@@ -10,7 +10,7 @@ use super::pack::settings;
 use super::report::{Called, Finding, Report};
 use super::scratch::{self, Ended, Place};
 
-/// What it judges: a call that reads, and one that changes something.
+/// Judged calls: one that reads, and one that changes something.
 const JUDGED: &[(&str, &str)] = &[
     ("envelope_list", "{}"),
     ("envelope_open", r#"{"label": "check"}"#),

@@ -1,19 +1,19 @@
-//! What a check found.
+//! Report of a check.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What a check found.
+/// Report of a check.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     /// SHA-256 of the component's bytes, in hex.
     pub sha256: String,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub bytes: usize,
     /// `pack` or `policy`; absent if it is neither.
     #[serde(rename = "is", skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
-    /// What it calls itself.
+    /// Name in the component's manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its own version.
@@ -28,7 +28,7 @@ pub struct Report {
     pub calls: Vec<Called>,
     /// Everything that is wrong.
     pub problems: Vec<Finding>,
-    /// What deserves a look.
+    /// Findings that deserve a look.
     pub notes: Vec<Finding>,
 }
 
@@ -37,11 +37,11 @@ pub struct Report {
 pub struct Called {
     /// The tool or prompt.
     pub tool: String,
-    /// What it was called with.
+    /// Arguments of the call.
     pub arguments: Value,
     /// `ok`, or the code of its error.
     pub outcome: String,
-    /// How long it took.
+    /// Time of the call.
     pub duration_ms: f64,
 }
 
@@ -50,9 +50,9 @@ pub struct Called {
 pub struct Finding {
     /// The tool, the prompt, or the component itself.
     pub about: String,
-    /// What it is.
+    /// Description of the finding.
     pub found: String,
-    /// What to do about it.
+    /// Remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<&'static str>,
 }

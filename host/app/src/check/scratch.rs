@@ -17,7 +17,7 @@ use tollgate_sdk::{GitAccess, TestCommand, ToolError, WorkspaceInfo};
 use crate::config::Config;
 use crate::host::{Authority, Site};
 
-/// What its workspace is called.
+/// Name of the workspace.
 pub(super) const WORKSPACE: &str = "default";
 
 /// A data directory, a workspace and a component.
@@ -27,7 +27,7 @@ pub(super) struct Place {
     component: PathBuf,
 }
 
-/// What comes of a call, and how many milliseconds it took.
+/// Result of a call, and its milliseconds.
 pub(super) type Ended = (Result<Reply, ToolError>, f64);
 
 impl Place {
@@ -62,7 +62,7 @@ impl Place {
         self.site.loader()
     }
 
-    /// Where the component is.
+    /// Origin of the component.
     pub(super) fn origin(&self) -> Origin {
         Origin::File(self.component.clone())
     }

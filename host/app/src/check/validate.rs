@@ -1,4 +1,4 @@
-//! What is wrong with how a call ended: pure.
+//! Mistakes in how a call ended: pure.
 
 use jsonschema::Validator;
 use serde_json::Value;
@@ -25,9 +25,9 @@ const FAILED: &[&str] = &[
     "UNKNOWN_TOOL",
     "WORKSPACE_FAILED",
 ];
-/// What a component says whose error has no code.
+/// Code of a component's error without a code.
 const UNNAMED: &str = "UNNAMED_ERROR";
-/// What the SDK says when arguments are not those of a tool's struct.
+/// Code of the SDK for arguments that do not fit a tool's struct.
 const INVALID: &str = "INVALID_ARGUMENTS";
 /// Most places of one reply that are told.
 const MOST: usize = 10;
@@ -81,7 +81,7 @@ fn refused(about: &str, err: &ToolError) -> Vec<Finding> {
     found
 }
 
-/// What deserves a look though it is no fault.
+/// Notes on a result that is not a fault but deserves a look.
 pub(super) fn note(about: &str, result: &Result<Reply, ToolError>) -> Option<Finding> {
     let err = result.as_ref().err().filter(|err| err.code == INVALID)?;
     let note = Finding::new(

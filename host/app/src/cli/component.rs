@@ -1,4 +1,4 @@
-//! What adding a pack and adding a policy have in common: getting the component, and granting what it asks for.
+//! Common parts of adding a pack and adding a policy: getting the component, and granting its requests.
 
 use anyhow::{bail, ensure};
 use clap::Args;
@@ -74,7 +74,7 @@ impl Component {
         (!self.no_pin).then(|| inspection.sha256.clone())
     }
 
-    /// What it is granted: by the flags, and by the table that is there.
+    /// Grants from the flags, and from the table in the file.
     pub(super) fn granted(
         &self,
         there: Option<&Grants>,

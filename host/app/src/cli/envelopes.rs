@@ -36,7 +36,7 @@ enum Change {
 
 #[derive(Debug, Args)]
 struct Open {
-    /// How long it is open at most: `30m`, `2h`, `1d`
+    /// Longest time that the envelope stays open: `30m`, `2h`, `1d`
     #[arg(long = "for", value_name = "TIME")]
     duration: String,
     /// The registered workspace it is about
@@ -51,13 +51,16 @@ struct Open {
     /// Most test runs
     #[arg(long, value_name = "N")]
     max_test_runs: Option<u32>,
+    /// Most edits of the work tree that no call made
+    #[arg(long, value_name = "N")]
+    max_edits: Option<u32>,
 }
 
 #[derive(Debug, Args)]
 struct Close {
     /// The envelope's id
     id: String,
-    /// How the work ended
+    /// Outcome of the work
     #[arg(long, value_parser = ["success", "failed"], default_value = "success")]
     outcome: String,
     /// A few words for readers of the ledger
@@ -77,6 +80,7 @@ impl Change {
                     "max_duration_sec": seconds,
                     "max_mutations": open.max_mutations,
                     "max_test_runs": open.max_test_runs,
+                    "max_edits": open.max_edits,
                 });
                 let arguments = json!({
                     "detached": true, "workspace": open.about, "label": open.label, "limits": limits,
@@ -170,6 +174,8 @@ fn as_json(envelope: &Envelope) -> Value {
         "mutations": standing.mutations,
         "max_mutations": standing.limits.max_mutations,
         "test_runs": standing.test_runs,
+        "edits": standing.edits,
+        "max_edits": standing.limits.max_edits,
         "max_test_runs": standing.limits.max_test_runs,
     })
 }

@@ -81,6 +81,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["tollgate policies backtest cel --since 24h --settings @settings.json"],
     ),
     (
+        "config",
+        &[
+            "tollgate config server.tier                     # one key",
+            "tollgate config envelope                        # all keys of a table",
+        ],
+    ),
+    (
         "init",
         &[
             "tollgate init",

@@ -23,7 +23,7 @@ const ANSWER: u64 = 4 << 10;
 /// Exit code 0 if a server works, 1 if not. Over HTTP it is asked under /readyz, otherwise it must hold the lock of a host
 #[derive(Debug, Args)]
 pub(super) struct HealthCheck {
-    /// Where the server serves HTTP [default: server.http of the configuration]
+    /// Address of the server [default: server.http of the configuration]
     #[arg(long, value_name = "ADDR", env = "TOLLGATE_HTTP", value_parser = tollgate::config::address)]
     http: Option<SocketAddr>,
 }
@@ -91,7 +91,7 @@ fn ask(address: SocketAddr) -> anyhow::Result<String> {
     Ok(format!("{address} is ready"))
 }
 
-/// Whether a host works on the data directory whose database can be read.
+/// Status of a host that works on the data directory, whose database can be read.
 fn look(global: &Global, config: &Config) -> anyhow::Result<String> {
     let data = DataDir::existing(&config.data_dir(global.data_dir.as_deref())?)?;
     ensure!(

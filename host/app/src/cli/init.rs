@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tollgate::config::Config;
-use tollgate::config::template::TEMPLATE;
+use tollgate::config::template::template;
 use tollgate_components::builtin;
 use tollgate_core::text;
 
@@ -70,7 +70,7 @@ impl Init {
 
     /// The template, without the packs that are not wanted.
     fn text(&self) -> String {
-        let mut text = TEMPLATE.to_owned();
+        let mut text = template().to_owned();
         if self.packs.is_empty() {
             return text;
         }

@@ -90,7 +90,7 @@ pub(super) fn to_stderr(global: &Global) {
     }
 }
 
-/// Whether something is logged without what calls hold. This program's own lines are written so; libraries print at
+/// True if an event is logged without content of calls. This program's own lines are written so; libraries print at
 /// `debug` and `trace` whatever passes them, and rmcp at `info` the notifications and names of sessions.
 fn is_free_of_content(metadata: &Metadata<'_>) -> bool {
     let library = metadata.target().split("::").next().unwrap_or_default();

@@ -4,6 +4,7 @@ mod backup;
 mod call;
 mod clients;
 mod component;
+mod config;
 mod doctor;
 mod envelopes;
 mod examples;
@@ -31,7 +32,7 @@ use anyhow::Context as _;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
-use tollgate::config::Config;
+use tollgate::config::{Config, doc};
 use tollgate::doctor as examined;
 use tollgate::host::{self, Authority, Choice, Site};
 use tollgate_components::packs::{Catalog, Haste, Selection, Tier, compile};
@@ -79,7 +80,7 @@ struct Global {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
-    /// How the log on standard error is written
+    /// Format of the log on standard error
     #[arg(
         long,
         global = true,
@@ -88,7 +89,7 @@ struct Global {
         value_name = "FORMAT"
     )]
     log_format: LogFormat,
-    /// What is logged: off, error, warn, info, debug, trace, or directives such as `tollgate=debug` [default: warn, and
+    /// Log level: off, error, warn, info, debug, trace, or directives such as `tollgate=debug` [default: warn, and
     /// what a server does of its own]
     #[arg(
         long,
@@ -125,6 +126,8 @@ enum Command {
     Policies(policies::Policies),
     /// Write a configuration to start from
     Init(init::Init),
+    /// Explain the configuration's keys
+    Config(config::Keys),
     /// Make a crate to start from
     #[command(subcommand)]
     New(new::New),
@@ -179,17 +182,13 @@ struct Filters {
         env = "TOLLGATE_EXCLUDE_TOOLS"
     )]
     exclude_tools: Vec<String>,
-    /// Have only tools that read
-    #[arg(long, env = "TOLLGATE_READ_ONLY")]
+    #[arg(long, help = doc("server.read_only"), env = "TOLLGATE_READ_ONLY")]
     read_only: bool,
-    /// Up to which tier tools are listed; the others can still be called [default: core]
-    #[arg(long, env = "TOLLGATE_TIER")]
+    #[arg(long, help = doc("server.tier"), env = "TOLLGATE_TIER")]
     tier: Option<Tier>,
-    /// List only tool_search, tool_describe and tool_call, through which all others are found and called
-    #[arg(long, env = "TOLLGATE_COMPACT")]
+    #[arg(long, help = doc("server.compact"), env = "TOLLGATE_COMPACT")]
     compact: bool,
-    /// List tools with their whole schemas of arguments and results; otherwise `tool_describe` shows those
-    #[arg(long, env = "TOLLGATE_OUTPUT_SCHEMAS")]
+    #[arg(long, help = doc("server.output_schemas"), env = "TOLLGATE_OUTPUT_SCHEMAS")]
     output_schemas: bool,
 }
 
@@ -300,6 +299,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Packs(packs) => packs.run(global).await,
         Command::Policies(policies) => policies.run(global).await,
         Command::Init(init) => init.run(global),
+        Command::Config(keys) => keys.run(global),
         Command::New(new) => new.run(global),
         Command::Doctor(doctor) => doctor.run(global).await,
         Command::Clients(clients) => clients.run(global).await,
@@ -375,7 +375,7 @@ fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
     )
 }
 
-/// What this process may do for a host.
+/// Authority of this process for a host.
 fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
     Ok(Authority {
         executable: std::env::current_exe().context("this program does not know its own file")?,

@@ -18,7 +18,7 @@ const DIMMED: char = '\u{fdd1}';
 const GREEN: char = '\u{fdd2}';
 const YELLOW: char = '\u{fdd3}';
 const RED: char = '\u{fdd4}';
-/// What each looks like.
+/// Style of each mark.
 const MARKS: &[(char, Style)] = &[
     (BOLD, Style::new().bold()),
     (DIMMED, Style::new().dimmed()),
@@ -26,10 +26,10 @@ const MARKS: &[(char, Style)] = &[
     (YELLOW, AnsiColor::Yellow.on_default()),
     (RED, AnsiColor::Red.on_default()),
 ];
-/// Where they end.
+/// End of a styled part.
 const PLAIN: char = '\u{fdd5}';
 
-/// Why a result could not be written. A reader that went away is no reason.
+/// Reason why a result could not be written. A reader that went away is not a reason.
 static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
 
 /// Prints a result. [`finish`] tells if that failed.
@@ -100,7 +100,7 @@ fn shown(text: &str, is_colourful: bool) -> String {
     shown
 }
 
-/// Whether anybody can still read what is printed.
+/// True if anybody can still read the output.
 pub(super) fn is_open() -> bool {
     let stdout = std::io::stdout();
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];

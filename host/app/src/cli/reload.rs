@@ -20,14 +20,14 @@ use tollgate_store::data_dir::DataDir;
 
 use super::{Filters, Global, log, out};
 
-/// What serving is done with, and what it is replaced by.
+/// Parts of a running server that a reload replaces.
 pub(super) struct Reload {
     pub(super) global: Global,
     pub(super) filters: Filters,
     pub(super) site: Arc<Site>,
     pub(super) gate: Arc<Gate>,
     pub(super) listings: Arc<Listings>,
-    /// What a server over HTTP hears of its limits.
+    /// Channel of changed limits to a server over HTTP.
     pub(super) bounds: sync::watch::Sender<Caps>,
     /// The one that is in force.
     pub(super) config: Config,
@@ -213,7 +213,7 @@ pub(super) fn check_start(global: &Global, data: &DataDir, config: &Config) -> a
     Ok(())
 }
 
-/// How a command names this configuration, if it has to.
+/// Flags with which a command names this configuration, if it must.
 fn named(global: &Global, path: Option<&Path>) -> String {
     match path.filter(|_| global.config.is_some()) {
         Some(path) => format!(" --config {}", path.display()),

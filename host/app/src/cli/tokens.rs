@@ -36,14 +36,14 @@ struct Place {
 
 #[derive(Debug, Args)]
 pub(super) struct Add {
-    /// Whose it is: the ledger has token:NAME
+    /// Owner of the token; the ledger records token:NAME
     #[arg(value_parser = name)]
     name: String,
     /// read (tools that read), write (all tools), metrics (only /metrics), see-all (operations, envelopes and reports of
     /// everybody; reads); may be repeated [default: write]
     #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
     scopes: Vec<Scope>,
-    /// When it stops: 90d, 24h, or 2027-01-31T00:00:00Z [default: never]
+    /// Time of expiry: 90d, 24h, or 2027-01-31T00:00:00Z [default: never]
     #[arg(long, value_name = "TIME", value_parser = end)]
     expires: Option<i64>,
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub(super) struct List {
 
 #[derive(Debug, Args)]
 pub(super) struct Revoke {
-    /// Whose it is; a token without a name is of `default`
+    /// Owner of the token; a token without a name belongs to `default`
     name: String,
     #[command(flatten)]
     place: Place,
@@ -237,7 +237,7 @@ fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// When a token stops, in milliseconds since 1970.
+/// Expiry of a token, in milliseconds since 1970.
 fn end(text: &str) -> Result<i64, String> {
     let now = SystemClock.now_ms();
     let end = match clock::span_ms(text) {

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::table::{Format, Row, Variable};
 use super::{ENTRY, INPUT, json, toml, yaml};
 
-/// Why a file was left as it is.
+/// Reason why a file was left as it is.
 #[derive(Debug, Error)]
 pub enum EditError {
     /// The file is not what the client writes, or would lose something.
@@ -133,7 +133,7 @@ fn split(text: &str) -> (&str, &str) {
     })
 }
 
-/// Whether an entry has all that is wanted. Clients add fields of their own.
+/// True if an entry has all wanted fields. Clients add fields of their own.
 fn has_all(there: &Value, wanted: &Map<String, Value>) -> bool {
     wanted.iter().all(|(key, value)| there.get(key) == Some(value))
 }

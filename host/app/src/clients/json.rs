@@ -255,7 +255,7 @@ impl Container {
     }
 }
 
-/// Whether a table is made for a member, or was there.
+/// Origin of a table: made for a member, or in the file before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Is {
     New,

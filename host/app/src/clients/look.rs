@@ -12,7 +12,7 @@ use ureq::tls::{RootCerts, TlsConfig};
 
 use super::{Entry, Server, Token};
 
-/// What clients hand on to the programs that they start, after the official SDKs.
+/// Variables that clients hand on to the programs that they start, after the official SDKs.
 const INHERITED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 const PROTOCOL: &str = "2025-11-25";
 /// Time for a server to end after its client left.
@@ -32,7 +32,7 @@ pub struct Seen {
     pub took: Duration,
 }
 
-/// Why nothing was seen.
+/// Reason why nothing was seen.
 #[derive(Debug, Error)]
 pub enum LookError {
     /// The program cannot be started.

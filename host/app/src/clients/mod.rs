@@ -73,7 +73,7 @@ pub enum Client {
     LmStudio,
 }
 
-/// Whose configuration it goes into.
+/// Scope of a client's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The project in the current directory.
@@ -82,17 +82,17 @@ pub enum Scope {
     User,
 }
 
-/// How the client reaches Tollgate.
+/// Transport between the client and Tollgate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Server {
-    /// It starts the program.
+    /// The client starts the program.
     Stdio {
         /// The program.
         command: String,
         /// Its arguments.
         args: Vec<String>,
     },
-    /// It connects to one that runs.
+    /// The client connects to a running server.
     Http {
         /// The address.
         url: String,
@@ -114,10 +114,10 @@ pub enum Token {
     Literal(String),
 }
 
-/// What a file says about Tollgate.
+/// Entry for Tollgate in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// How the client reaches it.
+    /// Transport of the entry.
     pub server: Server,
     /// Variables that the entry sets for the program.
     pub env: Vec<(String, String)>,
@@ -163,7 +163,7 @@ impl Client {
         })
     }
 
-    /// Whether it seems to be installed here: a program on the PATH, its folder, or its file.
+    /// True if the client seems to be installed here: a program on the PATH, its folder, or its file.
     #[must_use]
     pub fn is_installed(self, places: &Places) -> bool {
         let row = self.row();
@@ -173,13 +173,13 @@ impl Client {
             || row.programs.iter().any(|name| places.program(name).is_some())
     }
 
-    /// Whether the file holds this one server, and goes with it.
+    /// True if the file holds this one server, and is removed with it.
     #[must_use]
     pub fn has_own_file(self) -> bool {
         self.row().format == Format::OwnYaml
     }
 
-    /// Whether it can read a token from an environment variable.
+    /// True if the client can read a token from an environment variable.
     #[must_use]
     pub fn reads_variables(self) -> bool {
         !matches!(self.row().http.token, table::Variable::None)
@@ -201,7 +201,7 @@ impl Client {
         edit::remove(self.row(), text)
     }
 
-    /// What a file's text says about Tollgate. The error says why it cannot be read.
+    /// Entry for Tollgate in a file's text. The error says why the text cannot be read.
     pub fn found(self, text: &str) -> Result<Option<Entry>, String> {
         let row = self.row();
         let Some(entry) = edit::found(row, text)? else {
@@ -226,7 +226,7 @@ impl Client {
         }))
     }
 
-    /// What is left for its user to do once the entry is there; `None` if nothing is.
+    /// Remaining step for the user once the entry exists; `None` if there is none.
     #[must_use]
     pub fn next_step(self, scope: Scope) -> Option<&'static str> {
         let row = self.row();

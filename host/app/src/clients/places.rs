@@ -16,7 +16,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of this system. Variables with empty values count as absent.
+    /// Places of this system. Variables with empty values count as absent.
     #[must_use]
     pub fn new(project: PathBuf, home: PathBuf, variables: fn(&str) -> Option<PathBuf>) -> Places {
         let config = variables("XDG_CONFIG_HOME").filter(|path| path.is_absolute());

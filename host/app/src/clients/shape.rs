@@ -100,7 +100,7 @@ fn with_token(row: &Row, token: &Token, entry: &mut Map<String, Value>) -> Resul
     Ok(())
 }
 
-/// What an entry says; `None` if it neither starts a program nor has an address.
+/// Server of an entry; `None` if it neither starts a program nor has an address.
 pub(super) fn read(row: &Row, entry: &Value) -> Option<Server> {
     let texts = |value: &Value| -> Vec<String> {
         value

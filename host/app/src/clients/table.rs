@@ -23,9 +23,9 @@ pub(super) struct Row {
     pub(super) stdio: Stdio,
     pub(super) http: Http,
     pub(super) start: Start,
-    /// What is left to do after the user's file was changed.
+    /// Remaining step after a change of the user's file.
     pub(super) user_step: &'static str,
-    /// What is left to do after a project's file was changed.
+    /// Remaining step after a change of a project's file.
     pub(super) project_step: &'static str,
     pub(super) command: Own,
 }

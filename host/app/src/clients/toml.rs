@@ -122,7 +122,7 @@ fn cut_lines(text: &str, servers: &str, name: &str) -> String {
     left.concat()
 }
 
-/// Whether a line opens `[servers.name]` or a table below it.
+/// True if a line opens `[servers.name]` or a table below it.
 fn is_header_of(line: &str, servers: &str, name: &str) -> bool {
     let header = line.trim_start_matches('[').split(']').next().unwrap_or_default();
     let parts: Vec<&str> = header

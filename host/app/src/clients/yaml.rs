@@ -97,7 +97,7 @@ pub(super) fn of_own_file(text: &str, servers: &str) -> Result<Option<Value>, St
     }
 }
 
-/// Whether such a file has nothing that is not the entry's, such as comments or further keys.
+/// True if a file has only the entry, without comments or further keys.
 pub(super) fn is_own_file(text: &str, servers: &str) -> bool {
     let known = ["name", "version", "schema", servers];
     text.lines().all(|line| {

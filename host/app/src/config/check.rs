@@ -7,17 +7,17 @@ use tollgate_core::{clock, envelope};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{self, Kind};
+use super::keys::{self, Kind, join};
 use super::{packs, policies, telemetry};
 
-/// One mistake, and where it is.
+/// Mistake with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// From 1.
     pub line: usize,
     /// From 1.
     pub column: usize,
-    /// What is wrong and what would be right.
+    /// Message that says what is wrong and what would be right.
     pub message: String,
 }
 
@@ -135,8 +135,8 @@ impl Checker<'_> {
 
     /// Reports what a table must have and has not.
     fn required(&mut self, pattern: &str, path: &str, at: usize, table: &DeTable<'_>) {
-        for (_, name) in keys::REQUIRED.iter().filter(|(of, _)| *of == pattern) {
-            if !table.contains_key(*name) {
+        for name in keys::needed(pattern) {
+            if !table.contains_key(name) {
                 self.report(at, format!("{path} needs a {name}"));
             }
         }
@@ -167,15 +167,7 @@ impl Checker<'_> {
     }
 }
 
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
-    }
-}
-
-/// What a value should be, if it is not.
+/// Expected type of a value, if the value is of another.
 fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
     match (kind, value) {
         (Kind::Text, DeValue::String(text)) if !text.is_empty() => None,
@@ -183,7 +175,7 @@ fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
         (Kind::Span, DeValue::String(text)) if is_span(text) => None,
         (Kind::Address, DeValue::String(text)) => super::address(text)
             .err()
-            .map(|why| format!("{}: {why}", wanted(kind))),
+            .map(|why| format!("{}: {why}", kind.wanted())),
         (Kind::Url, DeValue::String(text)) if is_url(text) => None,
         (Kind::Origins, DeValue::Array(items)) if items.iter().all(is_origin) => None,
         (Kind::Sha256, DeValue::String(text)) if is_sha256(text) => None,
@@ -197,32 +189,7 @@ fn mismatch(kind: Kind, value: &DeValue<'_>) -> Option<String> {
                 .err()
                 .map(|err| format!("a list of globs: {err}"))
         }),
-        (kind, _) => Some(wanted(kind)),
-    }
-}
-
-fn wanted(kind: Kind) -> String {
-    match kind {
-        Kind::Table | Kind::Names | Kind::Budgets | Kind::Free => "a table".to_owned(),
-        Kind::Tables => "a list of tables, each under [[…]]".to_owned(),
-        Kind::Bool => "true or false".to_owned(),
-        Kind::Span => "a length of time from 1s to 52w, such as \"30m\", \"24h\" or \"7d\"".to_owned(),
-        Kind::Count(max) => format!("a whole number from 1 to {max}"),
-        Kind::Text => "text".to_owned(),
-        Kind::Address => {
-            "an address with a port, such as \"127.0.0.1:8765\" or \"localhost:8765\"".to_owned()
-        }
-        Kind::Url => "an address that starts with https:// or http://".to_owned(),
-        Kind::Origins => "a list of origins, such as [\"https://app.example:443\"]".to_owned(),
-        Kind::Sha256 => "64 hex digits".to_owned(),
-        Kind::OneOf(options) => format!("one of {}", options.join(", ")),
-        Kind::Texts => "a list of texts".to_owned(),
-        Kind::Prefixes => {
-            "a list of relative paths without `..`, directories ending with a slash, such as [\".gsd/\"]"
-                .to_owned()
-        }
-        Kind::Argv => "a program and its arguments, such as [\"cargo\", \"test\"]".to_owned(),
-        Kind::Globs => "a list of globs, such as [\"task_*\"]".to_owned(),
+        (kind, _) => Some(kind.wanted().into_owned()),
     }
 }
 
@@ -430,8 +397,9 @@ source = "own.wasm"
             max_mutations = 1
             max_test_runs = 1
             max_duration_sec = 1
+            max_edits = 1
             budgets = { approvals = 5, retries = 0 }
-            ceiling = { max_mutations = 1, max_test_runs = 1, max_duration_sec = 1 }
+            ceiling = { max_mutations = 1, max_test_runs = 1, max_duration_sec = 1, max_edits = 1 }
             [ledger]
             retention_days = 1
             retention_envelopes = 1

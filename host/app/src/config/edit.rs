@@ -4,13 +4,13 @@ use thiserror::Error;
 use tollgate_components::packs::Grants;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-/// Why a configuration was left as it is.
+/// Reason why a configuration was left as it is.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum EditError {
-    /// It cannot be changed without losing something.
+    /// The text cannot be changed without losing something.
     #[error("the configuration cannot be changed: {0}")]
     Unreadable(String),
-    /// One of that name is there.
+    /// A component of that name is configured.
     #[error("[{0}] is there already; --replace changes its source, its hash and its grants")]
     Taken(String),
     /// None of that name is there.
@@ -21,7 +21,7 @@ pub enum EditError {
     Null,
 }
 
-/// Where components are configured.
+/// Table of the configuration that holds components.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
     /// `[packs]`
@@ -46,17 +46,17 @@ impl Section {
 /// A component as it should be in the configuration.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Where it is configured.
+    /// Table that holds the component.
     pub section: Section,
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Source of the component.
     pub source: String,
     /// The hash that its bytes must have.
     pub sha256: Option<String>,
     /// All that is granted to it.
     pub grants: Grants,
-    /// What else its table says.
+    /// Further settings of the component's table.
     pub settings: Vec<(&'static str, serde_json::Value)>,
 }
 
@@ -243,7 +243,7 @@ fn put_after(whole: &mut DocumentMut, place: Option<isize>, comments: &str) {
     }
 }
 
-/// Where each table with a header of its own stands in the file, and its path.
+/// Positions of the tables with headers of their own in the file, with their paths.
 fn positions(table: &Table) -> impl Iterator<Item = (isize, Vec<String>)> {
     let mut found = Vec::new();
     let mut waiting = vec![(table, Vec::new())];
@@ -272,7 +272,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::super::Config;
-    use super::super::template::TEMPLATE;
+    use super::super::template::template;
     use super::*;
 
     fn hello() -> Entry {
@@ -410,13 +410,13 @@ mirror = true
 
     #[test]
     fn the_template_comes_through_adding_and_removing() {
-        let added = with(TEMPLATE, &hello(), false).unwrap();
+        let added = with(template(), &hello(), false).unwrap();
         let config = Config::parse(&added, Path::new("/etc/tollgate.toml")).unwrap();
         assert_eq!(config.packs["hello"].source.as_deref(), Some("/srv/hello.wasm"));
-        assert!(added.starts_with(TEMPLATE.trim_end()));
+        assert!(added.starts_with(template().trim_end()));
         assert_eq!(
             without(&added, Section::Packs, "hello").unwrap().trim_end(),
-            TEMPLATE.trim_end()
+            template().trim_end()
         );
     }
 

@@ -8,6 +8,7 @@ mod keys;
 mod packs;
 mod policies;
 pub mod protections;
+pub mod reference;
 mod telemetry;
 pub mod template;
 
@@ -33,6 +34,7 @@ use tollgate_store::ledger::LedgerSettings;
 pub use address::address;
 pub use check::Problem;
 pub use http::HttpLimits;
+pub use keys::doc;
 pub use policies::PolicyConfig;
 pub use telemetry::TelemetryConfig;
 pub use tollgate_mcp::auth::Auth;
@@ -40,10 +42,10 @@ pub use tollgate_mcp::http::Caps;
 
 /// The source of what is part of this program.
 const BUILTIN: &str = "builtin";
-/// How a source on another machine starts.
+/// Prefix of a source on another machine.
 const HTTPS: &str = "https://";
 
-/// Why the configuration cannot be used. Nothing was started.
+/// Reason why the configuration cannot be used. Nothing was started.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// Nothing is there.
@@ -69,21 +71,21 @@ pub enum ConfigError {
     Invalid {
         /// Which file.
         path: String,
-        /// What is wrong, in the order of the file.
+        /// Mistakes in the order of the file.
         problems: Vec<Problem>,
     },
-    /// It was there, and is not.
+    /// The file existed, and does not any more.
     #[error(
         "the configuration {0} was there and is not; put it back, or an empty one if nothing is to be configured"
     )]
     Gone(String),
-    /// It is no file.
+    /// The path is not a file.
     #[error("the configuration {0} is not a file any more; put a regular file there")]
     NotAFile(String),
-    /// It was something, and is nothing.
+    /// The file had settings, and is empty.
     #[error("the configuration {0} is empty; if that is meant, send SIGHUP")]
     Emptied(String),
-    /// It would take protection away.
+    /// The file would remove protections.
     #[error(
         "the configuration {path} no longer has {lost}; if that is meant and the file is whole, send SIGHUP, or take policies \
          away with `tollgate policies remove`"
@@ -91,7 +93,7 @@ pub enum ConfigError {
     Weaker {
         /// Which file.
         path: String,
-        /// What is missing.
+        /// Missing protections.
         lost: String,
     },
     /// No home directory to put data in.
@@ -103,11 +105,11 @@ pub enum ConfigError {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where everything lives.
+    /// Data directory.
     pub data_dir: Option<PathBuf>,
     /// The folder of compiled components, if not the data directory.
     pub cache_dir: Option<PathBuf>,
-    /// How clients are served.
+    /// Settings of serving.
     pub server: Server,
     /// Envelopes: defaults and ceilings.
     pub envelope: EnvelopeConfig,
@@ -115,7 +117,7 @@ pub struct Config {
     pub ledger: LedgerSettings,
     /// Content that is kept for a while beside it.
     pub artifacts: ArtifactSettings,
-    /// Where figures and spans go.
+    /// Export of metrics and spans.
     pub telemetry: TelemetryConfig,
     /// Directories that packs may use, by name.
     pub workspaces: BTreeMap<String, WorkspaceConfig>,
@@ -126,10 +128,10 @@ pub struct Config {
     /// The file that it was read from, if there is one.
     #[serde(skip)]
     file: Option<PathBuf>,
-    /// Where that was when it was read, links resolved.
+    /// Path of the file when it was read, links resolved.
     #[serde(skip)]
     place: Option<PathBuf>,
-    /// What that says.
+    /// Content of the file.
     #[serde(skip)]
     said: toml::Table,
 }
@@ -145,9 +147,9 @@ pub struct Server {
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may use it.
     pub allowed_origins: Vec<String>,
-    /// Who gets in.
+    /// Authentication.
     pub auth: Auth,
-    /// How much at once.
+    /// Limits.
     pub limits: HttpLimits,
     /// Up to which tier tools are listed.
     pub tier: Option<Tier>,
@@ -168,6 +170,7 @@ pub struct EnvelopeConfig {
     max_mutations: Option<i64>,
     max_test_runs: Option<i64>,
     max_duration_sec: Option<i64>,
+    max_edits: Option<i64>,
     budgets: BTreeMap<String, i64>,
     ceiling: envelope::Limits,
     window: Vec<WindowConfig>,
@@ -199,7 +202,7 @@ impl WindowConfig {
 }
 
 impl EnvelopeConfig {
-    /// What the gate works with.
+    /// Settings for the gate.
     pub fn settings(&self) -> EnvelopeSettings {
         EnvelopeSettings {
             require: self.require,
@@ -209,6 +212,7 @@ impl EnvelopeConfig {
                 max_mutations: self.max_mutations,
                 max_test_runs: self.max_test_runs,
                 max_duration_sec: self.max_duration_sec,
+                max_edits: self.max_edits,
             },
             ceiling: self.ceiling,
             budgets: self.budgets.clone(),
@@ -224,7 +228,7 @@ pub struct WorkspaceConfig {
     pub path: PathBuf,
     /// Below these, packs that ask for it may write.
     pub write: Vec<String>,
-    /// What packs that ask for it may do with git.
+    /// Git commands for packs that ask.
     pub git: Git,
     /// A directory that holds the Git repository, where that is not in `path`.
     pub repository: Option<PathBuf>,
@@ -234,7 +238,7 @@ pub struct WorkspaceConfig {
     pub tests: BTreeMap<String, Vec<String>>,
 }
 
-/// What may be done with git in a workspace.
+/// Git commands that packs may run in a workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Git {
@@ -248,7 +252,7 @@ pub enum Git {
 }
 
 impl WorkspaceConfig {
-    /// What the host opens.
+    /// Registration that the host opens.
     fn registration(&self, name: &str) -> Registration {
         let tests = self.tests.iter().map(|(name, argv)| TestCommand {
             name: name.clone(),
@@ -278,7 +282,7 @@ impl WorkspaceConfig {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PackConfig {
-    /// Whether it is loaded. Absent: yes.
+    /// True if the pack is loaded. Absent: true.
     pub enabled: Option<bool>,
     /// `builtin`, a path, or an address that starts with `https://`.
     pub source: Option<String>,
@@ -286,16 +290,16 @@ pub struct PackConfig {
     pub sha256: Option<String>,
     /// Tools that must not exist, as globs.
     pub exclude: Vec<String>,
-    /// What it may touch.
+    /// Grants of the pack.
     pub grants: Grants,
-    /// What its calls may use.
+    /// Limits of the pack's calls.
     pub limits: LimitsConfig,
     /// Its own settings.
     pub config: serde_json::Map<String, serde_json::Value>,
 }
 
 impl PackConfig {
-    /// Where its bytes are. `None` if it names no source and is not built in, which the check of the
+    /// Origin of the pack's bytes. `None` if it names no source and is not built in, which the check of the
     /// file has reported.
     pub fn origin(&self, builtin: Option<&'static [u8]>) -> Option<Origin> {
         match self.source.as_deref() {
@@ -395,12 +399,12 @@ impl Config {
         })
     }
 
-    /// What holds calls back, by key.
+    /// Protections of the configuration, by key.
     pub fn protections(&self) -> BTreeSet<String> {
         protections::find(&self.said)
     }
 
-    /// Where the file was when it was read. A link that leads elsewhere since then does not change it.
+    /// Path of the file when it was read. A link that leads elsewhere since then does not change it.
     pub fn place(&self) -> Option<&Path> {
         self.place.as_deref()
     }
@@ -512,7 +516,7 @@ impl Config {
         changed.map(|(key, _)| key).chain(limits).collect()
     }
 
-    /// Where data lives: what a flag says, what the file says, or the user's data directory.
+    /// Data directory: from a flag, from the file, or the user's data directory.
     pub fn data_dir(&self, flag: Option<&Path>) -> Result<PathBuf, ConfigError> {
         if let Some(path) = flag.or(self.data_dir.as_deref()) {
             return Ok(path.to_owned());
@@ -522,13 +526,13 @@ impl Config {
     }
 }
 
-/// Whether there is nothing at a path, not even a link that leads nowhere.
+/// True if nothing is at a path, not even a link that leads nowhere.
 fn is_missing(path: &Path) -> bool {
     let found = std::fs::symlink_metadata(path);
     found.is_err_and(|err| err.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// Whether a component's source is a path.
+/// True if a component's source is a path.
 fn is_path(source: &str) -> bool {
     source != BUILTIN && !source.starts_with(HTTPS)
 }

@@ -1,4 +1,4 @@
-//! What a `[packs.NAME]` table must say as a whole: where the component is.
+//! Checks of a `[packs.NAME]` table as a whole: its source.
 
 use tollgate_components::builtin;
 use toml::Spanned;

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::HTTPS;
 use super::check::Problem;
 
-/// How the source of what is part of this program starts.
+/// Prefix of the source of a built-in policy.
 const BUILTIN: &str = "builtin:";
 /// The place of a policy whose configuration names none.
 const ORDER: i64 = 100;
@@ -69,7 +69,7 @@ pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
     problems.collect()
 }
 
-/// Why a policy's source leads nowhere, if it does.
+/// Reason why a policy's source leads nowhere, if it does.
 fn misplaced(name: &str, source: Option<&str>, is_pinned: bool) -> Option<String> {
     let all = || builtin::policies().collect::<Vec<_>>().join(", ");
     let known = |name: &str| builtin::policy(name).is_some();
@@ -116,12 +116,12 @@ impl PolicyConfig {
         self.sha256.as_deref().filter(|_| source.starts_with(HTTPS))
     }
 
-    /// What it is granted.
+    /// Grants of the policy.
     pub fn grants(&self) -> &Grants {
         &self.grants
     }
 
-    /// What is loaded.
+    /// Source to load.
     pub fn source(&self, name: &str, origin: Origin) -> policies::Source {
         let default = policies::LIMITS;
         let time = self.limits.time_ms.map_or(default.read, Duration::from_millis);

@@ -16,7 +16,7 @@ use tollgate_core::hash;
 use tollgate_store::data_dir::{DataDir, DataDirError, open_private};
 use toml::{Table, Value};
 
-/// Where records are.
+/// Folder of the records.
 const FOLDER: &str = "protections";
 /// Largest record, in bytes: a configuration has a few hundred keys at most.
 const MAX_RECORD: u64 = 4 << 20;
@@ -30,6 +30,7 @@ const PROTECTING: &[&str] = &[
     "envelope.max_mutations",
     "envelope.max_test_runs",
     "envelope.max_duration_sec",
+    "envelope.max_edits",
     "envelope.budgets.*",
     "envelope.ceiling",
     "envelope.auto",
@@ -60,8 +61,8 @@ const GIVING: &[&str] = &[
 /// Stands in the key that holds a policy to every word of its table.
 const SAYS: &str = " says ";
 
-/// What one version of a file protects and a later one does not. An edit of a policy is its operator's to make; another
-/// file has to say the same.
+/// Protections that one version of a file has and a later one lacks. An edit of a policy is its operator's to make;
+/// another file has to say the same.
 pub fn lost(had: &BTreeSet<String>, has: &BTreeSet<String>) -> BTreeSet<String> {
     let lost = had.difference(has).filter(|key| !key.contains(SAYS));
     lost.cloned().collect()
@@ -72,13 +73,13 @@ pub fn lasting(protections: BTreeSet<String>) -> impl Iterator<Item = String> {
     protections.into_iter().filter(|key| !key.contains(SAYS))
 }
 
-/// Why records of protections cannot be used.
+/// Reason why records of protections cannot be used.
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// The directory of the records.
     #[error(transparent)]
     Place(#[from] DataDirError),
-    /// One of them.
+    /// One record.
     #[error(
         "the record {FOLDER}/{name} in the data directory {path} cannot be used; once you know that the configuration is whole, remove it"
     )]
@@ -92,20 +93,20 @@ pub enum RecordError {
     },
 }
 
-/// What a configuration file protects, as servers last took it over.
+/// Protections of a configuration file, as servers last applied it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The configuration file.
     pub config: PathBuf,
     /// Its protections, by key.
     pub protections: BTreeSet<String>,
-    /// What it need not have of what other configurations protect, because its operator said so.
+    /// Protections of other configurations that this one need not have, accepted by its operator.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub accepted: BTreeSet<String>,
 }
 
 impl Record {
-    /// One of a configuration file that protects nothing.
+    /// Makes the record of a configuration file that protects nothing.
     fn new(config: &Path) -> Record {
         Record {
             config: canonical(config),
@@ -217,7 +218,7 @@ fn in_one_line(table: &Table) -> String {
     table.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
-/// Whether a path is one of these keys or below one.
+/// True if a path is one of these keys or below one.
 fn is_below(path: &[&str], keys: &[&str]) -> bool {
     keys.iter().any(|key| {
         let mut names = path.iter();
@@ -243,7 +244,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// What is remembered of a configuration file, however its path is written.
+    /// Record of a configuration file, however its path is written.
     pub fn of(&self, config: &Path) -> Result<Option<Record>, RecordError> {
         let own = self
             .all()?
@@ -256,7 +257,7 @@ impl<'a> Records<'a> {
         }))
     }
 
-    /// What is remembered of all others.
+    /// Records of all other files.
     pub fn others(&self, config: Option<&Path>) -> Result<Vec<Record>, RecordError> {
         let all = self.all()?.into_iter().map(|(_, record)| record);
         Ok(all
@@ -264,7 +265,7 @@ impl<'a> Records<'a> {
             .collect())
     }
 
-    /// What a configuration lacks of what others protect here that have policies, unless that was accepted. With the
+    /// Protections of other configurations with policies that a configuration lacks, unless that was accepted. With the
     /// configurations that have it.
     pub fn missing(
         &self,

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::check::{Problem, is_url};
 
-/// How often figures go out if the configuration does not say it, in seconds.
+/// Default time between exports, in seconds.
 const INTERVAL: u64 = 30;
 
 /// The `[telemetry]` table. Absent values are the defaults.
@@ -28,7 +28,7 @@ pub struct TelemetryConfig {
 }
 
 impl TelemetryConfig {
-    /// Where telemetry goes, if it goes anywhere. `environment` has the variables that headers name.
+    /// Settings of the export, if there is one. `environment` has the variables that headers name.
     pub fn settings(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -87,7 +87,7 @@ pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Why an address is no collector's, if it is not.
+/// Reason why an address is not a collector's, if so.
 fn misaddressed(url: &str) -> Option<String> {
     let url = url::Url::parse(url).ok()?;
     if !url.username().is_empty() || url.password().is_some() {

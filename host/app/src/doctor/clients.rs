@@ -10,7 +10,7 @@ use super::Finding;
 use crate::clients::{Client, Scope, Server, is_program};
 use crate::config::protections;
 
-/// How the configuration has clients served.
+/// Transport and address that the configuration gives clients.
 #[derive(Debug, Default)]
 pub struct Served<'a> {
     /// Over HTTP at this address.
@@ -137,7 +137,7 @@ fn started(about: String, command: &str, args: &[String], served: &Served<'_>, a
     Finding::ok(about, format!("it starts {command} {}", args.join(" ")))
 }
 
-/// Whether a client's configuration is the one that is looked at.
+/// True if a client's configuration is the one that is examined.
 fn is_own(named: Option<&String>, served: &Served<'_>) -> bool {
     match (named, served.config) {
         (None, _) => true,

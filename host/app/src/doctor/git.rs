@@ -60,7 +60,7 @@ fn names_git(prefix: &str) -> bool {
     prefix.split('/').any(permit::is_git_name)
 }
 
-/// Why a pattern accepts no setting, if it cannot.
+/// Reason why a pattern accepts no setting, if it cannot.
 fn unfit(pattern: &str) -> Option<&'static str> {
     let small = pattern.to_ascii_lowercase();
     if small.matches('*').count() > 1 {

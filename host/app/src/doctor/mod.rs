@@ -23,7 +23,7 @@ pub use remedy::remedy;
 pub use store::{check as store, repair};
 pub use telemetry::check as telemetry;
 
-/// How bad something is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -31,7 +31,7 @@ pub enum State {
     Ok,
     /// Worth knowing.
     Note,
-    /// It works, but not for long, or not for everybody.
+    /// Works, but not for long, or not for everybody.
     Warning,
     /// Something does not work.
     Problem,
@@ -49,14 +49,14 @@ impl State {
     }
 }
 
-/// What was found of one thing.
+/// Finding about one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity.
     pub state: State,
     /// Of what.
     pub about: String,
-    /// What was found.
+    /// Description of the finding.
     pub what: String,
     /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ impl Finding {
         Finding::new(State::Note, about, what)
     }
 
-    /// It works, but not for long, or not for everybody.
+    /// Makes a finding about a thing that works, but not for long, or not for everybody.
     pub fn warning(about: impl Into<String>, what: impl Into<String>) -> Finding {
         Finding::new(State::Warning, about, what)
     }

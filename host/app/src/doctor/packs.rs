@@ -91,7 +91,7 @@ fn policy(member: &Member, config: &Config) -> Vec<Finding> {
     ))]
 }
 
-/// What it may use, in words.
+/// Reach of a pack in words.
 fn reach(pack: &Pack) -> String {
     let mut reach = Vec::new();
     for name in pack.access.names() {

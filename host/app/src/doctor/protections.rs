@@ -1,4 +1,4 @@
-//! What the configuration protected when it was last taken over, held against what it says now.
+//! Protections of the configuration when a server last applied it, compared with those of now.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -29,7 +29,7 @@ fn file(data: &DataDir, session: &Session) -> Finding {
     }
 }
 
-/// What is in the database and should not be there, or not as it is.
+/// Objects in the database that should not exist, or differ from what they should be.
 fn schema(session: &Session) -> Vec<Finding> {
     let misplaced = match session.misplaced() {
         Ok(misplaced) => misplaced,

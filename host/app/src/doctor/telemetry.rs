@@ -6,7 +6,7 @@ use tollgate_gate::telemetry::{HeaderError, Sent, Settings};
 
 use super::Finding;
 
-/// How long it has to answer.
+/// Time limit for the collector's answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sends it messages without anything in them.

@@ -17,9 +17,9 @@ use super::fields::{self, Fields, Sheet};
 use super::past::{self, Past};
 use crate::config::Problem;
 
-/// When a call is made that does not say so: a Monday, at noon.
+/// Time of a call that states none: a Monday, at noon.
 const NOON: &str = "2026-01-05T12:00:00Z";
-/// What describes a call.
+/// Keys that describe a call.
 pub(super) const CALL: [&str; 9] = [
     "tool",
     "pack",
@@ -31,7 +31,7 @@ pub(super) const CALL: [&str; 9] = [
     "envelope_id",
     "result",
 ];
-/// What a case says beside.
+/// Further keys of a case.
 const OF_CASE: [&str; 7] = ["name", "settings", "phase", "at", "notes", "history", "expect"];
 
 /// Everything that is wrong with a file of cases.
@@ -43,14 +43,14 @@ pub struct BadCases(pub Vec<Problem>);
 /// One case.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What it is about, in words.
+    /// Description of the case.
     pub name: String,
     pub(super) phase: Phase,
     pub(super) settings: Map<String, Value>,
     pub(super) request: wit::Request,
-    /// What the call came to, if its result is judged.
+    /// Outcome of the call, if its result is judged.
     pub(super) outcome: wit::Outcome,
-    /// What happened before, the oldest first.
+    /// Earlier calls, the oldest first.
     pub(super) history: Vec<Past>,
     pub(super) expected: Expected,
 }
@@ -88,7 +88,7 @@ pub fn read(text: &str) -> Result<Vec<Case>, BadCases> {
     }
 }
 
-/// What every case says that says nothing else.
+/// Keys of every case that does not set them itself.
 fn defaults<'d>(file: &Fields<'_, 'd>) -> Option<&'d DeTable<'d>> {
     let entry = file.entry("defaults")?;
     let DeValue::Table(table) = entry.get_ref() else {
@@ -239,7 +239,7 @@ fn moment_of(text: &str) -> Option<i64> {
     Timestamp::parse(text).map(Timestamp::as_ms)
 }
 
-/// What is expected, unless it is unclear.
+/// Expected verdict, unless it is unclear.
 fn expected(fields: &Fields<'_, '_>, phase: Phase) -> Option<Expected> {
     let entry = fields.entry("expect")?;
     let at = entry.span().start;

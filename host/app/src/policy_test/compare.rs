@@ -1,14 +1,14 @@
-//! What a policy said, what was expected of it, and how the two differ. Pure.
+//! Verdict of a policy compared with the expected one. Pure.
 
 use serde_json::Value;
 use tollgate_components::policies::Cause;
 
-/// What is expected of a policy.
+/// Expected behaviour of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expected {
-    /// It lets the call or its result pass.
+    /// The policy lets the call or its result pass.
     Pass,
-    /// It denies with this code, and its reason or remediation contains these.
+    /// The policy denies with this code, and its reason or remediation contains these.
     Deny { code: String, texts: Vec<String> },
     /// The call runs with these arguments.
     Amend(Value),
@@ -17,13 +17,13 @@ pub(super) enum Expected {
         texts: Vec<String>,
         otherwise: Option<String>,
     },
-    /// It does not judge, for this reason.
+    /// The policy does not judge, for this reason.
     Fail(Cause),
-    /// It refuses its settings, saying these.
+    /// The policy refuses its settings with these messages.
     BadSettings(Vec<String>),
 }
 
-/// What a policy said.
+/// Behaviour of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Said {
     Pass,
@@ -41,7 +41,7 @@ pub(super) enum Said {
         detail: String,
     },
     BadSettings(Vec<String>),
-    /// It says of itself that it is not asked in this phase.
+    /// The policy is not asked in this phase, by its own manifest.
     NotAsked,
 }
 
@@ -61,7 +61,7 @@ impl Expected {
         }
     }
 
-    /// How what was said differs, nothing if it does not.
+    /// Differences between expected and actual behaviour, empty if there are none.
     pub(super) fn differences(&self, said: &Said) -> Vec<String> {
         match (self, said) {
             (Expected::Pass, Said::Pass) => Vec::new(),
@@ -132,7 +132,7 @@ fn lacking<'a>(what: &'a str, texts: &'a [String], found: &'a str) -> impl Itera
     absent.map(move |text| format!("{what} lacks {text:?}; it is {found:?}"))
 }
 
-/// One place in which two values differ.
+/// Place in which two values differ.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Change {
     /// Dotted, with places in lists.

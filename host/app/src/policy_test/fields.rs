@@ -15,11 +15,11 @@ pub(super) struct Sheet<'t> {
     problems: RefCell<Vec<Problem>>,
 }
 
-/// One table, and another that holds what it does not say.
+/// Table with a second one for absent keys.
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'s, 'd> {
     sheet: &'s Sheet<'s>,
-    /// What it is called in messages.
+    /// Name of the table in messages.
     name: &'s str,
     at: usize,
     table: &'d DeTable<'d>,

@@ -22,10 +22,10 @@ pub use replay::{Replay, replay};
 pub use run::{Ran, run};
 pub use tally::{Example, ToolTally};
 
-/// How long a policy may take here, where a slow machine says nothing about it. What it took is told.
+/// Time limit of a policy here, where a slow machine says nothing about the policy. The time it took is reported.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// When a trial must be over, and what it was given.
+/// End of a trial: its deadline and its time limit.
 #[derive(Debug, Clone, Copy)]
 struct End {
     at: Instant,

@@ -1,4 +1,4 @@
-//! What happened before a case: rows of the ledger, and results that the policy saw.
+//! History before a case: rows of the ledger, and results that the policy saw.
 
 use serde_json::Value;
 use tollgate_core::clock;
@@ -13,7 +13,7 @@ use super::fields::Fields;
 
 /// Most calls that one line of a history stands for.
 const MOST: i64 = 10_000;
-/// What a line of a history says beside the call.
+/// Keys of a line of a history beside those of the call.
 const OF_PAST: [&str; 8] = [
     "ago",
     "at",
@@ -31,11 +31,11 @@ pub(super) struct Past {
     /// Its row in the ledger.
     pub(super) operation: Operation,
     pub(super) request: wit::Request,
-    /// What the policy saw of its result, if it did.
+    /// Outcome as the policy saw it, if it did.
     pub(super) outcome: Option<wit::Outcome>,
 }
 
-/// What the tables under `history` say, the oldest first. What a line leaves out is as in the call that is judged.
+/// Lines of the tables under `history`, the oldest first. Absent keys are those of the judged call.
 pub(super) fn history(fields: &Fields<'_, '_>, now: Option<&wit::Request>, at: i64) -> Vec<Past> {
     let mut history = Vec::new();
     for (place, (start, table)) in fields.tables("history").into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is kept of a recorded call: its arguments and its result, if they were recorded and are still there.
+//! Recordings of a call: its arguments and its result, if they were recorded and still exist.
 
 use std::io::ErrorKind;
 
@@ -23,13 +23,13 @@ const BEFORE_POLICIES: [&str; 7] = [
     "ENVELOPE_CONFLICT",
 ];
 
-/// Why a recorded call cannot be shown to a policy again.
+/// Reason why a recorded call cannot be shown to a policy again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missing {
     /// The operator did not want them kept, or not yet.
     NotRecorded,
-    /// What a policy denied is not kept.
+    /// A policy denied the result, which is not kept then.
     Denied,
     /// Kept, and gone by now.
     Expired,
@@ -55,7 +55,7 @@ impl Missing {
     }
 }
 
-/// Where recorded content is.
+/// Sources of recorded content.
 pub(super) struct Records<'a> {
     pub(super) session: &'a Session,
     pub(super) store: Option<&'a ArtifactStore>,

@@ -27,7 +27,7 @@ const BATCH: u32 = 500;
 /// Rows before the first call that is judged, which policies may look back at.
 const HISTORY: u32 = 10_000;
 
-/// What came of showing recorded calls to a policy.
+/// Result of showing recorded calls to a policy.
 #[derive(Debug, Serialize)]
 pub struct Replay {
     /// Calls from then on.
@@ -186,7 +186,7 @@ impl Past<'_> {
         Ok(code)
     }
 
-    /// Whether the policy may have to do with a tool. Those that run others show it only by their arguments.
+    /// True if the policy may judge a tool. A tool that runs others shows that only by its arguments.
     fn may_judge(&self, tool: &str) -> bool {
         let chain = self.catalog.policies();
         let runs_others = || {

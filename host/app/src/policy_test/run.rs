@@ -15,20 +15,20 @@ use super::compare::Said;
 use super::{End, aside, at_leisure};
 use crate::host::Site;
 
-/// What came of a case.
+/// Result of a case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ran {
     /// Its name.
     pub name: String,
-    /// Whether the policy said what was expected.
+    /// True if the verdict was the expected one.
     pub passed: bool,
-    /// What was expected.
+    /// Expected verdict.
     pub expected: String,
-    /// What it said.
+    /// Actual verdict.
     pub said: String,
-    /// How that differs, nothing if it does not.
+    /// Differences between them, empty if there are none.
     pub differences: Vec<String>,
-    /// How long it took to judge, in microseconds.
+    /// Time to judge, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub us: Option<u64>,
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::recorded::Missing;
 
-/// What a policy would have made of a call.
+/// Hypothetical verdict of a policy on a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub(super) enum Would {
@@ -25,7 +25,7 @@ pub(super) enum Would {
     Ask {
         message: String,
     },
-    /// It could not judge, for this reason.
+    /// The policy could not judge, for this reason.
     Fail {
         cause: String,
     },
@@ -36,15 +36,15 @@ pub(super) enum Would {
 pub struct Example {
     /// Its id in the ledger.
     pub op_id: String,
-    /// When it was made.
+    /// Time of the call.
     pub timestamp: String,
-    /// What the policy would have said.
+    /// Hypothetical verdict.
     #[serde(flatten)]
     pub(super) would: Would,
 }
 
 impl Example {
-    /// What the policy would have said, in a line.
+    /// Hypothetical verdict in one line.
     pub fn line(&self) -> String {
         match &self.would {
             Would::Pass => "pass".to_owned(),
@@ -56,26 +56,26 @@ impl Example {
     }
 }
 
-/// What a policy would have made of the calls of a tool.
+/// Hypothetical verdicts on the calls of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ToolTally {
     /// The tool.
     pub tool: String,
     /// Calls that it judged.
     pub calls: u64,
-    /// Those that it would have denied.
+    /// Number of calls that would have been denied.
     pub denied: u64,
-    /// Those that would have run with other arguments.
+    /// Number of calls that would have run with other arguments.
     pub amended: u64,
-    /// Those that the client's user would have been asked about.
+    /// Number of calls that the client's user would have been asked about.
     pub asked: u64,
-    /// Those that it could not judge, which would have been denied.
+    /// Number of calls that the policy could not judge, which would have been denied.
     pub failed: u64,
-    /// Those for which it took longer than it may, which would have been denied.
+    /// Number of calls that exceeded the policy's time, which would have been denied.
     pub too_slow: u64,
-    /// How long the middle one took, in microseconds.
+    /// Median time of a verdict, in microseconds.
     pub median_us: u64,
-    /// How long all but one in a hundred took, at most.
+    /// 99th percentile of the time of a verdict, in microseconds.
     pub p99_us: u64,
     /// Some of those that would not have passed.
     pub examples: Vec<Example>,
@@ -85,7 +85,7 @@ pub struct ToolTally {
 pub(super) struct Tally {
     /// Most examples of a tool.
     pub(super) examples: usize,
-    /// How long a judgement may take.
+    /// Time limit of a verdict.
     pub(super) limit: Duration,
     tools: BTreeMap<String, (ToolTally, Vec<u64>)>,
     /// Calls that could not be shown to the policy.

@@ -7,12 +7,12 @@ use toml::Value;
 
 pub use name::{BadName, Name};
 
-/// What a crate is to become.
+/// Kind of a new crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It offers tools.
+    /// A component that offers tools.
     Pack,
-    /// It judges calls.
+    /// A component that judges calls.
     Policy,
 }
 
@@ -21,7 +21,7 @@ pub enum Kind {
 pub struct File {
     /// Below the crate's folder.
     pub path: &'static str,
-    /// What is in it.
+    /// Content of the file.
     pub text: String,
 }
 
@@ -61,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// What the template calls itself.
+    /// Name of the template itself.
     const fn stand_in(self) -> &'static str {
         match self {
             Kind::Pack => "my-pack",

@@ -1,4 +1,4 @@
-//! What a new component can be called.
+//! Names of new components.
 
 use thiserror::Error;
 use tollgate_components::builtin;
@@ -35,9 +35,9 @@ pub struct Name(String);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("it cannot be called {name:?}: {}", .problems.join("; "))]
 pub struct BadName {
-    /// What was wanted.
+    /// Wanted name.
     pub name: String,
-    /// What is wrong with it, and what to do.
+    /// Problems of the name, with remedies.
     pub problems: Vec<String>,
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Where a schema has its other form.
+/// Key of a schema's other form.
 const KEY: &str = "x-accepts";
 
 /// The schema that arguments are checked against: either form where there are two.

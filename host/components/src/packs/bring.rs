@@ -18,7 +18,7 @@ use crate::builtin;
 const LONG: Duration = Duration::from_secs(1);
 
 impl Loader {
-    /// Where the code of the component with a SHA-256 came from, and how long that took.
+    /// Source of the code of the component with a SHA-256, and the time to bring the code in.
     pub fn brought(&self, hash: &str) -> Option<(How, Duration)> {
         let brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
         brought.get(hash).copied()

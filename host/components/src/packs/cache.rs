@@ -109,7 +109,7 @@ impl Cache {
         })
     }
 
-    /// Where entries can be kept, if they can.
+    /// Directory of the entries, if they can be kept.
     pub(super) fn keeps_in(&self) -> Option<&std::path::Path> {
         let place = self.place.as_ref().filter(|_| !self.is_frozen)?;
         Some(place.home.path())
@@ -131,7 +131,7 @@ impl Cache {
         self.entry(engine, &entry_name(hash, &tollgate_engine::settings(engine)))
     }
 
-    /// Whether there is a valid entry, without loading it.
+    /// True if there is a valid entry. Nothing is loaded.
     pub(super) fn has(&self, hash: &str, settings: &str) -> bool {
         self.verified(&entry_name(hash, settings)).is_some()
     }
@@ -145,7 +145,7 @@ impl Cache {
         }
     }
 
-    /// What the component with a SHA-256 said of itself to this version of the program.
+    /// Manifest that the component with a SHA-256 gave to this version of the program.
     pub(super) fn manifest(&self, engine: &Engine, hash: &str) -> Option<String> {
         let place = self.place.as_ref().filter(|place| place.home.has(MANIFESTS))?;
         let dir = place.home.private_dir(MANIFESTS).ok()?;

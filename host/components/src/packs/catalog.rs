@@ -47,9 +47,9 @@ type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
 /// A tool that exists.
 pub struct ToolEntry {
-    /// What runs it.
+    /// Implementation of the tool.
     pub body: Body,
-    /// What it is, as it is listed.
+    /// Definition of the tool, as it is listed.
     pub spec: ToolSpec,
     arguments: Lazy<Option<Validator>>,
     /// Counts its calls.
@@ -59,7 +59,7 @@ pub struct ToolEntry {
     pub correlated: bool,
     /// Arguments that its members have from it, if they do not name them themselves.
     pub inherited: Vec<String>,
-    /// What a call costs its envelope, if the tool's schema says so and the operator grants that it is believed.
+    /// Declared cost of a call for its envelope, if the operator grants that the declaration is believed.
     pub charge: Option<DeclaredCharge>,
 }
 
@@ -77,7 +77,7 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// Whether a tool or prompt exists.
+    /// True if a tool or prompt exists.
     fn has(&self, spec: &ToolSpec) -> bool {
         (self.tools.is_empty() || globs(&self.tools).is_match(&spec.name))
             && !globs(&self.exclude).is_match(&spec.name)
@@ -85,7 +85,7 @@ impl Selection {
     }
 }
 
-/// What runs a tool.
+/// Implementation of a tool.
 #[derive(Clone)]
 pub enum Body {
     /// A component.
@@ -109,7 +109,7 @@ impl ToolEntry {
         }
     }
 
-    /// Whether it is one of the tools that find and call others.
+    /// True for a tool that finds and calls others.
     pub fn is_discovery(&self) -> bool {
         matches!(self.body, Body::Core(tool) if tool.discovers)
     }
@@ -253,7 +253,7 @@ impl Catalog {
         &self.packs
     }
 
-    /// What was not loaded, and why.
+    /// Components that were not loaded, with reasons.
     pub fn failures(&self) -> &[LoadError] {
         &self.failures
     }
@@ -333,12 +333,12 @@ impl Catalog {
         self.prompts.values()
     }
 
-    /// What can be read under an address.
+    /// Resources that can be read under an address.
     pub fn resources(&self) -> &[Resource] {
         &self.resources
     }
 
-    /// What can stand in an argument of a pack's tools and prompts, as far as it says so.
+    /// Values for an argument of a pack's tools and prompts, as far as the pack declares them.
     pub fn values(&self, pack: &str, argument: &str) -> Option<&Values> {
         self.values.get(&(pack.to_owned(), argument.to_owned()))
     }
@@ -356,12 +356,12 @@ impl Catalog {
         })
     }
 
-    /// Whether only the tools that find and call others are listed.
+    /// True if only the tools that find and call others are listed.
     pub fn is_compact(&self) -> bool {
         self.compact
     }
 
-    /// What finds tools by words. The tools that find tools are no part of it.
+    /// Index that finds tools by words. The tools that find tools are not part of it.
     pub fn index(&self) -> &Index {
         self.index.get_or_init(|| {
             let others = self.all().filter(|tool| !tool.is_discovery());

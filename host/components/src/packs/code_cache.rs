@@ -19,7 +19,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// What can be linked.
+    /// Compiled component to link.
     pub fn component(&self) -> &Component {
         &self.component
     }

@@ -37,7 +37,7 @@ const MAX_CODE: u64 = 512 << 20;
 /// Most bytes of what it says of its failure.
 const MAX_SAID: u64 = 64 << 10;
 
-/// Why a component was not compiled.
+/// Reason why a component was not compiled.
 #[derive(Debug, Error)]
 pub enum CompileError {
     /// The child could not be run.
@@ -157,10 +157,10 @@ pub struct Flags {
     /// Keep the code in the cache of this directory
     #[arg(long, requires = "sha256", requires = "settings")]
     keep_in: Option<PathBuf>,
-    /// What the component's SHA-256 is
+    /// SHA-256 of the component
     #[arg(long)]
     sha256: Option<String>,
-    /// What the code is for
+    /// Target and settings of the code
     #[arg(long)]
     settings: Option<String>,
     /// End when the parent does

@@ -1,4 +1,4 @@
-//! Whether tools and policies are still what they were when the operator accepted them.
+//! Comparison of tools and policies with what they were when the operator accepted them.
 //!
 //! A component that is trusted can become another one, with a description that tells agents something
 //! else. Built-in packs change with this program, which the operator chose; those of others are
@@ -19,7 +19,7 @@ use crate::policies::{Member, Policy};
 /// A tool that is not what the operator accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Whose tool.
+    /// Pack of the tool.
     pub pack: String,
     /// Its name.
     pub tool: String,
@@ -48,7 +48,7 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// What is to be remembered, and what of it the operator has not accepted.
+/// Definitions to remember, and those that the operator has not accepted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Comparison {
     pub(super) store: Vec<Remembered>,
@@ -72,7 +72,7 @@ pub(super) fn compare<'a>(
     comparison
 }
 
-/// What the remembered definition of a policy is called. No pack has a dot in its name.
+/// Name of a policy's remembered definition. No pack has a dot in its name.
 const COMPONENT: &str = "component";
 
 /// As whose a policy's definition is remembered.

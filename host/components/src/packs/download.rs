@@ -13,12 +13,12 @@ use super::version::MAX_SIZE;
 
 /// The directory in the data directory.
 const DIR: &str = "components";
-/// How long connecting may take.
+/// Time limit of connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long all of it may take.
+/// Time limit of the whole download.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Why a component was not downloaded. Nothing was kept.
+/// Reason why a component was not downloaded. Nothing was kept.
 #[derive(Debug, Error)]
 pub enum DownloadError {
     /// The server was not reached, is not trusted, or broke off.
@@ -43,7 +43,7 @@ pub enum DownloadError {
         /// From where.
         url: String,
     },
-    /// It is not what was pinned.
+    /// The content differs from the pinned hash.
     #[error("{url} has SHA-256 {found}, pinned is {pinned}; pin the new one if you trust the change")]
     OtherHash {
         /// From where.
@@ -122,7 +122,7 @@ impl Downloads {
         dir.is_some_and(|dir| dir.remove_file(name(sha256)).is_ok())
     }
 
-    /// What is here under a hash, if it still has that hash.
+    /// Downloaded content with a hash, if it still has that hash.
     fn get(&self, sha256: &str) -> Option<Vec<u8>> {
         let file = open_private(self.dir.as_ref()?, &name(sha256)).ok()??;
         let mut bytes = Vec::new();

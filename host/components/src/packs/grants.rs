@@ -1,4 +1,4 @@
-//! What the operator lets a component touch. Pure: it compares, it opens nothing.
+//! Grants of components by the operator. Pure: this module compares, and opens nothing.
 
 use serde::Deserialize;
 use tollgate_sandbox::bindings::tollgate::host::component::{self, ClientPart, Want};
@@ -6,11 +6,11 @@ use tollgate_sandbox::granted::Granted;
 use tollgate_sdk::GitAccess;
 use tollgate_sdk::permit::Asked;
 
-/// What `grants.process` calls the registered test commands.
+/// Name of the registered test commands in `grants.process`.
 const TESTS: &str = "tests";
 /// And git.
 const GIT: &str = "git";
-/// What `grants.client` calls a client's model.
+/// Name of a client's model in `grants.client`.
 const MODEL: &str = "model";
 /// And its folders.
 const ROOTS: &str = "roots";
@@ -25,16 +25,16 @@ pub struct Grants {
     /// Programs it may run, `tests` being the registered test commands. Absent: what a built-in pack
     /// asks for, nothing for others.
     pub process: Option<Vec<String>>,
-    /// Whether it may query past operations. Absent: if a built-in pack asks for it.
+    /// True if past operations may be queried. Absent: if a built-in pack asks for it.
     pub ledger: Option<bool>,
-    /// Whether it may keep artifacts. Absent: if a built-in pack asks for it.
+    /// True if artifacts may be kept. Absent: if a built-in pack asks for it.
     pub artifacts: Option<bool>,
     /// Named budgets it may reserve from. Absent: those that a built-in pack asks for, none for others.
     pub budgets: Option<Vec<String>>,
-    /// What it may ask of clients beside forms: `model` and `roots`. Absent: what a built-in pack asks for,
+    /// Requests to clients beside forms: `model` and `roots`. Absent: those that a built-in pack asks for,
     /// nothing for others.
     pub client: Option<Vec<String>>,
-    /// Whether what its tools say that calls cost is believed. Absent: if it is built in.
+    /// True if the tools' declared costs are believed. Absent: if the pack is built in.
     pub charges: Option<bool>,
 }
 
@@ -57,17 +57,17 @@ pub fn granted(wants: &[Want], grants: &Grants, trust: Trust) -> Granted {
     granted
 }
 
-/// How a component is met before the operator says anything about it.
+/// Trust in a component before the operator grants anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// It is part of this program: it gets what it asks for.
+    /// Part of this program: gets what it asks for.
     Builtin,
-    /// It gets nothing.
+    /// From elsewhere: gets nothing.
     Foreign,
 }
 
 impl Grants {
-    /// Whether a component may use a workspace.
+    /// True if a component may use a workspace.
     pub fn workspace(&self, name: &str, trust: Trust) -> bool {
         match &self.workspaces {
             Some(granted) => lists(granted, name),
@@ -104,7 +104,7 @@ impl Grants {
         }
     }
 
-    /// What of a component's wishes for workspaces and programs is granted.
+    /// Granted part of a component's requests for workspaces and programs.
     pub fn asked(&self, wants: &[Want], trust: Trust) -> Asked {
         let mut asked = Asked::default();
         for want in wants {
@@ -160,10 +160,10 @@ pub(super) fn missing(wants: &[Want], grants: &Grants, trust: Trust) -> Vec<Miss
         .collect()
 }
 
-/// One thing that was not granted.
+/// Request that was not granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Missing {
-    /// What the component wants, for people.
+    /// Request in words.
     pub(super) what: String,
     /// The configuration line that grants it, with what was granted before.
     pub(super) line: String,
@@ -228,11 +228,11 @@ impl Key {
     }
 }
 
-/// What a want of a manifest means to the operator.
+/// Meaning of a manifest's request for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
     key: Key,
-    /// What has to be in the key's list; `None` if any name will do.
+    /// Name that the key's list must have; `None` if any name will do.
     name: String,
     any: bool,
     /// For people: `run git`.
@@ -293,7 +293,7 @@ impl Wish {
         }
     }
 
-    /// Whether a name under a key is granted because of it.
+    /// True if a name under a key is granted because of this request.
     fn explains(&self, key: Key, name: &str) -> bool {
         self.key == key && (self.any || self.name == name || name == "*")
     }
@@ -350,7 +350,7 @@ impl Grants {
         }
     }
 
-    /// What is granted though nothing asks for it, which is mostly a slip.
+    /// Grants that nothing asks for, which are mostly slips.
     pub(super) fn unasked(&self, wishes: &[Wish]) -> Vec<String> {
         let lists = [Key::Workspaces, Key::Process, Key::Budgets, Key::Client].into_iter();
         let names = lists.flat_map(|key| key.granted(self).iter().map(move |name| (key, name.as_str())));

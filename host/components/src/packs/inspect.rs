@@ -1,4 +1,4 @@
-//! What a component is, what it wants and what is wrong with it, before it is added.
+//! Inspection of a component before it is added: its kind, its requests and its problems.
 
 use serde::Serialize;
 use tollgate_core::hash::sha256_hex;
@@ -9,27 +9,27 @@ use super::manifest::Manifest;
 use super::version::{self, Anatomy, World};
 use crate::policies;
 
-/// What can be told of a component.
+/// Result of inspecting a component.
 #[derive(Debug)]
 pub struct Inspection {
     /// SHA-256 of its bytes, in hex.
     pub sha256: String,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub bytes: usize,
-    /// What its bytes say, if they are a component's.
+    /// Description of the bytes, if they are a component's.
     pub anatomy: Option<Anatomy>,
-    /// What it says of itself, if it could be asked.
+    /// Manifest, if the component could be asked.
     pub manifest: Option<Said>,
     /// Everything that keeps it from being a pack or a policy here.
     pub problems: Vec<String>,
 }
 
-/// What a component says of itself.
+/// Manifest of a component.
 #[derive(Debug)]
 pub enum Said {
-    /// It offers tools.
+    /// The component offers tools.
     Pack(Manifest),
-    /// It judges calls.
+    /// The component judges calls.
     Policy(policies::Manifest),
 }
 
@@ -42,7 +42,7 @@ pub struct Wanted {
     pub line: String,
 }
 
-/// What a component is meant as, by what it exports.
+/// World of a component, by its exports.
 fn world(anatomy: &Anatomy) -> World {
     let exports = |world: World| anatomy.exports.iter().any(|export| export == world.export());
     if exports(World::Policy) && !exports(World::ToolPack) {
@@ -52,7 +52,7 @@ fn world(anatomy: &Anatomy) -> World {
     }
 }
 
-/// What a component's bytes say, without running anything of it.
+/// Description of a component's bytes. Nothing of the component runs.
 pub fn anatomy_of(bytes: &[u8]) -> Inspection {
     let (anatomy, problems) = match version::anatomy(bytes) {
         Ok(anatomy) => {
@@ -90,7 +90,7 @@ pub(super) async fn inspection(
 }
 
 impl Inspection {
-    /// What it wants beside its own storage.
+    /// Requests beside the component's own storage.
     pub fn wanted(&self) -> Vec<Wanted> {
         self.wishes()
             .iter()
@@ -101,7 +101,7 @@ impl Inspection {
             .collect()
     }
 
-    /// What it wants and is not granted.
+    /// Requests that are not granted.
     pub fn missing(&self, grants: &Grants) -> Vec<Wanted> {
         grants::missing(self.wants(), grants, Trust::Foreign)
             .into_iter()
@@ -112,7 +112,7 @@ impl Inspection {
             .collect()
     }
 
-    /// What is granted though it does not ask for it.
+    /// Grants that the component does not ask for.
     pub fn unasked(&self, grants: &Grants) -> Vec<String> {
         grants.unasked(&self.wishes())
     }
@@ -130,7 +130,7 @@ impl Inspection {
         })
     }
 
-    /// Whether it judges calls.
+    /// True if the component judges calls.
     pub fn is_policy(&self) -> bool {
         let world = self.anatomy.as_ref().map(world);
         world == Some(World::Policy)

@@ -43,9 +43,9 @@ use crate::builtin;
 use crate::host_tool::HostTools;
 use crate::policies::{Described, InstancePool};
 
-/// How long a component may take to describe itself.
+/// Time limit for a component to describe itself.
 const DESCRIBE_TIME: Duration = Duration::from_secs(5);
-/// How long one may take that clients wait for.
+/// Time limit of loading while clients wait.
 const SOON: Duration = Duration::from_millis(500);
 
 /// A component that should become a pack, and the operator's settings for it.
@@ -53,13 +53,13 @@ const SOON: Duration = Duration::from_millis(500);
 pub struct Source {
     /// The name the operator gave it, which its manifest must state too.
     pub name: String,
-    /// Where its bytes are.
+    /// Origin of the bytes.
     pub origin: Origin,
     /// The hash its bytes must have, if pinned.
     pub sha256: Option<String>,
-    /// What it may touch.
+    /// Grants of the pack.
     pub grants: Grants,
-    /// What its calls may use.
+    /// Limits of the pack's calls.
     pub limits: Limits,
     /// Its `config` table as a JSON object.
     pub config: serde_json::Map<String, Value>,
@@ -69,15 +69,15 @@ pub struct Source {
 
 /// A loaded pack.
 pub struct Pack {
-    /// What it says of itself, checked.
+    /// Manifest of the pack, checked.
     pub manifest: Manifest,
-    /// Where it came from.
+    /// Origin of the bytes in words.
     pub origin: String,
     /// SHA-256 of its bytes, in hex.
     pub hash: String,
     /// Its size in bytes.
     pub size: usize,
-    /// What its calls may use.
+    /// Limits of the pack's calls.
     pub limits: Limits,
     /// Its `config` table as JSON text.
     pub config: String,
@@ -85,7 +85,7 @@ pub struct Pack {
     pub exclude: Vec<String>,
     /// Its tables.
     pub namespace: Namespace,
-    /// What it may use beside them.
+    /// Further granted capabilities.
     pub granted: Arc<Granted>,
     /// Workspaces and programs it may use.
     pub access: Arc<Access>,
@@ -94,7 +94,7 @@ pub struct Pack {
 }
 
 impl Pack {
-    /// Whether it is part of this program.
+    /// True if the pack is part of this program.
     pub fn is_builtin(&self) -> bool {
         self.origin == Origin::Builtin(&[]).to_string()
     }
@@ -121,15 +121,15 @@ impl Pack {
     }
 }
 
-/// Why a component did not become a pack: everything that is wrong with it, and what to do.
+/// Reason why a component did not become a pack: everything that is wrong, with remedies.
 #[derive(Debug, Error)]
 #[error("pack `{pack}` ({origin}) was not loaded: {}", .problems.join("; "))]
 pub struct LoadError {
     /// The operator's name for it.
     pub pack: String,
-    /// Where its bytes are.
+    /// Origin of the bytes.
     pub origin: String,
-    /// What is wrong.
+    /// Problems.
     pub problems: Vec<String>,
 }
 
@@ -143,7 +143,7 @@ impl LoadError {
     }
 }
 
-/// What is wrong with a component's migrations, each by itself.
+/// Problems of a component's migrations, one message each.
 pub fn migration_problems(read: &Result<Namespace, Problems>) -> Vec<String> {
     let problems = read
         .as_ref()
@@ -164,15 +164,15 @@ pub struct Prepared {
     pub size: usize,
 }
 
-/// What becomes of the tables of packs and policies that are loaded.
+/// Treatment of the tables of loaded packs and policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tables {
-    /// Those of each are brought up to date; one whose tables cannot be is not loaded.
+    /// The tables of each are migrated. A component whose tables cannot be migrated is not loaded.
     Migrate,
-    /// They stay as they are until [`Catalog::migrate`](super::Catalog::migrate); a component whose tables
+    /// The tables stay as they are until [`Catalog::migrate`](super::Catalog::migrate); a component whose tables
     /// could not be brought up to date is not loaded.
     Try,
-    /// They stay as they are.
+    /// The tables stay as they are.
     Leave,
 }
 
@@ -190,15 +190,15 @@ impl Tables {
 /// The part of loading that is done before tools can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Haste {
-    /// What needs neither the compiler nor another machine. The rest is left out for now.
+    /// Components that need neither the compiler nor another machine. The rest is left out for now.
     AtHand,
-    /// What all of them say of themselves. Code of packs that said it before comes when it is needed.
+    /// Descriptions of all components. Code of packs that were described before is brought in when it is needed.
     Described,
     /// Everything.
     Whole,
 }
 
-/// What a loader leaves in its data directory.
+/// Files that a loader leaves in its data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// Compiled and downloaded components.
@@ -211,7 +211,7 @@ pub enum Keep {
 #[derive(Clone)]
 pub struct Loader(Arc<Parts>);
 
-/// What loading needs.
+/// Parts that loading needs.
 pub struct Parts {
     pub(super) sandbox: Arc<Sandbox>,
     /// The host's own tools.
@@ -222,9 +222,9 @@ pub struct Parts {
     pub(super) compiler: Compiler,
     database: Database,
     clock: Arc<dyn Clock>,
-    /// When components must have said what they are asked, if a check ends then.
+    /// Deadline by which components must have described themselves, if a check ends then.
     end: OnceLock<Instant>,
-    /// Where the code of components came from and how long that took, by SHA-256.
+    /// Sources of the components' code and the times to bring it in, by SHA-256.
     pub(super) brought: Mutex<BTreeMap<String, (How, Duration)>>,
 }
 
@@ -290,7 +290,7 @@ impl Loader {
             .transpose()
     }
 
-    /// What a component is and wants, as far as it can be told. Nothing of it is kept but its compiled
+    /// Inspects a component's kind and requests as far as possible. Nothing of it is kept but its compiled
     /// code.
     pub async fn inspect(&self, bytes: &[u8]) -> Inspection {
         inspect::inspection(bytes, async |world| {
@@ -356,7 +356,7 @@ impl Loader {
         Ok(Some(pack))
     }
 
-    /// What a pack said of itself when this program was built or when it was loaded before.
+    /// Manifest of a pack from the build of this program or from an earlier load.
     fn known_manifest(&self, hash: &str) -> Option<Manifest> {
         let said: wit::Manifest = match builtin::manifest(hash) {
             Some(said) => serde_json::from_str(said).ok()?,
@@ -556,7 +556,7 @@ pub fn one(err: impl std::error::Error) -> Vec<String> {
     vec![tollgate_core::text::chain(&err)]
 }
 
-/// What a component wants and was not granted, with the lines that grant it.
+/// Requests of a component that are not granted, with the lines that grant them.
 pub fn missing_grants(table: &str, wants: &[Want], grants: &Grants, trust: Trust) -> Vec<String> {
     grants::missing(wants, grants, trust)
         .into_iter()
@@ -569,7 +569,7 @@ pub fn missing_grants(table: &str, wants: &[Want], grants: &Grants, trust: Trust
         .collect()
 }
 
-/// What is wrong with a component's `config` table by its own schema.
+/// Problems of a component's `config` table by the component's own schema.
 pub fn config_problems(
     table: &str,
     schema: Option<&Value>,

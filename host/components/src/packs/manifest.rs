@@ -1,4 +1,4 @@
-//! What a component says of itself, checked.
+//! Manifest of a component, checked.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -21,13 +21,13 @@ const MAX_INSTRUCTIONS: usize = 4 << 10;
 /// Names that belong to the host; tables of policies start with `policy_`.
 pub const RESERVED: &[&str] = &["core", "policy", "sqlite", "tollgate"];
 
-/// How much of the surface is listed; each level lists the ones before it too.
+/// Extent of the listed surface; each level lists the ones before it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// Daily tools.
     Core,
-    /// Those of ordinary work too.
+    /// Tools of ordinary work too.
     Standard,
     /// Everything.
     Full,
@@ -40,11 +40,11 @@ pub struct Manifest {
     pub name: String,
     /// Its own version.
     pub version: String,
-    /// One line for people.
+    /// Summary in one line.
     pub summary: String,
     /// For agents.
     pub instructions: String,
-    /// What it wants beside its own storage.
+    /// Requests beside the pack's own storage.
     pub wants: Vec<shared::Want>,
     /// Its schema.
     pub migrations: Vec<Step>,
@@ -67,15 +67,15 @@ pub struct ToolSpec {
     pub title: String,
     /// For agents.
     pub description: String,
-    /// How it is run.
+    /// Effect of a call.
     pub effect: Effect,
-    /// Where it is listed.
+    /// Tier from which the tool is listed.
     pub tier: Tier,
-    /// It may delete or overwrite.
+    /// True if a call may delete or overwrite.
     pub destructive: bool,
     /// Twice is once.
     pub idempotent: bool,
-    /// It reaches beyond this host.
+    /// True if a call reaches beyond this host.
     pub open_world: bool,
     /// The argument that lists the tools it runs, if it runs any.
     pub members: Option<String>,
@@ -177,7 +177,7 @@ impl Manifest {
     }
 }
 
-/// Whether one name's tables could start with the other's prefix.
+/// True if one name's tables could start with the other's prefix.
 pub fn prefixes_clash(one: &str, other: &str) -> bool {
     let prefix = |name: &str| format!("{}_", name.replace('-', "_"));
     let (one, other) = (prefix(one), prefix(other));
@@ -312,7 +312,7 @@ fn repeated_names<'a>(tools: impl Iterator<Item = &'a ToolSpec>) -> Vec<String> 
         .collect()
 }
 
-/// Whether something can be what a component calls itself.
+/// True if a text can be a component's name.
 pub fn is_component_name(name: &str) -> bool {
     name.len() <= 32
         && name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -321,7 +321,7 @@ pub fn is_component_name(name: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-/// One line for people, whatever a component said.
+/// Text of a component as one line.
 pub fn line(said: &str) -> String {
     text::clean(text::cut(said, MAX_LINE))
 }

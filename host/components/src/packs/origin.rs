@@ -1,4 +1,4 @@
-//! Where a component's bytes are, and getting them.
+//! Origins of components' bytes, and fetching them.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -8,7 +8,7 @@ use super::download::Downloads;
 use super::grants::Trust;
 use super::version;
 
-/// Where a component's bytes are.
+/// Origin of a component's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// In this binary.
@@ -17,7 +17,7 @@ pub enum Origin {
     File(PathBuf),
     /// On another machine, with the hash that they must have.
     Https {
-        /// Where.
+        /// Address.
         url: String,
         /// SHA-256 in hex.
         sha256: String,

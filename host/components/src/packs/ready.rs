@@ -11,7 +11,7 @@ use tollgate_sandbox::bindings::ToolPackPre;
 
 use super::code_cache::Code;
 
-/// What a call instantiates, and the code behind it.
+/// Pre-instantiated component of a pack, and the code behind it.
 pub(super) struct Linked {
     pub(super) pre: ToolPackPre<CallState>,
     pub(super) _code: Code,

@@ -15,19 +15,19 @@ use tollgate_core::effect::Effect;
 use super::manifest::ToolSpec;
 use crate::host_tool::HostTools;
 
-/// Where a schema has its addresses.
+/// Key of a schema's addresses.
 const RESOURCES: &str = "x-resources";
-/// Where a property has what lists its values.
+/// Key of a property's list of values.
 const VALUES: &str = "x-values";
-/// Where a property of a tool that runs members says that they inherit it.
+/// Key of a property that members of a batch inherit.
 const INHERITED: &str = "x-inherited";
 /// Key of a schema that says what a call costs its envelope.
 const CHARGE: &str = "x-charge";
-/// What every address begins with; the pack's name and a path follow.
+/// Prefix of every address; the pack's name and a path follow.
 const SCHEME: &str = "tollgate://";
 /// Longest address that is looked at, in bytes.
 const MAX_ADDRESS: usize = 2 << 10;
-/// What stands in an address as it is.
+/// Characters that are not escaped in an address.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -37,13 +37,13 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
 /// Something to read that has an address.
 #[derive(Debug, Clone)]
 pub struct Resource {
-    /// What it is for programs.
+    /// Name for programs.
     pub name: String,
     /// For people.
     pub title: String,
     /// For agents.
     pub description: String,
-    /// What its content is, if that is always the same.
+    /// Media type of the content, if it is always the same.
     pub mime_type: Option<String>,
     /// The member of the reply that is its content. Without it: the reply's text, or all of it if it is JSON.
     pub content: Option<String>,
@@ -51,9 +51,9 @@ pub struct Resource {
     pub listed: bool,
     /// The tool whose reply it is.
     pub tool: String,
-    /// Whose.
+    /// Pack of the resource.
     pub pack: String,
-    /// What its address begins with.
+    /// Prefix of the address.
     pub(super) base: String,
     path: Vec<Segment>,
     query: Vec<String>,
@@ -61,12 +61,12 @@ pub struct Resource {
     integers: Vec<String>,
 }
 
-/// What can stand in an argument.
+/// Values of an argument.
 #[derive(Debug, Clone)]
 pub enum Values {
     /// One of these words.
     Words(Vec<String>),
-    /// What a tool lists.
+    /// Values that a tool lists.
     Listed(Source),
 }
 
@@ -76,7 +76,7 @@ pub enum Values {
 pub struct Source {
     /// The tool, which reads.
     pub tool: String,
-    /// What it is asked.
+    /// Arguments of that tool.
     #[serde(default)]
     pub arguments: Map<String, Value>,
     /// The member of its reply that is the list.
@@ -85,24 +85,24 @@ pub struct Source {
     pub value: String,
 }
 
-/// What one tool declares.
+/// Declarations in one tool's schema.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Declared {
     pub(super) resources: Vec<Resource>,
     pub(super) values: BTreeMap<String, Values>,
     /// Arguments that members have from the call around them.
     pub(super) inherited: Vec<String>,
-    /// What the tool says that a call costs.
+    /// Declared cost of a call.
     pub(super) charge: Option<DeclaredCharge>,
 }
 
-/// What a tool that does not only read says that a call costs its envelope. Without it: a mutation.
+/// Declared cost of a call that does not only read. Without a declaration: a mutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeclaredCharge {
-    /// It runs programs that only read.
+    /// Runs programs that only read.
     Nothing,
-    /// It runs tests and changes nothing else.
+    /// Runs tests and changes nothing else.
     TestRun,
 }
 
@@ -283,12 +283,12 @@ impl Resource {
         ))
     }
 
-    /// What is missing in its path, in order.
+    /// Variables of the path, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.path.iter().filter_map(|segment| segment.variable.as_deref())
     }
 
-    /// What its tool is asked for an address, if it is one of this resource.
+    /// Arguments of the tool for an address, if the address belongs to this resource.
     pub fn arguments(&self, address: &str) -> Option<Map<String, Value>> {
         if address.len() > MAX_ADDRESS {
             return None;
@@ -343,7 +343,7 @@ impl Resource {
     }
 }
 
-/// Whether a pack that has these tools may have a tool called to list values: a tool that reads and is its own, or
+/// Checks that a pack with these tools may have a tool called to list values: a tool that reads and is its own, or
 /// one of the host's that is nobody's secret. Whoever lists or completes calls it, so anything else would let a
 /// component call tools in somebody's name.
 pub(super) fn check_source(tools: &[ToolSpec], host_tools: HostTools, source: &Source) -> Result<(), String> {
@@ -363,7 +363,7 @@ pub(super) fn check_source(tools: &[ToolSpec], host_tools: HostTools, source: &S
     ))
 }
 
-/// What an address begins with, and the path after it: the pack's own, unless the declaration has a
+/// Prefix of an address, and the path after it: the pack's own, unless the declaration has a
 /// scheme that is not the host's.
 fn based<'a>(pack: &str, declared: &'a str) -> Result<(String, &'a str), String> {
     let Some((scheme, path)) = declared.split_once("://") else {

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::manifest::ToolSpec;
 
-/// What a word in a place says about a tool.
+/// Weight of a word by its place in a tool's definition.
 const IN_NAME: f64 = 6.0;
 const IN_TITLE: f64 = 3.0;
 const IN_DESCRIPTION: f64 = 1.5;
 const IN_ARGUMENT: f64 = 2.0;
 const IN_ARGUMENT_DESCRIPTION: f64 = 0.4;
 
-/// How much of that counts if the word is only like the one that was asked for.
+/// Factor for a word that is only similar to the requested one.
 const BEGINS_ALIKE: f64 = 0.6;
 const MEANS_THE_SAME: f64 = 0.5;
 const MISSPELT: f64 = 0.4;
@@ -52,7 +52,7 @@ pub struct Index {
     words: BTreeMap<String, Vec<Place>>,
 }
 
-/// That a word stands somewhere in a tool's definition.
+/// Occurrence of a word in a tool's definition.
 struct Place {
     tool: usize,
     weight: f64,
@@ -126,7 +126,7 @@ impl Index {
         names
     }
 
-    /// How much each tool is about a word.
+    /// Weight of a word for each tool.
     fn weights(&self, word: &str) -> Vec<f64> {
         let same: Vec<String> = ALIKE
             .iter()
@@ -151,7 +151,7 @@ impl Index {
     }
 }
 
-/// How much a word that was asked for is like one that is known, from 0 to 1.
+/// Similarity of a requested word to a known one, from 0 to 1.
 fn likeness(asked: &str, known: &str, same: &[String]) -> f64 {
     if asked == known {
         return 1.0;

@@ -1,4 +1,4 @@
-//! What a component is, read from its bytes before anything of it is compiled.
+//! Kind of a component, read from its bytes before compilation.
 
 use serde::Serialize;
 use thiserror::Error;
@@ -21,7 +21,7 @@ const OFFERED: &[&str] = &[
 /// Largest component that is looked at.
 pub(super) const MAX_SIZE: usize = 64 << 20;
 
-/// Why bytes cannot be a pack of this host.
+/// Reason why bytes cannot be a pack of this host.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum NotAPack {
     /// Not WebAssembly, or damaged.
@@ -42,7 +42,7 @@ pub enum NotAPack {
     /// Made for another version.
     #[error("it needs host API {needs}, this host has {}.{}.{}; use a release that was made for it", HOST_API.0, HOST_API.1, HOST_API.2)]
     OtherVersion {
-        /// What it asks for.
+        /// Required interface.
         needs: String,
     },
     /// Imports that nobody offers.
@@ -50,12 +50,12 @@ pub enum NotAPack {
     UnknownImports(Vec<String>),
 }
 
-/// What a component says without being run.
+/// Description of a component that was not run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Anatomy {
     /// The version of `tollgate:host` it was made for, if it names one.
     pub host_api: Option<String>,
-    /// What it gives the host: `pack` or `judge`.
+    /// Interfaces that the component exports to the host: `pack` or `judge`.
     pub exports: Vec<String>,
     /// Capabilities of the host that its code can reach.
     pub capabilities: Vec<String>,
@@ -97,12 +97,12 @@ pub(super) fn check_size(bytes: u64) -> Result<(), NotAPack> {
     Ok(())
 }
 
-/// What a component is wanted as.
+/// World that a component is loaded into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum World {
-    /// It offers tools.
+    /// The component offers tools.
     ToolPack,
-    /// It judges calls.
+    /// The component judges calls.
     Policy,
 }
 
@@ -123,7 +123,7 @@ impl World {
         }
     }
 
-    /// Where its components are configured.
+    /// Table of the configuration that holds such components.
     const fn table(self) -> &'static str {
         match self {
             World::ToolPack => "packs",

@@ -1,5 +1,5 @@
-//! What a component may ask for at all: pure. The operator reads it and grants it by name, so each want has to be what
-//! it looks like.
+//! Capabilities that a component may request: pure. The operator reads and grants requests by name, so each must be
+//! what it looks like.
 
 use tollgate_core::text;
 use tollgate_core::text::is_name;

@@ -1,4 +1,4 @@
-//! What the chain of policies makes of their verdicts. Pure: whoever calls runs the policies.
+//! Combination of verdicts in the chain of policies. Pure: the caller runs the policies.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,44 +35,44 @@ impl<P> Default for Chain<P> {
     }
 }
 
-/// What was said of one call so far: of itself and of the calls inside it.
+/// Verdicts so far on one call and on the calls inside it.
 #[derive(Debug, Clone, Default)]
 pub struct Hearing {
-    /// What each policy said.
+    /// Verdict of each policy.
     pub verdicts: Vec<Verdict>,
-    /// What policies left for those after them.
+    /// Notes that policies left for those after them.
     pub notes: Vec<wit::Note>,
     denials: Vec<Denied>,
     questions: Vec<Asked>,
 }
 
-/// What becomes of a call.
+/// Decision on a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// It goes on.
+    /// The call proceeds.
     Pass,
-    /// It goes on if the client's user agrees.
+    /// The call proceeds if the client's user agrees.
     Ask(Question),
-    /// It ends with this refusal.
+    /// The call ends with this refusal.
     Deny(ToolError),
 }
 
-/// What the client's user is asked.
+/// Question to the client's user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What is about to happen.
+    /// Description of the call.
     pub message: String,
-    /// Who asks.
+    /// Policies that ask.
     pub policies: Vec<String>,
-    /// What is answered without a yes.
+    /// Refusal without a yes.
     pub otherwise: ToolError,
 }
 
-/// Why a policy does not let a call through.
+/// Refusal by a policy.
 #[derive(Debug, Clone)]
 struct Denied {
     policy: String,
-    /// Where the call inside the call is, if it is about one.
+    /// Place of the call inside the call, if the refusal is about one.
     place: Option<String>,
     code: String,
     message: String,
@@ -87,12 +87,12 @@ struct Asked {
     otherwise: Denied,
 }
 
-/// What is judged: a call, or one inside it.
+/// Subject of a judgement: a call, or one inside it.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The tool.
     pub tool: &'a str,
-    /// Where in the arguments of the call around it.
+    /// Place in the arguments of the call around it.
     pub place: Option<&'a str>,
 }
 
@@ -108,7 +108,7 @@ impl<P> Chain<P> {
         &self.members
     }
 
-    /// How often each refused since the host started, by its name.
+    /// Number of denials since the host started, by the policy's name.
     pub fn denials(&self) -> Vec<(String, u64)> {
         let counts = self.members.iter();
         counts
@@ -125,7 +125,7 @@ impl<P> Chain<P> {
         }
     }
 
-    /// Whether nobody judges anything.
+    /// True if no policy judges anything.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -145,12 +145,12 @@ impl<P> Chain<P> {
         Some(&member.name)
     }
 
-    /// Whether anybody judges what callers of a tool say, or may say in the calls inside it.
+    /// True if a policy judges the words of a tool's callers, or may judge those of the calls inside it.
     pub fn judges_words_of(&self, tool: &ToolEntry) -> bool {
         self.judges(Phase::Request, &tool.spec.name) || (tool.spec.members.is_some() && !self.is_empty())
     }
 
-    /// Whether anybody judges this tool in this phase.
+    /// True if a policy judges this tool in this phase.
     pub fn judges(&self, phase: Phase, tool: &str) -> bool {
         self.members.iter().any(|member| member.judges_in(phase, tool))
     }
@@ -261,7 +261,7 @@ impl Hearing {
         }
     }
 
-    /// What becomes of the call after all that was said.
+    /// Decision on the call after all verdicts.
     pub fn decision(&self) -> Decision {
         if let Some(refusal) = refusal(&self.denials) {
             return Decision::Deny(refusal);
@@ -287,7 +287,7 @@ impl Hearing {
         }
     }
 
-    /// How long all of it took.
+    /// Time of all verdicts together.
     pub fn took(&self) -> std::time::Duration {
         let each = self.verdicts.iter().map(|verdict| verdict.us);
         std::time::Duration::from_micros(each.fold(0, u64::saturating_add))

@@ -50,7 +50,7 @@ struct PoolState<I> {
     ready: Vec<PooledInstance<I>>,
     /// Stores of calls that are over. Clearing one away takes time as well.
     used: Vec<RetiredInstance>,
-    /// How many were asked for since the last look.
+    /// Number of instances requested since the last look.
     wanted: usize,
     /// None could be made. What is wrong shows when a call needs one.
     is_given_up: bool,
@@ -75,7 +75,7 @@ impl<I> InstancePool<I> {
         none
     }
 
-    /// One that is ready, if there is one.
+    /// Takes a ready instance, if there is one.
     pub fn take(&self) -> Option<PooledInstance<I>> {
         let mut stock = self.stock();
         stock.wanted += 1;
@@ -87,7 +87,7 @@ impl<I> InstancePool<I> {
         self.stock().used.push(used);
     }
 
-    /// What is to be cleared away, and how many are to be made.
+    /// Retired instances to drop, and the number of instances to make.
     pub fn work(&self) -> (Vec<RetiredInstance>, usize) {
         let mut stock = self.stock();
         let wanted = std::mem::take(&mut stock.wanted);

@@ -25,7 +25,7 @@ use crate::packs::{
     migration_problems, missing_grants, prefixes_clash,
 };
 
-/// What judging one call may use unless the operator says otherwise.
+/// Default limits of judging one call.
 pub const LIMITS: Limits = Limits {
     memory: 16 << 20,
     read: Duration::from_millis(50),
@@ -39,23 +39,23 @@ pub const LIMITS: Limits = Limits {
 pub struct Source {
     /// The operator's name for this place in the chain.
     pub name: String,
-    /// Where its bytes are.
+    /// Origin of the bytes.
     pub origin: Origin,
     /// The hash its bytes must have, if pinned.
     pub sha256: Option<String>,
-    /// What its verdicts do.
+    /// Effect of the verdicts.
     pub mode: Mode,
     /// A call that it cannot judge passes.
     pub fail_open: bool,
-    /// When it is asked.
+    /// Phase in which the policy is asked.
     pub phase: Phase,
     /// Globs of the tools it judges; none means all.
     pub tools: Vec<String>,
     /// Its place: lower ones judge first.
     pub order: i64,
-    /// What it may touch.
+    /// Grants of the policy.
     pub grants: Grants,
-    /// What judging may use.
+    /// Limits of judging.
     pub limits: Limits,
     /// Its `config` table.
     pub config: Map<String, Value>,
@@ -63,23 +63,23 @@ pub struct Source {
 
 /// A loaded policy.
 pub struct Policy {
-    /// What it says of itself.
+    /// Manifest of the policy.
     pub manifest: Manifest,
-    /// Where it came from.
+    /// Origin of the bytes in words.
     pub origin: String,
     /// SHA-256 of its bytes, in hex.
     pub hash: String,
     /// Its size in bytes.
     pub size: usize,
-    /// What judging may use.
+    /// Limits of judging.
     pub limits: Limits,
     /// Its `config` table as JSON text.
     pub settings: String,
     /// Its tables.
     pub namespace: Namespace,
-    /// When it is asked: what it judges of what the operator wants judged.
+    /// Phase in which the policy is asked: of the phases it judges, those that the operator wants judged.
     pub phase: Phase,
-    /// What it may use of the ledger.
+    /// Granted use of the ledger.
     pub granted: Arc<Granted>,
     /// Workspaces it may read.
     pub access: Arc<Access>,
@@ -99,26 +99,26 @@ impl Policy {
         Ok(self.pre.instantiate(store)?)
     }
 
-    /// Whether it has tables of its own.
+    /// True if the policy has tables of its own.
     pub fn has_tables(&self) -> bool {
         !self.manifest.migrations.is_empty()
     }
 
-    /// Whether it is part of this program.
+    /// True if the policy is part of this program.
     pub fn is_builtin(&self) -> bool {
         self.origin == Origin::Builtin(&[]).to_string()
     }
 }
 
-/// Why a component did not become a policy: everything that is wrong with it, and what to do.
+/// Reason why a component did not become a policy: everything that is wrong, with remedies.
 #[derive(Debug, Clone, Error)]
 #[error("policy `{policy}` ({origin}) was not loaded: {}", .problems.join("; "))]
 pub struct Unloaded {
     /// The operator's name for it.
     pub policy: String,
-    /// Where its bytes are.
+    /// Origin of the bytes.
     pub origin: String,
-    /// What is wrong.
+    /// Problems.
     pub problems: Vec<String>,
 }
 
@@ -259,7 +259,7 @@ fn refuse_clashes(members: &mut [Member], known: &[String]) {
     }
 }
 
-/// Whose tables a policy's could be, and what to do. `loaded` are names of policies, of their places in the chain
+/// Other owner of a policy's tables, with a remedy. `loaded` are names of policies, of their places in the chain
 /// and if they are built in, `known` the components that have tables in the database.
 fn clash<'a>(
     own: &str,
@@ -337,7 +337,7 @@ impl Described {
         })
     }
 
-    /// What it asks for beside its own tables.
+    /// Requests beside the policy's own tables.
     fn wishes(&self) -> Vec<Wish> {
         self.manifest.wants.iter().map(Wish::of).collect()
     }
@@ -400,7 +400,7 @@ impl Described {
     }
 }
 
-/// What a policy says of itself. It is asked twice: one that says something else each time would be
+/// Manifest of a policy, which is asked twice: one that says something else each time would be
 /// granted what it asks for now and shown as what it says then.
 fn describe(loader: &Loader, pre: &PolicyPre<CallState>) -> Result<wit::Manifest, Vec<String>> {
     let ask = || {

@@ -1,4 +1,4 @@
-//! What a policy says of itself, checked.
+//! Manifest of a policy, checked.
 
 use serde_json::Value;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
@@ -11,15 +11,15 @@ use crate::packs::{is_component_name, line, wants};
 /// A policy's manifest.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// What it calls itself.
+    /// Name of the policy.
     pub name: String,
     /// Its own version.
     pub version: String,
-    /// One line for people.
+    /// Summary in one line.
     pub summary: String,
-    /// What it judges.
+    /// Phases that the policy judges.
     pub phase: Phase,
-    /// What it asks for beside its own tables.
+    /// Requests beside the policy's own tables.
     pub wants: Vec<Want>,
     /// Steps of its schema.
     pub migrations: Vec<Step>,
@@ -70,15 +70,14 @@ impl Manifest {
     }
 }
 
-/// Why no policy may want something, if none may.
+/// Reason why no policy may request a capability, if so.
 fn refused(want: &Want) -> Option<&'static str> {
     match want {
-        Want::WorkspaceRead(_) | Want::LedgerQuery => None,
+        Want::WorkspaceRead(_) | Want::LedgerQuery | Want::Budget(_) => None,
         Want::WorkspaceWrite(_) => Some("it wants to write files, which no policy may"),
         Want::Process(_) | Want::Tests | Want::Git(_) => {
             Some("it wants to run programs, which no policy may")
         }
-        Want::Budget(_) => Some("it wants to reserve from a budget, which no policy may"),
         Want::Artifacts => Some("it wants to keep artifacts, which no policy may"),
         Want::Client(_) => Some("it wants to ask clients by itself, which no policy may"),
     }

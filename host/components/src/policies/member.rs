@@ -1,4 +1,4 @@
-//! One place in the chain: whose it is, what it judges, and what its verdicts do.
+//! Place in the chain: its policy, the judged tools, and the effect of verdicts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use super::load::{Policy, Unloaded};
 
-/// What a policy's verdicts do.
+/// Effect of a policy's verdicts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// They hold.
+    /// Verdicts decide.
     #[default]
     Enforce,
-    /// They are recorded.
+    /// Verdicts are only recorded.
     Audit,
 }
 
-/// When a policy is asked.
+/// Phase in which a policy is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -33,7 +33,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// What of one phase is in another too.
+    /// Common part of two phases.
     pub(super) fn and(self, other: Phase) -> Option<Phase> {
         match (self, other) {
             (Phase::Both, phase) | (phase, Phase::Both) => Some(phase),
@@ -48,11 +48,11 @@ pub struct Member<P = Policy> {
     pub name: String,
     /// Lower ones judge first; of equals, the one whose name sorts first.
     pub order: i64,
-    /// What its verdicts do.
+    /// Effect of the verdicts.
     pub mode: Mode,
     /// A call that it cannot judge passes.
     pub fail_open: bool,
-    /// When it is asked.
+    /// Phase in which the policy is asked.
     pub phase: Phase,
     /// Which tools it judges, as configured; none means all.
     pub patterns: Vec<String>,
@@ -65,12 +65,12 @@ pub struct Member<P = Policy> {
 }
 
 impl<P> Member<P> {
-    /// Whether it judges a tool at all.
+    /// True if the policy judges a tool at all.
     pub fn judges(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.is_match(tool))
     }
 
-    /// Whether it judges a tool in a phase, which is one of the two.
+    /// True if the policy judges a tool in a phase, which is one of the two.
     pub(super) fn judges_in(&self, phase: Phase, tool: &str) -> bool {
         (self.phase == phase || self.phase == Phase::Both) && self.judges(tool)
     }

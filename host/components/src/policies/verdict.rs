@@ -1,4 +1,4 @@
-//! What a policy answered, and what the ledger keeps of that.
+//! Answers of policies, and their records in the ledger.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 
 use super::member::{Mode, Phase};
 
-/// What a policy answered, or why it did not.
+/// Answer of a policy, or the reason why there is none.
 #[derive(Debug)]
 pub struct Answer<V> {
     /// Its verdict and what it leaves for those after it.
     pub said: Result<(V, Vec<wit::Note>), Fault>,
-    /// How long it took.
+    /// Time of the answer.
     pub took: Duration,
 }
 
-/// Why a policy did not judge.
+/// Reason why a policy did not judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What went wrong, for callers and the ledger.
+    /// Cause of the fault, for callers and the ledger.
     pub cause: Cause,
     /// The whole story, for the log.
     pub detail: String,
 }
 
-/// What went wrong with a policy.
+/// Cause of a policy's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// It was not loaded.
+    /// The policy was not loaded.
     NotLoaded,
-    /// It did not answer in time.
+    /// The policy did not answer in time.
     Deadline,
-    /// It wanted more memory than it may have.
+    /// The policy exceeded its memory.
     Memory,
-    /// It trapped.
+    /// The policy trapped.
     Crash,
-    /// It said itself that it cannot judge the call.
+    /// The policy reported that it cannot judge the call.
     CannotJudge,
-    /// It amended the arguments to what the tool does not take.
+    /// The policy amended the arguments to values that the tool does not accept.
     BadAmendment,
     /// The host could not ask it.
     Host,
@@ -62,7 +62,7 @@ impl Cause {
         Cause::ALL.into_iter().find(is_it)
     }
 
-    /// What the policy did, as the end of a sentence about it.
+    /// Description of the cause, as the end of a sentence about the policy.
     pub const fn phrase(self) -> &'static str {
         match self {
             Cause::NotLoaded => "could not be loaded",
@@ -87,7 +87,7 @@ pub(super) enum Word {
     Failed,
 }
 
-/// What one policy said of one call, as the ledger keeps it: without reasons, which may repeat what the call
+/// Verdict of one policy on one call, as the ledger keeps it: without reasons, which may repeat what the call
 /// contained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
@@ -99,15 +99,15 @@ pub struct Verdict {
     pub(super) code: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cause: Option<Cause>,
-    /// What the client's user said to its question.
+    /// Answer of the client's user to the policy's question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answer: Option<&'static str>,
     /// The call went on though the policy did not judge it, because it fails open.
     #[serde(skip_serializing_if = "is_false")]
     pub(super) excused: bool,
-    /// How long it took, in microseconds.
+    /// Time of the verdict in microseconds.
     pub(super) us: u64,
-    /// How often it said so, of the calls inside a call.
+    /// Number of equal verdicts on the calls inside a call.
     #[serde(skip_serializing_if = "is_one")]
     pub(super) times: u32,
 }
@@ -142,7 +142,7 @@ impl Verdict {
         }
     }
 
-    /// Whether it is why a call ended with this code.
+    /// True if the verdict is the reason why a call ended with this code.
     pub fn denies(&self, code: Option<&str>) -> bool {
         let can_deny = matches!(self.verdict, Word::Deny | Word::Ask | Word::Failed);
         self.mode == Mode::Enforce && can_deny && !self.excused && self.code.as_deref() == code

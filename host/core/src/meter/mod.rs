@@ -20,7 +20,7 @@ pub struct Meter {
     done: AtomicU64,
     refused: AtomicU64,
     micros: AtomicU64,
-    /// How many took at most so long, each bound by itself; the last one is for those above all bounds.
+    /// Number of calls within each bound; the last one is for those above all bounds.
     within: [AtomicU64; BOUNDS.len() + 1],
 }
 
@@ -38,7 +38,7 @@ impl Meter {
         }
     }
 
-    /// What was counted, if anything was.
+    /// Figures of a tool, if anything was counted.
     pub fn read(&self, pack: &str, tool: &str) -> Option<Reading> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let reading = Reading {
@@ -56,7 +56,7 @@ impl Meter {
     }
 }
 
-/// What was counted of one tool at one moment.
+/// Figures of one tool at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// The pack that has it.
@@ -76,13 +76,13 @@ pub struct Reading {
 pub struct Figures {
     /// Since when, in milliseconds since 1970.
     pub since_ms: i64,
-    /// When it was read.
+    /// Time of reading.
     pub at_ms: i64,
     /// Packs by what became of them.
     pub packs: [(&'static str, u64); 2],
     /// Tools that are not what the operator accepted.
     pub tools_changed: u64,
-    /// How often the configuration was loaded again, by what came of it.
+    /// Number of reloads of the configuration, by outcome.
     pub reloads: [(&'static str, u64); 2],
     /// Spans that nobody took, if spans are made.
     pub spans_dropped: Option<u64>,

@@ -5,7 +5,7 @@ use super::prometheus::{figure, labelled};
 /// Statuses of refusals that are counted each by itself.
 pub const STATUSES: [u16; 12] = [400, 401, 403, 404, 405, 408, 413, 415, 429, 431, 500, 503];
 
-/// What a gate says of itself at one moment.
+/// Figures of a gate at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Vitals {
     /// Calls that policies denied, or that failed to be judged, by policy.
@@ -14,7 +14,7 @@ pub struct Vitals {
     pub instances: Vec<(String, u64)>,
     /// Jobs that wait for the writer.
     pub writer_queue: u64,
-    /// What the database says, if it could be asked.
+    /// Figures of the database, if it could be asked.
     pub totals: Option<Totals>,
 }
 
@@ -33,7 +33,7 @@ pub struct Totals {
     pub free_bytes: u64,
 }
 
-/// What a server over HTTP says of its door at one moment.
+/// Figures of a server over HTTP at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DoorFigures {
     /// Sessions.

@@ -23,13 +23,13 @@ const MOST: u32 = 24 << 10;
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = addresses()))]
 pub(super) struct Get {
-    /// The artifact, from artifact_ids of an operation.
+    /// Artifact id, from `artifact_ids` of an operation in ledger_query.
     #[schemars(extend("x-values" = values()))]
     artifact_id: String,
-    /// Where the slice begins, in bytes.
+    /// First byte of the slice. Default 0.
     #[serde(default)]
     offset: u64,
-    /// How many bytes at most.
+    /// Maximum number of bytes, 1 to 24576. Default 16384.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 24576))]
     limit: u32,
@@ -53,7 +53,7 @@ fn values() -> Value {
     json!({"tool": "ledger_query", "arguments": {"limit": 200}, "items": "operations", "value": "artifact_ids"})
 }
 
-/// How a slice is written.
+/// Encoding of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Encoding {
@@ -66,7 +66,7 @@ enum Encoding {
 pub(super) struct Slice {
     /// The artifact.
     artifact_id: String,
-    /// What it is.
+    /// Kind of content.
     kind: ArtifactKind,
     /// The operation it belongs to.
     op_id: String,
@@ -77,14 +77,14 @@ pub(super) struct Slice {
     total_size: Option<i64>,
     /// SHA-256 of what is stored.
     sha256: String,
-    /// When it goes.
+    /// Time of expiry.
     expires_at: String,
-    /// Where the slice begins.
+    /// First byte of the slice.
     offset: u64,
-    /// Where the next slice begins, if there is one.
+    /// First byte of the next slice, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
-    /// How content is written.
+    /// Encoding of the content.
     encoding: Encoding,
     /// The slice.
     content: String,

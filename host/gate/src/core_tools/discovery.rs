@@ -22,17 +22,17 @@ const MAX_SUMMARY: usize = 160;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Search {
-    /// A few words, such as `claim a task`.
+    /// Words for what you want to do, for example `claim a task`.
     #[schemars(length(max = 400))]
     query: Option<String>,
-    /// Only of this pack, whose guide comes along.
+    /// Pack to search in, for example `gsd`. Its guide is included in the reply.
     #[schemars(length(max = 64))]
     pack: Option<String>,
-    /// How many at most.
+    /// Maximum number of tools, 1 to 50. Default 8.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: u32,
-    /// Where the last page ended.
+    /// `next_offset` of the previous page. Default 0.
     #[serde(default)]
     offset: u32,
 }
@@ -46,12 +46,12 @@ fn default_limit() -> u32 {
 pub(super) struct Found {
     /// The best first, or by name.
     tools: Vec<Summary>,
-    /// How many fit.
+    /// Number of tools that fit.
     total: usize,
-    /// Where the next page begins.
+    /// Offset of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<usize>,
-    /// How the pack that was named is used.
+    /// Guide to the named pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     guide: Option<String>,
 }
@@ -61,11 +61,11 @@ pub(super) struct Found {
 struct Summary {
     /// Its name.
     tool: String,
-    /// Whose it is.
+    /// Pack of the tool.
     pack: String,
     /// read, write or run.
     effect: &'static str,
-    /// What it does.
+    /// Summary of the tool.
     summary: String,
     /// Arguments it needs.
     required: Vec<String>,
@@ -116,7 +116,7 @@ impl Tool for Search {
     }
 }
 
-/// What a pack says about its use.
+/// Guide to a pack, as the pack gives it.
 fn guide(catalog: &Catalog, name: &str) -> Option<String> {
     let pack = catalog.packs().iter().find(|pack| pack.manifest.name == name)?;
     let guide = pack.manifest.instructions.trim();
@@ -179,10 +179,10 @@ fn nothing_fits(catalog: &Catalog, pack: Option<&str>) -> ToolError {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Describe {
-    /// The tools' names.
+    /// Names of tools, from tool_search or a next_call.
     #[schemars(length(min = 1, max = MOST_DESCRIBED))]
     tools: Vec<String>,
-    /// What their results look like, too.
+    /// If true, also show the schemas of results. Default false.
     #[serde(default)]
     output: bool,
 }
@@ -199,15 +199,15 @@ pub(super) struct Described {
 struct Description {
     /// Its name.
     tool: String,
-    /// Whose it is.
+    /// Pack of the tool.
     pack: String,
     /// A short title.
     title: String,
-    /// What it does.
+    /// Description of the tool.
     description: String,
     /// read, write or run.
     effect: &'static str,
-    /// It may delete or overwrite.
+    /// True if the tool may delete or overwrite.
     destructive: bool,
     /// Calling it twice is calling it once.
     idempotent: bool,

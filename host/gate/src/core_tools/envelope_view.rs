@@ -26,12 +26,12 @@ pub(super) struct EnvelopeView {
     /// Its owner's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) label: Option<String>,
-    /// What its owner said at its end.
+    /// Note of the owner at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<String>,
-    /// What it may use.
+    /// Limits of the envelope.
     pub(super) limits: Limits,
-    /// What it used.
+    /// Used units of the limits.
     pub(super) counters: Counters,
     /// Unused part of each limit, while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,21 +44,21 @@ pub(super) struct EnvelopeView {
     /// Named budgets.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) budgets: BTreeMap<String, BudgetView>,
-    /// What it used of each limit, in percent.
+    /// Used part of each limit, in percent.
     pub(super) used_percent: Percents,
     /// Its time is over; the next call closes it.
     pub(super) expired: bool,
     /// The repository when it was opened and closed.
     pub(super) repo_snapshot: RepoSnapshot,
-    /// When it was opened.
+    /// Time of opening.
     pub(super) opened_at: String,
-    /// When it was closed.
+    /// Time of closing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_at: Option<String>,
-    /// Why it was closed, if not by its owner.
+    /// Reason of closing, if not by its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_by: Option<String>,
-    /// Who closed it, if known.
+    /// Actor who closed the envelope, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_actor: Option<String>,
     /// The newest mutation's fingerprint.
@@ -67,7 +67,7 @@ pub(super) struct EnvelopeView {
     /// The newest failure's fingerprint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last_failure_fingerprint: Option<String>,
-    /// What repeats.
+    /// Repetitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) flags: Option<Flags>,
 }
@@ -75,19 +75,19 @@ pub(super) struct EnvelopeView {
 /// Use of a named budget.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct BudgetView {
-    /// What the envelope may use.
+    /// Limit.
     limit: i64,
-    /// What is booked.
+    /// Booked units.
     used: i64,
-    /// What running calls have set aside.
+    /// Units that running calls have reserved.
     reserved: i64,
-    /// What can still be reserved.
+    /// Units that can still be reserved.
     left: i64,
-    /// What is booked, in percent.
+    /// Booked part in percent.
     used_percent: i64,
 }
 
-/// What an envelope's operations repeat.
+/// Repetitions among an envelope's operations.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(super) struct Flags {
     /// The newest mutation left everything as the one before it.
@@ -97,9 +97,15 @@ pub(super) struct Flags {
     oscillation_period: Option<usize>,
     /// The newest failure was there before, with a mutation in between, and still stands.
     non_progress: bool,
-    /// How often the newest failure was seen.
+    /// The newest test run of a workspace had another result than one before it, without an edit in between.
+    #[serde(skip_serializing_if = "is_false")]
+    flaky: bool,
+    /// The newest test run of a workspace failed after one that passed, with an edit in between.
+    #[serde(skip_serializing_if = "is_false")]
+    regression: bool,
+    /// Number of times the newest failure was seen.
     failure_seen: i64,
-    /// Mutations from its first time to its last.
+    /// Edits, or without a look at a work tree mutations, from its first time to its last.
     failure_mutations: i64,
 }
 
@@ -110,6 +116,8 @@ pub(super) struct Counters {
     pub(super) mutation_count: i64,
     /// Test runs.
     pub(super) test_run_count: i64,
+    /// Edits of the work tree that no call made.
+    pub(super) observed_edits: i64,
     /// Whole seconds that it has been open, or was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) open_sec: Option<i64>,
@@ -123,6 +131,8 @@ pub(super) struct Percents {
     #[serde(skip_serializing_if = "Option::is_none")]
     test_runs: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    edits: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<i64>,
 }
 
@@ -132,7 +142,10 @@ pub(super) struct RepoSnapshot {
     /// The commit, if the envelope is about a Git work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) git_head: Option<String>,
-    /// The commit when its owner closed it.
+    /// Number of the state of its work tree when it was opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) index_version: Option<i64>,
+    /// The commit when it was closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_git_head: Option<String>,
 }
@@ -174,16 +187,19 @@ impl EnvelopeView {
             used_percent: Percents {
                 mutations: percent(standing.mutations, standing.limits.max_mutations),
                 test_runs: percent(standing.test_runs, standing.limits.max_test_runs),
+                edits: percent(standing.edits, standing.limits.max_edits),
                 duration: open_sec.and_then(|used| percent(used, standing.limits.max_duration_sec)),
             },
             counters: Counters {
                 mutation_count: standing.mutations,
                 test_run_count: standing.test_runs,
+                observed_edits: standing.edits,
                 open_sec,
             },
             expired: is_over,
             repo_snapshot: RepoSnapshot {
                 git_head: envelope.git_head,
+                index_version: envelope.index_version,
                 closed_git_head: envelope.closed_git_head,
             },
             opened_at: envelope.opened_at,
@@ -205,11 +221,16 @@ impl EnvelopeView {
             Some(fingerprint) => session.repeated_failure(&self.id, fingerprint)?,
             None => None,
         };
+        let said = session.said_of_tests(&self.id)?;
         self.flags = Some(Flags {
             no_op: period == Some(1),
             oscillation_period: period.filter(|&period| period > 1),
-            non_progress: failure
-                .is_some_and(|failure| failure.seen > 1 && failure.mutations > 0 && failure.stands),
+            non_progress: said.map_or_else(
+                || failure.is_some_and(|failure| failure.seen > 1 && failure.mutations > 0 && failure.stands),
+                |said| said.non_progress,
+            ),
+            flaky: said.is_some_and(|said| said.flaky),
+            regression: said.is_some_and(|said| said.regression),
             failure_seen: failure.map_or(0, |failure| failure.seen),
             failure_mutations: failure.map_or(0, |failure| failure.mutations),
         });
@@ -234,6 +255,11 @@ fn open_between(opened_at: &str, closed_at: Option<&str>) -> Option<i64> {
     let opened = Timestamp::parse(opened_at)?.as_ms();
     let closed = Timestamp::parse(closed_at?)?.as_ms();
     (closed >= opened).then(|| (closed - opened) / 1_000)
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 fn percent(used: i64, limit: i64) -> i64 {

@@ -21,13 +21,13 @@ use crate::admission::refused;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Open {
-    /// The workspace it is about.
+    /// Workspace of the work, from workspace_list. A name that is not registered is only a label.
     #[schemars(length(max = 128))]
     workspace: Option<String>,
-    /// A few words for who reads the ledger.
+    /// Short label for reports, for example `fix the total`.
     #[schemars(length(max = 200))]
     label: Option<String>,
-    /// Limits, each at most the operator's ceiling.
+    /// Limits, each at most the operator's ceiling. Default: the operator's limits.
     limits: Option<Limits>,
     /// Id of an open envelope that this one is a part of: its limits bound the calls of all its parts together.
     parent: Option<String>,
@@ -59,13 +59,14 @@ impl Tool for Open {
             check_parent(cx, parent)?;
         }
         let detached_until_ms = self.detached.then(|| detached_until(cx, &limits)).transpose()?;
-        let envelope = Envelope {
+        let mut envelope = Envelope {
             id: (cx.new_id)("env"),
             standing: Standing {
                 state: State::Open,
                 limits,
                 mutations: 0,
                 test_runs: 0,
+                edits: 0,
                 opened_boot_ms: cx.boot_ms,
             },
             git_head: cx.git_head(self.workspace.as_deref()),
@@ -84,11 +85,18 @@ impl Tool for Open {
             parent: self.parent,
             closed_actor: None,
             detached_until_ms,
+            index_version: None,
         };
         cx.session.open_envelope(&envelope).map_err(storage)?;
         cx.session
             .open_budgets(&envelope.id, &cx.settings.budgets)
             .map_err(storage)?;
+        if let Some(seen) = cx.seen {
+            envelope.index_version = cx
+                .session
+                .note_baseline(&envelope.id, seen, cx.op_id, &cx.now)
+                .map_err(storage)?;
+        }
         cx.tell(&envelope.id, opened(&envelope));
         view(cx, envelope)
     }
@@ -122,7 +130,7 @@ fn detached_until(cx: &CoreCx<'_>, limits: &Limits) -> Result<i64, ToolError> {
     Ok(cx.now_ms.saturating_add(seconds.saturating_mul(1_000)))
 }
 
-/// How the work ended.
+/// Outcome of the work.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -134,11 +142,11 @@ pub(super) enum Outcome {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Close {
-    /// The envelope.
+    /// Envelope id, from envelope_open.
     envelope_id: String,
-    /// How the work ended.
+    /// Outcome of the work: success or failed.
     outcome: Outcome,
-    /// A few words for who reads the ledger.
+    /// Result or reason, for reports.
     #[schemars(length(max = 2000))]
     note: Option<String>,
     /// If true, the reply has the report of ledger_report.
@@ -195,11 +203,6 @@ impl Tool for Close {
         if let Some(event) = ended {
             cx.tell(&self.envelope_id, event);
         }
-        if let Some(head) = cx.git_head(envelope.workspace.as_deref()) {
-            cx.session
-                .note_closing_head(&self.envelope_id, &head)
-                .map_err(storage)?;
-        }
         let envelope = find(cx, &self.envelope_id)?;
         let story = Story::of(cx.session, &envelope.id).map_err(storage)?;
         let wanted = self.report.then(|| envelope.clone());
@@ -252,15 +255,15 @@ impl Tool for Get {
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = addresses_of_list()))]
 pub(super) struct List {
-    /// Only those in this state.
+    /// State of the envelopes to list. Default: all states.
     state: Option<State>,
-    /// Only those about this workspace.
+    /// Workspace of the envelopes to list. Default: all workspaces.
     workspace: Option<String>,
-    /// How many at most.
+    /// Maximum number of envelopes, 1 to 100. Default 20.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: u32,
-    /// Where the last page ended.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -284,7 +287,7 @@ fn addresses_of_list() -> Value {
 pub(super) struct Page {
     /// Newest first.
     envelopes: Vec<EnvelopeView>,
-    /// Where the next page begins.
+    /// Cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -329,7 +332,7 @@ impl Tool for List {
     }
 }
 
-/// What lists envelopes, for arguments that name one.
+/// Source of values for arguments that name an envelope.
 pub(super) fn values() -> Value {
     json!({"tool": List::NAME, "arguments": {"limit": 100}, "items": "envelopes", "value": "id"})
 }

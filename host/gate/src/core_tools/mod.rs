@@ -24,7 +24,7 @@ use tollgate_core::identity::Identity;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::{Reply, ToolError};
 use tollgate_store::artifacts::ArtifactStore;
-use tollgate_store::storage::{Session, StoreError};
+use tollgate_store::storage::{Session, Sighting, StoreError};
 
 use crate::settled::Told;
 use crate::windows::Window;
@@ -35,7 +35,7 @@ pub use operations::{ReportView, report};
 
 pub use tollgate_components::host_tool::PACK;
 
-/// What a call of a core tool works with.
+/// Context of a core tool's call.
 pub struct CoreCx<'a> {
     /// In the host's own mode, inside the call's transaction or snapshot.
     pub session: &'a Session,
@@ -47,15 +47,15 @@ pub struct CoreCx<'a> {
     pub boot_ms: i64,
     /// Makes identifiers.
     pub new_id: &'a dyn Fn(&str) -> String,
-    /// What the operator says about envelopes.
+    /// Operator's settings of envelopes.
     pub settings: &'a EnvelopeSettings,
     /// This host process.
     pub host_id: &'a str,
-    /// What the call's row tells of envelopes.
+    /// Statements of the call's row about envelopes.
     pub(crate) told: RefCell<Told>,
-    /// Who calls, as the ledger names it.
+    /// Caller as the ledger names it.
     pub actor: Option<&'a str>,
-    /// Who calls: an identity sees what is its own, no identity sees everything.
+    /// Identity of the caller: an identity sees its own rows, a caller without one sees everything.
     pub identity: Option<&'a Identity>,
     /// The caller's connection.
     pub connection: &'a str,
@@ -65,6 +65,10 @@ pub struct CoreCx<'a> {
     pub workspaces: &'a Workspaces,
     /// The tools that exist.
     pub catalog: &'a Catalog,
+    /// The operation's id.
+    pub op_id: &'a str,
+    /// The work tree that the call names, if it was seen.
+    pub seen: Option<&'a Sighting>,
 }
 
 impl CoreCx<'_> {
@@ -75,7 +79,7 @@ impl CoreCx<'_> {
         told.events.push(event);
     }
 
-    /// Whose operations and envelopes the caller may look at: those of one identity, or everybody's.
+    /// Identity whose operations and envelopes the caller may look at, or everybody's.
     fn looks_at(&self) -> Option<&Identity> {
         self.identity.filter(|identity| !identity.rights().sees_all)
     }
@@ -91,7 +95,7 @@ impl CoreCx<'_> {
 pub struct EnvelopeSettings {
     /// Which calls must belong to one.
     pub require: Require,
-    /// Whether one is opened for a call that may change something and has none.
+    /// True if an envelope is opened for a call that may change something and has none.
     pub auto: bool,
     /// Limits that hold over envelopes, for windows of time.
     pub windows: Arc<Vec<Window>>,
@@ -110,7 +114,7 @@ pub enum Require {
     /// None.
     #[default]
     Never,
-    /// Those that may change something.
+    /// Calls that may change something.
     Writes,
     /// All.
     Always,

@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tollgate_components::packs::Tier;
 use tollgate_core::clock;
 use tollgate_core::effect::Effect;
+use tollgate_core::text;
 use tollgate_sdk::{Blocker, Timestamp, ToolError};
 use tollgate_store::ledger::report::{Changed, Refused, Repeated, Step, Story};
 use tollgate_store::storage::{Envelope, OperationFilter, Session, StoreResult, StoredOperation};
@@ -17,37 +18,62 @@ use super::{CoreCx, Tool, storage};
 /// Operations that are looked at for one page, when no index leads to those that are wanted.
 const WINDOW: i64 = 10_000;
 
+/// Fields of a row that a query returns without being asked.
+const COMPACT: &[&str] = &[
+    "seq",
+    "op_id",
+    "envelope_id",
+    "timestamp",
+    "tool",
+    "success",
+    "error_code",
+    "actor",
+    "client",
+    "outcome",
+    "failing_tests",
+    "failure_fingerprint",
+    "notes",
+    "artifact_ids",
+    "verdicts",
+];
+/// Name that means all fields.
+const ALL: &str = "all";
+
 /// Look up past operations, newest first.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = addresses_of_query()))]
 pub(super) struct Query {
-    /// Only of this envelope.
+    /// Envelope id, from envelope_open. All filters are combined with AND.
     #[schemars(extend("x-values" = envelopes::values()))]
     envelope_id: Option<String>,
-    /// Only of this pack.
+    /// Pack of the tools, for example `convergence`.
     pack: Option<String>,
-    /// Only of this tool.
+    /// Tool name, for example `test_run`.
     tool: Option<String>,
-    /// Only by this actor.
+    /// Actor as operations show it, for example `claimed:ada`.
     actor: Option<String>,
-    /// Only those that succeeded, or that did not.
+    /// If true, only calls that succeeded; if false, only others.
     success: Option<bool>,
-    /// Only runs of tests that all passed, or that did not.
+    /// If true, only test runs that passed; if false, only test runs that did not.
     tests_passed: Option<bool>,
-    /// Only those that failed in this way: a failure_fingerprint, or at least its first 8 digits.
+    /// Failure fingerprint of a test run, or at least its first 8 digits.
     #[schemars(length(min = 8, max = 64))]
     failure_fingerprint: Option<String>,
-    /// Only at or after this time: RFC 3339, or so long ago, such as `30m`, `24h` or `7d`.
+    /// Earliest time: RFC 3339, or a time ago such as `30m`, `24h` or `7d`.
     since: Option<String>,
-    /// Only before this time, written the same way.
+    /// Latest time, exclusive, written like `since`.
     until: Option<String>,
-    /// How many at most.
+    /// Maximum number of operations, 1 to 200. Default 50.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 200))]
     limit: u32,
-    /// Where the last page ended.
+    /// `next_cursor` of the previous page.
     cursor: Option<i64>,
+    /// Further fields of each operation, for example `changed_paths`, `diff_stats`, or `all`.
+    #[serde(default)]
+    #[schemars(length(max = 32))]
+    fields: Vec<String>,
 }
 
 fn default_limit() -> u32 {
@@ -68,9 +94,10 @@ fn addresses_of_query() -> Value {
 /// A page of operations.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Page {
-    /// Newest first.
-    operations: Vec<StoredOperation>,
-    /// Where the next page begins. A page can be empty and not the last.
+    /// Newest first, with the requested fields.
+    #[schemars(with = "Vec<StoredOperation>", transform = without_required)]
+    operations: Vec<Map<String, Value>>,
+    /// Cursor of the next page. A page can be empty without being the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<i64>,
 }
@@ -84,6 +111,7 @@ impl Tool for Query {
 
     fn run(self, cx: &CoreCx<'_>) -> Result<Page, ToolError> {
         let limit = self.limit.clamp(1, 200);
+        let fields = Fields::checked(self.fields)?;
         let actor = match (cx.looks_at(), self.actor) {
             // Its own are all that an identity sees.
             (Some(me), Some(actor)) if actor != me.as_str() => return Ok(Page::default()),
@@ -111,8 +139,53 @@ impl Tool for Query {
         let last = operations.last().filter(|_| more).map(|operation| operation.seq);
         Ok(Page {
             next_cursor: last.or(rest),
-            operations,
+            operations: operations.iter().map(|operation| fields.of(operation)).collect(),
         })
+    }
+}
+
+/// Fields that a query returns.
+struct Fields {
+    further: Vec<String>,
+}
+
+impl Fields {
+    /// Checks the names of further fields; the error lists the unknown ones and all known ones.
+    fn checked(further: Vec<String>) -> Result<Fields, ToolError> {
+        if further.is_empty() {
+            return Ok(Fields { further });
+        }
+        let known = schemars::schema_for!(StoredOperation);
+        let known = known.get("properties").and_then(Value::as_object);
+        let known: Vec<&str> = known.into_iter().flat_map(|known| known.keys().map(String::as_str)).collect();
+        let unknown = further.iter().filter(|name| *name != ALL && !known.contains(&name.as_str()));
+        let blockers: Vec<Blocker> = unknown
+            .map(|name| Blocker::new("INVALID_FIELD", format!("operations have no field `{}`", text::clean(name))).field("fields"))
+            .collect();
+        if blockers.is_empty() {
+            return Ok(Fields { further });
+        }
+        let refused = ToolError::new("INVALID_ARGUMENTS", "operations do not have all of these fields")
+            .remediation(format!("Pass `{ALL}` or fields of: {}.", known.join(", ")));
+        Err(blockers.into_iter().fold(refused, ToolError::blocker))
+    }
+
+    fn of(&self, operation: &StoredOperation) -> Map<String, Value> {
+        let mut row = match serde_json::to_value(operation) {
+            Ok(Value::Object(row)) => row,
+            _ => Map::new(),
+        };
+        if !self.further.iter().any(|name| name == ALL) {
+            row.retain(|name, _| COMPACT.contains(&name.as_str()) || self.further.contains(name));
+        }
+        row
+    }
+}
+
+/// Takes the required fields out of the schema of each row, because a query need not return them.
+fn without_required(schema: &mut schemars::Schema) {
+    if let Some(row) = schema.get_mut("items").and_then(Value::as_object_mut) {
+        row.remove("required");
     }
 }
 
@@ -177,7 +250,7 @@ fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> StoreRe
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = addresses_of_report()))]
 pub(super) struct Report {
-    /// The envelope.
+    /// Envelope id, from envelope_open or envelope_list.
     #[schemars(extend("x-values" = envelopes::values()))]
     envelope_id: String,
 }
@@ -202,28 +275,28 @@ fn addresses_of_report() -> Value {
     ])
 }
 
-/// What happened in an envelope.
+/// Report on an envelope.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ReportView {
     /// The envelope.
     envelope: EnvelopeView,
-    /// How many operations it has.
+    /// Number of operations.
     operations: i64,
-    /// How many of them were refused or failed.
+    /// Number of operations that were refused or failed.
     failed: i64,
-    /// How many have an outcome that nobody can know.
+    /// Number of operations whose outcome nobody can know.
     unknown: i64,
-    /// How long the calls took together, in milliseconds.
+    /// Time of all calls together, in milliseconds.
     busy_ms: f64,
     /// The first steps, oldest first; equal ones that follow each other are one.
     steps: Vec<Step>,
-    /// What was refused or failed, by code.
+    /// Refused and failed calls, by code.
     refusals: Vec<Refused>,
     /// Failures that came more than once.
     repeated_failures: Vec<Repeated>,
     /// Changes that were made more than once.
     repeated_changes: Vec<Repeated>,
-    /// What was changed.
+    /// Changes.
     changes: Vec<Changed>,
     /// The same as a person would tell it.
     pub text: String,

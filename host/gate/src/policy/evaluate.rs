@@ -23,10 +23,10 @@ use super::super::Equipment;
 const STRETCH: usize = 64 << 10;
 /// For each stretch more, it has its limit of time divided by this.
 const MORE: u32 = 5;
-/// How many times as long as it may work a policy may take, if others keep the processor busy.
+/// Factor from a policy's processor time to its longest time, if others keep the processor busy.
 const PATIENCE: u32 = 20;
 
-/// How long a policy may work on a call or a result of so many bytes.
+/// Processor time of a policy for a call or a result of a size in bytes.
 fn work(limit: Duration, bytes: usize) -> Duration {
     let more = bytes.saturating_sub(STRETCH).div_ceil(STRETCH);
     let more = u32::try_from(more).unwrap_or(u32::MAX);
@@ -39,7 +39,7 @@ pub(super) struct Evaluator<'a> {
     /// This process among the others, if it is a host.
     host: Option<Arc<Host>>,
     cancel: Cancel,
-    /// What was judged of the request so far, while calls are judged before they run.
+    /// Judgements on the request so far, while calls are judged before they run.
     pub(super) sitting: Option<Sitting>,
     /// Lent to one policy after another.
     pub(super) session: Option<Box<Session>>,
@@ -112,6 +112,7 @@ impl<'a> Evaluator<'a> {
             is_policy: true,
             sitting: self.sitting.clone(),
             tests: None,
+            unseen: None,
         };
         let (session, said) = match policy.spares().take() {
             Some(spare) => self.ask_spare(policy, spare, facts, &deadline, session, say),
@@ -230,7 +231,7 @@ fn state(
     CallState::new(setup, session, &policy.limits)
 }
 
-/// What a policy said, or why it said nothing.
+/// Verdict of a policy, or the reason why there is none.
 fn heard<V>(
     said: GuestResult<Result<V, String>>,
     state: &CallState,

@@ -1,4 +1,4 @@
-//! What leaves with a result beside its structured part, as text for those who judge it: everything that a client, a
+//! Text of everything that leaves with a result beside its structured part, for policies: everything that a client, a
 //! workspace or the ledger gets of what a component said.
 
 use std::borrow::Cow;

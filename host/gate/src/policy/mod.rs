@@ -39,7 +39,7 @@ pub(super) struct Judging {
 }
 
 impl Judging {
-    /// What judging wants to know of a call, if anybody judges it or a call inside it.
+    /// Data for judging a call, if a policy judges it or a call inside it.
     pub(super) fn of(
         catalog: &Arc<Catalog>,
         tool: &Arc<ToolEntry>,
@@ -63,12 +63,12 @@ impl Judging {
         })
     }
 
-    /// Whose policies judge it.
+    /// Catalog whose policies judge the call.
     pub(super) fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
-    /// What a tool takes, made of an amendment by a policy, or why it does not take that. What was wrong
+    /// Arguments for a tool after a policy's amendment, or the reason why the tool does not take them. Faults
     /// before the amendment is not held against it: members are checked by the tool around them.
     fn accept(&self, tool: &ToolEntry, is_member: bool, given: &str, json: &str) -> Result<String, String> {
         let amended: Map<String, Value> = serde_json::from_str(json).map_err(|err| err.to_string())?;
@@ -155,7 +155,7 @@ impl Runtime {
         }
     }
 
-    /// Who asks policies on a session.
+    /// Evaluator of policies on a session.
     fn evaluator(&self, cancel: Cancel, session: Box<Session>) -> Evaluator<'_> {
         Evaluator::new(&self.equipment, Some(Arc::clone(&self.host)), cancel, session)
     }

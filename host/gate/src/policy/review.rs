@@ -15,7 +15,7 @@ use super::super::guest::{Ended, GuestCall, Runtime};
 use super::evaluate::{Evaluator, host_failed};
 use super::{leaving, panicked};
 
-/// What those who judge results want to know of their calls.
+/// Data of a call for policies that judge results.
 pub(crate) struct Review {
     catalog: Arc<Catalog>,
     /// The call, then those inside it.

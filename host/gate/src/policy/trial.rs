@@ -24,7 +24,7 @@ use super::super::batch;
 use super::evaluate::Evaluator;
 use super::{Judging, Review};
 
-/// What was judged before of a call that nobody makes: nothing.
+/// Earlier judgements of a call that nobody makes: none.
 fn sitting(request: &wit::Request) -> Sitting {
     Sitting::over(StoredOperation {
         op_id: request.op_id.clone(),
@@ -42,15 +42,15 @@ pub struct Trial {
     session: Option<Box<Session>>,
 }
 
-/// What a chain of policies said of a call.
+/// Verdicts of a chain of policies on a call.
 pub struct Heard {
-    /// What would have become of it.
+    /// Decision on the call.
     pub decision: Decision,
     /// The arguments it would have run with, if they are others.
     pub amended: Option<Value>,
-    /// How long the policies took.
+    /// Time that the policies took.
     pub took: Duration,
-    /// Whether anybody was asked.
+    /// True if any policy was asked.
     pub was_judged: bool,
     requests: Vec<wit::Request>,
     notes: Vec<wit::Note>,
@@ -199,7 +199,7 @@ impl Trial {
         Ok((hearing.decision(), hearing.took()))
     }
 
-    /// Whether anybody judges the result of a call or of one inside it.
+    /// True if a policy judges the result of a call or of one inside it.
     pub fn is_reviewed(catalog: &Catalog, heard: &Heard) -> bool {
         let judges = |request: &wit::Request| catalog.policies().judges(Phase::Response, &request.tool);
         heard.requests.iter().any(judges)

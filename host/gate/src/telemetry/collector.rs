@@ -7,12 +7,12 @@ use ureq::tls::{RootCerts, TlsConfig};
 
 use super::Settings;
 
-/// What OTLP's messages are.
+/// Content type of OTLP's messages.
 const PROTOBUF: &str = "application/x-protobuf";
 /// Largest answer that is read, in bytes.
 const MAX_ANSWER: u64 = 64 << 10;
 
-/// Where one kind of message is sent.
+/// Address and state for one kind of message.
 #[derive(Debug)]
 pub(super) struct Collector {
     agent: ureq::Agent,
@@ -21,10 +21,10 @@ pub(super) struct Collector {
     is_away: bool,
 }
 
-/// What became of a message.
+/// Outcome of sending a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
-    /// It was taken.
+    /// The collector accepted the message.
     Taken,
     /// Not now, for this reason. It can be sent again.
     Later(String),
@@ -33,12 +33,12 @@ pub enum Sent {
 }
 
 impl Collector {
-    /// Where spans go.
+    /// Collector of spans.
     pub(super) fn of_traces(settings: &Settings) -> Collector {
         Collector::at(settings, "v1/traces")
     }
 
-    /// Where figures go.
+    /// Collector of metrics.
     pub(super) fn of_metrics(settings: &Settings) -> Collector {
         Collector::at(settings, "v1/metrics")
     }
@@ -67,7 +67,7 @@ impl Collector {
         &self.url
     }
 
-    /// Whether the last message was not taken.
+    /// True if the last message was not accepted.
     pub(super) fn is_away(&self) -> bool {
         self.is_away
     }

@@ -15,17 +15,17 @@ use super::{Queue, Settings};
 const BATCH: usize = 512;
 /// Most messages of spans in a row, so that nothing else waits for ever.
 const ROW: usize = 16;
-/// How often the queue is looked at. Calls wake nobody up.
+/// Interval of looking at the queue. Calls wake nobody up.
 const TICK: Duration = Duration::from_millis(250);
 /// Longest time that spans wait for company.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Longest time that a collector is left alone after it took none: twice as long each time, up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How long a collector has to answer.
+/// Time limit of a collector's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same for everything that is left when the host stops.
 const LAST_PATIENCE: Duration = Duration::from_millis(1_500);
-/// How long the host waits for its end.
+/// Time that the host waits for the exporter's end.
 const END: Duration = Duration::from_secs(2);
 
 /// Sends what there is until it is stopped.
@@ -81,7 +81,7 @@ struct Work<F> {
     traces: Collector,
     /// Spans that wait, if calls leave any.
     queue: Option<Queue>,
-    /// Those that were taken from it and not sent yet. They have their ids, so that a collector knows
+    /// Spans that were taken from the queue and not sent yet. They have their ids, so that a collector knows
     /// one that comes twice.
     batch: Vec<Span>,
     metrics: Option<Collector>,

@@ -122,7 +122,7 @@ fn gauge(data_points: Vec<NumberDataPoint>) -> metric::Data {
     metric::Data::Gauge(Gauge { data_points })
 }
 
-/// What only grows, from the host's start on.
+/// Sum that only grows, from the host's start on.
 fn sum(data_points: Vec<NumberDataPoint>) -> metric::Data {
     metric::Data::Sum(Sum {
         data_points,

@@ -1,4 +1,4 @@
-//! What is sent along with telemetry to be let in. The configuration says where each value is, and never has
+//! Headers that authorise telemetry. The configuration says where each value is, and never has
 //! it: a variable of the environment, or a file that only its owner can read.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const TAKEN: &[&str] = &[
     "user-agent",
 ];
 
-/// Where a value is.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretIn {
     /// In this variable.
@@ -54,7 +54,7 @@ impl SecretIn {
     }
 }
 
-/// What is wrong with headers, all of it. Never says what a value is.
+/// Problems of headers, all of them. Never contains a value.
 #[derive(Debug, Error)]
 #[error("{}", .0.join("\n"))]
 pub struct HeaderError(Vec<String>);
@@ -98,7 +98,7 @@ impl Headers {
         self.0.iter()
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

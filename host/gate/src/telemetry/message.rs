@@ -12,7 +12,7 @@ const SAMPLED: u32 = 1;
 const PARENT_IS_KNOWN: u32 = 0x100;
 const PARENT_IS_REMOTE: u32 = 0x200;
 
-/// Who tells all this.
+/// Sender of all messages.
 #[derive(Debug, Clone)]
 pub(super) struct Origin {
     pub(super) service_name: String,

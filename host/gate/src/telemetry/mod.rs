@@ -26,20 +26,20 @@ pub use headers::{HeaderError, Headers, SecretIn};
 pub use parent::Parent;
 pub use span::{Method, Queue, Span, Spans, queue};
 
-/// Where telemetry goes, and how much of it.
+/// Settings of telemetry.
 #[derive(Debug)]
 pub struct Settings {
     /// The collector's address, without the paths of OTLP.
     pub otlp: String,
-    /// What is sent along to be let in.
+    /// Headers that authorise the export.
     pub headers: Headers,
-    /// How often figures go out.
+    /// Interval of exporting metrics.
     pub interval: Duration,
-    /// What this service is called there.
+    /// Name of this service.
     pub service_name: String,
-    /// Whether calls leave spans.
+    /// True if calls leave spans.
     pub traces: bool,
-    /// Whether figures go out.
+    /// True if metrics are exported.
     pub metrics: bool,
 }
 
@@ -59,7 +59,7 @@ impl Settings {
         traces.into_iter().chain(metrics).collect()
     }
 
-    /// Whether somebody on the way could read what lets this host in.
+    /// True if somebody on the way could read the headers that authorise this host.
     pub fn exposes_headers(&self) -> bool {
         let is_clear = !self.headers.is_empty() && self.otlp.starts_with("http://");
         let host = url::Url::parse(&self.otlp).ok();

@@ -1,13 +1,13 @@
 //! The span that a caller works in, as W3C's Trace Context writes it.
 
-/// What a caller says of the span that its call is part of.
+/// Parent span of a call, as the caller names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parent {
     /// The trace that both are in.
     pub trace: [u8; 16],
     /// The caller's span.
     pub span: [u8; 8],
-    /// Whether the caller records it. If not, nobody would find what is recorded below it.
+    /// True if the caller records the span. If not, nobody would find what is recorded below it.
     pub is_sampled: bool,
 }
 

@@ -14,7 +14,7 @@ use super::Parent;
 /// Most spans that wait to be sent: a burst of calls, or a collector that is away for a moment.
 const QUEUE: usize = 8192;
 
-/// What a client asked for.
+/// Method of a client's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// A tool's call.
@@ -28,13 +28,13 @@ pub enum Method {
 pub struct Span {
     /// The caller's.
     pub parent: Option<Parent>,
-    /// What was asked for.
+    /// Method of the request.
     pub method: Method,
     /// The tool's or prompt's name.
     pub tool: String,
     /// The pack that has it.
     pub pack: String,
-    /// What it may do.
+    /// Effect of the tool.
     pub effect: Effect,
     /// The operation's id in the ledger.
     pub op_id: String,
@@ -42,7 +42,7 @@ pub struct Span {
     pub envelope_id: Option<String>,
     /// The client's id of the request.
     pub request_id: Option<String>,
-    /// When it ended, in milliseconds since 1970.
+    /// Time of the end, in milliseconds since 1970.
     pub ended_ms: i64,
     /// From reaching the gate to the reply.
     pub duration: Duration,
@@ -50,14 +50,14 @@ pub struct Span {
     pub error_code: Option<String>,
 }
 
-/// Where calls leave their spans.
+/// Sender of spans.
 #[derive(Debug, Clone)]
 pub struct Spans {
     queue: Sender<Span>,
     dropped: Arc<AtomicU64>,
 }
 
-/// Where they are taken from.
+/// Receiver of spans.
 #[derive(Debug)]
 pub struct Queue {
     spans: Receiver<Span>,
@@ -120,7 +120,7 @@ impl Spans {
         }
     }
 
-    /// How many nobody took.
+    /// Number of spans that nobody took.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -132,7 +132,7 @@ impl Queue {
         self.spans.try_recv().ok()
     }
 
-    /// How many wait.
+    /// Number of spans that wait.
     pub(super) fn len(&self) -> usize {
         self.spans.len()
     }
@@ -144,7 +144,7 @@ impl Queue {
     }
 }
 
-/// Whether it looks like an id that a host gave out. A call can name an envelope in any words, and words of
+/// True for an id as a host gives out. A call can name an envelope in any words, and words of
 /// callers stay here.
 fn is_envelope_id(id: &str) -> bool {
     let random = id.strip_prefix("env_");

@@ -30,14 +30,14 @@ const ALGORITHMS: &[Algorithm] = &[
 /// RFC 7797), compression and encryption (RFC 7516), and a key that the token brings along. Keys come from the issuer
 /// alone: addresses and certificates in a header (`jku`, `x5u`, `x5c`, `x5t`) are not looked at.
 const CHANGING: &[&str] = &["crit", "b64", "zip", "enc", "epk", "jwk"];
-/// How far clocks may be apart, in seconds.
+/// Tolerated difference of clocks, in seconds.
 const LEEWAY: u64 = 30;
 /// Longest token, in bytes.
 const LONGEST: usize = 16 << 10;
 /// Longest subject, in bytes.
 const LONGEST_SUBJECT: usize = 160;
 
-/// What an issuer's tokens must say.
+/// Requirements of an issuer's tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerSettings {
     /// The issuer, as its tokens name it.
@@ -46,7 +46,7 @@ pub struct IssuerSettings {
     pub audience: Vec<String>,
     /// Scopes that a token must have, all of them.
     pub scopes: Vec<String>,
-    /// Where its keys are.
+    /// Source of the issuer's keys.
     pub keys: KeySource,
 }
 
@@ -71,17 +71,17 @@ impl Issuer {
         })
     }
 
-    /// What its tokens must say.
+    /// Requirements of the tokens.
     pub fn settings(&self) -> &IssuerSettings {
         &self.settings
     }
 
-    /// Whether its keys are here, after an attempt to get them.
+    /// Checks that the issuer's keys are here, after an attempt to get them.
     pub async fn has_keys(&self) -> Result<(), KeyError> {
         self.keys.refresh_if_none().await
     }
 
-    /// Who a token was issued to.
+    /// Identity that a token was issued to.
     pub async fn verify(&self, token: &str) -> Result<Identity, Refused> {
         if token.len() > LONGEST {
             return Err(invalid("it is too long"));

@@ -21,7 +21,7 @@ use super::{Bearer, Identity};
 /// Largest file, in bytes.
 const MAX_FILE: u64 = 256 << 10;
 
-/// Why tokens cannot be used. Never says what they are.
+/// Reason why tokens cannot be used. Never contains the tokens.
 #[derive(Debug, Error)]
 pub enum TokenError {
     /// The file cannot be read or made.

@@ -24,10 +24,10 @@ const STALE: Duration = Duration::from_secs(24 * 3600);
 /// Least time between two attempts, however many tokens name unknown keys.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Where keys are.
+/// Source of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// Where the issuer's metadata says.
+    /// The address in the issuer's metadata.
     Discovered,
     /// At this address.
     Url(String),
@@ -35,7 +35,7 @@ pub enum KeySource {
     File(PathBuf),
 }
 
-/// Why there are no keys.
+/// Reason why there are no keys.
 #[derive(Debug, Error)]
 pub enum KeyError {
     /// An address that keys may not come from.
@@ -44,17 +44,17 @@ pub enum KeyError {
     /// The issuer did not answer, or not with this.
     #[error("{url} cannot be fetched")]
     Fetch {
-        /// What was asked for.
+        /// Requested address.
         url: String,
         #[source]
         source: ureq::Error,
     },
-    /// It answered with something else.
+    /// The server answered with something else.
     #[error("{url}: {problem}")]
     Answer {
-        /// What was asked for.
+        /// Requested address.
         url: String,
-        /// What is wrong with the answer.
+        /// Problem of the answer.
         problem: String,
     },
     /// The file cannot be read.
@@ -76,7 +76,7 @@ pub(super) struct Keys {
     issuer: String,
     source: KeySource,
     held: RwLock<Option<Held>>,
-    /// When the last attempt was. One attempt at a time.
+    /// Time of the last attempt. At most one attempt runs at a time.
     attempt: Mutex<Option<Instant>>,
 }
 
@@ -86,10 +86,10 @@ struct Held {
     since: Instant,
 }
 
-/// What to do for a token, as far as the age of things decides it.
+/// Step for a token, as far as the age of the keys decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// What is here will do.
+    /// The present keys suffice.
     Use,
     /// Fetch first; what is here will do if that fails.
     Refresh,
@@ -246,7 +246,7 @@ impl Keys {
     }
 }
 
-/// What is at an address, which must be there and not elsewhere.
+/// Content at an address, without redirects to another.
 fn get(url: &str) -> Result<Vec<u8>, ureq::Error> {
     // Whoever was first has installed the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -262,7 +262,7 @@ fn get(url: &str) -> Result<Vec<u8>, ureq::Error> {
     response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec()
 }
 
-/// Whether a key may have made a signature. A key without an id serves tokens without one.
+/// True if a key may have made a signature. A key without an id serves tokens without one.
 fn fits(key: &Jwk, id: Option<&str>, algorithm: Algorithm) -> bool {
     let common = &key.common;
     let is_for_signing = !matches!(common.public_key_use, Some(PublicKeyUse::Encryption));
@@ -304,7 +304,7 @@ fn read_file(path: &std::path::Path) -> Result<Vec<u8>, KeyError> {
     })
 }
 
-/// Where an issuer's metadata may be.
+/// Possible addresses of an issuer's metadata.
 fn metadata_addresses(issuer: &str) -> Vec<String> {
     let Ok(url) = Url::parse(issuer) else {
         return Vec::new();

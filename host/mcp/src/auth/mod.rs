@@ -1,4 +1,4 @@
-//! Who calls over HTTP: bearer tokens that the operator hands out, and those of an issuer.
+//! Authentication over HTTP: bearer tokens that the operator hands out, and those of an issuer.
 
 mod issuer;
 mod keyring;
@@ -22,10 +22,10 @@ pub use keys::{KeyError, KeySource};
 pub use settings::Auth;
 pub use tokens::{TokenHash, TokenLine, TokenLines};
 
-/// Why a request does not get in.
+/// Reason why a request is not admitted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// It brings no bearer token.
+    /// The request has no bearer token.
     #[error("a bearer token is needed")]
     NoToken,
     /// The token is not one that opens this door. What exactly is wrong is for the log.
@@ -51,7 +51,7 @@ pub struct Bearer {
     pub revoked: Option<CancellationToken>,
 }
 
-/// What opens the door: the operator's tokens, an issuer's, or both. With neither, it is open.
+/// Accepted tokens: the operator's, an issuer's, or both. With neither, everybody is admitted.
 #[derive(Debug, Default)]
 pub struct Authenticator {
     tokens: Option<Arc<Keyring>>,
@@ -64,7 +64,7 @@ impl Authenticator {
         Authenticator { tokens, issuer }
     }
 
-    /// Whether everybody gets in.
+    /// True if everybody is admitted.
     pub fn is_open(&self) -> bool {
         self.tokens.is_none() && self.issuer.is_none()
     }
@@ -79,7 +79,7 @@ impl Authenticator {
         self.tokens.as_deref()
     }
 
-    /// Who brings this `Authorization` header. `None` if the door is open.
+    /// Identity of an `Authorization` header. `None` if everybody is admitted.
     pub async fn identify(&self, authorization: Option<&str>) -> Result<Option<Bearer>, Refused> {
         if self.is_open() {
             return Ok(None);

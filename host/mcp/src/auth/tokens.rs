@@ -11,7 +11,7 @@ use tollgate_core::scopes::Scopes;
 use tollgate_core::text::is_name;
 use tollgate_sdk::Timestamp;
 
-/// Who a token without a name belongs to.
+/// Owner of a token without a name.
 const UNNAMED: &str = "default";
 /// Shortest token. A hex digit is four bits, so that 64 of them are what is made.
 const SHORTEST: usize = 32;
@@ -58,7 +58,7 @@ pub struct TokenLine {
     pub is_plain: bool,
     /// Its scopes.
     pub scopes: Scopes,
-    /// When it stops, in milliseconds since 1970.
+    /// Time of expiry, in milliseconds since 1970.
     pub expires_ms: Option<i64>,
 }
 

@@ -23,14 +23,14 @@ pub(super) struct Room {
     memory: Arc<Mutex<Holdings>>,
 }
 
-/// Why a body was not read.
+/// Reason why a body was not read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// It is longer than one may be.
+    /// The body is longer than allowed.
     TooLarge,
     /// Its sender has so many bytes in memory, and what is left is for others.
     NoRoom(usize),
-    /// It did not come to its end.
+    /// The body broke off.
     BrokenOff,
 }
 

@@ -159,7 +159,7 @@ pub(super) async fn in_json(response: Response, method: &Method, message: Option
     Response::from_parts(parts, body)
 }
 
-/// How the library's answer to a message begins that it cannot read.
+/// Prefix of the library's answer to a message that it cannot read.
 const UNREADABLE: &str = "fail to deserialize request body";
 
 /// A code for a status, and what helps.

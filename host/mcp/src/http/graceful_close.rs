@@ -18,9 +18,9 @@ use tokio::time::Sleep;
 
 use super::seats::Seat;
 
-/// How long a client may take to close its side.
+/// Time for a client to close its side.
 const LINGERING: Duration = Duration::from_secs(1);
-/// What is thrown away at once, in bytes.
+/// Number of bytes that are thrown away at once.
 const PIECE: usize = 8 << 10;
 /// Bytes that a client must take within its time while more waits for it. Less is no progress.
 const PROGRESS: usize = 16 << 10;
@@ -38,7 +38,7 @@ pub(super) struct Lingering<Io> {
 /// A client that does not read as fast as is written.
 struct Stall {
     end: Pin<Box<Sleep>>,
-    /// What it took since.
+    /// Number of bytes taken since.
     taken: usize,
 }
 

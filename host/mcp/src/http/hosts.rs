@@ -46,12 +46,12 @@ struct Origin {
     at: Named,
 }
 
-/// Why a request is not answered.
+/// Reason why a request is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refused {
     /// There is not exactly one host that can be read.
     Unclear,
-    /// It names another host.
+    /// The request names another host.
     Host,
     /// A page from elsewhere sent it.
     Origin,
@@ -132,7 +132,7 @@ impl Named {
         })
     }
 
-    /// What an operator allows: addresses of IPv6 with or without brackets.
+    /// Host that an operator allows: addresses of IPv6 with or without brackets.
     fn allowed(text: &str) -> Option<Named> {
         let text = text.trim();
         match text.parse() {

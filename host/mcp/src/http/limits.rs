@@ -1,4 +1,4 @@
-//! How many requests are in flight, and how fast they come: counted by client, refused beyond.
+//! Limits of requests in flight and of their rate: counted by client, refused beyond.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -9,7 +9,7 @@ use std::time::Instant;
 /// Clients whose rate is remembered. Those that sent nothing for long make room.
 const MAX_CLIENTS: usize = 10_000;
 
-/// Why a request has to wait.
+/// Reason why a request has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
     /// As many as may be are in flight.
@@ -44,7 +44,7 @@ impl InFlight {
         }
     }
 
-    /// How many there may be from now on. Those that are there stay.
+    /// Sets new limits. Requests that are in flight stay.
     pub(super) fn bound(&self, all: usize, of_client: usize) {
         self.all.store(all, Ordering::Relaxed);
         self.of_client.store(of_client, Ordering::Relaxed);
@@ -112,12 +112,12 @@ impl Rate {
         }
     }
 
-    /// How many in a second.
+    /// Limit for a second.
     pub(super) fn limit(&self) -> u32 {
         self.limit.get()
     }
 
-    /// Whether a client may send another one now.
+    /// True if a client may send another request now.
     pub(super) fn allows(&self, client: &str, now: Instant) -> bool {
         let limit = f64::from(self.limit.get());
         let mut buckets = lock(&self.buckets);

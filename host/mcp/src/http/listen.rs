@@ -26,9 +26,9 @@ use super::seats::{Place, Seats};
 
 /// Connections beyond the limit that hear of it. Those beyond these are closed at once.
 const TOLD: usize = 16;
-/// How long one of them may take to hear it.
+/// Time for one connection to hear a refusal.
 const TELLING: Duration = Duration::from_secs(2);
-/// How long open connections have to close at the end.
+/// Time for open connections to close at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Most headers of a request, which are many more than clients and proxies send.
 const MAX_HEADERS: usize = 256;

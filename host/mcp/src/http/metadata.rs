@@ -1,4 +1,4 @@
-//! What a client needs to get a token: RFC 9728's metadata, and the challenges that point to it.
+//! Metadata with which a client gets a token: RFC 9728's, and the challenges that point to it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::answer;
 use super::middleware::Admission;
 use crate::auth::Refused;
 
-/// Where the metadata is; also with the path of what it is about behind it.
+/// Path of the metadata; also with the path of the resource behind it.
 pub(super) const ADDRESS: &str = "/.well-known/oauth-protected-resource";
 
 /// Shows the metadata. There is none without an issuer.
@@ -82,7 +82,7 @@ fn authenticate(door: &Admission, error: Option<&str>) -> String {
     format!("Bearer {}", parts.join(", "))
 }
 
-/// Where the metadata of a resource is: its path goes behind the well-known one.
+/// Address of a resource's metadata: the resource's path goes behind the well-known one.
 fn address(resource: &str) -> String {
     match url::Url::parse(resource) {
         Ok(url) => {

@@ -1,4 +1,4 @@
-//! What every request of `/mcp` passes before it is read as MCP: who sends it, is there room, did its
+//! Admission of every request of `/mcp` before it is read as MCP: who sends it, is there room, did its
 //! body come. What there is room for is shared by identity, and by address without one.
 
 use std::pin::Pin;
@@ -36,14 +36,14 @@ use crate::sanitize;
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
-/// How long the writer may take to say that it works.
+/// Time limit of the writer's sign of life.
 const PULSE: Duration = Duration::from_secs(2);
 /// Time between looks whether a token has expired that a stream or session began with. Requests are checked each.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time between attempts to get an issuer's keys before the first token comes.
 const AGAIN: Duration = Duration::from_secs(31);
 
-/// What the door knows.
+/// State of the admission.
 pub(super) struct Admission {
     pub(super) keeper: Authenticator,
     /// This server's address, as clients know it.
@@ -113,7 +113,7 @@ impl Admission {
         self.caps.store(Arc::new(next));
     }
 
-    /// Whether calls can be made, or why not.
+    /// Checks that calls can be made; the error says why not.
     pub(super) async fn readiness(&self) -> Result<(), &'static str> {
         if self.is_stopping() {
             return Err("stopping");
@@ -129,7 +129,7 @@ impl Admission {
         }
     }
 
-    /// What is counted, if who asks may make calls.
+    /// Metrics, for a sender that may make calls.
     pub(super) async fn metrics(&self, headers: &HeaderMap) -> Result<String, Response> {
         self.identify(headers).await?;
         let mut text = self.gate.figures().prometheus();
@@ -191,7 +191,7 @@ impl Admission {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Who sends this. The answer says what would help.
+    /// Identity of the sender. The error response says what would help.
     async fn identify(&self, headers: &HeaderMap) -> Result<Option<Bearer>, Response> {
         let authorization = headers
             .get(header::AUTHORIZATION)
@@ -202,7 +202,7 @@ impl Admission {
         })
     }
 
-    /// Whether an identity may send requests of MCP at all.
+    /// Checks that an identity may send requests of MCP at all.
     fn may_call(&self, identity: Option<&Identity>) -> Result<(), Response> {
         match identity {
             Some(identity) if identity.rights().calls == Calls::None => Err(metadata::challenge(
@@ -395,7 +395,7 @@ pub(super) async fn count(State(door): State<Arc<Admission>>, request: Request, 
     response
 }
 
-/// Who sent a request, for who serves it.
+/// Sender of a request, for the layers that serve it.
 #[derive(Debug, Clone)]
 pub(crate) struct Sender {
     /// Proven by a token.
@@ -406,7 +406,7 @@ pub(crate) struct Sender {
     pub(crate) given_up: Option<CancellationToken>,
 }
 
-/// What a response keeps until it is sent or given up.
+/// Resources that a response holds until it is sent or given up.
 struct Kept<T> {
     session: Option<InUse>,
     _rest: T,

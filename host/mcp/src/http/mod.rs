@@ -45,14 +45,14 @@ use hosts::Hosts;
 use middleware::Admission;
 use pulse::Pulse;
 
-/// What the text under `/metrics` is.
+/// Content type of `/metrics`.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Bytes that the head of any request may have, because the connection's buffer cannot be smaller.
 const MIN_HEAD: usize = 8 << 10;
-/// Where MCP is served.
+/// Path of MCP.
 const PATH: &str = "/mcp";
 
-/// Why HTTP is not served.
+/// Reason why HTTP is not served.
 #[derive(Debug, Error)]
 pub enum HttpError {
     /// Other machines could reach it, and it asks nobody who they are.
@@ -74,7 +74,7 @@ pub enum HttpError {
     Issuer(#[source] KeyError),
 }
 
-/// What is served, and to whom.
+/// Parts of a server over HTTP.
 pub struct Serving {
     /// The address.
     pub address: SocketAddr,
@@ -207,7 +207,7 @@ fn router(
         .layer(from_fn_with_state(door, middleware::count))
 }
 
-/// What is counted, for whom may make calls.
+/// Metrics, for a sender that may make calls.
 async fn metrics(State(door): State<Arc<Admission>>, headers: HeaderMap) -> Response {
     match door.metrics(&headers).await {
         Ok(text) => ([(CONTENT_TYPE, PROMETHEUS)], text).into_response(),
@@ -215,7 +215,7 @@ async fn metrics(State(door): State<Arc<Admission>>, headers: HeaderMap) -> Resp
     }
 }
 
-/// Whether calls can be made: the host is not stopping, its writer works, and tokens can be checked.
+/// Readiness for calls: the host is not stopping, its writer works, and tokens can be checked.
 async fn readiness(door: Arc<Admission>, pulse: &Pulse) -> Response {
     let ready = if door.is_stopping() {
         Err("stopping")

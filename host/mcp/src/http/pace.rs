@@ -1,4 +1,4 @@
-//! How many requests of one identity are worked on at once while another identity calls, too.
+//! Pace of one identity: its requests that are worked on at once while another identity calls, too.
 //!
 //! Work on a request begins before the gate has lines for it: reading, parsing, and later writing the answer take turns
 //! on few threads as they come. So an identity with as many requests in flight as there are cores but one has the next
@@ -14,12 +14,12 @@ use tollgate_core::share::Share;
 /// Time after which a request that is worked on keeps no later one back: it has stalled, or waits for a program or
 /// for other identities.
 const STALLED_AFTER: Duration = Duration::from_millis(50);
-/// How long somebody who sent a request counts as calling.
+/// Time for which a sender counts as calling.
 const RECENTLY: Duration = Duration::from_millis(100);
 /// Identities that are remembered. Those without a request make room.
 const MAX_SHARES: usize = 1_024;
 
-/// Who has requests in flight.
+/// Identities with requests in flight.
 #[derive(Clone)]
 pub(super) struct Pace {
     most: usize,
@@ -91,7 +91,7 @@ impl Pace {
         self.is_ahead(&self.lanes(), share, Instant::now())
     }
 
-    /// Whether an identity has enough requests at work, and others call.
+    /// True if an identity has enough requests at work, and others call.
     fn is_ahead(&self, lanes: &HashMap<Share, Lane>, share: &Share, now: Instant) -> bool {
         let at_work = lanes.get(share).map_or(0, |lane| lane.at_work(now));
         let mut others = lanes.iter().filter(|(other, _)| *other != share);

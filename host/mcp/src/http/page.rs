@@ -5,7 +5,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::PATH;
 
-/// Whether a browser asks: for HTML, and not for a stream of messages.
+/// True if a browser asks: for HTML, and not for a stream of messages.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     let accepts = |wanted: &str| {
         let accepted = headers.get_all(header::ACCEPT).iter();

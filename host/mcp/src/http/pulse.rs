@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-/// How long an answer is good.
+/// Time for which an answer is valid.
 const GOOD: Duration = Duration::from_secs(1);
 
-/// Whether calls can be made, or why not.
+/// Readiness for calls; the error says why not.
 pub(super) type Ready = Result<(), &'static str>;
 
 /// The last look.
@@ -15,7 +15,7 @@ pub(super) type Ready = Result<(), &'static str>;
 pub(super) struct Pulse(Mutex<Option<(Instant, Ready)>>);
 
 impl Pulse {
-    /// What the last look found, if it was just now, and what this one finds otherwise. Those who ask at the same time
+    /// Result of the last look, if it was just now, and of this one otherwise. Those who ask at the same time
     /// share one.
     pub(super) async fn feel(&self, look: impl Future<Output = Ready>) -> Ready {
         let mut last = self.0.lock().await;

@@ -40,7 +40,7 @@ struct Taken {
     of_peer: HashMap<IpAddr, usize>,
 }
 
-/// One connection's place.
+/// Place of one connection.
 #[derive(Debug)]
 pub(super) struct Seat {
     /// The peer's address; of IPv6, the network that one customer has.
@@ -55,20 +55,20 @@ pub(super) struct Seat {
 
 #[derive(Debug)]
 struct State {
-    /// Who its last request was from, as far as that was proven.
+    /// Proven sender of the last request.
     owner: Option<Identity>,
     is_answered: bool,
     /// Requests that were let in and are not answered yet.
     calls: usize,
     /// Streams that wait for notifications.
     streams: usize,
-    /// When the last of both ended.
+    /// Time at which the last of both ended.
     idle_since: Instant,
     /// Since when the peer has read nothing of what waits for it.
     stalled_since: Option<Instant>,
 }
 
-/// What holds a connection busy.
+/// Work that holds a connection busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// A request that wants an answer.
@@ -92,7 +92,7 @@ pub(super) struct Place {
     seats: Arc<Seats>,
 }
 
-/// How willingly a connection is given up for another: the first ones first; of those, one of whoever holds the most;
+/// Order in which connections are given up for others: the first ones first; of those, one of whoever holds the most;
 /// then one that was idle for a while, and the older ones before.
 type Rank = (u8, Reverse<usize>, bool, Instant);
 
@@ -290,7 +290,7 @@ pub(crate) fn peer(parts: &Parts) -> Option<IpAddr> {
     Some(parts.extensions.get::<Arc<Seat>>()?.peer)
 }
 
-/// What one peer has: an address of IPv4, or a network of IPv6, whose addresses it may change at will.
+/// Network of a peer: an address of IPv4, or a network of IPv6, whose addresses it may change at will.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {

@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::identity::Identity;
 use tollgate_core::share::Share;
 
-/// How often a place is made that somebody else takes.
+/// Number of attempts to make a place that somebody else takes.
 const ATTEMPTS: usize = 8;
-/// How long a client may take to come back to a session whose connections broke off, before the calls that it left
+/// Time for a client to come back to a session whose connections broke off, before the calls that it left
 /// behind are given up. Clients are told to come back after 3 s.
 const COMEBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -30,7 +30,7 @@ tokio::task_local! {
     static REQUEST: Requester;
 }
 
-/// Who sends a request, and the place for a session that it may begin.
+/// Sender of a request, and the place for a session that it may begin.
 struct Requester {
     identity: Option<Identity>,
     place: Mutex<Option<Place>>,
@@ -44,13 +44,13 @@ pub(super) struct Sessions {
     places: Places,
 }
 
-/// What can change while sessions are there.
+/// Limits that can change while sessions exist.
 struct Bounds {
     most: usize,
     idle: Duration,
 }
 
-/// How many places each share has.
+/// Number of places of each share.
 type Places = Arc<Mutex<HashMap<Share, usize>>>;
 
 struct Owned {
@@ -113,12 +113,12 @@ impl Drop for Place {
     }
 }
 
-/// What a request does with a session.
+/// Use of a session by a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// It calls something.
+    /// A call.
     Call,
-    /// It waits for notifications, or ends the session.
+    /// Waiting for notifications, or the end of the session.
     Stream,
 }
 
@@ -169,7 +169,7 @@ impl Sessions {
         }
     }
 
-    /// How many there may be from now on, and for how long without requests. Those that are there stay.
+    /// Sets the number of sessions and their idle time. Existing sessions stay.
     pub(super) fn bound(&self, most: usize, idle: Duration) {
         self.bounds.store(Arc::new(Bounds { most, idle }));
     }
@@ -320,7 +320,7 @@ impl Sessions {
         self.local.close_session(id).await
     }
 
-    /// Whether a session exists for who asks.
+    /// True if a session exists for the sender.
     fn exists(&self, id: &SessionId) -> bool {
         self.owned().get(id).is_some_and(|owned| {
             REQUEST

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
 
-/// How often in a row no orphan must be found. A list of children can miss one while others end.
+/// Number of looks in a row that must find no orphan. A list of children can miss one while others end.
 const QUIET: u32 = 3;
 /// Time between two looks at orphans once there is none.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -24,9 +24,9 @@ static KNOWN: Mutex<Known> = Mutex::new(Known {
 });
 
 struct Known {
-    /// Those that this process started and did not take leave of yet.
+    /// Children that this process started and still waits for.
     own: BTreeSet<u32>,
-    /// Those that were there before the first program, as after `exec` in a shell that had started some. Their
+    /// Children that existed before the first program, as after `exec` in a shell that had started some. Their
     /// orphans come here too.
     strangers: Option<BTreeSet<u32>>,
 }
@@ -160,7 +160,7 @@ fn is_marked(pid: u32) -> bool {
     highest.is_some_and(|highest: u64| highest <= MARK)
 }
 
-/// Whether somebody stopped a process or is tracing it.
+/// True if a process is stopped or traced.
 pub(super) fn is_held(pid: u32) -> bool {
     let stat = text(&format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat

@@ -16,10 +16,10 @@ const HANDED_ON: &[&str] = &[
 ];
 /// The same for every program: English and without colours or questions.
 const FIXED: &[(&str, &str)] = &[("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TERM", "dumb")];
-/// Where programs are looked for without a PATH.
+/// Directories in which programs are looked for without a PATH.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What programs get, and where they are found.
+/// Environment of programs, and the directories in which they are found.
 #[derive(Debug, Clone)]
 pub struct Environment {
     entries: Vec<(String, String)>,

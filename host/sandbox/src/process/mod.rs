@@ -30,11 +30,11 @@ pub use environment::Environment;
 pub use supervisor::{SUBCOMMAND, run_child};
 use wire::{Said, Task};
 
-/// How often a running program's time is looked at.
+/// Interval of looking at a running program's time.
 const TICK: Duration = Duration::from_millis(20);
 /// After how many looks the supervisor is looked at.
 const LOOKS: u32 = 5;
-/// How long the supervisor may take to end everything, and the host after it.
+/// Time for the supervisor to end everything, and for the host after it.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Most bytes of all arguments.
 const MAX_ARGUMENTS: usize = 128 << 10;
@@ -43,7 +43,7 @@ const MAX_ARGUMENTS: usize = 128 << 10;
 #[derive(Debug, Clone)]
 pub struct Launcher {
     executable: PathBuf,
-    /// What programs get; `None` if none may start.
+    /// Environment of programs; `None` if none may start.
     environment: Option<Environment>,
     umask: u32,
 }
@@ -51,19 +51,19 @@ pub struct Launcher {
 /// A command that may run.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// Where.
+    /// Working directory.
     pub dir: &'a Dir,
     /// Program and arguments.
     pub argv: Vec<String>,
     /// Variables beside those that every program of its name gets.
     pub variables: Vec<(String, String)>,
-    /// It may start no programs itself.
+    /// True if the program may not start others.
     pub alone: bool,
-    /// What it reads.
+    /// Standard input.
     pub stdin: Vec<u8>,
-    /// How long it may take.
+    /// Time limit.
     pub timeout: Duration,
-    /// How much of each stream is kept.
+    /// Number of bytes of each stream that are kept.
     pub output_limit: u32,
 }
 
@@ -80,7 +80,7 @@ pub enum Stream {
 pub trait Sink {
     /// The next bytes of a stream.
     fn bytes(&mut self, stream: Stream, bytes: &[u8]);
-    /// It still runs.
+    /// Called while the program runs.
     fn tick(&mut self);
 }
 
@@ -257,7 +257,7 @@ impl Running {
         Ok((None, late))
     }
 
-    /// How the program ended. One whose supervisor is gone was killed with it.
+    /// End of the program. A program whose supervisor is gone was killed with it.
     fn ending(&mut self, said: Option<Said>, late: bool) -> Result<Ending, ProcessError> {
         match said {
             Some(Said::NotStarted(why)) => Err(ProcessError::NotStarted(why)),
@@ -312,7 +312,7 @@ impl Running {
         Ok(())
     }
 
-    /// Whether the supervisor, which is gone, was ended by a signal. By itself it never is.
+    /// True if the supervisor, which is gone, was ended by a signal. By itself it never is.
     fn was_killed(&mut self) -> bool {
         matches!(self.supervisor.try_wait(), Ok(Some(status)) if status.signal().is_some())
     }

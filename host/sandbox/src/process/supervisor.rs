@@ -22,9 +22,9 @@ use rustix::process::{
 use super::wire::{self, Said, Task};
 use super::{alone, children};
 
-/// How long children are looked for without a pause: some start a successor and end at once.
+/// Time of looking for children without a pause: some start a successor and end at once.
 const CHASE: Duration = Duration::from_secs(1);
-/// How long children are tried to be killed that this user may not kill, or cannot find.
+/// Time of trying to kill children that this user may not kill, or cannot find.
 const REFUSED: Duration = Duration::from_secs(2);
 /// Time between two looks at those that stay.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The hidden subcommand that runs [`run_child`].
 pub const SUBCOMMAND: &str = "supervise-program";
 
-/// Why the program's time is over.
+/// Reason why the program's time is over.
 enum Event {
     Ended(Said),
     /// The host wants no more of it, or is gone.

@@ -1,11 +1,11 @@
-//! What host and supervisor say to each other over a socket: a task with its input one way, what
+//! Messages between host and supervisor over a socket: a task with its input one way, what
 //! became of it the other. The host's end of the socket is also its sign of life.
 
 use std::io::{Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-/// What the supervisor runs.
+/// Task of the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     /// A path.
@@ -14,14 +14,14 @@ pub(super) struct Task {
     /// All of it.
     pub(super) environment: Vec<(String, String)>,
     pub(super) umask: u32,
-    /// It may start no programs itself.
+    /// True if the program may not start others.
     pub(super) alone: bool,
 }
 
-/// What became of it.
+/// Message about the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Said {
-    /// It runs.
+    /// The program runs.
     Started,
     NotStarted(String),
     Exited(i32),

@@ -2,7 +2,8 @@
 //!
 //! A `write` call holds the write lock, so what it sets aside is known to it alone and what it books is
 //! part of its transaction. A `run` call holds no lock: what it sets aside is a row, so that other
-//! calls and hosts see it, and so that it comes back when the call or its host ends.
+//! calls and hosts see it, and so that it comes back when the call or its host ends. A policy has a snapshot only, so
+//! the call that it judges takes what the policy books, in the call's own commit.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use tollgate_store::storage::{self, Session, StoreError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::CallState;
+use crate::sitting::Sitting;
 use crate::bindings::tollgate::host::budget::{self, Counter, Envelope};
 use crate::state::{Facts, Transactions};
 
@@ -27,7 +29,7 @@ pub struct Reservation {
     id: Option<String>,
 }
 
-/// Why a reservation failed.
+/// Reason why a reservation failed.
 #[derive(Debug, Error)]
 pub enum BudgetError {
     /// There is no open envelope around the call.
@@ -59,7 +61,7 @@ struct View<'a> {
     session: &'a Session,
     clock: &'a dyn Clock,
     transactions: Transactions,
-    /// What a `write` call has set aside, by budget.
+    /// Units that a `write` call has reserved, by budget.
     held: &'a mut BTreeMap<String, i64>,
     table: &'a mut ResourceTable,
 }
@@ -76,7 +78,9 @@ impl budget::Host for View<'_> {
                 ("mutations", standing.mutations, standing.limits.max_mutations),
                 ("test_runs", standing.test_runs, standing.limits.max_test_runs),
             ];
-            let own = own.map(|(name, used, limit)| Counter {
+            let limit = standing.limits.max_edits;
+            let edits = (standing.edits > 0 || limit.is_some()).then_some(("edits", standing.edits, limit));
+            let own = own.into_iter().chain(edits).map(|(name, used, limit)| Counter {
                 name: name.to_owned(),
                 used: unsigned(used),
                 limit: limit.map(unsigned),
@@ -89,7 +93,7 @@ impl budget::Host for View<'_> {
             let left = |limit: i64| unsigned(limit.saturating_sub(open_sec));
             Envelope {
                 id: id.clone(),
-                counters: own.into_iter().chain(named).collect(),
+                counters: own.chain(named).collect(),
                 remaining_seconds: standing.limits.max_duration_sec.map(left),
             }
         }))
@@ -102,6 +106,9 @@ impl budget::Host for View<'_> {
         let Some(envelope) = &self.facts.envelope_id else {
             return Err(BudgetError::NoEnvelope);
         };
+        if let Some(sitting) = self.facts.sitting.as_ref().filter(|_| self.facts.is_policy) {
+            return self.reserve_for_call(envelope, name, amount, sitting);
+        }
         match (self.effect, self.transactions) {
             (Effect::Read, _) => Err(BudgetError::ReadOnly),
             (Effect::Run, Transactions::Open) => Err(BudgetError::TransactionOpen),
@@ -144,6 +151,11 @@ impl budget::HostReservation for View<'_> {
         };
         let units = booked(reservation.units, used);
         let name = reservation.name.as_str();
+        if let Some(sitting) = self.facts.sitting.as_ref().filter(|_| self.facts.is_policy) {
+            self.release_held(&reservation);
+            sitting.reserve(name, units).map_err(|_| BudgetError::ReadOnly)?;
+            return Ok(());
+        }
         match &reservation.id {
             None => {
                 self.release_held(&reservation);
@@ -181,7 +193,35 @@ impl budget::HostReservation for View<'_> {
 }
 
 impl View<'_> {
-    /// Whether so many units can be set aside, inside the transaction that does it.
+    /// Holds units that the judged call takes, if they are there on the snapshot. The call's commit decides.
+    fn reserve_for_call(
+        &mut self,
+        envelope: &str,
+        name: String,
+        amount: u64,
+        sitting: &Sitting,
+    ) -> Result<Resource<Reservation>, BudgetError> {
+        let standing = self.session.as_host(|| self.session.standing(envelope))?;
+        if standing.is_none_or(|standing| standing.state != State::Open) {
+            return Err(BudgetError::NoEnvelope);
+        }
+        let budget = self.session.as_host(|| self.session.budget(envelope, &name))?;
+        let mut budget = budget.ok_or_else(|| BudgetError::Unknown(name.clone()))?;
+        budget.reserved = budget.reserved.saturating_add(sitting.reserved(&name));
+        if let Err(Exhausted(budget)) = self.with_held(&name, budget).reserve(amount) {
+            return Err(BudgetError::Exhausted(name, budget));
+        }
+        let units = signed(amount);
+        let resource = self.table.push(Reservation {
+            name: name.clone(),
+            units,
+            id: None,
+        })?;
+        *self.held.entry(name).or_default() += units;
+        Ok(resource)
+    }
+
+    /// Checks that so many units can be reserved, inside the transaction that reserves them.
     fn reservable(&self, envelope: &str, name: &str, amount: u64) -> Result<(), BudgetError> {
         let standing = self.session.standing(envelope)?;
         if standing.is_none_or(|standing| standing.state != State::Open) {

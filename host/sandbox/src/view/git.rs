@@ -11,21 +11,21 @@ use tollgate_sdk::{Outcome, ProcessError};
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::workspaces::Workspace;
 
-/// How often a call looks whether another one's git has ended.
+/// Interval at which a call looks whether another call's git has ended.
 const TICK: Duration = Duration::from_millis(2);
 /// Longest file of the operator's own configuration that is looked at, in bytes.
 const MAX_CONFIG: u64 = 1 << 20;
 
 /// Git as it may run.
-pub(super) struct Prepared<'a> {
-    pub(super) argv: Vec<String>,
-    pub(super) variables: Vec<(String, String)>,
-    pub(super) alone: bool,
+pub(crate) struct Prepared<'a> {
+    pub(crate) argv: Vec<String>,
+    pub(crate) variables: Vec<(String, String)>,
+    pub(crate) alone: bool,
     /// Held while git writes, so that what was found out stays true.
     turn: Option<MutexGuard<'a, ()>>,
     workspace: &'a Workspace,
     /// The workspace below the top of the work tree.
-    top: String,
+    pub(crate) top: String,
 }
 
 impl Prepared<'_> {
@@ -46,7 +46,7 @@ fn bounds<'a>(workspace: &'a Workspace, top: &'a str) -> GitBounds<'a> {
 }
 
 /// Looks at a workspace's repository for a command. Without one, the outcome says so.
-pub(super) fn prepare<'a>(
+pub(crate) fn prepare<'a>(
     workspace: &'a Workspace,
     git: &GitCommand,
     launcher: &Launcher,
@@ -122,7 +122,7 @@ fn wait<'a>(turn: &'a Mutex<()>, deadline: &Deadline) -> Result<MutexGuard<'a, (
     }
 }
 
-/// Whether the operator's own configuration has filters, such as those of Git LFS: git starts programs
+/// True if the operator's own configuration has filters, such as those of Git LFS: git starts programs
 /// for them, as the operator wants it to.
 fn has_filters(launcher: &Launcher) -> bool {
     let home = launcher.variable("HOME").map(|home| {

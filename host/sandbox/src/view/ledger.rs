@@ -13,20 +13,21 @@ use crate::CallState;
 use crate::annotations::{Annotations, BadEvent};
 use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::ledger::{
-    self, Event, Filter, Operation, Slot as WireSlot, TestOutcome,
+    self, Event, Filter, Operation, Slot as WireSlot, TestOutcome, WorkTree,
 };
 use crate::permit::{BadPermit, Slot};
 use crate::state::Facts;
+use crate::workspaces::Access;
 
 /// Most operations of one answer.
 const MAX_LIMIT: u32 = 200;
-/// How many of the newest operations are looked at when no index leads to the wanted ones.
+/// Number of newest operations that are looked at when no index leads to the wanted ones.
 const NEWEST: i64 = 10_000;
 
-/// Why a request of a component failed.
+/// Reason why a request of a component failed.
 #[derive(Debug, Error)]
 pub enum LedgerError {
-    /// It was not granted queries, or is a policy that would append.
+    /// Queries were not granted, or a policy tried to append.
     #[error("that was not granted")]
     Denied,
     /// Its event is not recorded.
@@ -46,6 +47,7 @@ struct View<'a> {
     additions: &'a mut Annotations,
     namespace: &'a Namespace,
     clock: &'a dyn Clock,
+    access: &'a Access,
 }
 
 impl ledger::Host for View<'_> {
@@ -61,6 +63,42 @@ impl ledger::Host for View<'_> {
             return Err(LedgerError::Denied);
         }
         Ok(self.additions.set_outcome(outcome)?)
+    }
+
+    fn seen_work_tree(&mut self, workspace: String) -> Result<WorkTree, LedgerError> {
+        let nothing = |why: String| WorkTree {
+            state: None,
+            unseen: Some(why),
+            edits: 0,
+            observed_edits: 0,
+            has_baseline: false,
+            oscillation: None,
+        };
+        let Ok(reach) = self.access.workspace(&workspace) else {
+            return Ok(nothing(
+                "the workspace is not registered or not granted".to_owned(),
+            ));
+        };
+        let Some(envelope) = &self.facts.envelope_id else {
+            return Ok(nothing("edits are counted in envelopes only".to_owned()));
+        };
+        let session = self.session;
+        let progress = session.as_host(|| session.work_tree_progress(envelope, &workspace))?;
+        let Some(progress) = progress else {
+            let without_git = || match reach.workspace.info.git {
+                None => format!("workspace {workspace} has no Git access (git = \"read\")"),
+                Some(_) => "no call has looked at the work tree yet".to_owned(),
+            };
+            return Ok(nothing(self.facts.unseen.clone().unwrap_or_else(without_git)));
+        };
+        Ok(WorkTree {
+            state: Some(progress.state),
+            unseen: self.facts.unseen.clone(),
+            edits: progress.edits,
+            observed_edits: progress.observed_edits,
+            has_baseline: progress.has_baseline,
+            oscillation: progress.oscillation,
+        })
     }
 
     fn query(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
@@ -134,7 +172,7 @@ impl View<'_> {
         Ok(found.into_iter().map(operation).collect())
     }
 
-    /// What a policy sees: calls inside calls as well, and those of the request that were judged before.
+    /// Operations as a policy sees them: calls inside calls as well, and those of the request that were judged before.
     fn judged(&self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let mut earlier = match &self.facts.sitting {
             Some(sitting) => sitting.earlier(filter),
@@ -157,7 +195,7 @@ impl View<'_> {
     }
 }
 
-/// What a component asks for, starting late enough that the answer does not depend on the size of
+/// Filter of a component, starting late enough that the answer does not depend on the size of
 /// the ledger.
 fn bounded(filter: Filter, session: &Session) -> StoreResult<OperationFilter> {
     let mut after = filter
@@ -246,5 +284,6 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         additions: &mut state.additions,
         namespace: &state.namespace,
         clock: &*state.clock,
+        access: &state.access,
     })
 }

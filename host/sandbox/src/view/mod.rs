@@ -3,7 +3,7 @@
 mod artifacts;
 pub mod budget;
 mod clock_and_ids;
-mod git;
+pub(crate) mod git;
 pub mod ledger;
 mod log;
 pub mod prefetch;

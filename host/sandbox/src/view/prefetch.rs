@@ -20,14 +20,14 @@ use crate::workspaces::Workspace;
 const MAX_EXPECTED: usize = 10_000;
 /// Bytes of answers nobody asked for yet, above which the thread rests.
 const MAX_HELD: usize = 8 << 20;
-/// How many requests the thread leaves to the component, which is about to make them.
+/// Number of requests that the thread leaves to the component, which is about to make them.
 const LEAD: usize = 2;
 /// Among how many of the next requests one is looked for.
 const REACH: usize = 16;
 /// Longest time that a listing is waited for which the thread is in the middle of. It would not be there
 /// sooner if it was begun again.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often who waits looks at its call's deadline.
+/// Interval at which a waiting component looks at its call's deadline.
 const TICK: Duration = Duration::from_millis(5);
 
 /// A request that will come.
@@ -47,7 +47,7 @@ impl Upcoming {
     }
 }
 
-/// What a look gave.
+/// Result of a look.
 enum Seen {
     Listed(Result<Vec<FileEntry>, WorkspaceError>),
     ListedUnless(Result<Option<Listing>, WorkspaceError>),
@@ -101,9 +101,9 @@ struct Shared {
 #[derive(Default)]
 struct Plan {
     expected: VecDeque<Expected>,
-    /// How far the thread is in it. It shares a lock with the component, so that it does not search there.
+    /// Progress of the thread in it. It shares a lock with the component, so that it does not search there.
     reached: usize,
-    /// How many were taken from its front, less those that were put there.
+    /// Number of requests taken from its front, less those that were put there.
     passed: i64,
     /// The number of the next request that is added.
     number: u64,
@@ -200,7 +200,7 @@ impl Prefetcher {
             .unwrap_or_else(|| Seen::of(workspace, what, &|| !deadline.is_over()))
     }
 
-    /// What was seen of a request that is now made, if it was expected about here and looked at. It and
+    /// Result for a request that is now made, if it was expected about here and looked at. It and
     /// what was expected before it are forgotten.
     fn take(&self, workspace: &Arc<Workspace>, what: &Upcoming, deadline: &Deadline) -> Option<Seen> {
         let shared = self.0.as_ref()?;
@@ -252,7 +252,7 @@ impl Plan {
         }
     }
 
-    /// Whether the thread is in the middle of the first request.
+    /// True if the thread is in the middle of the first request.
     fn is_looking(&self) -> bool {
         let first = self.expected.front();
         first.is_some_and(|first| matches!(first.state, State::Looking))
@@ -408,7 +408,7 @@ impl Shared {
         plan
     }
 
-    /// What the thread does.
+    /// Work of the thread.
     fn look(&self) {
         let mut plan = self.plan();
         let go_on = || !self.is_over.load(Ordering::Relaxed);

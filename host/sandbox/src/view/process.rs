@@ -22,7 +22,7 @@ use crate::view::git;
 use crate::view::prefetch::Prefetcher;
 use crate::workspaces::Access;
 
-/// What a program leaves of its call's time, so that the reply can tell of it.
+/// Part of its call's time that a program leaves, so that the reply can report the end.
 const RESERVE: Duration = Duration::from_millis(500);
 
 /// Longest list of words in a refusal, in bytes.
@@ -87,7 +87,11 @@ impl View<'_> {
         };
         let mut watcher = Watcher {
             narrator: Narrator::new(self.progress, &wanted.program),
-            log: self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
+            // What packs ask Git is no log that anybody reads.
+            log: match &git {
+                Some(_) => None,
+                None => self.artifacts.create(ArtifactKind::Log).unwrap_or_else(no_log),
+            },
         };
         let outcome = self.launcher.run(job, self.deadline, &mut watcher);
         let kept = git.map_or(Ok(()), |(prepared, git)| prepared.finish(git));
@@ -117,7 +121,7 @@ impl View<'_> {
     }
 }
 
-/// Whether a command is a registered test, whatever else permits it.
+/// True if a command is a registered test, whatever else permits it.
 fn is_test(info: &WorkspaceInfo, permitted: &Permitted) -> bool {
     match permitted {
         Permitted::Program(argv) => info.tests.iter().any(|test| test.argv == *argv),

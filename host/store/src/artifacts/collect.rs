@@ -6,14 +6,14 @@ use super::store::{ArtifactStore, UNFINISHED};
 use crate::storage::Session;
 use crate::storage::StoreResult;
 
-/// How old a file without a row must be, so that it is not one whose row is about to be committed.
+/// Age of a file without a row, so that it is not one whose row is about to be committed.
 const ORPHAN_MS: i64 = 3_600_000;
 /// The same for a file that is still being written: longer than any call may take.
 const UNFINISHED_MS: i64 = 25 * 3_600_000;
 /// Rows changed at once.
 const BATCH: u32 = 500;
 
-/// What stays known of artifacts that are gone.
+/// Knowledge about artifacts that are gone.
 #[derive(Debug, Clone, Copy)]
 pub struct Kept<'a> {
     /// Now, in milliseconds since 1970 UTC.

@@ -1,4 +1,4 @@
-//! What components give to be kept: held in memory until the call's row is committed, so that nobody waits
+//! Content that components give to be kept: held in memory until the call's row is committed, so that nobody waits
 //! for a disk in the writer and a call that is taken back leaves nothing.
 
 use std::sync::PoisonError;
@@ -8,7 +8,7 @@ use tollgate_sdk::artifacts::Allowance;
 
 use super::{ArtifactKind, CallArtifacts};
 
-/// What one call was given.
+/// Content that one call was given.
 #[derive(Default)]
 pub(super) struct Given {
     allowance: Allowance,
@@ -39,7 +39,7 @@ impl CallArtifacts {
         Ok(Some(id))
     }
 
-    /// Whether content waits to be stored.
+    /// True if content waits to be stored.
     pub fn has_given(&self) -> bool {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         !given.contents.is_empty()

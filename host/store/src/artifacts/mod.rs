@@ -28,13 +28,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tollgate_core::hash::sha256_hex;
 use tollgate_core::share::Share;
 
 use given::Given;
 
+pub use crate::artifact::{Artifact, ArtifactKind};
 pub use collect::{Kept, collect};
 pub use store::{ArtifactStore, ArtifactWriter};
 
@@ -42,13 +42,13 @@ pub use store::{ArtifactStore, ArtifactWriter};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArtifactSettings {
-    /// Whether anything is kept.
+    /// True if anything is kept.
     pub enabled: bool,
     /// For how long.
     pub ttl_hours: u32,
-    /// How much there may be; the oldest goes first.
+    /// Maximum of all content; the oldest is removed first.
     pub max_mib: u64,
-    /// How much of one artifact is kept.
+    /// Maximum of one artifact.
     pub max_artifact_mib: u64,
     /// Output of processes.
     pub logs: bool,
@@ -76,7 +76,7 @@ impl Default for ArtifactSettings {
 }
 
 impl ArtifactSettings {
-    /// Whether content of this kind is kept.
+    /// True if content of this kind is kept.
     pub fn wants(&self, kind: ArtifactKind) -> bool {
         self.enabled
             && match kind {
@@ -88,66 +88,7 @@ impl ArtifactSettings {
     }
 }
 
-/// What an artifact is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ArtifactKind {
-    /// The output of a process.
-    Log,
-    /// A diff.
-    Diff,
-    /// A call's arguments, as canonical JSON.
-    Arguments,
-    /// A call's result or error, as JSON.
-    Result,
-}
-
-impl ArtifactKind {
-    /// As it is stored.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ArtifactKind::Log => "log",
-            ArtifactKind::Diff => "diff",
-            ArtifactKind::Arguments => "arguments",
-            ArtifactKind::Result => "result",
-        }
-    }
-
-    /// From how it is stored.
-    pub fn parse(text: &str) -> Option<ArtifactKind> {
-        [
-            ArtifactKind::Log,
-            ArtifactKind::Diff,
-            ArtifactKind::Arguments,
-            ArtifactKind::Result,
-        ]
-        .into_iter()
-        .find(|kind| kind.as_str() == text)
-    }
-}
-
-/// One artifact of an operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Artifact {
-    /// `art_…`
-    pub id: String,
-    /// SHA-256 of what is stored, in hex.
-    pub hash: String,
-    /// What it is.
-    pub kind: ArtifactKind,
-    /// Who shares the room for it.
-    pub holder: String,
-    /// Bytes stored.
-    pub size: i64,
-    /// Bytes there were.
-    pub total_size: i64,
-    /// RFC 3339.
-    pub created_at: String,
-    /// RFC 3339.
-    pub expires_at: String,
-}
-
-/// What an artifact knows of its call.
+/// Call of an artifact.
 #[derive(Clone, Default)]
 struct Call {
     share: Share,
@@ -190,7 +131,7 @@ impl Drop for Promised {
     }
 }
 
-/// What one call keeps.
+/// Artifacts of one call.
 #[derive(Clone, Default)]
 pub struct CallArtifacts {
     store: Option<Arc<ArtifactStore>>,
@@ -228,7 +169,7 @@ impl CallArtifacts {
         }
     }
 
-    /// What the call kept so far.
+    /// Artifacts that the call kept so far.
     pub fn kept(&self) -> Vec<Artifact> {
         self.call.kept().clone()
     }
@@ -249,7 +190,7 @@ impl CallArtifacts {
         self.promise(store, &artifact).then_some(artifact)
     }
 
-    /// Whether something of the call was not kept, or not all of it, for want of room.
+    /// True if something of the call was not kept, or not all of it, because there was no room.
     pub fn is_short(&self) -> bool {
         self.call.is_short.load(Ordering::Relaxed)
     }

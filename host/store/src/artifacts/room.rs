@@ -1,4 +1,4 @@
-//! How much room the store has left, counted as content comes.
+//! Room in the store, counted as content comes.
 //!
 //! The files are the truth, and other hosts put some as well: what is counted here is what there was at the last look,
 //! and what came since. Above the operator's limit the collector is called; up to twice the limit more is kept
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crossbeam_channel::{Receiver, Sender};
 use tollgate_core::share::{Holdings, Share};
 
-/// What one file counts for at least: its block on the disk.
+/// Least count of one file: its block on the disk.
 const LEAST: u64 = 4 << 10;
 /// The part of the limit after which somebody looks again, for the sake of what other hosts put.
 const LOOK_AFTER: u64 = 8;
@@ -30,7 +30,7 @@ struct State {
     since: u64,
     /// Of those, the ones that are about to.
     promised: u64,
-    /// Who has how much of what was left at the last look.
+    /// Holdings in the room of the last look.
     left: Holdings,
 }
 
@@ -110,7 +110,7 @@ impl State {
     }
 }
 
-/// What a file of so many bytes counts for.
+/// Count of a file of so many bytes.
 pub(super) fn counted(bytes: u64) -> u64 {
     bytes.max(LEAST)
 }

@@ -21,10 +21,10 @@ use crate::data_dir::{DataDir, DataDirError};
 const DIR: &str = "artifacts";
 /// Shared by who puts files in place, exclusive for who takes them away.
 const LOCK: &str = "lock";
-/// What the name of a file starts with that is not whole yet.
+/// Prefix of a file that is not whole yet.
 pub(super) const UNFINISHED: &str = "new-";
 const HOUR_MS: i64 = 3_600_000;
-/// How long a file that is not whole yet was not written to when nobody writes it any more.
+/// Time without a write after which nobody writes a file that is not whole any more.
 const ABANDONED_MS: i64 = 600_000;
 /// Room that a stream takes at once.
 const STEP: u64 = 1 << 20;
@@ -55,7 +55,7 @@ impl ArtifactStore {
         }))
     }
 
-    /// What the operator wants kept.
+    /// Settings of the operator.
     pub fn settings(&self) -> &ArtifactSettings {
         &self.settings
     }
@@ -103,7 +103,7 @@ impl ArtifactStore {
         })
     }
 
-    /// Whether there is more than there may be. If there is not, what was counted begins anew.
+    /// True if there is more than there may be. If there is not, counting begins anew.
     pub fn is_crowded(&self) -> io::Result<bool> {
         let size = self.size()?;
         let is_crowded = size > self.settings.max_mib << 20;
@@ -149,7 +149,7 @@ impl ArtifactStore {
         placed.inspect_err(|_| self.discard(&name))
     }
 
-    /// What [`put`](ArtifactStore::put) will store.
+    /// Description of what [`put`](ArtifactStore::put) will store.
     pub(super) fn describe(&self, kind: ArtifactKind, content: &[u8], holder: &Share) -> Artifact {
         let stored = self.cut(content);
         self.artifact(
@@ -247,7 +247,7 @@ impl ArtifactStore {
     }
 }
 
-/// When a file was written to last.
+/// Time of the last write to a file.
 fn modified_ms(metadata: &Metadata) -> i64 {
     metadata
         .modified()

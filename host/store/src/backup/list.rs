@@ -63,7 +63,7 @@ impl List {
         &self.files
     }
 
-    /// When it was made.
+    /// Time of the backup.
     pub fn made_at(&self) -> &str {
         &self.made_at
     }
@@ -128,7 +128,7 @@ impl List {
     }
 }
 
-/// Why a list is not taken.
+/// Reason why a list is not accepted.
 #[derive(Debug)]
 pub(super) enum Unlisted {
     Unreadable(String),

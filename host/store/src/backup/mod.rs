@@ -36,7 +36,7 @@ const CACHE_KEY: &str = "cache.key";
 /// Kept by whoever takes artifacts away, and shared by whoever wants them to stay.
 const ARTIFACTS_LOCK: &str = "artifacts/lock";
 
-/// Why there is no backup, or why one is not put back.
+/// Reason why there is no backup, or why one is not restored.
 #[derive(Debug, Error)]
 pub enum BackupError {
     /// There is something where the backup should be.

@@ -22,7 +22,7 @@ use crate::storage::Database;
 pub struct Restored {
     /// Its path.
     pub path: PathBuf,
-    /// When the backup was made.
+    /// Time of the backup.
     pub made_at: String,
     /// Rows of the ledger.
     pub rows: u64,

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::key::{LedgerKey, NoPublicKey, PublicKey};
+use crate::key::{LedgerKey, NoPublicKey, PublicKey};
 use crate::storage::Head;
 
 /// A head as `ledger export` writes it.
@@ -13,17 +13,17 @@ pub struct ExportedHead {
     /// The end of the chain.
     #[serde(flatten)]
     pub head: Head,
-    /// Who says so, if it was signed.
+    /// Signature, if the head was signed.
     #[serde(flatten)]
     pub seal: Option<Seal>,
 }
 
-/// What signing adds to a head.
+/// Additions of signing to a head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     /// Rows that were pruned by then.
     pub pruned: i64,
-    /// When.
+    /// Time of the export.
     pub exported_at: String,
     /// The ledger's public key.
     pub public_key: String,
@@ -31,19 +31,19 @@ pub struct Seal {
     pub signature: String,
 }
 
-/// Why an exported head proves nothing.
+/// Reason why an exported head proves nothing.
 #[derive(Debug, Error)]
 pub enum BadHead {
-    /// It names no key.
+    /// The head names no key.
     #[error(transparent)]
     Key(#[from] NoPublicKey),
     /// Somebody else signed it.
     #[error("the head names the public key {0}, which is none of those it must be signed with")]
     Foreign(String),
-    /// It was changed after it was signed.
+    /// The head was changed after it was signed.
     #[error("the head is not what was signed: it was changed")]
     Changed,
-    /// It must be signed and is not.
+    /// The head must be signed and is not.
     #[error("the head is not signed; export it with --sign")]
     Unsigned,
 }

@@ -8,8 +8,8 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use tollgate_sdk::Timestamp;
 
 use super::head::ExportedHead;
-use super::key::LedgerKey;
 use crate::data_dir::DataDir;
+use crate::key::LedgerKey;
 use crate::storage::Session;
 
 const FOLDER: &str = "heads";

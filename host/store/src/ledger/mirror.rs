@@ -25,13 +25,13 @@ const ENDING: &str = ".ndjson";
 const UNFINISHED: &str = ".new";
 /// Rows that are read at once.
 const PAGE: u32 = 1_000;
-/// How much of a file's end is read to find its last row, at first.
+/// Bytes of a file's end that are read first to find its last row.
 const TAIL: u64 = 64 << 10;
 
 /// The mirror of a data directory's ledger.
 pub struct Mirror {
     dir: Dir,
-    /// How long each file was when this process last looked, and how far they went.
+    /// Lengths of the files when this process last looked, and the last rows in them.
     seen: Mutex<Option<Seen>>,
 }
 
@@ -41,7 +41,7 @@ struct Seen {
     last: i64,
 }
 
-/// What rebuilding came to.
+/// Result of rebuilding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Rebuilt {
     /// Rows written.
@@ -258,7 +258,7 @@ struct Line {
     seq: i64,
 }
 
-/// Where a file's last whole row ends, and which it is; 0 and 0 if there is none.
+/// End of a file's last whole row, and the row's number; 0 and 0 if there is none.
 fn last_row(file: &mut File, length: u64) -> io::Result<(u64, i64)> {
     let mut window = TAIL;
     loop {

@@ -1,15 +1,15 @@
-//! What is done with the ledger beside writing rows: signing its head, pruning it, mirroring it,
+//! Work on the ledger beside writing rows: signing its head, pruning it, mirroring it,
 //! telling what happened in an envelope.
 
 pub mod head;
 pub mod heads;
-pub mod key;
 pub mod mirror;
 pub mod report;
-
 pub mod retention;
 
 use serde::Deserialize;
+
+pub use crate::key;
 
 /// The `[ledger]` table.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -19,9 +19,9 @@ pub struct LedgerSettings {
     pub retention_days: u32,
     /// Closed envelopes are kept while they are among so many newest ones.
     pub retention_envelopes: u32,
-    /// Whether the ledger is also written to files that a person can read.
+    /// True if the ledger is also written to files that a person can read.
     pub mirror: bool,
-    /// Whether reads that succeed leave rows.
+    /// True if reads that succeed leave rows.
     pub reads: bool,
 }
 

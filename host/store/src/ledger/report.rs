@@ -1,4 +1,4 @@
-//! What happened in an envelope, as a person would write it after the fact: how it ended, under which
+//! Story of an envelope, as a person would write it after the fact: how it ended, under which
 //! limits, in what order, what was refused and why, what failed again and again, what was changed.
 
 mod text;
@@ -21,26 +21,26 @@ const CHANGES: usize = 60;
 /// Tests named for one failure.
 const TESTS: usize = 20;
 
-/// What happened in an envelope.
+/// Story of an envelope.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Story {
-    /// How many operations there are.
+    /// Number of operations.
     pub operations: i64,
-    /// How many of them were refused or failed.
+    /// Number of operations that were refused or failed.
     pub failed: i64,
-    /// How many have an outcome that nobody can know.
+    /// Number of operations whose outcome nobody can know.
     pub unknown: i64,
-    /// How long the calls took together, in milliseconds.
+    /// Time of all calls together, in milliseconds.
     pub busy_ms: f64,
     /// The first steps, oldest first; equal ones that follow each other are one.
     pub steps: Vec<Step>,
-    /// What was refused or failed, by code.
+    /// Refused and failed calls, by code.
     pub refusals: Vec<Refused>,
     /// Failures that came more than once.
     pub repeated_failures: Vec<Repeated>,
     /// Changes that were made more than once.
     pub repeated_changes: Vec<Repeated>,
-    /// What was changed.
+    /// Changes.
     pub changes: Vec<Changed>,
 }
 
@@ -49,11 +49,11 @@ pub struct Story {
 pub struct Step {
     /// The first one's place in the ledger.
     pub seq: i64,
-    /// When it came.
+    /// Time of the call.
     pub timestamp: String,
     /// The tool.
     pub tool: String,
-    /// Who called.
+    /// Caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The client, with its version.
@@ -61,10 +61,10 @@ pub struct Step {
     pub client: Option<String>,
     /// `done`, `unknown`, or the code of the refusal or failure.
     pub outcome: String,
-    /// What tests that it ran came to, such as `failed 2 of 14: AssertionError`.
+    /// Outcome of the tests that the call ran, such as `failed 2 of 14: AssertionError`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tests: Option<String>,
-    /// What its caller or its pack noted.
+    /// Note of the caller or of the pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Size of the change to files, such as `1 file, +2 -1`.
@@ -73,9 +73,9 @@ pub struct Step {
     /// Ids of its stored content, for artifact_get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub artifact_ids: Vec<String>,
-    /// How many there are.
+    /// Number of calls.
     pub count: i64,
-    /// How long they took together, in milliseconds.
+    /// Time of the calls together, in milliseconds.
     pub duration_ms: f64,
     /// The limit that refused them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ pub struct Step {
 pub struct Refused {
     /// The code.
     pub code: String,
-    /// How many there are.
+    /// Number of calls.
     pub count: i64,
     /// The tools.
     pub tools: BTreeSet<String>,
@@ -102,9 +102,9 @@ pub struct Refused {
 pub struct Repeated {
     /// The fingerprint.
     pub fingerprint: String,
-    /// How often it came.
+    /// Number of times.
     pub count: i64,
-    /// How many mutations lie between its first and its last time.
+    /// Number of mutations between the first and the last time.
     pub mutations_between: i64,
     /// The tools.
     pub tools: BTreeSet<String>,
@@ -188,7 +188,7 @@ fn size_of_diff(stats: &Value) -> Option<String> {
     Some(format!("{files}, +{more} -{less}"))
 }
 
-/// How an operation ended, in a word.
+/// Outcome of an operation in a word.
 fn outcome(operation: &StoredOperation) -> &str {
     match (operation.success, &operation.error_code) {
         (Some(true), _) => "done",

@@ -6,8 +6,8 @@ use thiserror::Error;
 use tollgate_sdk::Timestamp;
 
 use super::LedgerSettings;
-use super::key::LedgerKey;
 use crate::data_dir::{DataDir, DataDirError};
+use crate::key::LedgerKey;
 use crate::storage::{Database, OpenError, PruneBatch, PruneError, Pruned, Retention};
 
 /// One pruner works at a time, whichever process it is in.
@@ -15,11 +15,11 @@ const LOCK: &str = "prune.lock";
 /// Rows of the first batch, and of the smallest and the largest.
 const FIRST: u32 = 64;
 const ROWS: std::ops::RangeInclusive<u32> = 16..=1_024;
-/// How long a batch should hold the writer: below the first it may grow, above the second it shrinks.
+/// Time that a batch should hold the writer: below the first it may grow, above the second it shrinks.
 const HELD: [Duration; 2] = [Duration::from_millis(3), Duration::from_millis(6)];
 const DAY_MS: i64 = 86_400_000;
 
-/// Why pruning stopped.
+/// Reason why pruning stopped.
 #[derive(Debug, Error)]
 pub enum RetentionError {
     /// The data directory cannot be used.
@@ -33,17 +33,17 @@ pub enum RetentionError {
     Prune(#[from] PruneError),
 }
 
-/// What became of a batch.
+/// Outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It is gone, and the writer was held for so long.
+    /// The batch was removed, and the writer was held for this time.
     Out(Duration),
     /// Nothing more is to be pruned now.
     Stop,
 }
 
 impl LedgerSettings {
-    /// What is kept as of now.
+    /// Retention as of now.
     pub fn retention(&self, now_ms: i64) -> Retention {
         let age = i64::from(self.retention_days).saturating_mul(DAY_MS);
         Retention {
@@ -91,7 +91,7 @@ pub fn prune(
     }
 }
 
-/// How many rows the next batch has.
+/// Number of rows of the next batch.
 fn pace(rows: u32, held: Duration) -> u32 {
     let [short, long] = HELD;
     let next = if held < short {

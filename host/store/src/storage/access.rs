@@ -22,7 +22,7 @@ pub struct Namespace {
     bounds: Bounds,
 }
 
-/// What a component's tables and the SQL that makes them may take.
+/// Bounds of a component's tables and of the SQL that makes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Bytes of the database.
@@ -88,7 +88,7 @@ impl Namespace {
         Namespace::of_pack(&format!("{}{policy}", Namespace::POLICIES))
     }
 
-    /// What a policy's namespace is called by, before the policy's name. No pack's name starts like that.
+    /// Prefix of a policy's namespace, before the policy's name. No pack's name starts like that.
     pub const POLICIES: &str = "policy-";
 
     /// The pack's name.
@@ -96,7 +96,7 @@ impl Namespace {
         &self.pack
     }
 
-    /// What its tables start with.
+    /// Prefix of the tables.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -108,23 +108,23 @@ impl Namespace {
             .is_some_and(|start| start.eq_ignore_ascii_case(&self.prefix))
     }
 
-    /// Whether a new table, index or trigger may have this name. Its prefix is written exactly as it is, so that
+    /// True if a new table, index or trigger may have this name. Its prefix is written exactly as it is, so that
     /// nothing that compares names can take it for somebody else's.
     pub(super) fn names(&self, object: &str) -> bool {
         object.starts_with(&*self.prefix)
     }
 
-    /// Whether rows of a table may be updated and deleted. The reader refuses such statements; what SQLite makes
+    /// True if rows of a table may be updated and deleted. The reader refuses such statements; what SQLite makes
     /// of a statement beyond its words, such as what foreign keys do, is refused here.
     fn may_change(&self, table: &str) -> bool {
         self.owns(table) && !self.append_only.contains(&table.to_ascii_lowercase())
     }
 }
 
-/// What names of the host's own tables, indexes and triggers start with.
+/// Prefix of the host's own tables, indexes and triggers.
 pub(super) const CORE_PREFIX: &str = "core_";
 
-/// Whose statement is being prepared.
+/// Owner of the statement that is being prepared.
 #[derive(Debug, Clone)]
 pub(super) enum Mode {
     /// The host's own.
@@ -357,7 +357,7 @@ mod tests {
         }));
     }
 
-    /// What SQLite says to a text that nobody read, with the rights of a call.
+    /// Answer of SQLite to a text that nobody read, with the rights of a call.
     fn straight(sql: &str) -> Result<(), rusqlite::Error> {
         let dir = tempfile::tempdir().unwrap();
         let database = crate::storage::Database::open(&dir.path().join("t.db")).unwrap();

@@ -5,7 +5,7 @@ use rusqlite::{Row, params};
 use serde::Serialize;
 
 use super::session::Session;
-use crate::ledger::key::LedgerKey;
+use crate::key::LedgerKey;
 
 /// A stretch of pruned rows, and the hashes by which the chain enters and leaves it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,14 +18,14 @@ pub struct Anchor {
     pub prev_hash: String,
     /// The hash of the last.
     pub hash: String,
-    /// When it was last added to.
+    /// Time of the last addition.
     pub pruned_at: String,
     /// The ledger key's signature over the rest.
     pub signature: String,
 }
 
 impl Anchor {
-    /// What is signed.
+    /// Signed text.
     pub(super) fn statement(&self) -> String {
         format!(
             "tollgate ledger anchor 1\n{} {}\n{} {}\n{}\n",
@@ -33,7 +33,7 @@ impl Anchor {
         )
     }
 
-    /// How many rows it stands for.
+    /// Number of rows that it represents.
     pub(super) fn rows(&self) -> i64 {
         self.last_seq.saturating_sub(self.first_seq).saturating_add(1)
     }
@@ -79,7 +79,7 @@ impl Session {
             .collect::<rusqlite::Result<_>>()?)
     }
 
-    /// How many rows were pruned.
+    /// Number of pruned rows.
     pub fn pruned_rows(&self) -> StoreResult<i64> {
         Ok(self
             .db

@@ -5,12 +5,12 @@ use rusqlite::{OptionalExtension, params};
 
 use super::schema::exactly_one;
 use super::session::Session;
-use crate::artifacts::{Artifact, ArtifactKind};
+use crate::artifact::{Artifact, ArtifactKind};
 
 /// An artifact as it is looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredArtifact {
-    /// What it is.
+    /// Artifact.
     pub artifact: Artifact,
     /// The operation it belongs to.
     pub op_id: String,
@@ -102,7 +102,7 @@ impl Session {
         Ok(over)
     }
 
-    /// Who has most, if there are more than so many bytes, and how many of those must go first.
+    /// Holder with most content, if there are more than so many bytes, and the number of bytes to remove first.
     fn excess(&self, most: i64) -> StoreResult<Option<(String, i64)>> {
         let mut statement = self.db.prepare_cached(&format!(
             "SELECT holder, sum(size) AS bytes FROM ({CONTENTS}) GROUP BY holder ORDER BY bytes DESC, holder"
@@ -144,7 +144,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether an artifact that is still there has this content.
+    /// True if an artifact that still exists has this content.
     pub fn is_artifact_live(&self, hash: &str) -> StoreResult<bool> {
         Ok(self
             .db
@@ -152,7 +152,7 @@ impl Session {
             .exists([hash])?)
     }
 
-    /// Whether there are rows of content that went before this time.
+    /// True if there are rows of content that was removed before this time.
     pub fn has_artifacts_before(&self, time: &str) -> StoreResult<bool> {
         Ok(self
             .db

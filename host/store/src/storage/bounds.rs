@@ -10,7 +10,7 @@ use super::memory::{self, Denial};
 use super::migrate::MigrationError;
 use super::session::{PAGE, SQL_MEMORY, Session};
 
-/// How long the migrations of one transaction may take. They hold the write lock of all hosts on the directory,
+/// Time limit of the migrations of one transaction. They hold the write lock of all hosts on the directory,
 /// which wait longer than that for it.
 pub(super) const MIGRATION_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -14,16 +14,21 @@ use super::session::Session;
 pub struct Reservation {
     /// `rsv_…`
     pub id: String,
-    /// Whose budget.
+    /// Envelope of the budget.
     pub envelope_id: String,
     /// Which.
     pub name: String,
-    /// How many units.
+    /// Number of units.
     pub units: i64,
     /// The call that holds it.
     pub op_id: String,
     /// The host that runs the call.
     pub host_id: String,
+}
+
+impl Reservation {
+    /// Prefix of the ids of units that a call takes for a policy.
+    pub const OF_POLICIES: &str = "policy:";
 }
 
 fn named(row: &Row<'_>) -> rusqlite::Result<(String, Budget)> {
@@ -122,6 +127,28 @@ impl Session {
             .prepare_cached("DELETE FROM core_reservations WHERE op_id = ?1")?
             .execute([op_id])
             .map(drop)?)
+    }
+
+    /// Books what an operation set aside for policies, now that it did its work.
+    pub fn book_for_policies(&self, op_id: &str) -> StoreResult<()> {
+        let mut found = self.db.prepare_cached(
+            "SELECT id, envelope_id, name, units FROM core_reservations WHERE op_id = ?1 AND substr(id, 1, 7) = ?2",
+        )?;
+        let found = found
+            .query_map([op_id, Reservation::OF_POLICIES], |row| {
+                Ok((
+                    row.get::<_, String>(0)?,
+                    row.get::<_, String>(1)?,
+                    row.get::<_, String>(2)?,
+                    row.get::<_, i64>(3)?,
+                ))
+            })?
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        for (id, envelope, name, units) in found {
+            self.give_back(&id)?;
+            self.book(&envelope, &name, units)?;
+        }
+        Ok(())
     }
 
     /// Ends what a host that is gone still holds.

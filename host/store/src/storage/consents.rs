@@ -3,7 +3,7 @@
 use super::error::StoreResult;
 use super::session::Session;
 
-/// How long a used answer is remembered, in milliseconds: much longer than any is good for, so that a clock that is
+/// Time that a used answer is remembered, in milliseconds: much longer than any is good for, so that a clock that is
 /// set back a little brings none to life again.
 const REMEMBERED: i64 = 24 * 3_600 * 1_000;
 

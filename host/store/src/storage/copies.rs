@@ -19,10 +19,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// SQLite instructions between two looks whether compacting took too long.
 const PROGRESS_INTERVAL: i32 = 1_000;
 
-/// Why the database was not copied or compacted.
+/// Reason why the database was not copied or compacted.
 #[derive(Debug, Error)]
 pub enum CopyError {
-    /// It cannot be opened.
+    /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// SQLite failed.

@@ -1,4 +1,4 @@
-//! What each tool was when it was last loaded, and when the operator last accepted it.
+//! Definitions of tools when they were last loaded, and when the operator last accepted them.
 
 use super::error::StoreResult;
 use rusqlite::params;
@@ -8,7 +8,7 @@ use super::session::Session;
 /// A tool's definition as it is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remembered {
-    /// Whose tool.
+    /// Pack of the tool.
     pub pack: String,
     /// Its name.
     pub tool: String,

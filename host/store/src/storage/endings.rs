@@ -6,7 +6,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
 use tollgate_core::hash;
 
-use super::envelopes::Envelope;
+use super::envelopes::{Envelope, counters_of};
 use super::error::StoreResult;
 use super::ledger::{OpType, Operation};
 use super::session::Session;
@@ -26,11 +26,11 @@ const CLOSE_TOOL: &str = "envelope_close";
 pub struct Ending<'a> {
     /// The state from then on.
     pub state: State,
-    /// Why, unless its owner closed it.
+    /// Reason, unless the owner closed it.
     pub closed_by: Option<&'a str>,
     /// The words of who closed it.
     pub note: Option<&'a str>,
-    /// Who closed it, as operations name who calls.
+    /// Caller who closed it, as operations name callers.
     pub actor: Option<&'a str>,
     /// RFC 3339.
     pub now: &'a str,
@@ -49,7 +49,7 @@ impl<'a> Ending<'a> {
     }
 }
 
-/// What an envelope was opened with, as an event.
+/// Settings that an envelope was opened with, as an event.
 pub fn opened(envelope: &Envelope) -> Value {
     let mut event = json!({
         "type": OPENED,
@@ -92,17 +92,20 @@ impl Session {
             return Ok(None);
         }
         self.forget_users(id)?;
+        let git_head = self.note_closing_head(id)?;
         let within = Ending::by_host(State::ClosedInterrupted, PARENT_CLOSED, ending.now);
         for child in self.open_children(id)? {
             self.interrupt(&child, within)?;
         }
-        self.closed_event(id, ending).map(Some)
+        let mut event = self.closed_event(id, ending)?;
+        if let Some(git_head) = git_head {
+            event["git_head"] = json!(git_head);
+        }
+        Ok(Some(event))
     }
 
     fn closed_event(&self, id: &str, ending: Ending<'_>) -> StoreResult<Value> {
-        let counters = self
-            .standing(id)?
-            .map(|standing| json!({ "mutations": standing.mutations, "test_runs": standing.test_runs }));
+        let counters = self.standing(id)?.map(|standing| counters_of(&standing));
         let mut event = json!({
             "type": CLOSED,
             "envelope_id": id,

@@ -11,6 +11,7 @@ use super::error::StoreResult;
 use super::ledger::Operation;
 use super::schema::exactly_one;
 use super::session::Session;
+use super::work_trees::{Cause, Sighting};
 
 /// One envelope.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,13 +24,13 @@ pub struct Envelope {
     pub workspace: Option<String>,
     /// The client's own words for it.
     pub label: Option<String>,
-    /// What its owner said at its end.
+    /// Note of the owner at the end.
     pub note: Option<String>,
     /// RFC 3339.
     pub opened_at: String,
     /// RFC 3339.
     pub closed_at: Option<String>,
-    /// Why it was closed, if not by its owner.
+    /// Reason of closing, if not by the owner.
     pub closed_by: Option<String>,
     /// The Git head of its workspace when it was opened.
     pub git_head: Option<String>,
@@ -43,18 +44,20 @@ pub struct Envelope {
     pub host_id: String,
     /// The connection it was opened over.
     pub connection: String,
-    /// Who opened it, if the transport proved it.
+    /// Identity of the opener, if the transport proved it.
     pub identity: Option<String>,
     /// The envelope around it, which its calls use as well.
     pub parent: Option<String>,
-    /// Who closed it, as operations name who calls.
+    /// Caller who closed it, as operations name callers.
     pub closed_actor: Option<String>,
     /// Until when it is open whatever becomes of its connection and its host, in milliseconds since 1970 UTC.
     pub detached_until_ms: Option<i64>,
+    /// Number of the state of its work tree when it was opened, by which states are stored.
+    pub index_version: Option<i64>,
 }
 
 impl Envelope {
-    /// Whether it exists for a caller: for an identity if it is its own, for who has the machine anyway.
+    /// True if it exists for a caller: for an identity if it is its own, for a user of this machine anyway.
     pub fn is_visible(&self, caller: Option<&Identity>) -> bool {
         caller.is_none_or(|caller| self.identity.as_deref() == Some(caller.as_str()))
     }
@@ -64,7 +67,7 @@ const COLUMNS: &str =
     "id, state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
     opened_boot_ms, workspace, label, note, opened_at, closed_at, closed_by, git_head, closed_git_head,
     last_mutation_fingerprint, last_failure_fingerprint, host_id, connection, identity, parent, closed_actor,
-    detached_until_ms";
+    detached_until_ms, max_edits, edit_count, index_version";
 
 fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
     let state: String = row.get(1)?;
@@ -77,9 +80,11 @@ fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
                 max_mutations: row.get(2)?,
                 max_test_runs: row.get(3)?,
                 max_duration_sec: row.get(4)?,
+                max_edits: row.get(24)?,
             },
             mutations: row.get(5)?,
             test_runs: row.get(6)?,
+            edits: row.get(25)?,
             opened_boot_ms: row.get(7)?,
         },
         workspace: row.get(8)?,
@@ -98,14 +103,23 @@ fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
         parent: row.get(21)?,
         closed_actor: row.get(22)?,
         detached_until_ms: row.get(23)?,
+        index_version: row.get(26)?,
     })
+}
+
+/// Counters of one envelope. Edits are named once there are any.
+pub(super) fn counters_of(standing: &Standing) -> Value {
+    let mut counters = json!({ "mutations": standing.mutations, "test_runs": standing.test_runs });
+    if standing.edits > 0 {
+        counters["edits"] = json!(standing.edits);
+    }
+    counters
 }
 
 /// Counters of an envelope and of those around it, as a row has them: `{"mutations": 3, "test_runs": 1, "around":
 /// {"env_…": {…}}}`.
 fn counters(around: &[(String, Standing)]) -> String {
-    let of =
-        |standing: &Standing| json!({ "mutations": standing.mutations, "test_runs": standing.test_runs });
+    let of = counters_of;
     let mut all = around.iter();
     let mut counters = all.next().map_or(Value::Null, |(_, standing)| of(standing));
     let others: Map<String, Value> = all.map(|(id, standing)| (id.clone(), of(standing))).collect();
@@ -130,7 +144,7 @@ pub struct EnvelopeFilter {
     pub before: Option<(String, String)>,
 }
 
-/// What became of an admission.
+/// Outcome of an admission.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Admission {
     /// The call counts.
@@ -139,7 +153,7 @@ pub enum Admission {
     Refused {
         /// The envelope that refuses, as it is now.
         envelope: Box<Envelope>,
-        /// Why.
+        /// Reason.
         refusal: Refusal,
         /// The event of its end, if this ended it.
         event: Option<Value>,
@@ -170,8 +184,8 @@ impl Session {
             .prepare_cached(
                 "INSERT INTO core_envelopes (id, state, workspace, label, opened_at, max_mutations, max_test_runs,
                      max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity, parent,
-                     detached_until_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                     detached_until_ms, max_edits)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
             )?
             .execute(params![
                 envelope.id,
@@ -189,6 +203,7 @@ impl Session {
                 envelope.identity,
                 envelope.parent,
                 envelope.detached_until_ms,
+                limits.max_edits,
             ])
             .and_then(exactly_one)?)
     }
@@ -233,13 +248,26 @@ impl Session {
     /// Admits a call to an envelope and to those around it, and counts it in all; or refuses it and, where the refusal
     /// says so, closes the envelope that refuses. In a transaction of the caller.
     pub fn admit(&self, id: &str, charge: Charge, boot_ms: i64, now: &str) -> StoreResult<Admission> {
+        self.admit_seeing(id, charge, boot_ms, now, None)
+    }
+
+    /// The same for a call before which the work tree was looked at: an edit since the last look is counted too.
+    pub fn admit_seeing(
+        &self,
+        id: &str,
+        charge: Charge,
+        boot_ms: i64,
+        now: &str,
+        seen: Option<(&Sighting, &str)>,
+    ) -> StoreResult<Admission> {
         let mut around = Vec::new();
         let mut at = Some(id.to_owned());
         while let Some(id) = at.take() {
             let Some((standing, parent)) = self.standing_and_parent(&id)? else {
                 break;
             };
-            match standing.admit(charge, boot_ms) {
+            let edits = seen.map_or(Ok(0), |(seen, _)| self.edits_until(&id, seen))?;
+            match standing.admit(charge, boot_ms).and_then(|next| next.see(edits)) {
                 Ok(next) => around.push((id, next)),
                 Err(refusal) => return self.refuse_admission(&id, refusal, now),
             }
@@ -263,10 +291,13 @@ impl Session {
             for (id, next) in &around {
                 self.db
                     .prepare_cached(
-                        "UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3 WHERE id = ?1",
+                        "UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3, edit_count = ?4 WHERE id = ?1",
                     )?
-                    .execute(params![id, next.mutations, next.test_runs])
+                    .execute(params![id, next.mutations, next.test_runs, next.edits])
                     .and_then(exactly_one)?;
+                if let Some((seen, op_id)) = seen {
+                    self.note_sighting(id, seen, Cause::Observed, op_id, now)?;
+                }
             }
         }
         Ok(Admission::Admitted(admitted))
@@ -304,7 +335,7 @@ impl Session {
         Ok(None)
     }
 
-    /// How many envelopes are around one.
+    /// Number of envelopes around one.
     pub fn depth_of(&self, id: &str) -> StoreResult<usize> {
         let mut depth = 0;
         let mut at = self.envelope(id)?.and_then(|envelope| envelope.parent);
@@ -315,7 +346,7 @@ impl Session {
         Ok(depth)
     }
 
-    /// Whether an envelope may be named by a caller. One that nobody opened may.
+    /// True if an envelope may be named by a caller. One that nobody opened may.
     pub fn is_visible(&self, id: &str, caller: Option<&Identity>) -> StoreResult<bool> {
         match caller {
             None => Ok(true),
@@ -325,7 +356,7 @@ impl Session {
         }
     }
 
-    /// What admission looks at.
+    /// Standing of an envelope, for admission.
     pub fn standing(&self, id: &str) -> StoreResult<Option<Standing>> {
         Ok(self.standing_and_parent(id)?.map(|(standing, _)| standing))
     }
@@ -334,7 +365,7 @@ impl Session {
         Ok(self.db
             .prepare_cached(
                 "SELECT state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
-                     opened_boot_ms, parent FROM core_envelopes WHERE id = ?1",
+                     opened_boot_ms, parent, max_edits, edit_count FROM core_envelopes WHERE id = ?1",
             )?
             .query_row([id], |row| {
                 let state: String = row.get(0)?;
@@ -344,23 +375,16 @@ impl Session {
                         max_mutations: row.get(1)?,
                         max_test_runs: row.get(2)?,
                         max_duration_sec: row.get(3)?,
+                        max_edits: row.get(8)?,
                     },
                     mutations: row.get(4)?,
                     test_runs: row.get(5)?,
+                    edits: row.get(9)?,
                     opened_boot_ms: row.get(6)?,
                 };
                 Ok((standing, row.get(7)?))
             })
             .optional()?)
-    }
-
-    /// Remembers the commit that an envelope's workspace was at when its owner closed it.
-    pub fn note_closing_head(&self, id: &str, head: &str) -> StoreResult<()> {
-        Ok(self
-            .db
-            .prepare_cached("UPDATE core_envelopes SET closed_git_head = ?2 WHERE id = ?1")?
-            .execute(params![id, head])
-            .map(drop)?)
     }
 
     /// The hosts that open envelopes name.

@@ -13,7 +13,7 @@ use super::session::Session;
 pub struct ExportedRow {
     /// Its place.
     pub seq: i64,
-    /// When the call reached the gate.
+    /// Time at which the call reached the gate.
     pub timestamp: String,
     /// The row as one line of JSON. Absent columns are left out.
     pub json: String,
@@ -81,7 +81,7 @@ fn json_of<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
-/// Whether text can stand in a line as it is, so that its bytes stay those that were hashed.
+/// True if text can be written in a line as it is, so that its bytes stay those that were hashed.
 fn is_json_line(text: &str) -> bool {
     !text.contains('\n') && serde_json::from_str::<&RawValue>(text).is_ok()
 }

@@ -5,7 +5,7 @@ use tollgate_core::envelope::{Limits, Standing, State};
 
 use super::schema::{Object, pristine};
 use super::{Broken, Database, Ending, Envelope, Head, Operation, PruneError, Pruned, Retention, Session};
-use crate::ledger::key::LedgerKey;
+use crate::key::LedgerKey;
 
 pub(crate) const NOW: &str = "2026-03-01T00:00:00.000Z";
 pub(crate) const CUTOFF: &str = "2026-02-01T00:00:00.000Z";
@@ -35,6 +35,7 @@ pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
             limits: Limits::default(),
             mutations: 0,
             test_runs: 0,
+            edits: 0,
             opened_boot_ms: 0,
         },
         workspace: None,
@@ -53,6 +54,7 @@ pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
         parent: None,
         closed_actor: None,
         detached_until_ms: None,
+        index_version: None,
     }
 }
 
@@ -87,7 +89,7 @@ pub(crate) fn add(session: &Session, rows: &str, from: usize) {
     }
 }
 
-/// How many rows there are in a stretch.
+/// Number of rows in a stretch.
 pub(crate) fn rows_between(session: &Session, first: i64, last: i64) -> i64 {
     let count = "SELECT count(*) FROM core_operations WHERE seq BETWEEN ?1 AND ?2";
     session
@@ -116,7 +118,7 @@ pub(crate) fn verify(session: &Session, head: Option<&Head>) -> Option<Broken> {
     session.verify(head, &[key().public()]).unwrap().broken
 }
 
-/// What remains: `#` for a row, `_` for a pruned one.
+/// Picture of the remaining rows: `#` for a row, `_` for a pruned one.
 pub(crate) fn picture(session: &Session) -> String {
     let head = session.head().unwrap();
     let mut picture = vec!['#'; usize::try_from(head.seq).unwrap()];

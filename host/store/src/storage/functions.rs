@@ -59,7 +59,7 @@ impl Ends {
     }
 }
 
-/// What is left of `text` without the characters of `set` at its ends.
+/// Rest of `text` without the characters of `set` at its ends.
 pub(super) fn trim<'t>(
     text: &'t [u8],
     set: &[u8],
@@ -97,7 +97,7 @@ impl Characters {
         Characters { ascii, others }
     }
 
-    /// Whether these bytes are one of the characters.
+    /// True if these bytes are one of the characters.
     fn have(&self, bytes: &[u8]) -> bool {
         match bytes {
             [byte] if byte.is_ascii() => self.ascii & (1 << byte) != 0,
@@ -215,7 +215,7 @@ pub(super) fn instr(haystack: &[u8], needle: &[u8], is_text: bool) -> usize {
     }
 }
 
-/// Why a replacement was not made.
+/// Reason why a replacement was not made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooLong;
 
@@ -273,7 +273,7 @@ impl Wildcards {
     }
 }
 
-/// Whether `text` is like `pattern`: letters of ASCII in either case, `_` any character, `%` any number of them.
+/// True if `text` is like `pattern`: letters of ASCII in either case, `_` any character, `%` any number of them.
 pub(super) fn like(
     pattern: &[u8],
     text: &[u8],
@@ -317,7 +317,7 @@ pub(super) fn like(
     }
 }
 
-/// What one place of a pattern says of one place of a text.
+/// Match of one place of a pattern with one place of a text.
 enum Step {
     /// A `%` that ends here.
     Many(usize),

@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 
 use super::nowhere;
 
-/// What a query gives, a refusal's text included.
+/// Result of a query, a refusal's text included.
 fn outcome(db: &Connection, sql: &str, params: &[Value]) -> Result<Value, String> {
     db.query_row(sql, rusqlite::params_from_iter(params), |row| row.get(0))
         .map_err(|err| err.to_string())

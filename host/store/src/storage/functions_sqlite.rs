@@ -117,7 +117,7 @@ unsafe extern "C" fn call(
     }
 }
 
-/// Why a function has no result.
+/// Reason why a function has no result.
 enum Failure {
     Message(&'static CStr),
     Code(c_int),
@@ -131,7 +131,7 @@ impl From<Late> for Failure {
     }
 }
 
-/// What one call of a function has.
+/// Context of one call of a function.
 struct Cx<'a> {
     context: *mut ffi::sqlite3_context,
     arguments: &'a [*mut ffi::sqlite3_value],
@@ -171,7 +171,7 @@ impl<'a> Cx<'a> {
         Meter::new(text.len(), self.is_late)
     }
 
-    /// What the connection's limit is now.
+    /// Present limit of the connection.
     fn limit(&self, limit: c_int) -> usize {
         // SAFETY: the context is that of a call, and so has a connection. A negative value changes nothing.
         let now = unsafe { ffi::sqlite3_limit(ffi::sqlite3_context_db_handle(self.context), limit, -1) };

@@ -1,4 +1,4 @@
-//! Whether the file is what SQLite left behind.
+//! Health of the database file.
 
 use super::error::StoreResult;
 use super::session::Session;
@@ -7,7 +7,7 @@ use super::session::Session;
 const MAX_FAULTS: u32 = 20;
 
 impl Session {
-    /// What SQLite finds wrong with the file: pages, indexes, rows that break their tables' rules.
+    /// Faults that SQLite finds in the file: pages, indexes, rows that break their tables' rules.
     pub fn faults(&self) -> StoreResult<Vec<String>> {
         let mut found: Vec<String> = self
             .db
@@ -18,7 +18,7 @@ impl Session {
         Ok(found)
     }
 
-    /// What is wrong with one table and its indexes, which must have exactly its rows.
+    /// Faults of one table and its indexes, which must have exactly its rows.
     pub(super) fn faults_of(&self, table: &str) -> StoreResult<Vec<String>> {
         let mut found: Vec<String> = self
             .db

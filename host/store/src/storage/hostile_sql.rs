@@ -10,7 +10,7 @@ use super::session::SQL_MEMORY;
 use super::value::{Statement, Value};
 use super::{Database, Session, SqlError};
 
-/// Where a machine under load still ends what has 100 ms, and what each attack here would take is far more.
+/// Time in which even a machine under load ends what has 100 ms. Each attack here would take far more.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn shop() -> Namespace {

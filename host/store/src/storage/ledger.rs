@@ -14,20 +14,21 @@ use tollgate_core::identity::Identity;
 use super::error::{StoreError, StoreResult};
 use super::schema::exactly_one;
 use super::session::Session;
-use crate::artifacts::Artifact;
+use super::work_trees::{Cause, Sighting};
+use crate::artifact::Artifact;
 
-/// What a call counts as.
+/// Operation type of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OpType {
-    /// It read.
+    /// The call read.
     #[default]
     Query,
-    /// It may have changed something: one mutation.
+    /// The call may have changed something: one mutation.
     Mutation,
-    /// It ran tests: one test run.
+    /// The call ran tests: one test run.
     TestRun,
-    /// It was about envelopes and the ledger themselves, and is free.
+    /// The call was about envelopes and the ledger themselves, and is free.
     Control,
 }
 
@@ -56,27 +57,27 @@ pub struct Operation {
     pub op_id: String,
     /// The envelope it belongs to.
     pub envelope_id: Option<String>,
-    /// When it reached the gate, as RFC 3339 text.
+    /// Time at which the call reached the gate, as RFC 3339 text.
     pub timestamp: String,
     /// From reaching the gate to its end, in milliseconds.
     pub duration_ms: f64,
-    /// What it counts as.
+    /// Operation type.
     pub op_type: OpType,
-    /// Whether it did what it was asked; absent when nobody can know.
+    /// True if the call did what it was asked; absent when nobody can know.
     pub success: Option<bool>,
-    /// Whose tool.
+    /// Pack of the tool.
     pub pack: String,
     /// The tool's own name, never an alias.
     pub tool: String,
-    /// How it was run.
+    /// Effect of the tool.
     pub effect: Effect,
     /// The refusal's or failure's code.
     pub error_code: Option<String>,
-    /// What kind of failure: `refused`, `tool_error`, `trap`, `timeout`, `cancelled`, `interrupted`.
+    /// Class of failure: `refused`, `tool_error`, `trap`, `timeout`, `cancelled`, `interrupted`.
     pub failure_class: Option<String>,
     /// The limit that refused it.
     pub limit_triggered: Option<String>,
-    /// Who called: proven by the transport, else as the call's `actor` argument claims.
+    /// Caller: proven by the transport, else as the call's `actor` argument claims.
     pub actor: Option<String>,
     /// The client's name and version, as it claims.
     pub client: Option<String>,
@@ -84,7 +85,7 @@ pub struct Operation {
     pub connection: String,
     /// The client's id of the request.
     pub request_id: Option<String>,
-    /// Who called, if the transport proved it. Not part of the row, which names no envelope that is not theirs.
+    /// Identity, if the transport proved it. Not part of the row, which names no envelope that is not theirs.
     #[serde(skip)]
     pub identity: Option<Identity>,
     /// Which host process ran it.
@@ -93,9 +94,9 @@ pub struct Operation {
     pub args_hash: String,
     /// SHA-256 of the reply.
     pub result_hash: Option<String>,
-    /// The Git head before it.
+    /// The state of the work tree before it.
     pub repo_before_hash: Option<String>,
-    /// The Git head after it.
+    /// The state of the work tree after it.
     pub repo_after_hash: Option<String>,
     /// JSON array of the paths or entities it changed.
     pub changed_paths: Option<String>,
@@ -124,6 +125,9 @@ pub struct Operation {
     /// JSON object of its envelope's counters with the call counted, and of those of the envelopes around it.
     #[serde(default)]
     pub counters: Option<String>,
+    /// The work tree as the call left it, for the states of its envelope and not part of the row.
+    #[serde(skip)]
+    pub left_behind: Option<(Sighting, Cause)>,
     /// The artifacts themselves, stored with the row and not part of it.
     #[serde(skip)]
     pub artifacts: Vec<Artifact>,
@@ -183,6 +187,7 @@ impl Operation {
             members: None,
             outcome: None,
             counters: None,
+            left_behind: None,
         }
     }
 }
@@ -271,7 +276,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Where the chain begins.
+    /// Start of the chain.
     pub(super) fn before_all() -> Head {
         Head {
             seq: 0,
@@ -331,7 +336,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a row names an envelope that its caller could not have opened.
+    /// True if a row names an envelope that its caller could not have opened.
     fn names_another_ones_envelope(&self, operation: &Operation) -> StoreResult<bool> {
         match (&operation.envelope_id, &operation.identity) {
             (Some(envelope), Some(caller)) => {
@@ -342,7 +347,7 @@ impl Session {
         }
     }
 
-    /// What a row's hash should be, for tests that rewrite history.
+    /// Hash that a row should have, for tests that rewrite history.
     #[cfg(test)]
     pub(super) fn hash_of_row(&self, seq: i64) -> StoreResult<String> {
         let mut hasher = RowHasher::new();
@@ -390,7 +395,7 @@ pub(super) struct Link {
     pub(super) seq: i64,
     pub(super) prev_hash: String,
     pub(super) hash: String,
-    /// Whether the hash is that of the row's content.
+    /// True if the hash is that of the row's content.
     pub(super) is_intact: bool,
 }
 

@@ -12,7 +12,7 @@ use super::session::Session;
 pub struct MemberCall {
     /// Its tool's own name.
     pub tool: String,
-    /// How the tool would be run by itself.
+    /// Effect of the tool by itself.
     pub effect: Effect,
     /// SHA-256 of its canonical arguments.
     pub args_hash: String,

@@ -16,8 +16,8 @@ use rusqlite::ffi;
 /// Smallest allocation that looks at the deadline: building long values is what takes time between two
 /// looks of the progress handler.
 const LONG: i64 = 32 << 10;
-/// What each allocation counts beside its bytes. Sorting compares in one instruction as often as there are rows, so
-/// many small ones must not be cheap.
+/// Overhead that each allocation counts beside its bytes. Sorting compares in one instruction as often as there are
+/// rows, so many small allocations must not be cheap.
 const EACH: i64 = 64;
 /// Room beyond a budget that is used up, for the small allocations of undoing what used it up.
 const SLACK: i64 = 1 << 20;
@@ -25,18 +25,18 @@ const SLACK: i64 = 1 << 20;
 /// because SQLite writes them in one piece and keeps 17 bits of its length: 128 KiB end as a full disk.
 const JOURNAL_SPILL: c_int = 124 << 10;
 
-/// What a component's statements may take from here on, on this thread.
+/// Memory budget of a component's statements from here on, on this thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     /// This thread's count when the component's call began.
     start: i64,
     /// Most bytes above `start`.
     limit: i64,
-    /// When large allocations are refused.
+    /// Time from which large allocations are refused.
     end: Option<Instant>,
 }
 
-/// Why an allocation was refused.
+/// Reason why an allocation was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Denial {
     /// The budget is used up.
@@ -105,7 +105,7 @@ impl Drop for Armed {
     }
 }
 
-/// Whether the budget in force is within `reserve` bytes of its end. The statement is interrupted then, which
+/// True if the budget in force is within `reserve` bytes of its end. The statement is interrupted then, which
 /// costs a statement that only reads nothing else, where a refused allocation costs its transaction.
 pub(super) fn nearly_used_up(reserve: i64) -> bool {
     let near = ARMED
@@ -140,7 +140,7 @@ impl Drop for Charged {
     }
 }
 
-/// Why an allocation was refused first, since a budget was put in force.
+/// Reason of the first refused allocation since a budget was put in force.
 pub(super) fn denied() -> Option<Denial> {
     DENIED.get()
 }
@@ -157,7 +157,7 @@ fn deny(why: Denial) {
     }
 }
 
-/// Whether `more` bytes may be allocated.
+/// True if `more` bytes may be allocated.
 fn admit(more: i64) -> bool {
     match ARMED.get().and_then(|budget| budget.denies(more)) {
         None => true,

@@ -23,7 +23,7 @@ pub struct Step {
     pub sql: String,
 }
 
-/// Why tables could not be brought up to date. Nothing was changed.
+/// Reason why tables could not be migrated. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum MigrationError {
     /// The database could not be opened.
@@ -34,7 +34,7 @@ pub enum MigrationError {
         "migration {step} of {pack} was changed after it was applied; ship the change as a new migration"
     )]
     Changed {
-        /// Whose step.
+        /// Owner of the step.
         pack: String,
         /// Its name.
         step: String,
@@ -42,7 +42,7 @@ pub enum MigrationError {
     /// A step that was not applied comes before one that was.
     #[error("migration {step} of {pack} comes before {applied}, which was applied; new migrations come last")]
     Early {
-        /// Whose step.
+        /// Owner of the step.
         pack: String,
         /// The new one.
         step: String,
@@ -54,7 +54,7 @@ pub enum MigrationError {
         "the database has migration {step} of {pack}, which this version does not know; use a newer version"
     )]
     Newer {
-        /// Whose step.
+        /// Owner of the step.
         pack: String,
         /// Its name.
         step: String,
@@ -70,25 +70,25 @@ pub enum MigrationError {
     /// A step's SQL failed.
     #[error("migration {step} of {pack} failed: {reason}")]
     Failed {
-        /// Whose step.
+        /// Owner of the step.
         pack: String,
         /// Its name.
         step: String,
-        /// What SQLite says.
+        /// Message of SQLite.
         reason: String,
     },
     /// Steps say what migrations may not say. All of it is told.
     #[error("migrations of {pack} cannot be run: {problems}")]
     Unreadable {
-        /// Whose migrations.
+        /// Owner of the migrations.
         pack: String,
-        /// What is wrong with them.
+        /// Problems.
         problems: Problems,
     },
     /// A table was renamed to or from a name outside the namespace.
     #[error("a migration of {pack} renames a table to {table}, which is no name of its own")]
     ForeignName {
-        /// Whose migration.
+        /// Owner of the migration.
         pack: String,
         /// The name.
         table: String,
@@ -101,17 +101,17 @@ pub enum MigrationError {
     Misplaced {
         /// The pack it belongs to.
         pack: String,
-        /// What its names start with.
+        /// Prefix of the owner's names.
         prefix: String,
-        /// What is wrong with which object.
+        /// Fault and its object.
         object: String,
     },
     /// With the component's tables the host could not write its own.
     #[error("with the tables of {pack} the host could not write its own: {reason}")]
     Obstructs {
-        /// Whose tables.
+        /// Owner of the tables.
         pack: String,
-        /// What SQLite says, and what is in the way.
+        /// Message of SQLite, with the obstacle.
         reason: String,
     },
     /// The migrations did not end.
@@ -119,9 +119,9 @@ pub enum MigrationError {
         "the migrations of {pack} did not end within {seconds} s, which is what they may take; nothing was changed"
     )]
     OutOfTime {
-        /// Whose migrations.
+        /// Owner of the migrations.
         pack: String,
-        /// How long they may take.
+        /// Time limit.
         seconds: u64,
     },
     /// The migrations sort or join too much at once.
@@ -130,9 +130,9 @@ pub enum MigrationError {
          nothing was changed"
     )]
     OutOfMemory {
-        /// Whose migrations.
+        /// Owner of the migrations.
         pack: String,
-        /// What they may take.
+        /// Limit.
         mib: u64,
     },
     /// The tables grow past their quota, or the disk is full.
@@ -141,9 +141,9 @@ pub enum MigrationError {
          more than the disk has; nothing was changed"
     )]
     OutOfStorage {
-        /// Whose migrations.
+        /// Owner of the migrations.
         pack: String,
-        /// What its tables may take.
+        /// Limit of the tables.
         mib: u64,
     },
     /// Reading or recording what was applied failed.
@@ -199,6 +199,10 @@ const CORE: &[(&str, &str)] = &[
         "0012_ends_of_envelopes",
         include_str!("../../../../migrations/core/0012_ends_of_envelopes.sql"),
     ),
+    (
+        "0013_work_trees",
+        include_str!("../../../../migrations/core/0013_work_trees.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.
@@ -240,7 +244,7 @@ impl Step {
     }
 }
 
-/// What a component's migrations make, or all that is wrong with them.
+/// Schema that a component's migrations make, or all their problems.
 pub(super) fn read(prefix: &str, steps: &[Step]) -> Result<Schema, Problems> {
     let steps = steps.iter().map(|step| tollgate_sql::Step {
         name: &step.name,
@@ -258,7 +262,7 @@ pub(super) fn apply(session: &Session, namespace: &Namespace, steps: &[Step]) ->
     })
 }
 
-/// Whether [`apply`] would bring a component's tables up to date. They stay as they are.
+/// Checks that [`apply`] would migrate a component's tables. They stay as they are.
 pub(super) fn try_out(
     session: &Session,
     namespace: &Namespace,
@@ -402,7 +406,7 @@ fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
     }
 }
 
-/// Whether steps were applied that this version of the reader has not read.
+/// True if steps were applied that this version of the reader has not read.
 fn unread(session: &Session, pack: &str) -> StoreResult<bool> {
     Ok(session.db.query_row(
         "SELECT EXISTS (SELECT 1 FROM core_migrations WHERE pack = ?1 AND reader < ?2)",

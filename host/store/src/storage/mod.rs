@@ -22,6 +22,7 @@ mod functions;
 #[cfg(test)]
 mod functions_alike;
 mod functions_sqlite;
+mod heads;
 mod health;
 #[cfg(test)]
 mod hostile_sql;
@@ -47,6 +48,7 @@ mod tampering;
 mod value;
 mod verify;
 mod wide;
+mod work_trees;
 mod write_lock;
 
 use std::path::{Path, PathBuf};
@@ -61,6 +63,7 @@ pub use endings::{Ending, opened};
 pub use envelopes::{Admission, Admitted, Envelope, EnvelopeFilter, MAX_DEPTH};
 pub use error::{StoreError, StoreFailure, StoreResult};
 pub use export::ExportedRow;
+pub use heads::HeadOf;
 pub use ledger::{Head, OpType, Operation};
 pub use members::MemberCall;
 pub use migrate::{MigrationError, Step};
@@ -75,6 +78,7 @@ pub use stats::ToolStats;
 pub use tollgate_sql::Problems;
 pub use value::{Statement, Value};
 pub use verify::{Broken, Verified};
+pub use work_trees::{Cause, Sighting, WorkTreeProgress};
 
 /// Makes SQLite ready for a [`Database`]. A program that uses SQLite by itself as well calls this before.
 pub fn prepare() -> StoreResult<()> {
@@ -96,10 +100,11 @@ pub fn nowhere() -> Result<Session, OpenError> {
     Session::open(Path::new(":memory:"), session::Access::Memory)
 }
 
-/// Where the database is, and how to open sessions on it.
+/// Path of the database, and the settings of its sessions.
 #[derive(Debug, Clone)]
 pub struct Database {
     path: PathBuf,
+    heads: heads::Heads,
 }
 
 impl Database {
@@ -107,6 +112,7 @@ impl Database {
     pub fn open(path: &Path) -> Result<Database, MigrationError> {
         let database = Database {
             path: path.to_owned(),
+            heads: heads::Heads::default(),
         };
         let session = database.write_session()?;
         migrate::apply_core(&session).map_err(|err| explained(&session, err))?;
@@ -118,12 +124,20 @@ impl Database {
     pub fn existing(path: &Path) -> Database {
         Database {
             path: path.to_owned(),
+            heads: heads::Heads::default(),
         }
+    }
+
+    /// Says how to look up the commit that a workspace is at, for envelopes that end.
+    pub fn know_heads(&self, head_of: HeadOf) {
+        self.heads.know(head_of);
     }
 
     /// A session that may write.
     pub fn write_session(&self) -> Result<Session, OpenError> {
-        Session::open(&self.path, session::Access::Write)
+        let mut session = Session::open(&self.path, session::Access::Write)?;
+        session.heads = self.heads.clone();
+        Ok(session)
     }
 
     /// A session that SQLite keeps from writing.
@@ -142,7 +156,7 @@ impl Database {
         migrate::apply(&session, namespace, steps)
     }
 
-    /// Whether [`migrate`](Database::migrate) would work. Nothing is changed.
+    /// Checks that [`migrate`](Database::migrate) would work. Nothing is changed.
     pub fn try_migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
         let session = self.write_session()?;
         migrate::try_out(&session, namespace, steps)

@@ -17,7 +17,7 @@ use super::session::Session;
 /// Leads the name of who called, where nobody proved it.
 const CLAIMED: &str = "claimed:";
 
-/// Who called, as the ledger records a name that the call claims for itself: never like an identity that the
+/// Caller as the ledger records a name that the call claims for itself: never like an identity that the
 /// transport proved. `None` without a name.
 pub fn claimed_actor(name: &str) -> Option<String> {
     let name = text::clean(text::cut(name, 200));
@@ -61,7 +61,7 @@ pub struct OperationFilter {
     pub success: Option<bool>,
     /// With tests that all passed, or that did not.
     pub tests_passed: Option<bool>,
-    /// That failed in this way: a fingerprint, or the beginning of one.
+    /// Failure fingerprint of the operations, or the beginning of one.
     pub failure_fingerprint: Option<String>,
     /// At or after this time.
     pub since: Option<String>,
@@ -93,16 +93,16 @@ pub struct StoredOperation {
     /// The envelope it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub envelope_id: Option<String>,
-    /// When it reached the gate.
+    /// Time at which the call reached the gate.
     pub timestamp: String,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: f64,
     /// query, mutation, test_run or control.
     pub op_type: String,
     /// Absent when nobody can know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success: Option<bool>,
-    /// Whose tool.
+    /// Pack of the tool.
     pub pack: String,
     /// The tool.
     pub tool: String,
@@ -111,13 +111,13 @@ pub struct StoredOperation {
     /// The refusal's or failure's code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    /// What kind of failure.
+    /// Class of failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_class: Option<String>,
     /// The limit that refused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_triggered: Option<String>,
-    /// Who called: an identity, or `claimed:NAME`.
+    /// Caller: an identity, or `claimed:NAME`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// The client.
@@ -150,9 +150,15 @@ pub struct StoredOperation {
     /// Its stored content, for artifact_get.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact_ids: Option<Vec<String>>,
-    /// What policies said of it: absent where none was asked.
+    /// Verdicts of policies: absent if none was asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verdicts: Vec<SaidByPolicy>,
+    /// State of the work tree before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo_before_hash: Option<String>,
+    /// State of the work tree after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo_after_hash: Option<String>,
     /// The row's hash.
     pub hash: String,
     /// The connection it came over.
@@ -169,7 +175,7 @@ pub struct StoredOperation {
     pub members: Option<String>,
 }
 
-/// What one policy said of one call. Reasons are not kept, because they may repeat what the call contained.
+/// Verdict of one policy on one call. Reasons are not kept, because they may repeat what the call contained.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SaidByPolicy {
@@ -184,7 +190,7 @@ pub struct SaidByPolicy {
     /// The code it gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Why it did not judge.
+    /// Reason why the policy did not judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The answer of the client's user to its question.
@@ -243,8 +249,8 @@ impl StoredOperation {
             host_id: String::new(),
             args_hash: self.args_hash.clone(),
             result_hash: self.result_hash.clone(),
-            repo_before_hash: None,
-            repo_after_hash: None,
+            repo_before_hash: self.repo_before_hash.clone(),
+            repo_after_hash: self.repo_after_hash.clone(),
             changed_paths: array(&self.changed_paths),
             diff_stats: self.diff_stats.as_ref().map(Value::to_string),
             short_diff: self.short_diff.clone(),
@@ -255,6 +261,7 @@ impl StoredOperation {
             verdicts: None,
             artifact_ids: None,
             artifacts: Vec::new(),
+            left_behind: None,
             members: self.members.clone(),
             outcome: self
                 .outcome
@@ -301,7 +308,7 @@ impl Session {
             .query_row([], |row| row.get(0))?)
     }
 
-    /// Who called an operation.
+    /// Caller of an operation.
     pub fn actor_of(&self, op_id: &str) -> StoreResult<Option<String>> {
         Ok(self
             .db
@@ -316,7 +323,7 @@ impl Session {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rows {
     All,
-    /// Those with calls inside.
+    /// Operations with calls inside.
     WithMembers,
 }
 
@@ -439,7 +446,7 @@ impl OperationFilter {
             "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
                  failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
                  short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members, verdicts,
-                 outcome, events, diff_stats
+                 outcome, events, diff_stats, repo_before_hash, repo_after_hash
              FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
             clauses.join(" AND "),
             params.len()
@@ -491,6 +498,8 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
         diff_stats: row
             .get::<_, Option<String>>(29)?
             .and_then(|json| serde_json::from_str(&json).ok()),
+        repo_before_hash: row.get(30)?,
+        repo_after_hash: row.get(31)?,
     })
 }
 

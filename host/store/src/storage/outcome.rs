@@ -19,7 +19,7 @@ pub struct Outcome {
     pub message: Option<String>,
 }
 
-/// How tests ended.
+/// Result of tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ran {

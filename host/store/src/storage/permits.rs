@@ -1,4 +1,4 @@
-//! What counts once, such as an approval: keys of policies that calls take in their own commits.
+//! Permits that count once, such as an approval: keys of policies that calls take in their own commits.
 
 use super::error::StoreResult;
 use super::session::Session;
@@ -15,13 +15,13 @@ const KEPT: &str = "!kept";
 /// Slots of a key, of which a call takes one.
 #[derive(Debug, Clone, Copy)]
 pub struct Slots<'a> {
-    /// Whose they are.
+    /// Policy of the slots.
     pub policy: &'a str,
-    /// What the calls have in common.
+    /// Key that the calls have in common.
     pub key: &'a str,
-    /// How many there are.
+    /// Number of slots.
     pub slots: u32,
-    /// How long a call has one, in milliseconds.
+    /// Time that a call has a slot, in milliseconds.
     pub held_ms: i64,
 }
 
@@ -42,7 +42,7 @@ impl Session {
         Ok(statement.exists((policy, key, now_ms)).map(|taken| !taken)?)
     }
 
-    /// How many milliseconds from now on all slots are taken, if they are. `more` are taken beside those that are
+    /// Milliseconds until a slot is free, if all are taken. `more` are taken beside those that are
     /// written down.
     pub fn slots_wait(&self, slots: Slots<'_>, more: usize, now_ms: i64) -> StoreResult<Option<i64>> {
         let [from, to] = slots.range();

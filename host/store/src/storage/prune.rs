@@ -11,9 +11,9 @@ use serde::Serialize;
 use super::anchors::Anchor;
 use super::ledger::{CHAIN_COLUMNS, Link, RowHasher, link};
 use super::session::Session;
-use crate::ledger::key::LedgerKey;
+use crate::key::LedgerKey;
 
-/// What is kept.
+/// Retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
     /// Closed envelopes and rows outside of any go when they are older, RFC 3339.
@@ -22,7 +22,7 @@ pub struct Retention {
     pub envelopes: u32,
 }
 
-/// What would go or went.
+/// Numbers of prunable or pruned rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
     /// Closed envelopes.
@@ -51,11 +51,11 @@ pub struct PruneBatch {
     new: Vec<Anchor>,
     /// Anchors that new ones take in.
     absorbed: Vec<Anchor>,
-    /// What it comes to.
+    /// Numbers.
     pub pruned: Pruned,
 }
 
-/// Why nothing is pruned.
+/// Reason why nothing is pruned.
 #[derive(Debug, thiserror::Error)]
 pub enum PruneError {
     /// Pruning would hide it.
@@ -254,7 +254,7 @@ impl Session {
         Ok(())
     }
 
-    /// What would go, without anything going.
+    /// Numbers of rows that pruning would remove. Nothing is removed.
     pub fn prunable(&self, retention: &Retention) -> StoreResult<Pruned> {
         let mut pruned = Pruned::default();
         let mut count = self
@@ -280,7 +280,7 @@ impl Session {
 }
 
 impl PruneBatch {
-    /// Whether there is nothing to do.
+    /// True if there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.envelopes.is_empty()
     }

@@ -21,7 +21,7 @@ const PAGE: u32 = 500;
 const TELLING: &str = "SELECT seq, envelope_id, timestamp, events, counters FROM core_operations
     WHERE counters IS NOT NULL OR (events IS NOT NULL AND instr(events, '\"envelope.') > 0) ORDER BY seq";
 
-/// What the rows say about one envelope.
+/// Statements of the rows about one envelope.
 #[derive(Debug, Default)]
 struct Told {
     /// The row of the opening, and the limits in it.
@@ -30,6 +30,7 @@ struct Told {
     closed: Option<(i64, State)>,
     mutations: i64,
     test_runs: i64,
+    edits: i64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -44,11 +45,13 @@ struct Counters {
     mutations: i64,
     test_runs: i64,
     #[serde(default)]
+    edits: i64,
+    #[serde(default)]
     around: BTreeMap<String, Counters>,
 }
 
 impl Session {
-    /// Where envelopes are not what the ledger's rows say, a sentence each.
+    /// Envelopes that differ from the ledger's rows, a sentence each.
     pub(super) fn faults_of_envelopes(&self) -> StoreResult<Vec<String>> {
         let (told, first_opening) = self.told_of_envelopes()?;
         let busy = self.envelopes_of_intents()?;
@@ -89,7 +92,7 @@ impl Session {
         Ok(faults)
     }
 
-    /// What the rows say, by envelope, and the time of the oldest row of an opening.
+    /// Statements of the rows, by envelope, and the time of the oldest row of an opening.
     fn told_of_envelopes(&self) -> StoreResult<(BTreeMap<String, Told>, Option<String>)> {
         let mut told: BTreeMap<String, Told> = BTreeMap::new();
         let mut first_opening: Option<String> = None;
@@ -162,6 +165,7 @@ impl Told {
     fn count(&mut self, counters: &Counters) {
         self.mutations = self.mutations.max(counters.mutations);
         self.test_runs = self.test_runs.max(counters.test_runs);
+        self.edits = self.edits.max(counters.edits);
     }
 
     fn compare(&self, envelope: &Envelope, is_busy: bool, faults: &mut Vec<String>) {
@@ -178,6 +182,7 @@ impl Told {
         for (what, found, counted) in [
             ("mutations", standing.mutations, self.mutations),
             ("test runs", standing.test_runs, self.test_runs),
+            ("edits", standing.edits, self.edits),
         ] {
             let is_right = found == counted || (is_busy && found > counted);
             if !is_right {
@@ -291,6 +296,14 @@ mod tests {
             (
                 "UPDATE core_envelopes SET test_run_count = 9 WHERE id = 'env_in'",
                 "env_in says 9 test runs, and its rows say 0",
+            ),
+            (
+                "UPDATE core_envelopes SET edit_count = 3 WHERE id = 'env_in'",
+                "env_in says 3 edits, and its rows say 0",
+            ),
+            (
+                "UPDATE core_envelopes SET max_edits = 1000 WHERE id = 'env_in'",
+                "the limits of envelope env_in",
             ),
             (
                 "UPDATE core_envelopes SET max_mutations = 1000 WHERE id = 'env_in'",

@@ -1,14 +1,25 @@
-//! What an envelope's operations repeat: changes that were there before, failures that stay.
+//! Repetitions among an envelope's operations: changes that were there before, failures that stay.
 
 use super::error::StoreResult;
 use rusqlite::{OptionalExtension, params};
 
 use super::session::Session;
 
-/// How often a failure was seen in an envelope.
+/// Verdicts on the newest test run of each workspace, as their component wrote them into the rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SaidOfTests {
+    /// A failure persists that edits did not change.
+    pub non_progress: bool,
+    /// The same work tree passes and fails.
+    pub flaky: bool,
+    /// What passed before fails.
+    pub regression: bool,
+}
+
+/// Number of times a failure was seen in an envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepeatedFailure {
-    /// How many operations failed in this way.
+    /// Number of operations that failed in this way.
     pub seen: i64,
     /// Mutations from the first of them to the last.
     pub mutations: i64,
@@ -17,7 +28,7 @@ pub struct RepeatedFailure {
 }
 
 impl Session {
-    /// Whether one of the newest mutations of an envelope had this fingerprint: how long ago, 1 being
+    /// Distance to an equal fingerprint among the newest mutations of an envelope, 1 being
     /// the one before. What changed rows is compared with what changed rows, and what changed
     /// files, which `run` calls report, with what changed files.
     pub fn repeated_mutation(
@@ -42,36 +53,79 @@ impl Session {
             .map(|at| at + 1))
     }
 
-    /// How long ago the newest mutation of an envelope was there before.
+    /// Distance from the newest mutation of an envelope to an equal earlier one. Where calls looked at a work tree, its
+    /// states say so, whoever edited it.
     pub fn newest_mutation_repeated(&self, id: &str) -> StoreResult<Option<usize>> {
-        let newest: Option<(i64, String, String)> = self
+        let mut oscillation = None;
+        for workspace in self.seen_workspaces(id)? {
+            let progress = self.work_tree_progress(id, &workspace)?;
+            oscillation = oscillation.max(progress.and_then(|progress| progress.oscillation));
+        }
+        let newest: Option<(i64, String, String, Option<String>, bool)> = self
             .db
             .prepare_cached(
-                "SELECT seq, mutation_fingerprint, effect FROM core_operations
+                "SELECT seq, mutation_fingerprint, effect, events, repo_before_hash IS NOT NULL FROM core_operations
                  WHERE envelope_id = ?1 AND mutation_fingerprint IS NOT NULL ORDER BY seq DESC LIMIT 1",
             )?
-            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .query_row([id], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+            })
             .optional()?;
         match newest {
-            Some((seq, fingerprint, effect)) => self.repeated_mutation(id, &fingerprint, &effect, Some(seq)),
-            None => Ok(None),
+            Some((_, _, _, events, true)) if has_event(events.as_deref(), NO_OP) => Ok(Some(1)),
+            Some((_, _, _, _, true)) | None => {
+                Ok(oscillation.and_then(|period| usize::try_from(period).ok()))
+            }
+            Some((seq, fingerprint, effect, _, false)) => {
+                self.repeated_mutation(id, &fingerprint, &effect, Some(seq))
+            }
         }
     }
 
-    /// How often an envelope's operations failed in this way.
+    /// What was said of the newest test run of each workspace that calls of an envelope looked at. `None` if nobody
+    /// looked.
+    pub fn said_of_tests(&self, id: &str) -> StoreResult<Option<SaidOfTests>> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT max(o.seq), o.events FROM core_operations o
+             JOIN core_work_tree_states s ON s.envelope_id = o.envelope_id AND s.state = o.repo_before_hash
+             WHERE o.envelope_id = ?1 AND o.op_type = 'test_run' AND o.success = 1 GROUP BY s.workspace",
+        )?;
+        let mut rows = statement.query([id])?;
+        let mut said: Option<SaidOfTests> = None;
+        while let Some(row) = rows.next()? {
+            let events: Option<String> = row.get(1)?;
+            let said = said.get_or_insert_default();
+            said.non_progress |= has_event(events.as_deref(), NON_PROGRESS);
+            said.flaky |= has_event(events.as_deref(), FLAKY);
+            said.regression |= has_event(events.as_deref(), REGRESSION);
+        }
+        Ok(said)
+    }
+
+    /// Number of an envelope's operations that failed in this way.
     pub fn repeated_failure(&self, id: &str, fingerprint: &str) -> StoreResult<Option<RepeatedFailure>> {
+        let workspace = self.workspace_of_failure(id, fingerprint)?;
         let (seen, first, last): (i64, Option<i64>, Option<i64>) = self
             .db
             .prepare_cached(
-                "SELECT count(*), min(seq), max(seq) FROM core_operations
-                 WHERE failure_fingerprint = ?1 AND envelope_id = ?2",
+                "SELECT count(*), min(seq), max(seq) FROM core_operations o
+                 WHERE failure_fingerprint = ?1 AND envelope_id = ?2 AND (?3 IS NULL OR EXISTS (
+                     SELECT 1 FROM core_work_tree_states s
+                     WHERE s.envelope_id = ?2 AND s.state = o.repo_before_hash AND s.workspace = ?3))",
             )?
-            .query_row([fingerprint, id], |row| {
+            .query_row(params![fingerprint, id, workspace], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })?;
         let (Some(first), Some(last)) = (first, last) else {
             return Ok(None);
         };
+        if let Some(workspace) = workspace {
+            return Ok(Some(RepeatedFailure {
+                seen,
+                mutations: self.edits_between(id, &workspace, first, last)?,
+                stands: true,
+            }));
+        }
         let mutations = self
             .db
             .prepare_cached(
@@ -92,4 +146,48 @@ impl Session {
             stands: !later,
         }))
     }
+
+    /// The workspace that the newest operation with a failure looked at.
+    fn workspace_of_failure(&self, id: &str, fingerprint: &str) -> StoreResult<Option<String>> {
+        let state: Option<Option<String>> = self
+            .db
+            .prepare_cached(
+                "SELECT repo_before_hash FROM core_operations
+                 WHERE failure_fingerprint = ?1 AND envelope_id = ?2 ORDER BY seq DESC LIMIT 1",
+            )?
+            .query_row([fingerprint, id], |row| row.get(0))
+            .optional()?;
+        match state.flatten() {
+            Some(state) => self.workspace_of_state(id, &state),
+            None => Ok(None),
+        }
+    }
+
+    /// Edits of a workspace that were found after one operation and until another.
+    fn edits_between(&self, id: &str, workspace: &str, first: i64, last: i64) -> StoreResult<i64> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "SELECT count(*) FROM core_work_tree_states s JOIN core_operations o ON o.op_id = s.op_id
+                 WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.cause IN ('observed', 'call')
+                   AND o.seq > ?3 AND o.seq <= ?4",
+            )?
+            .query_row(params![id, workspace, first, last], |row| row.get(0))?)
+    }
+}
+
+/// Types of the events by which components say what repeats.
+const NO_OP: &str = "mutation.no_op";
+const NON_PROGRESS: &str = "test.non_progress";
+const FLAKY: &str = "test.flaky";
+const REGRESSION: &str = "test.regression";
+
+/// Whether a row has an event of a type.
+fn has_event(events: Option<&str>, wanted: &str) -> bool {
+    let events: Vec<serde_json::Value> = events
+        .and_then(|events| serde_json::from_str(events).ok())
+        .unwrap_or_default();
+    events
+        .iter()
+        .any(|event| event.get("type").and_then(serde_json::Value::as_str) == Some(wanted))
 }

@@ -28,15 +28,15 @@ pub struct Misplaced {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// What is wrong with it.
+    /// Problem of the object.
     pub why: String,
-    /// Whether it concerns the host's own tables, and the ledger with them.
+    /// True if the object concerns the host's own tables, and the ledger with them.
     pub concerns_core: bool,
     #[serde(skip)]
     pub(super) cure: Cure,
 }
 
-/// What puts a [`Misplaced`] right.
+/// Remedy of a [`Misplaced`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cure {
     /// Dropping it.
@@ -48,7 +48,7 @@ pub(super) enum Cure {
 }
 
 impl Misplaced {
-    /// Whether [`Database::repair`](super::Database::repair) puts it right.
+    /// True if [`Database::repair`](super::Database::repair) puts the object right.
     pub fn is_curable(&self) -> bool {
         self.cure != Cure::None
     }
@@ -73,13 +73,13 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// Whether it is one of the host's own, or says so.
+    /// True if the object is one of the host's own, or says so.
     fn is_core(&self) -> bool {
         let of_key = self.name.strip_prefix("sqlite_autoindex_");
         is_core(&self.table) || is_core(of_key.unwrap_or(&self.name))
     }
 
-    /// Whether SQLite made it by itself.
+    /// True if SQLite made the object by itself.
     fn is_of_engine(&self) -> bool {
         match self.kind.as_str() {
             "index" => self.sql.is_none() && self.name.starts_with("sqlite_autoindex_"),
@@ -110,7 +110,7 @@ impl Object {
     }
 }
 
-/// Whether SQLite takes a name for one with the prefix of the host's own.
+/// True if SQLite takes a name for one with the prefix of the host's own.
 fn is_core(name: &str) -> bool {
     name.get(..CORE_PREFIX.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(CORE_PREFIX))
@@ -130,13 +130,13 @@ pub(super) fn pristine() -> Result<&'static [Object], MigrationError> {
 struct Owners(Vec<Namespace>);
 
 impl Owners {
-    /// Whose an object with exactly this name is.
+    /// Owner of an object with exactly this name.
     fn of(&self, name: &str) -> Option<&str> {
         let core = name.starts_with(CORE_PREFIX).then_some("core");
         core.or_else(|| self.longest(|owner| owner.names(name)))
     }
 
-    /// Whose it is for SQLite, which folds case.
+    /// Owner for SQLite, which folds case.
     fn folded(&self, name: &str) -> Option<&str> {
         let core = is_core(name).then_some("core");
         core.or_else(|| self.longest(|owner| owner.owns(name)))
@@ -149,7 +149,7 @@ impl Owners {
     }
 }
 
-/// What is wrong with an object that is not the host's own. `targets` are the tables it refers to.
+/// Fault of an object that is not the host's own. `targets` are the tables it refers to.
 fn fault(object: &Object, owners: &Owners, targets: &[String], core: &[Object]) -> Option<Misplaced> {
     let Object {
         kind, name, table, ..
@@ -213,7 +213,7 @@ fn words(sql: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// What of the host's own is missing, another one, or too much.
+/// Objects of the host's own that are missing, changed, or too many.
 fn changed_core(found: &[Object], core: &[Object]) -> Vec<Misplaced> {
     let is_it = |one: &Object, other: &Object| one.kind == other.kind && one.name == other.name;
     let mut wrong = Vec::new();
@@ -266,7 +266,7 @@ impl Session {
             .collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Whether a host has worked with this database.
+    /// True if a host has worked with this database.
     pub(super) fn has_migrations(&self) -> StoreResult<bool> {
         let mut found = self
             .db
@@ -274,7 +274,7 @@ impl Session {
         Ok(found.exists([])?)
     }
 
-    /// What is in the database and should not be, or not as it is: the host's own first.
+    /// Objects in the database that should not exist, or differ from what they should be: the host's own first.
     pub fn misplaced(&self) -> Result<Vec<Misplaced>, MigrationError> {
         let core = pristine()?;
         let found = self.objects()?;
@@ -283,7 +283,7 @@ impl Session {
         Ok(wrong)
     }
 
-    /// What is wrong with a component's objects.
+    /// Faults of a component's objects.
     pub(super) fn misplaced_of(&self, namespace: &Namespace) -> Result<Vec<Misplaced>, MigrationError> {
         let is_its = |object: &Object| namespace.owns(&object.name) || namespace.owns(&object.table);
         self.strangers(&self.objects()?, pristine()?, Some(namespace), is_its)
@@ -325,7 +325,7 @@ impl Session {
         Ok(references)
     }
 
-    /// Whether every statement of the host's on its own tables can be prepared, and the ledger takes a row. In
+    /// Checks that every statement of the host's on its own tables can be prepared, and the ledger takes a row. In
     /// the caller's transaction, of which nothing is kept.
     pub(super) fn probe(&self) -> StoreResult<()> {
         let tables: Vec<String> = self
@@ -407,10 +407,10 @@ impl Session {
     }
 }
 
-/// How a failure begins that [`Session::explain`] explained.
+/// Prefix of a failure that [`Session::explain`] explained.
 const IN_THE_WAY: &str = "something in the database is in the way of the host's own statements";
 
-/// What is in the way, if a failure says so.
+/// Obstacle, if a failure names one.
 pub(super) fn obstacle(err: &rusqlite::Error) -> Option<&str> {
     match err {
         rusqlite::Error::SqliteFailure(_, Some(message)) if message.starts_with(IN_THE_WAY) => Some(message),

@@ -16,11 +16,12 @@ use tollgate_core::deadline::Deadline;
 use super::access::{self, Mode, Namespace};
 use super::error::{StoreError, StoreFailure, StoreResult};
 use super::functions_sqlite::{self, IsLate};
+use super::heads::Heads;
 use super::ledger::Head;
 use super::memory::{self, Armed, Budget};
 use super::write_lock::Line;
 
-/// How long a session waits for another process's write transaction: longer than any may take.
+/// Time that a session waits for another process's write transaction: longer than any may take.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(12);
 /// Between two looks at the deadline of a call that waits for it.
 const BUSY_STEP: Duration = Duration::from_millis(50);
@@ -28,7 +29,7 @@ const BUSY_STEP: Duration = Duration::from_millis(50);
 const PROGRESS_INTERVAL: i32 = 100;
 /// Memory that the SQL of one call takes at most, in SQLite and as rows on their way to the component.
 pub(super) const SQL_MEMORY: u64 = 15 << 20;
-/// What is left of that when a statement is interrupted. What one instruction takes fits into it.
+/// Part of that budget that is left when a statement is interrupted. One instruction fits into it.
 const MEMORY_RESERVE: i64 = 2 << 20;
 /// Statements kept prepared per session.
 const STATEMENT_CACHE: usize = 256;
@@ -39,7 +40,7 @@ pub const PAGE: u64 = 4096;
 /// Room that needs no new limit: 4 MiB of pages.
 const AMPLE_PAGES: i64 = 1_024;
 
-/// Why a session could not be opened.
+/// Reason why a session could not be opened.
 #[derive(Debug, Error)]
 #[error("the database {path} could not be opened")]
 pub struct OpenError {
@@ -55,7 +56,7 @@ impl OpenError {
     }
 }
 
-/// Whether a session may write.
+/// Access of a session: reading or writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
@@ -69,15 +70,17 @@ pub struct Session {
     pub(super) db: Connection,
     state: Arc<State>,
     page_limit: Cell<i64>,
-    /// What a component's statements may take, while one is in.
+    /// Budget of a component's statements, while one is in.
     budget: Cell<Option<Budget>>,
     /// The end of the ledger as the open transaction sees it, once it wrote a row.
     pub(super) known_head: Cell<Option<Head>>,
-    /// Where it waits for its turn to write.
+    /// Line in which the session waits for its turn to write.
     line: Option<Line>,
+    /// How commits of workspaces are looked up.
+    pub(super) heads: Heads,
 }
 
-/// What the authorizer and the progress handler look at.
+/// State for the authorizer and the progress handler.
 struct State {
     mode: Mutex<Mode>,
     deadline: Mutex<Option<Deadline>>,
@@ -151,6 +154,7 @@ impl Session {
             page_limit: Cell::new(MAX_PAGES),
             budget: Cell::new(None),
             known_head: Cell::new(None),
+            heads: Heads::default(),
         })
     }
 
@@ -172,7 +176,7 @@ impl Session {
         self.budget.get().map(|budget| budget.until(end).arm())
     }
 
-    /// What the component's statements changed since the last look.
+    /// Changes by the component's statements since the last look.
     pub fn take_changes(&self) -> Changes {
         std::mem::take(&mut *lock(&self.state.changes))
     }
@@ -332,7 +336,7 @@ impl Session {
         self.host_statement("RELEASE call")
     }
 
-    /// Whether a transaction is open. SQLite ends one itself after some failures, such as an
+    /// True if a transaction is open. SQLite ends one itself after some failures, such as an
     /// interrupted or disk-filling write.
     pub fn in_transaction(&self) -> bool {
         !self.db.is_autocommit()

@@ -16,10 +16,10 @@ const MAX_ROWS: usize = 10_000;
 const MAX_BYTES: usize = 4 << 20;
 /// Bytes of a prepared statement that is kept for later calls. A session keeps hundreds.
 const MAX_KEPT: i32 = 32 << 10;
-/// What a component is told of tables that are not there and of those it may not see: the same.
+/// Message to a component about tables that do not exist and about those it may not see: the same.
 const NO_ACCESS: &str = "no such table or no access";
 
-/// Why a component's statement did not run.
+/// Reason why a component's statement did not run.
 #[derive(Debug, Error)]
 pub enum SqlError {
     /// Malformed, out of reach or not allowed.

@@ -1,4 +1,4 @@
-//! What the ledger says of each tool: how often, how long, and how it failed.
+//! Statistics of the ledger for each tool: how often, how long, and how it failed.
 
 use super::error::StoreResult;
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use super::session::Session;
 /// The calls of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolStats {
-    /// Whose tool.
+    /// Pack of the tool.
     pub pack: String,
     /// Its name.
     pub tool: String,
-    /// How often it was called.
+    /// Number of calls.
     pub calls: i64,
-    /// How often it was refused or failed.
+    /// Number of calls that were refused or failed.
     pub failed: i64,
-    /// How often tests that it ran did not all pass.
+    /// Number of calls whose tests did not all pass.
     pub tests_failed: i64,
-    /// How often nobody knows what it came to.
+    /// Number of calls whose outcome nobody knows.
     pub unknown: i64,
     /// Half of the calls took at most so many milliseconds.
     pub median_ms: f64,
@@ -29,7 +29,7 @@ pub struct ToolStats {
     pub p95_ms: f64,
     /// The longest took so many.
     pub longest_ms: f64,
-    /// How often it failed in which way.
+    /// Number of failures by code.
     pub errors: BTreeMap<String, i64>,
 }
 

@@ -1,10 +1,10 @@
-//! What becomes of a ledger that somebody tampers with: tables of attacks, each with the row that
+//! Attacks on the ledger by somebody who tampers with it: tables of attacks, each with the row that
 //! `verify` names.
 
 use super::error::StoreResult;
 use super::fixture::{YOUNG, disarm, key, ledger, operation, picture, prune, rearm, verify};
 use super::{Database, PruneError, Session};
-use crate::ledger::key::LedgerKey;
+use crate::key::LedgerKey;
 
 #[test]
 fn rows_only_come_after_the_last_and_stay() {
@@ -357,7 +357,7 @@ fn a_counter_that_somebody_keeps_from_moving_fails_its_call() {
     }
 }
 
-/// What is done to the schema around the rows, and what is named of it.
+/// Attacks on the schema around the rows, and the names in the findings.
 const AROUND: &[(&str, &[&str])] = &[
     ("CREATE TRIGGER core_quiet AFTER UPDATE ON core_anchors BEGIN SELECT 1; END", &["trigger core_quiet"]),
     ("CREATE TRIGGER core_quiet AFTER UPDATE ON core_usage BEGIN SELECT 1; END", &["trigger core_quiet"]),

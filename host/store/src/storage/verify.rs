@@ -7,23 +7,23 @@ use super::MigrationError;
 use super::anchors::Anchor;
 use super::ledger::{CHAIN_COLUMNS, Head, Link, RowHasher, link};
 use super::session::Session;
-use crate::ledger::key::PublicKey;
+use crate::key::PublicKey;
 
-/// What verifying found.
+/// Result of verifying.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verified {
-    /// How many rows hold together.
+    /// Number of rows that hold together.
     pub rows: u64,
-    /// How many rows before the end were pruned, as anchors say.
+    /// Number of rows before the end that were pruned, as anchors say.
     pub pruned: i64,
-    /// How many of them come before the exported head, which may be one of them.
+    /// Number of pruned rows before the exported head, which may be one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruned_before_head: Option<i64>,
     /// The end of the chain.
     pub head: Head,
     /// The first thing that is wrong, if anything is.
     pub broken: Option<Broken>,
-    /// What is wrong around the rows: triggers, views, indexes and tables that are missing, changed or added,
+    /// Faults around the rows: triggers, views, indexes and tables that are missing, changed or added,
     /// foreign keys that reach the host's tables, indexes that do not fit them, envelopes that are not what rows say.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub around: Vec<String>,
@@ -39,12 +39,12 @@ impl std::fmt::Display for Broken {
     }
 }
 
-/// Where the chain breaks.
+/// Place where the chain breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Broken {
     /// The row.
     pub seq: i64,
-    /// What is wrong with it.
+    /// Fault of the row.
     pub what: String,
 }
 
@@ -115,7 +115,7 @@ impl Session {
         Ok(anchors.try_for_each(|anchor| walk.cross(anchor)))
     }
 
-    /// What of the schema and of the files' pages makes that rows cannot be believed: without its triggers the
+    /// Faults of the schema and of the files' pages for which rows cannot be believed: without its triggers the
     /// table could be changed through SQL, another one swallows rows, and a lying index hides them.
     fn faults_around(&self) -> StoreResult<Vec<String>> {
         let misplaced = match self.misplaced() {
@@ -137,7 +137,7 @@ impl Session {
     }
 }
 
-/// How far the chain was followed.
+/// Progress along the chain.
 struct Walk<'a> {
     at: Head,
     rows: u64,

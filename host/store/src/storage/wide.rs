@@ -16,7 +16,7 @@ const FREE_STEPS: usize = 100;
 /// Bytes that all steps of a statement may look at together, if each looks at the longest value: about a tenth of
 /// a second.
 const LOOKED_AT: usize = 100_000_000;
-/// What every statement works on.
+/// Smallest size that every statement works on.
 const SHORTEST: usize = 16 << 10;
 
 /// Values are shorter until this is dropped.

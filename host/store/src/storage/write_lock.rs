@@ -19,10 +19,10 @@ use nix::libc;
 
 /// Between two looks at the line, at first and at most.
 const PAUSE: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
-/// How long whoever is first may keep the others waiting before they stop counting it: it may be
+/// Time that whoever is first may keep the others waiting before they stop counting it: it may be
 /// suspended, and then only SQLite's lock knows whether it is in the way.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How many neighbouring tickets are tried when one is taken.
+/// Number of neighbouring tickets that are tried when one is taken.
 const DRAWS: i64 = 64;
 
 /// One session's place in line.

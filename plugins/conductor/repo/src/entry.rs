@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::language::{self, Language};
 use crate::manifest::{Manifest, Npm};
 use crate::path;
-use crate::resolve::{Index, Outcome, Resolvers};
+use crate::resolve::{Index, Outcome, Resolvers, module_at, source_of};
 use crate::targets::{self, TargetKind};
 
 /// Place where a program, or the use of a library, starts.
@@ -67,14 +67,61 @@ pub(crate) fn is_found_by_tools(path: &str) -> bool {
     let (name, stem) = (path::name(path), path::stem(path));
     language::is_test(path)
         || language::is_manifest(name)
-        || stem.ends_with(".config")
-        || name.starts_with('.')
+        || language::is_settings(name)
+        || stem.ends_with(".conf")
+        || path
+            .split('/')
+            .any(|part| part.starts_with('.') && part.len() > 1)
         || matches!(
             name,
-            "conftest.py" | "noxfile.py" | "tasks.py" | "manage.py" | "__main__.py" | "doc.go"
+            "noxfile.py"
+                | "tasks.py"
+                | "manage.py"
+                | "__main__.py"
+                | "wsgi.py"
+                | "asgi.py"
+                | "fabfile.py"
+                | "dodo.py"
         )
-        || matches!(name, "package-info.java" | "module-info.java")
-        || name.ends_with(".d.ts")
+        || matches!(
+            name,
+            "versioneer.py" | "pavement.py" | "locustfile.py" | "sitecustomize.py" | "SConstruct"
+        )
+        || matches!(name, "package-info.java" | "module-info.java" | "doc.go")
+        || matches!(stem, "gulpfile" | "Gruntfile" | "webpack.mix")
+        || [".d.ts", ".d.mts", ".d.cts"]
+            .iter()
+            .any(|end| name.ends_with(end))
+}
+
+/// Directories of programs that people start: an interpreter needs no declaration of them.
+const STARTED: [&str; 16] = [
+    "example",
+    "examples",
+    "sample",
+    "samples",
+    "demo",
+    "demos",
+    "bench",
+    "benches",
+    "benchmark",
+    "benchmarks",
+    "scripts",
+    "bin",
+    "docs",
+    "notebooks",
+    "public",
+    "static",
+];
+
+/// Checks whether people or browsers start a file: one in a directory of scripts, examples or static files.
+pub(crate) fn is_started_by_people(index: &Index<'_>, file: usize) -> bool {
+    let is_interpreted = matches!(
+        index.language(file),
+        Some(Language::Python | Language::JavaScript)
+    );
+    let mut folders = path::parent(index.path(file)).split('/');
+    is_interpreted && folders.any(|part| STARTED.contains(&part))
 }
 
 struct Finding<'a, 'f> {
@@ -116,32 +163,55 @@ impl Finding<'_, '_> {
                     self.push(EntryKind::Binary, class, start);
                 }
             }
-            Manifest::TsConfig(_) | Manifest::Go(_) => {}
+            Manifest::TsConfig(_) | Manifest::Go(_) | Manifest::Ignored(_) | Manifest::Settings(_) => {}
         }
     }
 
     fn npm(&mut self, directory: &str, npm: &Npm) {
+        let mut has_file = false;
         for (field, target) in &npm.entries {
             let kind = if field == "bin" {
                 EntryKind::Binary
             } else {
                 EntryKind::Library
             };
-            let path = path::join(directory, target);
-            let endings = ["", ".js", ".ts", "/index.js", "/index.ts"];
-            let file =
-                path.and_then(|path| self.index.first(endings.map(|ending| format!("{path}{ending}"))));
+            let file = source_of(self.index, directory, target);
+            has_file |= file.is_some();
             let name = npm.name.as_deref().unwrap_or(target);
             self.push(kind, name, file);
         }
         for (name, command) in &npm.scripts {
             self.push(EntryKind::Command, name, None);
-            for word in command.split_whitespace() {
-                let file = path::join(directory, word).and_then(|path| self.index.find(&path));
-                if file.is_some_and(|file| Language::of(self.index.path(file)).is_some()) {
-                    self.push(EntryKind::Script, name, file);
+            for word in command.split([' ', '\t', '"', '\'', ';', '&', '=', '(', ')']) {
+                if let Some(file) = self.script(directory, word) {
+                    has_file |= !language::is_settings(path::name(self.index.path(file)));
+                    self.push(EntryKind::Script, name, Some(file));
                 }
             }
+        }
+        if !has_file {
+            self.implied(directory, npm);
+        }
+    }
+
+    /// Program that a word of a command names: its path, or that of what is built from it.
+    fn script(&self, directory: &str, word: &str) -> Option<usize> {
+        let is_path = word.contains('/') || Language::of(word).is_some();
+        let is_option = word.starts_with('-') || word.contains(['*', '$', ':']);
+        if !is_path || is_option || word.starts_with('/') {
+            return None;
+        }
+        let found = source_of(self.index, directory, word)?;
+        self.index.language(found).map(|_| found)
+    }
+
+    /// Entry of a package that names none: Node takes `index`, and a source is often in `src/`.
+    fn implied(&mut self, directory: &str, npm: &Npm) {
+        let places =
+            ["index", "src/index", "src/main", "lib/index"].map(|place| path::below(directory, place));
+        if let Some(found) = places.iter().find_map(|place| module_at(self.index, place)) {
+            let name = npm.name.as_deref().unwrap_or("index");
+            self.push(EntryKind::Library, name, Some(found));
         }
     }
 

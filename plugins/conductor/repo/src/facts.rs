@@ -9,8 +9,10 @@ mod go;
 mod java;
 mod javascript;
 mod marks;
+mod names;
 mod python;
 mod rust;
+mod single_file;
 mod symbols;
 
 use std::borrow::Cow;
@@ -19,10 +21,14 @@ use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
 pub use book::{FactBook, key};
+pub(crate) use javascript::tokens as javascript_tokens;
 
 use crate::language::Language;
 use crate::manifest::{self, Manifest};
 use crate::path;
+
+/// Version of the facts: facts of another version are read again. Increase it with each change of a reader.
+pub const VERSION: u8 = 2;
 
 /// Maximum number of imports kept of one file. A file with more is generated.
 pub(crate) const MAX_IMPORTS: usize = 4_000;
@@ -38,12 +44,16 @@ pub struct Facts {
     pub package: Option<String>,
     /// True if the file can be run: a `main`, a `__main__` check or a `#!` line.
     pub runs: bool,
-    /// True if the head of the file says that a tool wrote it.
+    /// True if a framework finds by itself what the file defines, such as an annotated class.
+    pub registers: bool,
+    /// True if a tool wrote the file: its head says so, or it is a bundle.
     pub generated: bool,
     /// Deprecation notice in the head of the file.
     pub deprecated: Option<String>,
     /// Names of source files that the text mentions.
     pub mentions: Vec<String>,
+    /// Dotted names that may be modules or classes loaded by name.
+    pub names: Vec<String>,
     /// Content of a manifest.
     pub manifest: Option<Manifest>,
 }
@@ -133,6 +143,11 @@ pub enum What {
         /// True if the code works without it: inside a `try`, or a `require.resolve`.
         optional: bool,
     },
+    /// All files that fit a pattern, such as `import.meta.glob("./pages/*.vue")`.
+    JavaScriptGlob {
+        /// Pattern with `*` and `**`, relative to the file.
+        pattern: String,
+    },
     /// One import of a Go file.
     Go {
         /// Import path.
@@ -171,7 +186,7 @@ impl Facts {
         let mut facts = match Language::of(path) {
             Some(Language::Rust) => rust::read(text),
             Some(Language::Python) => python::read(text),
-            Some(Language::JavaScript) => javascript::read(text),
+            Some(Language::JavaScript) => read_javascript(path, text),
             Some(Language::Go) => go::read(text),
             Some(Language::Java) => java::read(text),
             Some(Language::C) => c::read(text),
@@ -179,8 +194,23 @@ impl Facts {
         };
         facts.imports.truncate(MAX_IMPORTS);
         marks::read(path, text, &mut facts);
+        facts.names = names::read(path, text);
         facts.manifest = manifest::read(path::name(path), text);
         facts
+    }
+}
+
+/// Reads JavaScript by itself, inside a component of a single file, or from a bundle, whose imports are none.
+fn read_javascript(path: &str, text: &str) -> Facts {
+    if javascript::is_bundle(text) {
+        return Facts {
+            generated: true,
+            ..Facts::default()
+        };
+    }
+    match single_file::scripts(path::extension(path), text) {
+        Some(scripts) => javascript::read(&scripts),
+        None => javascript::read(text),
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Graph {
     packages: Vec<Vec<usize>>,
     /// Files of each such package.
     members: Vec<Vec<usize>>,
+    /// Files that each file refers to without an import, such as a module named in settings.
+    references: Vec<Vec<usize>>,
     /// Imports from outside the tree, with their number of uses.
     pub external: BTreeMap<String, usize>,
     /// Imports whose file should be in the tree and is not.
@@ -63,13 +65,18 @@ impl Graph {
         for file in 0..index.len() {
             graph.files.push(Vec::new());
             graph.packages.push(Vec::new());
+            graph.references.push(resolvers.references(file));
             let Some(language) = index.language(file) else {
                 continue;
             };
             graph.counts.entry(language).or_default().files += 1;
             for import in index.facts(file).into_iter().flat_map(|facts| &facts.imports) {
                 let outcome = resolvers.resolve(file, import);
-                if !matches!(import.what, What::RustPath { .. } | What::JavaName { .. }) {
+                let is_counted = !matches!(
+                    import.what,
+                    What::RustPath { .. } | What::JavaName { .. } | What::JavaScriptGlob { .. }
+                );
+                if is_counted {
                     graph.count(language, index.path(file), import, &outcome);
                 }
                 match outcome {
@@ -143,6 +150,11 @@ impl Graph {
         Cow::Owned(found)
     }
 
+    /// Files that a file refers to without an import.
+    pub(crate) fn references_of(&self, file: usize) -> &[usize] {
+        self.references.get(file).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// Number of files that import each file.
     pub(crate) fn importer_counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.files.len()];
@@ -187,6 +199,7 @@ impl Graph {
         while let Some(file) = open.pop() {
             self.imports_of(file)
                 .iter()
+                .chain(self.references_of(file))
                 .for_each(|found| reach(*found, &mut open));
         }
         reached
@@ -207,6 +220,7 @@ pub(crate) fn written(what: &What) -> String {
             }
         }
         What::JavaScript { specifier, .. } => specifier.clone(),
+        What::JavaScriptGlob { pattern } => pattern.clone(),
         What::Go { path } => path.clone(),
         What::Java { path, all } => format!("{path}{}", if *all { ".*" } else { "" }),
         What::JavaName { name } => name.clone(),

@@ -12,7 +12,7 @@ pub enum Language {
     Rust,
     /// Python, including stub files.
     Python,
-    /// JavaScript and TypeScript, including JSX.
+    /// JavaScript and TypeScript, including JSX and components in a single file (Vue, Svelte, Astro, MDX).
     JavaScript,
     /// Go.
     Go,
@@ -38,6 +38,7 @@ impl Language {
             "rs" => Language::Rust,
             "py" | "pyi" | "pyw" => Language::Python,
             "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" => Language::JavaScript,
+            "vue" | "svelte" | "astro" | "mdx" => Language::JavaScript,
             "go" => Language::Go,
             "java" => Language::Java,
             "c" | "h" | "cc" | "hh" | "cpp" | "hpp" | "cxx" | "hxx" | "c++" | "h++" | "inl" | "ipp"
@@ -108,18 +109,39 @@ impl Role {
 }
 
 fn is_document(name: &str) -> bool {
-    let documents = [
-        "README",
-        "LICENSE",
-        "LICENCE",
+    let upper = name.to_uppercase();
+    is_license(name)
+        || ["README", "CHANGELOG"]
+            .iter()
+            .any(|document| upper.starts_with(document))
+}
+
+/// Checks whether a file is a license or names authors. Each package of a repository has its own copy of those.
+pub(crate) fn is_license(name: &str) -> bool {
+    let names = [
+        "LICEN",
         "COPYING",
+        "COPYRIGHT",
+        "UNLICENSE",
         "NOTICE",
+        "PATENTS",
         "AUTHORS",
-        "CHANGELOG",
     ];
-    documents
-        .iter()
-        .any(|document| name.to_uppercase().starts_with(document))
+    let starts = |document: &&str| {
+        let start = name.get(..document.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(document))
+    };
+    Language::of(name).is_none() && names.iter().any(starts)
+}
+
+/// Checks whether the facts of a file depend on its whole name, not only on its extension.
+pub(crate) fn is_read_by_name(name: &str) -> bool {
+    is_manifest(name) || is_generated(name) || name == ".gitignore" || is_settings(name)
+}
+
+/// Checks whether a file is a program that configures a tool, such as `vite.config.ts`.
+pub(crate) fn is_settings(name: &str) -> bool {
+    path::stem(name).ends_with(".config")
 }
 
 /// Checks whether files of this name are written by a tool.
@@ -138,7 +160,7 @@ pub(crate) fn is_generated(name: &str) -> bool {
         "gradle.lockfile",
     ];
     locks.contains(&name)
-        || [".min.js", ".min.css", ".map", ".snap"]
+        || [".min.js", ".min.mjs", ".min.css", ".map", ".snap"]
             .iter()
             .any(|end| name.ends_with(end))
 }
@@ -177,7 +199,7 @@ pub(crate) fn is_test(path: &str) -> bool {
     let (name, stem) = (path::name(path), path::stem(path));
     in_folder
         || name == "conftest.py"
-        || name == "tests.rs"
+        || matches!(name, "tests.rs" | "tests.py")
         || (stem.starts_with("test_") && Language::of(path) == Some(Language::Python))
         || stem.ends_with("_test")
         || stem.ends_with(".test")

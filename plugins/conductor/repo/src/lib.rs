@@ -7,6 +7,7 @@
 //! a component. The same tree gives the same bytes.
 #![warn(missing_docs)]
 
+mod frameworks;
 mod ignore;
 mod resolve;
 mod targets;

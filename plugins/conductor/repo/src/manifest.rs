@@ -2,20 +2,26 @@
 
 mod cargo;
 mod go;
+mod ignored;
 mod make;
 mod maven;
 mod npm;
 mod python;
+mod settings;
 
 use serde::{Deserialize, Serialize};
+
+use crate::language;
 
 pub(crate) use cargo::in_code;
 pub use cargo::{Cargo, Target};
 pub use go::GoModule;
+pub use ignored::Ignored;
 pub use make::Make;
 pub use maven::Maven;
 pub use npm::{Npm, TsConfig};
 pub use python::PythonProject;
+pub use settings::Settings;
 
 /// Content of one manifest, as far as imports and entry points need it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +40,10 @@ pub enum Manifest {
     Make(Make),
     /// `pom.xml`.
     Maven(Maven),
+    /// `.gitignore`.
+    Ignored(Ignored),
+    /// Program that configures a bundler, such as `vite.config.ts`.
+    Settings(Settings),
 }
 
 /// Reads a manifest by its name. `None` for a broken one.
@@ -46,10 +56,12 @@ pub(crate) fn read(name: &str, text: &str) -> Option<Manifest> {
         "go.mod" => go::read(text).map(Manifest::Go),
         "Makefile" | "makefile" | "GNUmakefile" => Some(Manifest::Make(make::read(text))),
         "pom.xml" => maven::read(text).map(Manifest::Maven),
+        ".gitignore" => Some(Manifest::Ignored(ignored::read(text))),
         "jsconfig.json" => npm::read_tsconfig(text).map(Manifest::TsConfig),
         _ if name.starts_with("tsconfig") && name.ends_with(".json") => {
             npm::read_tsconfig(text).map(Manifest::TsConfig)
         }
+        _ if language::is_settings(name) => settings::read(text).map(Manifest::Settings),
         _ => None,
     }
 }

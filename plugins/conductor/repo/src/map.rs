@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use export::Export;
-pub use markdown::MarkdownLimits;
 pub(crate) use markdown::reason as markdown_reason;
+pub use markdown::{MarkdownLimits, code, reason};
 pub use query::{Found, Page, Query, QueryError};
 
 use crate::describe::Descriptions;
 use crate::entry::{self, EntryPoint};
 use crate::facts::FactBook;
+use crate::frameworks;
 use crate::graph::Graph;
 use crate::language::{Language, Role};
 use crate::manifest::Manifest;
@@ -47,7 +48,7 @@ pub struct RepoMap {
     pub stale: Vec<Candidate>,
     /// Conventions that the tree follows.
     pub conventions: Vec<String>,
-    /// Paths that could not be read.
+    /// Paths that could not be read, or only in part.
     pub problems: Vec<Problem>,
 }
 
@@ -81,18 +82,25 @@ impl RepoMap {
         let resolvers = Resolvers::new(&index);
         let graph = Graph::new(&index, &resolvers);
         let entry_points = entry::find(&index, &resolvers);
+        let run = frameworks::find(&index);
         let stale = stale::find(&Evidence {
             index: &index,
             graph: &graph,
             entries: &entry_points,
+            run: &run,
             descriptions: &notes.descriptions,
             ages: &notes.ages,
             is_partial: snapshot.is_partial() || book.unread(snapshot, &Limits::default()).next().is_some(),
         });
         RepoMap {
             files: files(&index, &graph, &notes.descriptions),
-            conventions: conventions::find(&index),
-            problems: snapshot.problems.clone(),
+            conventions: conventions::find(&index, &run),
+            problems: snapshot
+                .problems
+                .iter()
+                .chain(resolvers.problems())
+                .cloned()
+                .collect(),
             graph,
             entry_points,
             stale,
@@ -141,7 +149,7 @@ fn owners<'a>(index: &Index<'a>) -> BTreeMap<&'a str, &'a str> {
             Manifest::Python(project) => project.name.as_deref(),
             Manifest::Go(module) => Some(module.module.as_str()),
             Manifest::Maven(maven) => maven.artifact.as_deref(),
-            Manifest::TsConfig(_) | Manifest::Make(_) => None,
+            Manifest::TsConfig(_) | Manifest::Make(_) | Manifest::Ignored(_) | Manifest::Settings(_) => None,
         };
         if let Some(name) = name {
             owners.entry(path::parent(index.path(file))).or_insert(name);

@@ -1,5 +1,6 @@
 //! Resolution of imports to files, by the rules of each language.
 
+mod absent;
 mod c;
 mod go;
 mod index;
@@ -7,11 +8,16 @@ mod java;
 mod javascript;
 mod python;
 mod python_names;
+mod references;
 mod rust;
 
 pub(crate) use index::Index;
+pub(crate) use javascript::{module_at, source_of, sources_of};
+
+use absent::Absent;
 
 use crate::facts::{Import, What};
+use crate::snapshot::Problem;
 
 /// Result of resolving an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub(crate) struct Resolvers<'a> {
     go: go::Modules<'a>,
     java: java::Packages<'a>,
     c: c::Headers<'a>,
+    index: &'a Index<'a>,
+    absent: Absent<'a>,
 }
 
 impl<'a> Resolvers<'a> {
@@ -53,11 +61,35 @@ impl<'a> Resolvers<'a> {
             go: go::Modules::new(index),
             java: java::Packages::new(index),
             c: c::Headers::new(index),
+            index,
+            absent: Absent::new(index),
         }
     }
 
-    /// Resolves an import of a file.
+    /// Configurations of compilers that are used only in part.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        self.javascript.problems()
+    }
+
+    /// Files that a file refers to without importing them.
+    pub(crate) fn references(&self, file: usize) -> Vec<usize> {
+        references::of(self.index, self, file)
+    }
+
+    /// Resolves an import of a file. What the build makes, and what a tool wrote, is not missing.
     pub(crate) fn resolve(&self, file: usize, import: &Import) -> Outcome {
+        let outcome = self.by_language(file, import);
+        if outcome != Outcome::Missing {
+            return outcome;
+        }
+        let is_generated = self.index.facts(file).is_some_and(|facts| facts.generated);
+        if is_generated || self.absent.explains(file, import, &self.python) {
+            return Outcome::External(crate::graph::written(&import.what));
+        }
+        outcome
+    }
+
+    fn by_language(&self, file: usize, import: &Import) -> Outcome {
         match &import.what {
             What::RustMod {
                 name,
@@ -74,7 +106,10 @@ impl<'a> Resolvers<'a> {
                 from_package,
             } => self.rust.include(file, named, *from_package),
             What::Python { module, level, names } => self.python.resolve(file, module, *level, names),
-            What::JavaScript { specifier, optional } => self.javascript.resolve(file, specifier, *optional),
+            What::JavaScript { specifier, optional } => {
+                self.javascript.resolve(&self.absent, file, specifier, *optional)
+            }
+            What::JavaScriptGlob { pattern } => self.javascript.fitting(file, pattern),
             What::Go { path } => self.go.resolve(path),
             What::Java { path, all } => self.java.resolve(path, *all),
             What::JavaName { name } => self.java.neighbour(file, name),

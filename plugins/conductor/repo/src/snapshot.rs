@@ -210,4 +210,6 @@ pub enum Trouble {
     NameNotUtf8,
     /// Reading failed, with the tree's message.
     Unreadable(String),
+    /// The file is read, but its settings are used only in part, with the reason.
+    Settings(String),
 }

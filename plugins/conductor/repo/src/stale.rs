@@ -3,6 +3,8 @@
 //! A reason is a hint, not a proof. The weights say how much each counts alone; files below [`LISTED`] are not
 //! shown.
 
+mod copies;
+mod mentions;
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,20 +15,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::describe::Descriptions;
 use crate::entry::{self, EntryPoint};
+use crate::frameworks::Run;
 use crate::graph::Graph;
 use crate::language::{Language, Role};
 use crate::path;
 use crate::resolve::Index;
-use crate::snapshot::Digest;
+use mentions::Mentions;
 
 /// Minimum score of a listed file.
 pub const LISTED: u32 = 30;
 
 /// Days without a commit after which a file counts as untouched.
 pub const UNTOUCHED_DAYS: i64 = 365;
-
-/// Minimum size of a duplicate; smaller files are alike by chance.
-const DUPLICATE_BYTES: u64 = 64;
 
 /// Times of the last commits, given by the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +112,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) index: &'a Index<'a>,
     pub(crate) graph: &'a Graph,
     pub(crate) entries: &'a [EntryPoint],
+    /// Files that frameworks run.
+    pub(crate) run: &'a Run,
     pub(crate) descriptions: &'a Descriptions,
     pub(crate) ages: &'a Ages,
     /// True if files are missing from the snapshot or were not read, so that importers may be among them.
@@ -122,21 +124,18 @@ pub(crate) struct Evidence<'a> {
 pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Candidate> {
     let index = evidence.index;
     let importers = evidence.graph.importer_counts();
-    let starts = evidence
-        .entries
-        .iter()
-        .filter_map(|entry| index.find(entry.file.as_ref()?));
-    let tools = (0..index.len()).filter(|file| entry::is_found_by_tools(index.path(*file)));
-    let roots: BTreeSet<usize> = starts.chain(tools).collect();
     let search = Search {
-        evidence,
-        reached: evidence.graph.reached(roots.iter().copied()),
-        roots,
-        originals: originals(index, &importers),
-        mentions: mentions(index),
+        used: used(evidence, &importers),
+        reached: Vec::new(),
+        roots: BTreeSet::new(),
+        mentions: Mentions::of(index),
         headers: headers(index, &importers),
+        originals: BTreeMap::new(),
+        unknown: BTreeSet::new(),
         importers,
+        evidence,
     };
+    let search = search.with_roots();
     let mut candidates: Vec<Candidate> = (0..index.len())
         .filter_map(|file| search.candidate(file))
         .collect();
@@ -144,8 +143,28 @@ pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Candidate> {
     candidates
 }
 
+/// For each file, whether something in the tree demands it: an import, a reference, a manifest or a framework.
+fn used(evidence: &Evidence<'_>, importers: &[usize]) -> Vec<bool> {
+    let index = evidence.index;
+    let mut used: Vec<bool> = importers.iter().map(|count| *count > 0).collect();
+    // A program that only declares itself is not in demand.
+    let entries = evidence
+        .entries
+        .iter()
+        .filter(|entry| entry.file.as_ref() != Some(&entry.from));
+    let entries = entries.filter_map(|entry| index.find(entry.file.as_ref()?));
+    let referred = (0..index.len()).flat_map(|file| evidence.graph.references_of(file).iter().copied());
+    for file in entries.chain(referred).chain(evidence.run.keys().copied()) {
+        used.get_mut(file).into_iter().for_each(|used| *used = true);
+    }
+    used
+}
+
 struct Search<'a> {
     evidence: &'a Evidence<'a>,
+    /// Files that something demands.
+    used: Vec<bool>,
+    /// Files where programs, tests and tools start.
     roots: BTreeSet<usize>,
     reached: Vec<bool>,
     /// Number of files that import each file.
@@ -154,16 +173,40 @@ struct Search<'a> {
     headers: BTreeSet<&'a str>,
     /// For each copy, the file to keep.
     originals: BTreeMap<usize, usize>,
-    /// First file that mentions a name.
-    mentions: HashMap<&'a str, usize, FixedState>,
+    mentions: Mentions<'a>,
+    /// Directories of packages of JavaScript without a known start.
+    unknown: BTreeSet<&'a str>,
 }
 
 impl Search<'_> {
+    /// Search with the files where programs start, and what follows from them.
+    fn with_roots(mut self) -> Self {
+        let (index, graph) = (self.evidence.index, self.evidence.graph);
+        let starts = self
+            .evidence
+            .entries
+            .iter()
+            .filter_map(|entry| index.find(entry.file.as_ref()?));
+        let started = (0..index.len()).filter(|file| {
+            entry::is_found_by_tools(index.path(*file)) || entry::is_started_by_people(index, *file)
+        });
+        // Settings and pages start what they name; no program starts them.
+        let others = (0..index.len()).filter(|file| index.language(*file).is_none());
+        self.roots = starts
+            .chain(started)
+            .chain(self.evidence.run.keys().copied())
+            .collect();
+        self.reached = graph.reached(self.roots.iter().copied().chain(others));
+        self.unknown = unknown_packages(index, &self.reached);
+        self.originals = copies::originals(index, &self.importers, &self.roots);
+        self
+    }
+
     fn candidate(&self, file: usize) -> Option<Candidate> {
         let path = self.evidence.index.path(file);
         let is_test = self.evidence.index.role(file) == Role::Test;
         let mut reasons: Vec<Reason> = Vec::new();
-        reasons.extend(names::judge(path).filter(|_| !is_test));
+        reasons.extend(self.named(file, path).filter(|_| !is_test));
         reasons.extend(self.unused(file, path));
         reasons.extend(self.deprecated(file, path));
         reasons.extend(self.originals.get(&file).map(|original| Reason::Duplicate {
@@ -182,23 +225,54 @@ impl Search<'_> {
         })
     }
 
+    /// Reason in the name. The name of a file that is in use describes its code: `temp_sensor.py`.
+    fn named(&self, file: usize, path: &str) -> Option<Reason> {
+        let reason = names::judge(path)?;
+        let is_used = self.used.get(file) == Some(&true) && self.reached.get(file) == Some(&true);
+        let is_code = self.evidence.index.language(file).is_some();
+        (!is_code || !is_used || matches!(reason, Reason::Backup { .. })).then_some(reason)
+    }
+
     fn unused(&self, file: usize, path: &str) -> Option<Reason> {
-        let language = self.evidence.index.language(file)?;
-        let is_module = path::stem(path) != "__init__";
-        if self.evidence.is_partial || self.roots.contains(&file) || !is_module {
+        let index = self.evidence.index;
+        let language = index.language(file)?;
+        let is_judged =
+            path::stem(path) != "__init__" && path::extension(path) != "mdx" && !self.is_generated(file);
+        if self.evidence.is_partial || self.roots.contains(&file) || !is_judged {
             return None;
         }
-        let importers = self.importers.get(file)?;
+        if language == Language::JavaScript && self.is_unknown(path) {
+            return None;
+        }
+        let same = stubbed(index, file, path)?;
         // A C source is used through the header of the same name.
         let has_header = language == Language::C && self.headers.contains(path::stem(path));
-        if *importers == 0 && !has_header {
-            let mentioned = self.mentions.get(path::name(path)).filter(|by| **by != file);
-            let mentioned_in = mentioned.map(|by| self.evidence.index.path(*by).to_owned());
+        if self.used.get(same) == Some(&false) && !has_header {
+            let mentioned = self.mentions.of_path(file, path);
+            let mentioned_in = mentioned.map(|by| index.path(by).to_owned());
             return Some(Reason::NeverImported { mentioned_in });
         }
         // Only the build knows which C files it compiles, and so which files they reach.
-        let is_known = language != Language::C && self.reached.get(file) == Some(&false);
+        let is_known = language != Language::C && self.reached.get(same) == Some(&false);
         is_known.then_some(Reason::Unreachable)
+    }
+
+    fn is_generated(&self, file: usize) -> bool {
+        let facts = self.evidence.index.facts(file);
+        self.evidence.index.role(file) == Role::Generated || facts.is_some_and(|facts| facts.generated)
+    }
+
+    fn is_unknown(&self, path: &str) -> bool {
+        let mut above = path::ancestors(path);
+        let package = above.find(|directory| {
+            directory.is_empty()
+                || self
+                    .evidence
+                    .index
+                    .find(&path::below(directory, "package.json"))
+                    .is_some()
+        });
+        package.is_some_and(|package| self.unknown.contains(package))
     }
 
     fn deprecated(&self, file: usize, path: &str) -> Option<Reason> {
@@ -224,60 +298,34 @@ impl Search<'_> {
     }
 }
 
-/// For each file with the same content as another, the one to keep: the most imported, not named like a copy,
-/// with the shortest path.
-fn originals(index: &Index<'_>, importers: &[usize]) -> BTreeMap<usize, usize> {
-    let mut groups: HashMap<Digest, Vec<usize>, FixedState> = HashMap::default();
-    for file in 0..index.len() {
-        let Some(record) = index.record(file) else {
-            continue;
-        };
-        let counts = matches!(
-            index.role(file),
-            Role::Source | Role::Script | Role::Docs | Role::Config
-        );
-        let start = path::name(&record.path).get(.."LICEN".len());
-        let is_license = start.is_some_and(|start| start.eq_ignore_ascii_case("LICEN"));
-        if let Some(digest) = record.digest()
-            && counts
-            && !is_license
-            && record.size >= DUPLICATE_BYTES
-        {
-            groups.entry(digest).or_default().push(file);
-        }
+/// File whose use is that of a file: a stub of Python is used with its module. `None` for a stub without one, which
+/// describes a compiled or foreign module.
+fn stubbed(index: &Index<'_>, file: usize, path: &str) -> Option<usize> {
+    match path.strip_suffix(".pyi") {
+        Some(stem) => index.first([".py", ".pyx"].map(|ending| format!("{stem}{ending}"))),
+        None => Some(file),
     }
-    let mut originals = BTreeMap::new();
-    for group in groups.values().filter(|group| group.len() > 1) {
-        let order = |file: &&usize| {
-            let path = index.path(**file);
-            let used = importers.get(**file).copied().unwrap_or_default();
-            (
-                names::judge(path).is_some(),
-                std::cmp::Reverse(used),
-                path.len(),
-                path,
-            )
-        };
-        if let Some(kept) = group.iter().min_by_key(order) {
-            originals.extend(
-                group
-                    .iter()
-                    .filter(|file| *file != kept)
-                    .map(|file| (*file, *kept)),
-            );
-        }
-    }
-    originals
 }
 
-fn mentions<'a>(index: &Index<'a>) -> HashMap<&'a str, usize, FixedState> {
-    let mut mentions = HashMap::default();
+/// Packages of JavaScript in which no program, test or framework starts: nothing is known about their use.
+fn unknown_packages<'a>(index: &Index<'a>, reached: &[bool]) -> BTreeSet<&'a str> {
+    let mut known: HashMap<&str, bool, FixedState> = HashMap::default();
     for file in 0..index.len() {
-        for word in index.facts(file).into_iter().flat_map(|facts| &facts.mentions) {
-            mentions.entry(path::name(word)).or_insert(file);
+        let path = index.path(file);
+        let counts = index.language(file) == Some(Language::JavaScript) && index.role(file) == Role::Source;
+        if !counts || entry::is_found_by_tools(path) {
+            continue;
         }
+        let package = path::ancestors(path).find(|directory| {
+            directory.is_empty() || index.find(&path::below(directory, "package.json")).is_some()
+        });
+        *known.entry(package.unwrap_or_default()).or_default() |= reached.get(file) == Some(&true);
     }
-    mentions
+    known
+        .into_iter()
+        .filter(|(_, is_known)| !is_known)
+        .map(|(package, _)| package)
+        .collect()
 }
 
 fn headers<'a>(index: &Index<'a>, importers: &[usize]) -> BTreeSet<&'a str> {

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Bundle, markdown};
 use crate::model::LogType;
-use crate::tools::logs;
+use crate::tools::logs::{self, TestsRun};
 
 /// A file of the archive.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -94,15 +94,23 @@ pub(crate) fn files(bundle: &Bundle) -> Vec<File> {
         .collect();
     files.push(File::new(
         "DEVLOG.md",
-        logs::markdown("Devlog", &bundle.job.title, &bundle.log),
+        logs::markdown(
+            "Devlog",
+            &bundle.job.title,
+            &bundle.log,
+            &TestsRun::of(&bundle.attempts),
+        ),
     ));
     files.push(File::new(
         "DECISIONS.md",
-        logs::markdown("Decisions", &bundle.job.title, &decisions),
+        logs::markdown("Decisions", &bundle.job.title, &decisions, &TestsRun::default()),
     ));
     files.push(File::new("MISTAKES.md", markdown::mistakes(bundle)));
     if let Some(map) = &bundle.repository.map {
         files.push(File::new("REPO_MAP.md", map.clone()));
+    }
+    if let Some(deprecated) = &bundle.repository.deprecated {
+        files.push(File::new("DEPRECATED.md", deprecated.clone()));
     }
     files
 }

@@ -1,5 +1,6 @@
 //! A job as one document: to read, to keep, to import again.
 
+pub(crate) mod deprecated;
 pub(crate) mod files;
 pub(crate) mod markdown;
 
@@ -24,6 +25,7 @@ use crate::store::mistake::{self, Mistake};
 use crate::store::snapshot::{self, SnapshotRecord};
 use crate::store::step::{self, Step};
 use crate::tools::execute::Telling;
+use crate::workspaces::WorkspaceLine;
 
 /// Name and version of the bundle format.
 pub(crate) const FORMAT: &str = "tollgate-conductor-job";
@@ -85,23 +87,38 @@ pub(crate) struct Repository {
     /// Map as Markdown, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<String>,
+    /// Files that may go as Markdown, if there is a map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deprecated: Option<String>,
 }
 
 impl Repository {
     fn read(db: &Db<'_>, job: &JobId) -> Result<Repository, DbError> {
-        let knowledge = Knowledge::find(db, job)?;
+        let map = Knowledge::find(db, job)?.map(|knowledge| knowledge.map());
         Ok(Repository {
             snapshots: snapshot::all(db, job)?,
             descriptions: description::all(db, job)?,
-            map: knowledge.map(|knowledge| short(&knowledge.map())),
+            map: map.as_ref().map(short),
+            deprecated: map.as_ref().map(deprecated::markdown),
         })
     }
 }
 
+/// Limits of a map with all files of any repository of usual size.
+pub(crate) const WHOLE_MAP: MarkdownLimits = MarkdownLimits {
+    files: 5_000,
+    lines: 200,
+};
+
 /// Map that fits into a context block, which the map becomes on import.
 fn short(map: &RepoMap) -> String {
-    let (files, lines) = (MarkdownLimits::default().files, MarkdownLimits::default().lines);
-    let tries = [(files, lines), (20, 20), (3, 10), (0, 5)];
+    let tries = [
+        (WHOLE_MAP.files, WHOLE_MAP.lines),
+        (200, 50),
+        (20, 20),
+        (3, 10),
+        (0, 5),
+    ];
     let mut texts = tries
         .into_iter()
         .map(|(files, lines)| map.markdown(MarkdownLimits { files, lines }));
@@ -110,12 +127,12 @@ fn short(map: &RepoMap) -> String {
 }
 
 /// Reads a job with all its records.
-pub(crate) fn bundle(db: &Db<'_>, job: Job) -> Result<Bundle, DbError> {
+pub(crate) fn bundle(db: &Db<'_>, job: Job, workspace: Option<&WorkspaceLine>) -> Result<Bundle, DbError> {
     let steps = step::all(db, &job.id)?;
     let policies = job.effective();
     let mut prompts = Vec::with_capacity(steps.len());
     for (place, step) in (1..).zip(&steps) {
-        let telling = Telling::gather(db, &job, step)?;
+        let telling = Telling::gather(db, &job, step, workspace.cloned())?;
         prompts.push(telling.prompt(&job, &policies, step, (place, steps.len())));
     }
     let mut blocks = Vec::new();

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{Gate, Source, glob_set};
+use super::{Gate, Source, commit, glob_set, suite};
 use crate::arguments::{clip, clip_to};
+use crate::repo::reach::Reach;
+use crate::store::job::Tally;
 
 /// Facts gathered for the gates of one submission.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     /// Git's view of the repository, or the reason why there is none.
     pub git: Option<Result<GitFacts, String>>,
-    /// Existence of each path, or the reason why it is unknown.
-    pub paths: BTreeMap<String, Result<bool, String>>,
+    /// Each path, or the reason why it is unknown.
+    pub paths: BTreeMap<String, Result<Presence, String>>,
     /// Content of files, or the reason why it is unknown.
     pub contents: BTreeMap<String, Result<String, String>>,
     /// Results of commands.
@@ -22,6 +24,33 @@ pub(crate) struct Facts {
     pub approved: bool,
     /// Files that have a description.
     pub described: BTreeSet<String>,
+    /// Runs of tests when the step began or before, by the words of the command.
+    pub before: BTreeMap<String, Tally>,
+    /// Files that no entry point leads to, or the reason why that is unknown.
+    pub unreachable: Option<Result<Reach, String>>,
+    /// True if Git could be read when the step began.
+    pub had_git: bool,
+    /// Gates of the step, as they are checked here.
+    pub gates: Vec<Gate>,
+    /// Deliverables of the job that are paths, before the job may end.
+    pub deliverables: Vec<(String, Presence)>,
+    /// Rules for the submitted commit.
+    pub rules: commit::Rules,
+}
+
+/// Kind of what is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// Nothing.
+    Missing,
+    /// A regular file with content.
+    File,
+    /// A regular file without content.
+    Empty,
+    /// A directory.
+    Directory,
+    /// A link or anything else.
+    Other,
 }
 
 /// Git's view of the changes since the step began.
@@ -32,23 +61,42 @@ pub(crate) struct GitFacts {
     /// Uncommitted paths.
     pub uncommitted: Vec<String>,
     /// Facts about the submitted commit, if there is one.
-    pub commit: Option<Commit>,
+    pub commit: Option<CommitFacts>,
+    /// Paths whose changes the index began to hide during the step.
+    pub hides: Vec<String>,
+    /// Paths that changed while the commands of the gates ran.
+    pub unsteady: Vec<String>,
+}
+
+/// Facts about a submitted commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CommitFacts {
+    /// Full hash.
+    pub hash: String,
+    pub standing: Commit,
+    /// True if the commit changes nothing.
+    pub is_empty: bool,
+    /// Paths that the commit changes, below the job's repository.
+    pub files: Vec<String>,
+    /// Whole message.
+    pub message: String,
 }
 
 /// A path that changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     pub path: String,
-    /// Lines added and removed; 0 for a binary file.
+    /// Lines added and removed; 0 if nothing asked for them.
     pub lines: u64,
     /// True if the path did not exist before.
     pub new: bool,
 }
 
 /// A commit that a submission names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Commit {
     /// Unknown to Git.
+    #[default]
     Unknown,
     /// Not an ancestor of HEAD.
     Elsewhere,
@@ -78,7 +126,19 @@ pub(crate) struct Said<'a> {
 /// Returns why a gate does not hold, or `None` if the gate holds.
 pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<String> {
     let reason = match gate {
-        Gate::TestsPassed(command) => tests_passed(said.evidence).or_else(|| optional(command, facts)),
+        Gate::TestsPassed(command) => tests_passed(said.evidence).or_else(|| match command {
+            Some(command) => with_run(facts, command, |run| suite::passed(run, command, facts)),
+            None => None,
+        }),
+        Gate::TestsFail(command) => tests_failed(said.evidence).or_else(|| match command {
+            Some(command) => with_run(facts, command, |run| suite::failed(run, command)),
+            None => None,
+        }),
+        Gate::FailToPass(command) => tests_passed(said.evidence).or_else(|| match command {
+            Some(command) => with_run(facts, command, |run| suite::fail_to_pass(run, command, facts)),
+            None => None,
+        }),
+        Gate::TestsUnchanged(globs) => with_git(facts, |git| tests_changed(git, globs)),
         Gate::LintPassed(command) => lint_passed(said.evidence).or_else(|| optional(command, facts)),
         Gate::EvidenceBoolTrue(key) => not_true(said.evidence, key),
         Gate::CriteriaChecklistComplete => unchecked(said.evidence, said.criteria),
@@ -90,6 +150,15 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
         }),
         Gate::FileExists(paths) => existence(facts, paths, true),
         Gate::FileNotExists(paths) => existence(facts, paths, false),
+        Gate::FileContains(path, pattern) => with_content(facts, path, |text| {
+            (!pattern.is_in(text)).then(|| format!("{path} does not contain {}", pattern.shown()))
+        }),
+        Gate::FileLacks(path, pattern) => with_content(facts, path, |text| {
+            pattern
+                .is_in(text)
+                .then(|| format!("{path} contains {}", pattern.shown()))
+        }),
+        Gate::Reachable(paths) => unreachable(facts, paths),
         Gate::NoUncommittedChanges => with_git(facts, |git| {
             (!git.uncommitted.is_empty()).then(|| format!("not committed: {}", some(&git.uncommitted)))
         }),
@@ -102,15 +171,22 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
             (lines < u64::from(*min))
                 .then(|| format!("{lines} lines changed, but at least {min} are required"))
         }),
-        Gate::CommitExists => with_git(facts, |git| commit(git, said.commit)),
+        Gate::CommitExists => with_git(facts, |git| match said.commit {
+            Some(hash) => commit::fault(git, hash, said.evidence, &facts.rules),
+            None => Some("commit_hash is missing".to_owned()),
+        }),
         Gate::CommandExit0(command) => with_run(facts, command, failed),
         Gate::CommandOutputContains(command, text) => with_run(facts, command, |run| {
-            (!run.output.contains(text))
-                .then(|| format!("its output does not contain {text:?}: {}", tail(run)))
+            failed(run).or_else(|| {
+                (!run.output.contains(text))
+                    .then(|| format!("its output does not contain {text:?}: {}", tail(run)))
+            })
         }),
         Gate::CommandOutputRegex(command, regex) => with_run(facts, command, |run| {
             let matches = regex_lite::Regex::new(regex).is_ok_and(|regex| regex.is_match(&run.output));
-            (!matches).then(|| format!("nothing in its output matches /{regex}/: {}", tail(run)))
+            failed(run).or_else(|| {
+                (!matches).then(|| format!("nothing in its output matches /{regex}/: {}", tail(run)))
+            })
         }),
         Gate::JsonSchemaValid(source, schema) => misfit(source, schema, said.evidence, facts),
         Gate::HumanApproval => (!facts.approved).then(|| "nobody has approved the step".to_owned()),
@@ -124,6 +200,18 @@ fn tests_passed(evidence: &Map<String, Value>) -> Option<String> {
         return Some("tests_run lists no tests".to_owned());
     }
     not_true(evidence, "tests_passed")
+}
+
+/// A test that is meant to fail has to be reported as what it is.
+fn tests_failed(evidence: &Map<String, Value>) -> Option<String> {
+    let run = evidence.get("tests_run").and_then(Value::as_array);
+    if run.is_none_or(Vec::is_empty) {
+        return Some("tests_run lists no tests".to_owned());
+    }
+    match evidence.get("tests_passed") {
+        Some(Value::Bool(false)) => None,
+        _ => Some("tests_passed is not false, but a test has to fail here".to_owned()),
+    }
 }
 
 fn lint_passed(evidence: &Map<String, Value>) -> Option<String> {
@@ -170,7 +258,38 @@ fn optional(command: &Option<Vec<String>>, facts: &Facts) -> Option<String> {
     with_run(facts, command.as_ref()?, failed)
 }
 
-fn failed(run: &Run) -> Option<String> {
+fn with_content(facts: &Facts, path: &str, judge: impl FnOnce(&str) -> Option<String>) -> Option<String> {
+    match facts.contents.get(path) {
+        Some(Ok(text)) => judge(text),
+        Some(Err(why)) => Some(format!("{path} cannot be read: {why}")),
+        None => Some(format!("{path} was not read")),
+    }
+}
+
+/// Existing files with tests that changed or are gone.
+fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> {
+    let tests = glob_set(globs);
+    let changed = git
+        .changed
+        .iter()
+        .filter(|change| !change.new && tests.is_match(&change.path));
+    let changed: Vec<String> = changed.map(|change| change.path.clone()).collect();
+    (!changed.is_empty()).then(|| format!("existing tests changed: {}", some(&changed)))
+}
+
+fn unreachable(facts: &Facts, paths: &[String]) -> Option<String> {
+    match &facts.unreachable {
+        Some(Ok(reach)) => {
+            let is_apart = |path: &&String| reach.apart.contains(*path) || !reach.files.contains(*path);
+            let found: Vec<String> = paths.iter().filter(is_apart).cloned().collect();
+            (!found.is_empty()).then(|| format!("no entry point leads to {}", some(&found)))
+        }
+        Some(Err(why)) => Some(format!("the imports are not known: {why}")),
+        None => Some("the imports were not read".to_owned()),
+    }
+}
+
+pub(super) fn failed(run: &Run) -> Option<String> {
     match run.exit {
         Some(0) => None,
         Some(code) => Some(format!("it ended with exit code {code}: {}", tail(run))),
@@ -179,7 +298,7 @@ fn failed(run: &Run) -> Option<String> {
 }
 
 /// End of an output, where test tools print failures.
-fn tail(run: &Run) -> String {
+pub(super) fn tail(run: &Run) -> String {
     const KEPT: usize = 600;
     let text = run.output.trim();
     let length = text.chars().count();
@@ -215,28 +334,19 @@ fn lines(git: &GitFacts) -> u64 {
 fn existence(facts: &Facts, wanted: &[String], there: bool) -> Option<String> {
     let mut reasons = Vec::new();
     for path in wanted {
-        match facts.paths.get(path) {
-            Some(Ok(exists)) if *exists == there => {}
-            Some(Ok(true)) => reasons.push(format!("{path} exists")),
-            Some(Ok(false)) => reasons.push(format!("{path} does not exist")),
-            Some(Err(why)) => reasons.push(format!("{path} cannot be checked: {why}")),
-            None => reasons.push(format!("{path} was not checked")),
-        }
+        let why = match (facts.paths.get(path), there) {
+            (Some(Ok(Presence::File)), true) | (Some(Ok(Presence::Missing)), false) => continue,
+            (Some(Ok(_)), false) => "exists".to_owned(),
+            (Some(Ok(Presence::Missing)), true) => "does not exist".to_owned(),
+            (Some(Ok(Presence::Empty)), true) => "is empty".to_owned(),
+            (Some(Ok(Presence::Directory)), true) => "is a directory, not a file".to_owned(),
+            (Some(Ok(Presence::Other)), true) => "is a link or a special file, not a regular file".to_owned(),
+            (Some(Err(why)), _) => format!("cannot be checked: {why}"),
+            (None, _) => "was not checked".to_owned(),
+        };
+        reasons.push(format!("{path} {why}"));
     }
     (!reasons.is_empty()).then(|| reasons.join("; "))
-}
-
-fn commit(git: &GitFacts, said: Option<&str>) -> Option<String> {
-    let Some(hash) = said else {
-        return Some("commit_hash is missing".to_owned());
-    };
-    let why = match git.commit {
-        Some(Commit::New) => return None,
-        Some(Commit::Old) => "was there before the step began",
-        Some(Commit::Elsewhere) => "is not part of the current branch",
-        Some(Commit::Unknown) | None => "is not in the repository",
-    };
-    Some(format!("commit {} {why}", clip(hash)))
 }
 
 fn misfit(

@@ -1,59 +1,242 @@
 //! Gathering of the facts that the gates of a submission need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tollgate_sdk::{Command, Cx, Ending, Workspace, WorkspaceError};
+use serde_json::{Map, Value};
+use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
 
-use super::decide::{Facts, Run};
-use super::{Gate, Need};
+use super::decide::{Facts, GitFacts, Presence, Run};
+use super::{Gate, Need, suite};
 use crate::access::{self, Access};
+use crate::error::GitFault;
 use crate::git::Git;
-use crate::store::job::Job;
+use crate::git::look::Look;
+use crate::store::job::{Baseline, Job, Tally};
 use crate::store::step::Step;
 
-/// Maximum size of a file that is checked against a schema, in bytes.
+/// Maximum size of a file that is checked against a schema or a pattern, in bytes.
 const CONTENT: usize = 1 << 20;
 /// Maximum bytes of a command's output that are read.
 const OUTPUT: u32 = 256 << 10;
+/// Longest time that a command of a gate takes.
+const TIME: Duration = Duration::from_secs(600);
+/// Longest time that tests take which are counted when a job starts.
+const TIME_AT_START: Duration = Duration::from_secs(60);
+
+/// Facts that a submission gives.
+pub(crate) struct Asked<'a> {
+    pub commit: Option<&'a str>,
+    pub evidence: &'a Map<String, Value>,
+    /// True if a policy needs Git's view.
+    pub wants_git: bool,
+}
+
+/// State after the commands of the gates.
+#[derive(Debug, Default)]
+pub(crate) struct Aftermath {
+    /// Git's state, the baseline of the next step.
+    pub baseline: Option<Baseline>,
+    /// Untracked files that the commands wrote.
+    pub written: BTreeSet<String>,
+}
+
+/// Gates of a step, with the workspace's test `default` where a test command is not given.
+pub(crate) fn gates_of(access: &Result<Access<'_>, String>, step: &Step) -> Vec<Gate> {
+    let info = access.as_ref().ok().map(|access| access.workspace.info());
+    let default = info
+        .and_then(|info| info.test("default"))
+        .map(|_| vec!["default".to_owned()]);
+    let gates = step.spec.parsed_gates().into_iter();
+    gates.map(|gate| gate.or_default(default.as_deref())).collect()
+}
 
 /// Gathers all facts that the gates of a step need, and Git's view if Git is available.
-pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, commit: Option<&str>, wants_git: bool) -> Facts {
-    let gates = step.spec.parsed_gates();
+pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> (Facts, Aftermath) {
+    let access = access::open(cx, job.repo_root.as_deref());
+    let gates = gates_of(&access, step);
+    let since = job.baseline.as_ref().filter(|baseline| baseline.is_of_git());
     let mut facts = Facts {
         approved: step.approval.is_some(),
-        git: git(cx, job, commit, wants_git || needs_git(&gates)),
+        had_git: since.is_some(),
+        before: job
+            .baseline
+            .iter()
+            .flat_map(|baseline| baseline.tests.clone())
+            .collect(),
         ..Facts::default()
     };
-    let access = access::open(cx, job.repo_root.as_deref());
+    let git = Git::open(cx, job.repo_root.as_deref());
+    let first = git.as_ref().map_err(Clone::clone).and_then(Git::look);
     for need in gates.iter().flat_map(Gate::needs) {
-        look(&access, need, &mut facts);
+        look(&access, need, TIME, &mut facts);
     }
-    facts
+    let second = match (&git, &first) {
+        (Ok(git), Ok(_)) if !facts.commands.is_empty() => git.look(),
+        _ => first.clone(),
+    };
+    let mut aftermath = Aftermath::default();
+    let seen = match (&git, &first, &second) {
+        (Ok(git), Ok(first), Ok(second)) => {
+            let moved = moved(first, second, asked.evidence);
+            aftermath.written = moved.written;
+            let mut next = second.baseline();
+            next.droppings = droppings(since, second, &aftermath.written);
+            aftermath.baseline = Some(next);
+            view(git, since, first, &gates, asked).map(|git| GitFacts {
+                unsteady: moved.unsteady,
+                ..git
+            })
+        }
+        (Err(fault), ..) | (_, Err(fault), _) | (.., Err(fault)) => Err(fault.clone()),
+    };
+    let needed = asked.wants_git
+        || since.is_some()
+        || gates.iter().flat_map(Gate::needs).any(|need| need == Need::Git);
+    facts.git = (needed || seen.is_ok()).then(|| seen.map_err(|fault| fault.to_string()));
+    if let Some(next) = aftermath.baseline.as_mut() {
+        next.tests = tallies(&facts, &gates);
+    }
+    facts.gates = gates;
+    (facts, aftermath)
 }
 
-fn needs_git(gates: &[Gate]) -> bool {
-    gates.iter().flat_map(Gate::needs).any(|need| need == Need::Git)
+/// Git's view of the changes and of the submitted commit.
+fn view(
+    git: &Git<'_>,
+    since: Option<&Baseline>,
+    look: &Look,
+    gates: &[Gate],
+    asked: &Asked<'_>,
+) -> Result<GitFacts, GitFault> {
+    let wants_lines = gates
+        .iter()
+        .any(|gate| matches!(gate, Gate::DiffMaxLines(_) | Gate::DiffMinLines(_)));
+    let commit = asked
+        .commit
+        .map(|hash| git.commit_facts(hash, since, look.commit.as_deref()));
+    Ok(GitFacts {
+        commit: commit.transpose()?,
+        ..git.facts_of(since, look, wants_lines)?
+    })
 }
 
-/// Git's view. Missing access is reported only if something needs Git.
-fn git(
-    cx: &Cx<'_>,
-    job: &Job,
-    commit: Option<&str>,
-    needed: bool,
-) -> Option<Result<super::decide::GitFacts, String>> {
-    let facts = Git::open(cx, job.repo_root.as_deref())
-        .and_then(|git| git.facts(job.baseline.as_ref(), commit))
-        .map_err(|fault| fault.to_string());
-    (needed || facts.is_ok()).then_some(facts)
+/// What changed between two looks.
+#[derive(Debug, Default)]
+struct Moved {
+    /// Paths that no command of a gate may change.
+    unsteady: Vec<String>,
+    /// Untracked files that appeared.
+    written: BTreeSet<String>,
 }
 
-fn look(access: &Result<Access<'_>, String>, need: Need<'_>, facts: &mut Facts) {
+fn moved(first: &Look, second: &Look, evidence: &Map<String, Value>) -> Moved {
+    let mut moved = Moved::default();
+    if first.commit != second.commit {
+        moved.unsteady.push("HEAD".to_owned());
+    }
+    let claimed: BTreeSet<&str> = evidence
+        .get("changed_files")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(|path| path.strip_prefix("./").unwrap_or(path))
+        .collect();
+    let paths: BTreeSet<&String> = first.hashes.keys().chain(second.hashes.keys()).collect();
+    for path in paths {
+        let (before, after) = (first.hashes.get(path), second.hashes.get(path));
+        let is_untracked =
+            |look: &Look, hash: Option<&String>| hash.is_none() || look.untracked.contains(path);
+        let untracked = is_untracked(first, before) && is_untracked(second, after);
+        match (before, after) {
+            _ if before == after => {}
+            _ if !untracked || claimed.contains(path.as_str()) => moved.unsteady.push(path.clone()),
+            (None, Some(_)) => {
+                moved.written.insert(path.clone());
+            }
+            _ => {}
+        }
+    }
+    moved
+}
+
+/// Untracked files of commands, of this submission and earlier ones, as far as they are still untracked.
+fn droppings(since: Option<&Baseline>, look: &Look, written: &BTreeSet<String>) -> BTreeSet<String> {
+    let earlier = since.into_iter().flat_map(|baseline| &baseline.droppings);
+    let all = earlier
+        .chain(written)
+        .filter(|path| look.untracked.contains(*path));
+    all.cloned().collect()
+}
+
+/// Numbers of the tests that ran, added to those of earlier runs.
+fn tallies(facts: &Facts, gates: &[Gate]) -> BTreeMap<String, Tally> {
+    let mut tallies = facts.before.clone();
+    for words in gates.iter().filter_map(Gate::tests) {
+        if let Some(Ok(run)) = facts.commands.get(words) {
+            let before = tallies.get(&words.join(" ")).copied();
+            tallies.insert(words.join(" "), suite::tally(run, words).after(before));
+        }
+    }
+    tallies
+}
+
+/// Git's state when a job starts, with the numbers of the tests that its gates name, and warnings.
+pub(crate) fn at_start(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> (Option<Baseline>, Vec<String>) {
+    let access = access::open(cx, job.repo_root.as_deref());
+    let gates: Vec<Gate> = steps.iter().flat_map(|step| gates_of(&access, step)).collect();
+    let git = Git::open(cx, job.repo_root.as_deref());
+    let first = git.as_ref().map_err(Clone::clone).and_then(Git::look);
+    let mut facts = Facts::default();
+    for words in gates.iter().filter_map(Gate::tests) {
+        look(&access, Need::Command(words), TIME_AT_START, &mut facts);
+    }
+    let second = match (&git, &first) {
+        (Ok(git), Ok(_)) if !facts.commands.is_empty() => git.look(),
+        _ => first.clone(),
+    };
+    let mut warnings = Vec::new();
+    for (words, run) in &facts.commands {
+        if matches!(run, Ok(Run { exit: None, .. })) {
+            warnings.push(format!(
+                "`{}` did not end within {} s, so its tests are compared only from the first accepted step on",
+                words.join(" "),
+                TIME_AT_START.as_secs()
+            ));
+        }
+    }
+    let tests = tallies(&facts, &gates);
+    let baseline = match (first, second) {
+        (Ok(first), Ok(second)) => {
+            let written = moved(&first, &second, &Map::new()).written;
+            Some(Baseline {
+                droppings: written,
+                tests,
+                ..second.baseline()
+            })
+        }
+        (Err(fault), _) | (_, Err(fault)) => {
+            if !matches!(fault, GitFault::Unavailable(_) | GitFault::NoRepository(_)) {
+                warnings.push(fault.to_string());
+            }
+            let baseline = Baseline {
+                tests,
+                ..Baseline::default()
+            };
+            (!baseline.tests.is_empty()).then_some(baseline)
+        }
+    };
+    (baseline, warnings)
+}
+
+fn look(access: &Result<Access<'_>, String>, need: Need<'_>, time: Duration, facts: &mut Facts) {
     match need {
         Need::Git => {}
+        Need::Map if facts.unreachable.is_some() => {}
+        Need::Map => facts.unreachable = Some(with(access, crate::repo::reach::unreachable)),
         Need::Path(path) => {
-            let known = with(access, |access| exists(access, path));
+            let known = with(access, |access| presence(access, path));
             facts.paths.insert(path.to_owned(), known);
         }
         Need::Content(path) => {
@@ -63,7 +246,7 @@ fn look(access: &Result<Access<'_>, String>, need: Need<'_>, facts: &mut Facts) 
         // A command that several gates name runs once.
         Need::Command(words) if facts.commands.contains_key(words) => {}
         Need::Command(words) => {
-            let known = with(access, |access| run(&access.workspace, words));
+            let known = with(access, |access| run(&access.workspace, words, time));
             facts.commands.insert(words.to_vec(), known);
         }
     }
@@ -79,26 +262,39 @@ fn with<T>(
     }
 }
 
-fn exists(access: &Access<'_>, path: &str) -> Result<bool, String> {
-    match access.workspace.stat(&access.root.join(path)) {
-        Ok(_) => Ok(true),
-        Err(WorkspaceError::NotFound(_)) => Ok(false),
-        Err(err) => Err(err.to_string()),
-    }
+/// Kind of what is at a path below the repository.
+pub(crate) fn presence(access: &Access<'_>, path: &str) -> Result<Presence, String> {
+    let found = access
+        .workspace
+        .find(&access.root.join(path))
+        .map_err(|err| err.to_string())?;
+    Ok(match found.map(|entry| (entry.kind, entry.size)) {
+        None => Presence::Missing,
+        Some((FileKind::File, 0)) => Presence::Empty,
+        Some((FileKind::File, _)) => Presence::File,
+        Some((FileKind::Directory, _)) => Presence::Directory,
+        Some(_) => Presence::Other,
+    })
 }
 
 fn content(access: &Access<'_>, path: &str) -> Result<String, String> {
+    match presence(access, path)? {
+        // The reader names a missing file itself.
+        Presence::File | Presence::Missing | Presence::Empty => {}
+        Presence::Directory => return Err("it is a directory".to_owned()),
+        Presence::Other => return Err("it is a link or a special file".to_owned()),
+    }
     let bytes = access.workspace.read(&access.root.join(path), CONTENT);
     let bytes = bytes.map_err(|err| err.to_string())?;
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-fn run(workspace: &Workspace<'_>, words: &[String]) -> Result<Run, String> {
+fn run(workspace: &Workspace<'_>, words: &[String], time: Duration) -> Result<Run, String> {
     let words = access::command(workspace.info(), words);
     let (program, arguments) = words.split_first().ok_or("no program is named")?;
     let command = Command::new(program.as_str())
         .args(arguments.iter().cloned())
-        .timeout(Duration::from_secs(600))
+        .timeout(time)
         .output_limit(OUTPUT);
     let outcome = workspace.run(&command).map_err(|err| err.to_string())?;
     let mut output = outcome.stdout.text().into_owned();
@@ -123,4 +319,61 @@ pub(crate) fn runs(facts: &Facts) -> BTreeMap<String, String> {
         (words.join(" "), ending)
     });
     told.collect()
+}
+
+/// Deliverables of a job that are paths, and what is there.
+pub(crate) fn deliverables(cx: &Cx<'_>, job: &Job) -> Vec<(String, Presence)> {
+    let Ok(access) = access::open(cx, job.repo_root.as_deref()) else {
+        return Vec::new();
+    };
+    let named = job.plan.deliverables.iter().flatten().map(|text| text.trim());
+    let paths = named.filter(|text| is_path(text));
+    let known = paths.filter_map(|path| {
+        Some((
+            path.to_owned(),
+            presence(&access, path.trim_end_matches('/')).ok()?,
+        ))
+    });
+    known.collect()
+}
+
+/// Checks whether a deliverable is a path, rather than a sentence or an endpoint: it ends with `/`, or with a name
+/// that has an extension.
+fn is_path(text: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '@' | '+');
+    let name = text.rsplit('/').next().unwrap_or_default();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let has_extension = extension.len() <= 10 && extension.starts_with(|c: char| c.is_ascii_alphabetic());
+    text.chars().all(plain) && crate::root::stays_inside(text) && (text.ends_with('/') || has_extension)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_path;
+
+    #[test]
+    fn paths_are_told_from_sentences_and_endpoints() {
+        for path in [
+            "export.py",
+            "docs/api.md",
+            ".github/workflows/ci.yml",
+            "assets/",
+            "a-b/c_d.tar.gz",
+        ] {
+            assert!(is_path(path), "{path}");
+        }
+        for other in [
+            "it exports",
+            "/api/users",
+            "GET /x",
+            "v1.0",
+            "api/users",
+            "../up.py",
+            "the file a.py",
+            "*.py",
+            "",
+        ] {
+            assert!(!is_path(other), "{other}");
+        }
+    }
 }

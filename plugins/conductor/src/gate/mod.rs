@@ -3,8 +3,10 @@
 //! A [`GateSpec`] is a gate as written in a plan; [`Gate`] is the checked form. `decide` decides whether a gate
 //! holds, given the facts that `facts` gathered.
 
+pub(crate) mod commit;
 pub(crate) mod decide;
 pub(crate) mod facts;
+pub(crate) mod suite;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +20,9 @@ text_enum! {
     /// Kinds of gates.
     pub(crate) enum GateKind {
         TestsPassed = "tests_passed",
+        TestsFail = "tests_fail",
+        FailToPass = "fail_to_pass",
+        TestsUnchanged = "tests_unchanged",
         LintPassed = "lint_passed",
         EvidenceBoolTrue = "evidence_bool_true",
         CriteriaChecklistComplete = "criteria_checklist_complete",
@@ -26,6 +31,9 @@ text_enum! {
         ChangedFilesMinimum = "changed_files_minimum",
         FileExists = "file_exists",
         FileNotExists = "file_not_exists",
+        FileContains = "file_contains",
+        FileLacks = "file_lacks",
+        Reachable = "reachable",
         NoUncommittedChanges = "no_uncommitted_changes",
         DiffMaxLines = "diff_max_lines",
         DiffMinLines = "diff_min_lines",
@@ -59,13 +67,13 @@ pub(crate) struct GateSpec {
     /// Program and its arguments; there is no shell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// Text that the output must contain.
+    /// Text that the output or the file must contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
-    /// Regular expression that must match somewhere in the output.
+    /// Regular expression that must match somewhere in the output or the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
-    /// File to validate.
+    /// File to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// JSON Schema to validate against.
@@ -89,6 +97,9 @@ impl JsonSchema for GateSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Gate {
     TestsPassed(Option<Vec<String>>),
+    TestsFail(Option<Vec<String>>),
+    FailToPass(Option<Vec<String>>),
+    TestsUnchanged(Vec<String>),
     LintPassed(Option<Vec<String>>),
     EvidenceBoolTrue(String),
     CriteriaChecklistComplete,
@@ -97,6 +108,9 @@ pub(crate) enum Gate {
     ChangedFilesMinimum(u32),
     FileExists(Vec<String>),
     FileNotExists(Vec<String>),
+    FileContains(String, Pattern),
+    FileLacks(String, Pattern),
+    Reachable(Vec<String>),
     NoUncommittedChanges,
     DiffMaxLines(u32),
     DiffMinLines(u32),
@@ -106,6 +120,15 @@ pub(crate) enum Gate {
     CommandOutputRegex(Vec<String>, String),
     JsonSchemaValid(Source, Map<String, Value>),
     HumanApproval,
+}
+
+/// Something to look for in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    /// Text, as it is.
+    Text(String),
+    /// Regular expression.
+    Regex(String),
 }
 
 /// Source of the JSON that a schema is applied to.
@@ -135,6 +158,8 @@ pub(crate) enum Need<'a> {
     Path(&'a str),
     /// Content of a file.
     Content(&'a str),
+    /// Import map of the repository.
+    Map,
     /// Output and exit code of a command.
     Command(&'a [String]),
 }
@@ -164,6 +189,12 @@ impl GateSpec {
         let optional = || (!self.command.is_empty()).then(|| self.command.clone());
         Some(match kind {
             GateKind::TestsPassed => Gate::TestsPassed(optional()),
+            GateKind::TestsFail => Gate::TestsFail(optional()),
+            GateKind::FailToPass => Gate::FailToPass(optional()),
+            GateKind::TestsUnchanged => Gate::TestsUnchanged(match self.paths.is_empty() {
+                true => TEST_FILES.iter().map(|&glob| glob.to_owned()).collect(),
+                false => self.globs(fault)?,
+            }),
             GateKind::LintPassed => Gate::LintPassed(optional()),
             GateKind::EvidenceBoolTrue => Gate::EvidenceBoolTrue(wanted("key", self.key.as_ref(), fault)?),
             GateKind::CriteriaChecklistComplete => Gate::CriteriaChecklistComplete,
@@ -174,6 +205,15 @@ impl GateSpec {
             }
             GateKind::FileExists => Gate::FileExists(self.plain_paths(fault)?),
             GateKind::FileNotExists => Gate::FileNotExists(self.plain_paths(fault)?),
+            GateKind::FileContains => {
+                let (path, pattern) = self.content(fault)?;
+                Gate::FileContains(path, pattern)
+            }
+            GateKind::FileLacks => {
+                let (path, pattern) = self.content(fault)?;
+                Gate::FileLacks(path, pattern)
+            }
+            GateKind::Reachable => Gate::Reachable(self.plain_paths(fault)?),
             GateKind::NoUncommittedChanges => Gate::NoUncommittedChanges,
             GateKind::DiffMaxLines => Gate::DiffMaxLines(wanted("max", self.max.as_ref(), fault)?),
             GateKind::DiffMinLines => Gate::DiffMinLines(wanted("min", self.min.as_ref(), fault)?),
@@ -193,6 +233,28 @@ impl GateSpec {
             GateKind::JsonSchemaValid => return self.schema_gate(fault),
             GateKind::HumanApproval => Gate::HumanApproval,
         })
+    }
+
+    /// File, and what to look for in the file.
+    fn content(&self, fault: &mut dyn FnMut(String)) -> Option<(String, Pattern)> {
+        let path = wanted("path", self.path.as_ref(), fault);
+        if let Some(path) = &path {
+            relative(path, fault);
+        }
+        let pattern = match (&self.contains, &self.regex) {
+            (Some(text), None) => Pattern::Text(text.clone()),
+            (None, Some(regex)) => {
+                if let Err(err) = regex_lite::Regex::new(regex) {
+                    fault(format!("has an invalid regex: {err}"));
+                }
+                Pattern::Regex(regex.clone())
+            }
+            _ => {
+                fault("requires either contains or regex".to_owned());
+                return None;
+            }
+        };
+        Some((path?, pattern))
     }
 
     fn schema_gate(&self, fault: &mut dyn FnMut(String)) -> Option<Gate> {
@@ -289,12 +351,19 @@ impl GateKind {
     /// Parameters that a kind of gate accepts.
     const fn parameters(self) -> &'static [&'static str] {
         match self {
-            GateKind::TestsPassed | GateKind::LintPassed | GateKind::CommandExit0 => &["command"],
+            GateKind::TestsPassed
+            | GateKind::TestsFail
+            | GateKind::FailToPass
+            | GateKind::LintPassed
+            | GateKind::CommandExit0 => &["command"],
+            GateKind::FileContains | GateKind::FileLacks => &["path", "contains", "regex"],
             GateKind::EvidenceBoolTrue => &["key"],
             GateKind::ChangedFilesAllowlist
             | GateKind::ForbidPaths
             | GateKind::FileExists
-            | GateKind::FileNotExists => &["paths"],
+            | GateKind::FileNotExists
+            | GateKind::TestsUnchanged
+            | GateKind::Reachable => &["paths"],
             GateKind::ChangedFilesMinimum | GateKind::DiffMinLines => &["min"],
             GateKind::DiffMaxLines => &["max"],
             GateKind::CommandOutputContains => &["command", "contains"],
@@ -313,6 +382,9 @@ impl Gate {
     pub(crate) const fn kind(&self) -> GateKind {
         match self {
             Gate::TestsPassed(_) => GateKind::TestsPassed,
+            Gate::TestsFail(_) => GateKind::TestsFail,
+            Gate::FailToPass(_) => GateKind::FailToPass,
+            Gate::TestsUnchanged(_) => GateKind::TestsUnchanged,
             Gate::LintPassed(_) => GateKind::LintPassed,
             Gate::EvidenceBoolTrue(_) => GateKind::EvidenceBoolTrue,
             Gate::CriteriaChecklistComplete => GateKind::CriteriaChecklistComplete,
@@ -321,6 +393,9 @@ impl Gate {
             Gate::ChangedFilesMinimum(_) => GateKind::ChangedFilesMinimum,
             Gate::FileExists(_) => GateKind::FileExists,
             Gate::FileNotExists(_) => GateKind::FileNotExists,
+            Gate::FileContains(..) => GateKind::FileContains,
+            Gate::FileLacks(..) => GateKind::FileLacks,
+            Gate::Reachable(_) => GateKind::Reachable,
             Gate::NoUncommittedChanges => GateKind::NoUncommittedChanges,
             Gate::DiffMaxLines(_) => GateKind::DiffMaxLines,
             Gate::DiffMinLines(_) => GateKind::DiffMinLines,
@@ -333,6 +408,27 @@ impl Gate {
         }
     }
 
+    /// The gate with the words of the workspace's test `default` in place of a test command that is not given.
+    pub(crate) fn or_default(self, default: Option<&[String]>) -> Gate {
+        let filled = |command: Option<Vec<String>>| command.or_else(|| default.map(<[String]>::to_vec));
+        match self {
+            Gate::TestsPassed(command) => Gate::TestsPassed(filled(command)),
+            Gate::TestsFail(command) => Gate::TestsFail(filled(command)),
+            Gate::FailToPass(command) => Gate::FailToPass(filled(command)),
+            gate => gate,
+        }
+    }
+
+    /// Command whose tests the gate counts.
+    pub(crate) fn tests(&self) -> Option<&[String]> {
+        match self {
+            Gate::TestsPassed(command) | Gate::TestsFail(command) | Gate::FailToPass(command) => {
+                command.as_deref()
+            }
+            _ => None,
+        }
+    }
+
     /// Facts that the gate needs besides the evidence.
     pub(crate) fn needs(&self) -> Vec<Need<'_>> {
         match self {
@@ -342,7 +438,10 @@ impl Gate {
             | Gate::NoUncommittedChanges
             | Gate::DiffMaxLines(_)
             | Gate::DiffMinLines(_)
+            | Gate::TestsUnchanged(_)
             | Gate::CommitExists => vec![Need::Git],
+            Gate::Reachable(_) => vec![Need::Map],
+            Gate::FileContains(path, _) | Gate::FileLacks(path, _) => vec![Need::Content(path)],
             Gate::FileExists(paths) | Gate::FileNotExists(paths) => {
                 paths.iter().map(|path| Need::Path(path)).collect()
             }
@@ -351,8 +450,12 @@ impl Gate {
             | Gate::CommandOutputContains(command, _)
             | Gate::CommandOutputRegex(command, _)
             | Gate::TestsPassed(Some(command))
+            | Gate::TestsFail(Some(command))
+            | Gate::FailToPass(Some(command))
             | Gate::LintPassed(Some(command)) => vec![Need::Command(command)],
             Gate::TestsPassed(None)
+            | Gate::TestsFail(None)
+            | Gate::FailToPass(None)
             | Gate::LintPassed(None)
             | Gate::EvidenceBoolTrue(_)
             | Gate::CriteriaChecklistComplete
@@ -368,6 +471,22 @@ impl Gate {
             Gate::TestsPassed(Some(command)) => {
                 format!("tests_passed is true and `{}` succeeds", command.join(" "))
             }
+            Gate::TestsFail(None) => {
+                "tests_run names the tests, tests_passed is false: one has to fail".to_owned()
+            }
+            Gate::TestsFail(Some(command)) => {
+                format!(
+                    "tests_passed is false, and a test of `{}` fails",
+                    command.join(" ")
+                )
+            }
+            Gate::FailToPass(None) => "tests that failed before this step pass now".to_owned(),
+            Gate::FailToPass(Some(command)) => {
+                format!("`{}` failed before this step and passes now", command.join(" "))
+            }
+            Gate::TestsUnchanged(paths) => {
+                format!("existing tests do not change ({})", paths.join(", "))
+            }
             Gate::LintPassed(None) => "lint_run and lint_passed are true".to_owned(),
             Gate::LintPassed(Some(command)) => {
                 format!("lint_passed is true and `{}` succeeds", command.join(" "))
@@ -379,6 +498,13 @@ impl Gate {
             Gate::ChangedFilesMinimum(min) => format!("at least {min} files change"),
             Gate::FileExists(paths) => format!("these exist: {}", paths.join(", ")),
             Gate::FileNotExists(paths) => format!("these do not exist: {}", paths.join(", ")),
+            Gate::FileContains(path, pattern) => format!("{path} contains {}", pattern.shown()),
+            Gate::FileLacks(path, pattern) => {
+                format!("{path} exists and does not contain {}", pattern.shown())
+            }
+            Gate::Reachable(paths) => {
+                format!("an entry point leads to these by imports: {}", paths.join(", "))
+            }
             Gate::NoUncommittedChanges => "nothing is left uncommitted".to_owned(),
             Gate::DiffMaxLines(max) => format!("at most {max} lines change"),
             Gate::DiffMinLines(min) => format!("at least {min} lines change"),
@@ -398,6 +524,36 @@ impl Gate {
         }
     }
 }
+
+impl Pattern {
+    fn shown(&self) -> String {
+        match self {
+            Pattern::Text(text) => format!("{text:?}"),
+            Pattern::Regex(regex) => format!("something that matches /{regex}/"),
+        }
+    }
+
+    /// Checks whether a text has it.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        match self {
+            Pattern::Text(wanted) => text.contains(wanted),
+            Pattern::Regex(regex) => regex_lite::Regex::new(regex).is_ok_and(|regex| regex.is_match(text)),
+        }
+    }
+}
+
+/// Globs of files that hold tests, by the conventions of common test tools.
+pub(crate) const TEST_FILES: &[&str] = &[
+    "**/tests/**",
+    "**/test/**",
+    "**/__tests__/**",
+    "**/spec/**",
+    "**/test_*",
+    "**/*_test.*",
+    "**/*.test.*",
+    "**/*.spec.*",
+    "**/conftest.py",
+];
 
 /// Globs as one matcher. `*` does not cross `/`. Invalid globs match nothing.
 fn glob_set(globs: &[String]) -> GlobSet {

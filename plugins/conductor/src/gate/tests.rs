@@ -6,8 +6,10 @@ use std::fmt::Write as _;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::decide::{Change, Commit, Facts, GitFacts, Run, Said, unmet};
+use super::decide::{Change, Commit, CommitFacts, Facts, GitFacts, Presence, Run, Said, unmet};
 use super::{Gate, GateKind, GateSpec};
+use crate::repo::reach::Reach;
+use crate::store::job::Tally;
 
 fn gate(spec: Value) -> Gate {
     let spec: GateSpec = serde_json::from_value(spec).unwrap();
@@ -19,6 +21,11 @@ fn gates() -> Vec<Gate> {
     [
         json!({"gate": "tests_passed"}),
         json!({"gate": "tests_passed", "command": ["pytest"]}),
+        json!({"gate": "tests_fail"}),
+        json!({"gate": "tests_fail", "command": ["pytest"]}),
+        json!({"gate": "fail_to_pass"}),
+        json!({"gate": "fail_to_pass", "command": ["pytest"]}),
+        json!({"gate": "tests_unchanged"}),
         json!({"gate": "lint_passed"}),
         json!({"gate": "lint_passed", "command": ["pytest"]}),
         json!({"gate": "evidence_bool_true", "key": "reviewed"}),
@@ -28,6 +35,9 @@ fn gates() -> Vec<Gate> {
         json!({"gate": "changed_files_minimum", "min": 2}),
         json!({"gate": "file_exists", "paths": ["a", "b"]}),
         json!({"gate": "file_not_exists", "paths": ["c", "d"]}),
+        json!({"gate": "file_contains", "path": "out.json", "contains": "["}),
+        json!({"gate": "file_lacks", "path": "out.json", "regex": "[a-z]"}),
+        json!({"gate": "reachable", "paths": ["a"]}),
         json!({"gate": "no_uncommitted_changes"}),
         json!({"gate": "diff_max_lines", "max": 10}),
         json!({"gate": "diff_min_lines", "min": 5}),
@@ -54,12 +64,27 @@ fn change(path: &str, lines: u64) -> Change {
 
 fn facts(git: GitFacts, there: [bool; 4], run: Run, content: &str, approved: bool) -> Facts {
     let names = ["a", "b", "c", "d"].map(str::to_owned);
+    let there = there.map(|there| if there { Presence::File } else { Presence::Missing });
+    let red = Tally {
+        failed: true,
+        ..Tally::default()
+    };
+    let reach = Reach {
+        files: ["a".to_owned()].into(),
+        apart: if approved {
+            [].into()
+        } else {
+            ["a".to_owned()].into()
+        },
+    };
     Facts {
         git: Some(Ok(git)),
         paths: names.into_iter().zip(there.map(Ok)).collect(),
         contents: BTreeMap::from([("out.json".to_owned(), Ok(content.to_owned()))]),
         commands: BTreeMap::from([(vec!["pytest".to_owned()], Ok(run))]),
         approved,
+        before: BTreeMap::from([("pytest".to_owned(), red)]),
+        unreachable: Some(Ok(reach)),
         ..Facts::default()
     }
 }
@@ -98,8 +123,11 @@ fn all_hold() {
         "reviewed": true, "criteria_checklist": {"c1": true, "c2": true}, "report": {"rows": 3}});
     let git = GitFacts {
         changed: vec![change("src/a.py", 4), change("README.md", 3)],
-        uncommitted: vec![],
-        commit: Some(Commit::New),
+        commit: Some(CommitFacts {
+            standing: Commit::New,
+            ..CommitFacts::default()
+        }),
+        ..GitFacts::default()
     };
     let run = Run {
         exit: Some(0),
@@ -109,7 +137,19 @@ fn all_hold() {
         &evidence,
         &facts(git, [true, true, false, false], run, "[1]", true),
     );
-    assert!(met.lines().all(|line| line.ends_with(": holds")), "{met}");
+    let red = |line: &&str| line.contains("tests_fail: ");
+    assert!(
+        met.lines()
+            .filter(|line| !red(line))
+            .all(|line| line.ends_with(": holds")),
+        "{met}"
+    );
+    assert!(
+        met.lines()
+            .filter(red)
+            .all(|line| line.contains("tests_passed is not false")),
+        "{met}"
+    );
 }
 
 #[test]
@@ -120,7 +160,11 @@ fn none_holds() {
     let git = GitFacts {
         changed: many.clone().collect(),
         uncommitted: many.map(|change| change.path).collect(),
-        commit: Some(Commit::Elsewhere),
+        commit: Some(CommitFacts {
+            standing: Commit::Elsewhere,
+            ..CommitFacts::default()
+        }),
+        ..GitFacts::default()
     };
     let run = Run {
         exit: Some(1),
@@ -130,6 +174,11 @@ fn none_holds() {
     expect![[r#"
         gate tests_passed: tests_passed is false
         gate tests_passed: tests_passed is false
+        tests_fail: holds
+        gate tests_fail: `pytest`: it broke before a test failed; let the tests start and fail: 1 failed
+        gate fail_to_pass: tests_passed is false
+        gate fail_to_pass: tests_passed is false
+        tests_unchanged: holds
         gate lint_passed: lint_passed is false
         gate lint_passed: lint_passed is false
         gate evidence_bool_true: reviewed is "yes"
@@ -139,13 +188,16 @@ fn none_holds() {
         changed_files_minimum: holds
         gate file_exists: b does not exist
         gate file_not_exists: d exists
+        gate file_contains: out.json does not contain "["
+        gate file_lacks: out.json contains something that matches /[a-z]/
+        gate reachable: no entry point leads to a
         gate no_uncommitted_changes: not committed: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", and 2 more
         gate diff_max_lines: 12 lines changed, but at most 10 are allowed
         diff_min_lines: holds
         gate commit_exists: commit abcdef1 is not part of the current branch
         gate command_exit_0: `pytest`: it ended with exit code 1: 1 failed
-        gate command_output_contains: `pytest`: its output does not contain "passed": 1 failed
-        gate command_output_regex: `pytest`: nothing in its output matches /[0-9]+ passed/: 1 failed
+        gate command_output_contains: `pytest`: it ended with exit code 1: 1 failed
+        gate command_output_regex: `pytest`: it ended with exit code 1: 1 failed
         gate json_schema_valid: report does not match the schema: "rows" is a required property at /
         gate json_schema_valid: out.json does not match the schema: {"a":1} is not of type "array" at /
         gate human_approval: nobody has approved the step
@@ -154,6 +206,11 @@ fn none_holds() {
     expect![[r#"
         gate tests_passed: tests_run lists no tests
         gate tests_passed: tests_run lists no tests
+        gate tests_fail: tests_run lists no tests
+        gate tests_fail: tests_run lists no tests
+        gate fail_to_pass: tests_run lists no tests
+        gate fail_to_pass: tests_run lists no tests
+        tests_unchanged: holds
         gate lint_passed: lint_run is missing
         gate lint_passed: lint_run is missing
         gate evidence_bool_true: reviewed is missing
@@ -163,13 +220,16 @@ fn none_holds() {
         gate changed_files_minimum: 0 files changed, but at least 2 are required
         gate file_exists: a does not exist; b does not exist
         file_not_exists: holds
+        gate file_contains: out.json does not contain "["
+        gate file_lacks: out.json contains something that matches /[a-z]/
+        gate reachable: no entry point leads to a
         no_uncommitted_changes: holds
         diff_max_lines: holds
         gate diff_min_lines: 0 lines changed, but at least 5 are required
         gate commit_exists: commit abcdef1 is not in the repository
         gate command_exit_0: `pytest`: it was killed: 
-        gate command_output_contains: `pytest`: its output does not contain "passed": 
-        gate command_output_regex: `pytest`: nothing in its output matches /[0-9]+ passed/: 
+        gate command_output_contains: `pytest`: it was killed: 
+        gate command_output_regex: `pytest`: it was killed: 
         gate json_schema_valid: report is missing
         gate json_schema_valid: out.json is not JSON: expected ident at line 1 column 2
         gate human_approval: nobody has approved the step
@@ -208,6 +268,7 @@ fn without_a_grant_what_has_to_be_looked_up_fails_closed() {
             held,
             [
                 "tests_passed",
+                "fail_to_pass",
                 "lint_passed",
                 "evidence_bool_true",
                 "criteria_checklist_complete",
@@ -237,7 +298,7 @@ fn gates_that_cannot_be_are_refused_with_every_fault() {
         let _ = writeln!(log, "{:?}", spec.parse().unwrap_err());
     }
     expect![[r#"
-        [Unknown("\"tests_pass\" is not a gate; use one of tests_passed, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval")]
+        [Unknown("\"tests_pass\" is not a gate; use one of tests_passed, tests_fail, fail_to_pass, tests_unchanged, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, file_contains, file_lacks, reachable, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval")]
         [Parameter("human_approval does not accept paths"), Parameter("human_approval does not accept min")]
         [Parameter("file_exists has a path outside the repository: \"../a\""), Parameter("file_exists has a path outside the repository: \"/etc/passwd\"")]
         [Parameter("forbid_paths has an invalid glob: error parsing glob 'a[': unclosed character class; missing ']'")]

@@ -1,146 +1,151 @@
 //! What changed since a step began.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use tollgate_kit::git::{
-    FileStat, NameStatus, RepoPath, lines, parse_name_status, parse_numstat, parse_paths,
-};
+use tollgate_kit::git::{parse_name_status, parse_numstat};
 
-use super::{Git, parse};
+use super::Git;
+use super::look::Look;
 use crate::error::GitFault;
-use crate::gate::decide::{Change, Commit, GitFacts};
+use crate::gate::decide::{Change, GitFacts};
 use crate::store::job::Baseline;
 
-/// Paths in one run of git, so that no argument list gets too long.
-const CHUNK: usize = 200;
+/// Options of a diff that shows every change as text, whatever attributes say.
+const DIFF: [&str; 5] = ["--no-renames", "--text", "--no-ext-diff", "--no-textconv", "-z"];
 
 impl Git<'_> {
-    /// Git's state now, which the changes of the next step are counted from.
-    pub(crate) fn baseline(&self) -> Result<Baseline, GitFault> {
-        let status = self.status()?;
-        let paths: Vec<String> = status.entries.into_iter().map(|entry| entry.path).collect();
-        Ok(Baseline {
-            commit: status.head.commit,
-            dirty: self.hashes(&paths)?,
+    /// What changed since a baseline, committed or not. Without one everything uncommitted counts.
+    pub(crate) fn facts(&self, since: Option<&Baseline>, wants_lines: bool) -> Result<GitFacts, GitFault> {
+        self.facts_of(since, &self.look()?, wants_lines)
+    }
+
+    /// Like [`Git::facts`], for a look that was taken before.
+    pub(crate) fn facts_of(
+        &self,
+        since: Option<&Baseline>,
+        look: &Look,
+        wants_lines: bool,
+    ) -> Result<GitFacts, GitFault> {
+        let base = match since {
+            Some(baseline) => baseline.commit.as_deref(),
+            None => look.commit.as_deref(),
+        };
+        let mut names = self.names(base)?;
+        let is_dropping = |path: &String| since.is_some_and(|baseline| baseline.droppings.contains(path));
+        let untracked = look.untracked.iter().filter(|path| !is_dropping(path));
+        names.extend(untracked.map(|path| (path.clone(), true)));
+        let is_whole = since.is_some_and(|baseline| baseline.whole);
+        if !is_whole {
+            names.retain(|path, _| !look.hidden.contains(path));
+        }
+        if let Some(baseline) = since {
+            self.without_known(baseline, look, &mut names)?;
+        }
+        let counts = match (base, wants_lines) {
+            (Some(base), true) => self.counts(base)?,
+            _ => BTreeMap::new(),
+        };
+        let changed = names.into_iter().map(|(path, new)| Change {
+            lines: match counts.get(&path) {
+                Some(lines) => *lines,
+                None if wants_lines => self.lines_of(&path).max(1),
+                None => 0,
+            },
+            path,
+            new,
+        });
+        let flags = look.flagged.iter();
+        Ok(GitFacts {
+            changed: changed.collect(),
+            uncommitted: look.uncommitted(since),
+            hides: match since.filter(|baseline| baseline.whole) {
+                Some(baseline) => flags
+                    .filter(|path| !baseline.flagged.contains(*path))
+                    .cloned()
+                    .collect(),
+                None => Vec::new(),
+            },
+            ..GitFacts::default()
         })
     }
 
-    /// The hash of each file's content, empty for those that are gone. Nothing is stored.
-    fn hashes(&self, paths: &[String]) -> Result<BTreeMap<String, String>, GitFault> {
-        let mut hashes = BTreeMap::new();
-        let mut there = Vec::new();
-        for path in paths {
-            let entry = self.workspace.find(&self.pathspec(path));
-            match entry.ok().flatten().map(|entry| entry.kind) {
-                Some(tollgate_sdk::FileKind::File) => there.push(path),
-                _ => {
-                    hashes.insert(path.clone(), String::new());
+    /// Every tracked path that differs between a commit and the work tree, and whether it is new.
+    fn names(&self, base: Option<&str>) -> Result<BTreeMap<String, bool>, GitFault> {
+        let mut names = BTreeMap::new();
+        match base {
+            Some(base) => {
+                let arguments = [&["diff", "--name-status"], DIFF.as_slice(), &[base]].concat();
+                for page in self.pages(&arguments, &["HEAD", base])? {
+                    for entry in parse_name_status(&page).entries {
+                        if let Some(path) = self.inside(&entry.path) {
+                            names.insert(path, entry.letter == 'A');
+                        }
+                    }
                 }
             }
-        }
-        for chunk in there.chunks(CHUNK) {
-            let specs: Vec<String> = chunk.iter().map(|path| self.pathspec(path)).collect();
-            let mut arguments = vec!["hash-object", "--no-filters", "--"];
-            arguments.extend(specs.iter().map(String::as_str));
-            let printed = self.run(&arguments)?;
-            for (path, hash) in chunk.iter().zip(lines(&printed)) {
-                hashes.insert((*path).clone(), hash);
+            // Before the first commit every file is new.
+            None => {
+                let tracked = self.paths(&["ls-files", "-z", "--cached", "--full-name"])?;
+                names.extend(tracked.into_iter().map(|path| (path, true)));
             }
         }
-        Ok(hashes)
+        Ok(names)
     }
 
-    /// What changed since a baseline, committed or not. Without one everything uncommitted counts.
-    pub(crate) fn facts(&self, since: Option<&Baseline>, commit: Option<&str>) -> Result<GitFacts, GitFault> {
-        let status = self.status()?;
-        let uncommitted: Vec<String> = status.entries.iter().map(|entry| entry.path.clone()).collect();
-        let base = match since {
-            Some(baseline) => baseline.commit.clone(),
-            None => status.head.commit.clone(),
-        };
-        let mut changed = self.changes(base.as_deref(), &status)?;
-        if let Some(baseline) = since.filter(|baseline| !baseline.dirty.is_empty()) {
-            let paths: Vec<String> = changed.iter().map(|change| change.path.clone()).collect();
-            let now = self.hashes(&paths)?;
-            changed.retain(|change| baseline.dirty.get(&change.path) != now.get(&change.path));
-            for change in &mut changed {
-                change.new &= !baseline.dirty.contains_key(&change.path);
+    /// Compares paths that the baseline knows with their content then: what stayed as it was is no change, and
+    /// what went back to the commit or vanished is one.
+    fn without_known(
+        &self,
+        baseline: &Baseline,
+        look: &Look,
+        names: &mut BTreeMap<String, bool>,
+    ) -> Result<(), GitFault> {
+        let unseen = baseline
+            .dirty
+            .keys()
+            .filter(|path| !look.hashes.contains_key(*path));
+        let unseen = self.hashes(unseen)?;
+        let dirty = baseline.dirty.iter();
+        for (path, then) in dirty.filter(|(path, _)| !baseline.droppings.contains(*path)) {
+            let now = look.hashes.get(path).or_else(|| unseen.get(path));
+            match now == Some(then) {
+                true => names.remove(path),
+                false => names.insert(path.clone(), false),
+            };
+        }
+        let nested = look.hashes.iter().filter(|(path, _)| path.ends_with('/'));
+        for (path, _) in nested
+            .filter(|(path, hash)| baseline.whole && !hash.is_empty() && !baseline.dirty.contains_key(*path))
+        {
+            names.insert(path.clone(), true);
+        }
+        Ok(())
+    }
+
+    /// Lines added and removed of each path.
+    fn counts(&self, base: &str) -> Result<BTreeMap<String, u64>, GitFault> {
+        let mut counts = BTreeMap::new();
+        let arguments = [&["diff", "--numstat"], DIFF.as_slice(), &[base]].concat();
+        for page in self.pages(&arguments, &["HEAD", base])? {
+            for entry in parse_numstat(&page).entries {
+                let Some(path) = self.inside(&entry.path) else {
+                    continue;
+                };
+                let lines = match entry.lines {
+                    Some((added, removed)) => added.saturating_add(removed),
+                    // Git counts no lines of what it takes for binary: all of them count, old and new.
+                    None => {
+                        let name = format!("{base}:{}", String::from(entry.path.clone()));
+                        let old = self
+                            .beginning_of_text(&["cat-file", "-p", &name])
+                            .unwrap_or_default();
+                        let old = old.iter().filter(|byte| **byte == b'\n').count() as u64;
+                        old.saturating_add(self.lines_of(&path))
+                    }
+                };
+                counts.insert(path, lines);
             }
         }
-        Ok(GitFacts {
-            changed,
-            uncommitted,
-            commit: commit
-                .map(|hash| self.classify(hash, base.as_deref()))
-                .transpose()?,
-        })
-    }
-
-    /// Every path that differs between a commit and the working tree, with untracked ones.
-    fn changes(&self, base: Option<&str>, status: &parse::Status) -> Result<Vec<Change>, GitFault> {
-        let Some(base) = base else {
-            return self.everything();
-        };
-        let names = self.run(&["diff", "--name-status", "-z", "--no-renames", base])?;
-        let counts = self.run(&["diff", "--numstat", "-z", "--no-renames", base])?;
-        let counts: BTreeMap<RepoPath, u64> = parse_numstat(&counts)
-            .entries
-            .into_iter()
-            .filter_map(|FileStat { path, lines, .. }| {
-                lines.map(|(added, removed)| (path, added.saturating_add(removed)))
-            })
-            .collect();
-        let mut changes: Vec<Change> = parse_name_status(&names)
-            .entries
-            .into_iter()
-            .filter_map(|NameStatus { letter, path }| {
-                Some(Change {
-                    lines: counts.get(&path).copied().unwrap_or(0),
-                    path: self.inside(&path)?,
-                    new: letter == 'A',
-                })
-            })
-            .collect();
-        let untracked = status.entries.iter().filter(|entry| entry.unstaged == '?');
-        changes.extend(untracked.map(|entry| self.new_file(&entry.path)));
-        Ok(changes)
-    }
-
-    /// Before the first commit every file is new.
-    fn everything(&self) -> Result<Vec<Change>, GitFault> {
-        let listed = self.run(&[
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-            "--full-name",
-        ])?;
-        let listed = parse_paths(&listed).entries;
-        let paths: BTreeSet<String> = listed.iter().filter_map(|path| self.inside(path)).collect();
-        Ok(paths.iter().map(|path| self.new_file(path)).collect())
-    }
-
-    fn new_file(&self, path: &str) -> Change {
-        Change {
-            path: path.to_owned(),
-            lines: self.lines_of(path),
-            new: true,
-        }
-    }
-
-    /// What a submitted commit is to the step.
-    fn classify(&self, hash: &str, base: Option<&str>) -> Result<Commit, GitFault> {
-        let Some(hash) = self.commit(hash)? else {
-            return Ok(Commit::Unknown);
-        };
-        if !self.is_ancestor(&hash, "HEAD")? {
-            return Ok(Commit::Elsewhere);
-        }
-        let old = match base {
-            Some(base) => self.is_ancestor(&hash, base)?,
-            None => false,
-        };
-        Ok(if old { Commit::Old } else { Commit::New })
+        Ok(counts)
     }
 }

@@ -4,11 +4,16 @@
 //! host's part; here are the commands, and the reading of what they print.
 
 pub(crate) mod change;
+mod commit;
+pub(crate) mod look;
+mod pages;
 pub(crate) mod parse;
+mod untracked;
 
 use std::time::Duration;
 
 use tollgate_kit::git::{RepoPath, text};
+use tollgate_sdk::workspace::MAX_READ;
 use tollgate_sdk::{Command, Cx, Ending, GitAccess, Outcome, ProcessError, Workspace};
 
 use crate::access::{self, Access};
@@ -90,7 +95,10 @@ impl<'a> Git<'a> {
 
     fn raw(&self, arguments: &[&str], stdin: &[u8]) -> Result<Outcome, GitFault> {
         let command = Command::new("git")
-            .args(["--no-optional-locks", "--literal-pathspecs"])
+            // Without replace objects, so that no commit shows another one's content.
+            .args(["--no-optional-locks", "--no-replace-objects"])
+            // It takes no patterns, and refuses the option.
+            .args(Some("--literal-pathspecs").filter(|_| arguments.first() != Some(&"check-ignore")))
             .args(arguments.iter().copied())
             .stdin(stdin)
             .timeout(TIME)
@@ -124,6 +132,12 @@ impl<'a> Git<'a> {
             }
             _ => self.printed(arguments, outcome),
         }
+    }
+
+    /// The beginning of the text that a command prints, if it succeeds.
+    fn beginning_of_text(&self, arguments: &[&str]) -> Option<Vec<u8>> {
+        let outcome = self.raw(arguments, &[]).ok()?;
+        outcome.succeeded().then_some(outcome.stdout.bytes)
     }
 
     /// Like [`Git::run`], with something to read.
@@ -193,15 +207,26 @@ impl<'a> Git<'a> {
 
     /// Branch, and every path that differs from HEAD, below the job's repository.
     pub(crate) fn status(&self) -> Result<parse::Status, GitFault> {
-        let printed = self.run(&[
+        self.status_of("--untracked-files=all")
+    }
+
+    /// Like [`Git::status`], with the option about untracked files.
+    fn status_of(&self, untracked: &str) -> Result<parse::Status, GitFault> {
+        let arguments = [
             "status",
             "--porcelain=v2",
             "-z",
             "--branch",
-            "--untracked-files=all",
+            untracked,
             "--no-renames",
-        ])?;
-        Ok(parse::status(&printed, &self.prefix))
+        ];
+        let mut status = parse::Status::default();
+        for printed in self.pages(&arguments, &["HEAD"])? {
+            let page = parse::status(&printed, &self.prefix);
+            status.head = page.head;
+            status.entries.extend(page.entries);
+        }
+        Ok(status)
     }
 
     /// A path of Git's as one of the job's repository. None if it is elsewhere.
@@ -223,18 +248,17 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// How many lines a file of the job's repository has; 0 if it is binary or cannot be read.
+    /// How many lines a file of the job's repository has, whatever bytes it contains.
     fn lines_of(&self, path: &str) -> u64 {
-        const LARGEST: usize = 4 << 20;
-        let Ok(bytes) = self.workspace.read(&self.pathspec(path), LARGEST) else {
-            return 0;
-        };
-        if bytes.contains(&0) {
-            return 0;
+        let (mut offset, mut ends, mut last) = (0_u64, 0_u64, b'\n');
+        while let Ok(piece) = self.workspace.read_at(&self.pathspec(path), offset, MAX_READ) {
+            let Some(end) = piece.last() else { break };
+            last = *end;
+            offset = offset.saturating_add(piece.len() as u64);
+            let found = piece.iter().filter(|byte| **byte == b'\n').count();
+            ends = ends.saturating_add(found as u64);
         }
-        let ends = bytes.iter().filter(|byte| **byte == b'\n').count();
-        let rest = usize::from(bytes.last().is_some_and(|byte| *byte != b'\n'));
-        (ends + rest) as u64
+        ends.saturating_add(u64::from(last != b'\n'))
     }
 }
 

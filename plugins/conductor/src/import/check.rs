@@ -161,6 +161,7 @@ fn check_readiness(bundle: &Bundle, refusals: &mut Refusals) {
         steps: &steps,
         // Policies may have changed since.
         wants_baseline: false,
+        wants_faults: false,
         has_baseline: false,
         missing_contexts: &missing,
         long_prompts: &[],

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tollgate_sdk::{Cx, Db, DbError, Id, ToolError};
 
 use crate::export::Bundle;
-use crate::model::{BlockType, JobId};
+use crate::model::{BlockType, JobId, StepStatus};
 use crate::state::Status;
 use crate::store::{attempt, batch, context, description, job, log, mistake, short_id, snapshot, step};
 
@@ -57,7 +57,7 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
         log::insert(db, &id, entry)?;
     }
     for mistake in &bundle.mistakes {
-        mistake::insert(db, &id, mistake)?;
+        mistake::insert_own(db, &id, mistake)?;
     }
     for batch in &bundle.batches {
         batch::insert(db, &id, batch)?;
@@ -66,7 +66,8 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
         snapshot::insert(db, &id, taken)?;
     }
     for (path, text) in &bundle.repository.descriptions {
-        description::set(db, &id, path, text, cx.now())?;
+        // A workspace of the same name may be another repository here, so the lines are not shared.
+        description::set_own(db, &id, path, text, cx.now())?;
     }
     Ok(Imported {
         renamed_from: renamed.then_some(given),
@@ -77,8 +78,16 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
     })
 }
 
-/// Removes identities: the transport of another host proved them to that host alone.
+/// Removes approvals of steps that are not done, and identities: a bundle is a file that anybody can write, and
+/// another host proved identities to itself alone.
 fn forget_identities(bundle: &mut Bundle) {
+    for step in bundle
+        .steps
+        .iter_mut()
+        .filter(|step| step.status != StepStatus::Done)
+    {
+        step.approval = None;
+    }
     let approvals = bundle.steps.iter_mut().filter_map(|step| step.approval.as_mut());
     approvals.for_each(|approval| approval.identity = None);
 }

@@ -210,6 +210,10 @@ pub(crate) fn bucket_of(files: &[(&FileRecord, u32)]) -> Result<Vec<u8>, DbError
     encode(&files)
 }
 
+/// Beginning of each bucket of facts: a length that no list has, then the version of the facts. Buckets of earlier
+/// versions begin with the length of their list.
+const FACTS: [u8; 6] = [0xff, 0xff, 0xff, 0xff, 0xff, facts::VERSION];
+
 /// Facts in these buckets.
 pub(crate) fn book_from(buckets: &Buckets) -> Result<FactBook, DbError> {
     let mut book = FactBook::default();
@@ -219,11 +223,12 @@ pub(crate) fn book_from(buckets: &Buckets) -> Result<FactBook, DbError> {
     Ok(book)
 }
 
-/// Adds the facts of one bucket.
+/// Adds the facts of one bucket. Facts of another version are left out, so that the next update of the map reads
+/// their files again.
 pub(crate) fn add_facts(bytes: &[u8], book: &mut FactBook) -> Result<(), DbError> {
-    if bytes.is_empty() {
+    let Some(bytes) = bytes.strip_prefix(FACTS.as_slice()) else {
         return Ok(());
-    }
+    };
     for (digest, reading, facts) in decode::<Vec<(Digest, String, Facts)>>(bytes)? {
         book.insert(digest, reading, facts);
     }
@@ -249,7 +254,7 @@ pub(crate) fn changed_facts(book: &FactBook, learned: &Learned) -> Result<Bucket
                 if rows.is_empty() {
                     Vec::new()
                 } else {
-                    encode(rows)?
+                    encode_facts(rows)?
                 },
             ))
         })
@@ -285,7 +290,7 @@ impl Learned {
     /// Buckets of the facts.
     pub(crate) fn buckets(&self) -> Result<Buckets, DbError> {
         let bucket = |(share, (rows, written)): (&u32, &(usize, Vec<u8>))| {
-            let mut bytes = encode(rows)?;
+            let mut bytes = encode_facts(rows)?;
             bytes.extend(written);
             Ok((*share, bytes))
         };
@@ -308,7 +313,7 @@ pub(crate) fn merged(known: &[u8], learned: Vec<u8>) -> Result<Vec<u8>, DbError>
     let mut book = FactBook::default();
     add_facts(known, &mut book)?;
     add_facts(&learned, &mut book)?;
-    encode(&book.rows().collect::<Vec<_>>())
+    encode_facts(&book.rows().collect::<Vec<_>>())
 }
 
 /// Git's times of the last commits, and the commit at which they were read.
@@ -332,6 +337,13 @@ fn directory_of(files: &[KeptFile]) -> &str {
     files.first().map_or("", |file| path::parent(&file.record.path))
 }
 
+/// Bytes of facts, with their version.
+fn encode_facts(value: &impl Serialize) -> Result<Vec<u8>, DbError> {
+    let mut bytes = FACTS.to_vec();
+    bytes.extend(encode(value)?);
+    Ok(bytes)
+}
+
 fn encode(value: &impl Serialize) -> Result<Vec<u8>, DbError> {
     postcard::to_allocvec(value).map_err(|_| DbError::Internal)
 }
@@ -341,4 +353,28 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DbError> {
         column: 0,
         wanted: std::any::type_name::<T>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_of_another_version_are_read_again() {
+        let facts = Facts::read("a.py", b"import os\n");
+        let rows = vec![(Digest::of(b"import os\n"), "py", &facts)];
+        let current = encode_facts(&rows).unwrap();
+        let mut book = FactBook::default();
+        add_facts(&current, &mut book).unwrap();
+        assert_eq!(book.rows().count(), 1);
+        let mut other = current.clone();
+        other[5] = other[5].wrapping_sub(1);
+        let first_version = encode(&rows).unwrap();
+        for old in [other, first_version, Vec::new()] {
+            let mut book = FactBook::default();
+            add_facts(&old, &mut book).unwrap();
+            assert!(book.is_empty());
+            assert_eq!(merged(&old, current.clone()).unwrap(), current);
+        }
+    }
 }

@@ -9,8 +9,8 @@ use tollgate_sdk::{Db, DbError, NextCall, ToolError};
 use super::kept::{self, KeptAges, Known};
 use crate::error::{Reason, Refusals};
 use crate::model::JobId;
-use crate::store::description;
 use crate::store::part::{self, Kind};
+use crate::store::{description, job};
 
 /// Limits of maps.
 pub(crate) const LIMITS: Limits = Limits::DEFAULT;
@@ -34,15 +34,26 @@ impl Knowledge {
         })
     }
 
-    /// Loads the data of a job, if there is a map.
+    /// Loads the data of a job, if there is a map. Without its own, the job uses that of another job with the same
+    /// repository.
     pub(crate) fn find(db: &Db<'_>, job: &JobId) -> Result<Option<Knowledge>, DbError> {
+        if let Some(own) = Knowledge::of(db, job)? {
+            return Ok(Some(own));
+        }
+        match job::neighbour_with_map(db, job)? {
+            Some(other) => Knowledge::of(db, &other),
+            None => Ok(None),
+        }
+    }
+
+    fn of(db: &Db<'_>, job: &JobId) -> Result<Option<Knowledge>, DbError> {
         let facts = part::load(db, job, Kind::Facts)?;
         let Some(known) = Known::from_buckets(&part::load(db, job, Kind::Files)?)? else {
             return Ok(None);
         };
         let book = kept::book_from(&facts)?;
         let mut unread = book.unread(&known.snapshot, &LIMITS);
-        if facts.is_empty() && unread.next().is_some() {
+        if book.is_empty() && unread.next().is_some() {
             return Ok(None);
         }
         drop(unread);

@@ -7,4 +7,5 @@ pub(crate) mod knowledge;
 mod merge;
 pub(crate) mod outline;
 mod past;
+pub(crate) mod reach;
 pub(crate) mod survey;

@@ -132,9 +132,35 @@ pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Attempt>, DbError> {
     })
 }
 
+/// Commits that other steps were accepted with, and the steps.
+pub(crate) fn commits(db: &Db<'_>, job: &JobId, but: &StepId) -> Result<Vec<(String, String)>, DbError> {
+    db.query(
+        "SELECT commit_hash, step_id FROM conductor_attempts \
+         WHERE job_id = ?1 AND accepted = ?3 AND commit_hash IS NOT NULL AND step_id <> ?2 ORDER BY number",
+        params![job, but, true],
+    )?
+    .iter()
+    .map(|row| Ok((row.get(0)?, row.get(1)?)))
+    .collect()
+}
+
 /// Latest submission for a step.
 pub(crate) fn last(db: &Db<'_>, job: &JobId, step: &StepId) -> Result<Option<Attempt>, DbError> {
     Ok(latest(db, job, Some(step), 1)?.0.pop())
+}
+
+/// Accepted submissions of a job, oldest first: step, summary and commit.
+pub(crate) fn accepted(db: &Db<'_>, job: &JobId) -> Result<Vec<(StepId, String, Option<String>)>, DbError> {
+    super::in_pages(|offset, limit| {
+        let rows = db.query(
+            "SELECT step_id, summary, commit_hash FROM conductor_attempts WHERE job_id = ?1 AND accepted = 1 \
+             ORDER BY number LIMIT ?2 OFFSET ?3",
+            params![job, limit, offset],
+        )?;
+        rows.iter()
+            .map(|row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .collect()
+    })
 }
 
 /// Steps with submissions, including removed steps.

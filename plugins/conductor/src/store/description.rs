@@ -1,4 +1,4 @@
-//! Descriptions of files, one line each.
+//! Descriptions of files, one line each. All jobs with the same repository share them.
 
 use conductor_repo::describe::Descriptions;
 use tollgate_sdk::{Db, DbError, Timestamp, params};
@@ -8,26 +8,37 @@ use crate::model::JobId;
 /// Rows per query.
 const PAGE: u32 = 2_000;
 
-/// All descriptions of a job's files.
+/// All descriptions of the files of a job's repository. Lines that came with an imported job hold for that job
+/// alone, and go before the shared ones.
 pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Descriptions, DbError> {
     let mut all = Descriptions::new();
+    if let Some(shared) = super::job::place(db, job)? {
+        read(db, &shared, &mut all)?;
+    }
+    read(db, job.as_str(), &mut all)?;
+    Ok(all)
+}
+
+/// Adds the lines of a repository or of a job.
+fn read(db: &Db<'_>, place: &str, all: &mut Descriptions) -> Result<(), DbError> {
+    let mut after = String::new();
     loop {
-        let after = all.last_key_value().map_or("", |(path, _)| path.as_str());
         let rows = db.query(
-            "SELECT path, description FROM conductor_descriptions WHERE job_id = ?1 AND path > ?2 \
+            "SELECT path, description FROM conductor_file_notes WHERE place = ?1 AND path > ?2 \
              ORDER BY path LIMIT ?3",
-            params![job, after, PAGE],
+            params![place, after, PAGE],
         )?;
         for row in &rows {
-            all.insert(row.get(0)?, row.get(1)?);
+            after = row.get(0)?;
+            all.insert(after.clone(), row.get(1)?);
         }
         if rows.len() < PAGE as usize {
-            return Ok(all);
+            return Ok(());
         }
     }
 }
 
-/// Sets the description of a file.
+/// Sets the description of a file for all jobs with the same repository.
 pub(crate) fn set(
     db: &Db<'_>,
     job: &JobId,
@@ -35,20 +46,48 @@ pub(crate) fn set(
     description: &str,
     at: Timestamp,
 ) -> Result<(), DbError> {
+    let place = super::job::place(db, job)?.unwrap_or_else(|| job.to_string());
+    if place != job.as_str() {
+        delete(db, job.as_str(), path)?;
+    }
+    insert(db, &place, path, description, at)
+}
+
+/// Sets the description of a file for one job alone.
+pub(crate) fn set_own(
+    db: &Db<'_>,
+    job: &JobId,
+    path: &str,
+    description: &str,
+    at: Timestamp,
+) -> Result<(), DbError> {
+    insert(db, job.as_str(), path, description, at)
+}
+
+fn insert(db: &Db<'_>, place: &str, path: &str, description: &str, at: Timestamp) -> Result<(), DbError> {
     db.execute(
-        "INSERT INTO conductor_descriptions (job_id, path, description, updated_at) VALUES (?1, ?2, ?3, ?4) \
-         ON CONFLICT (job_id, path) DO UPDATE SET description = excluded.description, \
+        "INSERT INTO conductor_file_notes (place, path, description, updated_at) VALUES (?1, ?2, ?3, ?4) \
+         ON CONFLICT (place, path) DO UPDATE SET description = excluded.description, \
          updated_at = excluded.updated_at",
-        params![job, path, description, at],
+        params![place, path, description, at],
     )?;
     Ok(())
 }
 
 /// Removes the description of a file. Returns whether there was one.
 pub(crate) fn remove(db: &Db<'_>, job: &JobId, path: &str) -> Result<bool, DbError> {
+    let own = delete(db, job.as_str(), path)?;
+    let shared = match super::job::place(db, job)? {
+        Some(place) => delete(db, &place, path)?,
+        None => false,
+    };
+    Ok(own || shared)
+}
+
+fn delete(db: &Db<'_>, place: &str, path: &str) -> Result<bool, DbError> {
     let removed = db.execute(
-        "DELETE FROM conductor_descriptions WHERE job_id = ?1 AND path = ?2",
-        params![job, path],
+        "DELETE FROM conductor_file_notes WHERE place = ?1 AND path = ?2",
+        params![place, path],
     )?;
     Ok(removed > 0)
 }

@@ -1,12 +1,12 @@
 //! Jobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, Value, params};
 
-use super::{json_column, optional_json, to_json};
+use super::{baseline, json_column, optional_json, to_json};
 use crate::model::JobId;
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
@@ -54,6 +54,57 @@ pub(crate) struct Baseline {
     /// Uncommitted files with the hash of their content; the hash of a deleted file is empty.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dirty: BTreeMap<String, String>,
+    /// Paths whose changes the index hid from Git.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub flagged: BTreeSet<String>,
+    /// Untracked files that commands of gates wrote. They are nobody's change.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub droppings: BTreeSet<String>,
+    /// True if `dirty` also has the files that Git does not show. False in records of earlier versions.
+    #[serde(default)]
+    pub whole: bool,
+    /// True in the column of a job whose baseline is in pieces.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_pieces: bool,
+    /// Last run of each test command, by its words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tests: BTreeMap<String, Tally>,
+}
+
+/// Numbers of a test run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Tally {
+    /// True if the run succeeded.
+    pub passed: bool,
+    /// True if tests ran and some failed.
+    pub failed: bool,
+    /// Number of tests, if the output tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Number of tests that were skipped or ignored, if the output tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<u64>,
+}
+
+impl Baseline {
+    /// True if Git's state is known, and not only numbers of tests.
+    pub(crate) fn is_of_git(&self) -> bool {
+        self.whole || self.commit.is_some() || !self.dirty.is_empty()
+    }
+}
+
+impl Tally {
+    /// These numbers after earlier ones: a run that failed may have ended early, so its numbers are no measure.
+    pub(crate) fn after(self, before: Option<Tally>) -> Tally {
+        match before {
+            Some(before) if !self.passed => Tally {
+                total: before.total.max(self.total),
+                skipped: before.skipped.or(self.skipped),
+                ..self
+            },
+            _ => self,
+        }
+    }
 }
 
 const COLUMNS: &str = "id, title, goal, status, status_reason, repo_root, tags_json, policies_json, plan_json, \
@@ -89,16 +140,59 @@ impl Job {
 
 /// Reads a job by id.
 pub(crate) fn get(db: &Db<'_>, id: &JobId) -> Result<Option<Job>, DbError> {
-    db.query_one(
+    let found: Option<Job> = db.query_one(
         &format!("SELECT {COLUMNS} FROM conductor_jobs WHERE id = ?1"),
         params![id],
-    )
+    )?;
+    let Some(mut job) = found else {
+        return Ok(None);
+    };
+    job.baseline = baseline::whole(db, id, job.baseline)?;
+    Ok(Some(job))
 }
 
 /// Checks whether an id is taken.
 pub(crate) fn exists(db: &Db<'_>, id: &JobId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_jobs WHERE id = ?1", params![id])?;
     Ok(row.is_some())
+}
+
+/// Repository of a job, whose memory it shares; `None` for a job without one.
+pub(crate) fn place(db: &Db<'_>, id: &JobId) -> Result<Option<String>, DbError> {
+    let row = db.query_row("SELECT repo_root FROM conductor_jobs WHERE id = ?1", params![id])?;
+    Ok(row.map(|row| row.get(0)).transpose()?.flatten())
+}
+
+/// Other job with the same repository that has a map, the latest first.
+pub(crate) fn neighbour_with_map(db: &Db<'_>, id: &JobId) -> Result<Option<JobId>, DbError> {
+    let row = db.query_row(
+        "SELECT j.id FROM conductor_jobs j WHERE j.id <> ?1 \
+         AND j.repo_root = (SELECT repo_root FROM conductor_jobs WHERE id = ?1) \
+         AND EXISTS (SELECT 1 FROM conductor_parts p WHERE p.job_id = j.id AND p.kind = 'facts') \
+         ORDER BY j.updated_at DESC, j.id LIMIT 1",
+        params![id],
+    )?;
+    row.map(|row| row.get(0)).transpose()
+}
+
+/// Deletes a job with everything that belongs to it alone. The memory of its repository stays.
+pub(crate) fn delete(db: &Db<'_>, id: &JobId) -> Result<(), DbError> {
+    for table in [
+        "conductor_steps",
+        "conductor_attempts",
+        "conductor_contexts",
+        "conductor_logs",
+        "conductor_batches",
+        "conductor_snapshots",
+        "conductor_parts",
+    ] {
+        db.execute(&format!("DELETE FROM {table} WHERE job_id = ?1"), params![id])?;
+    }
+    for table in ["conductor_lessons", "conductor_file_notes"] {
+        db.execute(&format!("DELETE FROM {table} WHERE place = ?1"), params![id])?;
+    }
+    db.execute("DELETE FROM conductor_jobs WHERE id = ?1", params![id])?;
+    Ok(())
 }
 
 /// Stores a new job.
@@ -109,7 +203,7 @@ pub(crate) fn insert(db: &Db<'_>, job: &Job) -> Result<(), DbError> {
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         &columns(job)?,
     )?;
-    Ok(())
+    baseline::keep(db, &job.id, job.baseline.as_ref())
 }
 
 fn columns(job: &Job) -> Result<Vec<Value>, DbError> {
@@ -123,7 +217,7 @@ fn columns(job: &Job) -> Result<Vec<Value>, DbError> {
         to_json(&job.tags)?,
         to_json(&job.policies)?,
         to_json(&job.plan)?,
-        job.baseline.as_ref().map(to_json).transpose()?,
+        job.baseline.as_ref().map(baseline::column).transpose()?,
         job.created_at,
         job.updated_at,
     ];
@@ -141,6 +235,9 @@ pub(crate) fn update(db: &Db<'_>, seen: Status, job: &Job) -> Result<bool, DbErr
          updated_at = ?12 WHERE id = ?1 AND status = ?13",
         &values,
     )?;
+    if changed == 1 {
+        baseline::keep(db, &job.id, job.baseline.as_ref())?;
+    }
     Ok(changed == 1)
 }
 

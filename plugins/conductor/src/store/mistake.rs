@@ -1,4 +1,4 @@
-//! Recorded mistakes.
+//! Recorded mistakes. All jobs with the same repository share them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,9 @@ use crate::model::{AttemptId, JobId, MistakeId, StepId};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Mistake {
     pub mistake_id: MistakeId,
+    /// Job that recorded the mistake, if that is another one with the same repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<JobId>,
     /// Step in which the mistake happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub related_step_id: Option<StepId>,
@@ -21,9 +24,9 @@ pub(crate) struct Mistake {
     pub title: String,
     /// Description of what happened.
     pub what_happened: String,
-    /// Cause of the mistake.
+    /// Cause of the mistake; blank while nobody named it.
     pub why: String,
-    /// Lesson learned.
+    /// Lesson learned; blank while the step is not accepted and nobody wrote one.
     pub lesson: String,
     /// Behaviour to avoid next time.
     pub avoid_next_time: String,
@@ -31,6 +34,9 @@ pub(crate) struct Mistake {
     pub tags: Vec<String>,
     /// Time of recording.
     pub at: Timestamp,
+    /// True if a rejection recorded it by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub automatic: bool,
 }
 
 impl TryFrom<Row> for Mistake {
@@ -39,29 +45,47 @@ impl TryFrom<Row> for Mistake {
     fn try_from(row: Row) -> Result<Mistake, DbError> {
         Ok(Mistake {
             mistake_id: row.get(0)?,
-            related_step_id: row.get(1)?,
-            attempt_id: row.get(2)?,
-            title: row.get(3)?,
-            what_happened: row.get(4)?,
-            why: row.get(5)?,
-            lesson: row.get(6)?,
-            avoid_next_time: row.get(7)?,
-            tags: json_column(&row, 8)?,
-            at: row.get(9)?,
+            job_id: row.get(1)?,
+            related_step_id: row.get(2)?,
+            attempt_id: row.get(3)?,
+            title: row.get(4)?,
+            what_happened: row.get(5)?,
+            why: row.get(6)?,
+            lesson: row.get(7)?,
+            avoid_next_time: row.get(8)?,
+            tags: json_column(&row, 9)?,
+            at: row.get(10)?,
+            automatic: row.get(11)?,
         })
     }
 }
 
-const COLUMNS: &str =
-    "id, related_step_id, attempt_id, title, what_happened, why, lesson, avoid_next_time, tags_json, at";
+/// Columns, with the job only where it is another one than `?1`.
+const COLUMNS: &str = "id, nullif(job_id, ?1), related_step_id, attempt_id, title, what_happened, why, lesson, \
+    avoid_next_time, tags_json, at, automatic";
 
-/// Stores a mistake.
+/// Repository of the job `?1`, or the job itself.
+const PLACE: &str = "coalesce((SELECT repo_root FROM conductor_jobs WHERE id = ?1), ?1)";
+
+/// Stores a mistake in the memory of a job's repository.
 pub(crate) fn insert(db: &Db<'_>, job: &JobId, mistake: &Mistake) -> Result<(), DbError> {
+    let place = super::job::place(db, job)?;
+    insert_at(db, job, place.as_deref().unwrap_or(job.as_str()), mistake)
+}
+
+/// Stores a mistake of one job alone.
+pub(crate) fn insert_own(db: &Db<'_>, job: &JobId, mistake: &Mistake) -> Result<(), DbError> {
+    insert_at(db, job, job.as_str(), mistake)
+}
+
+fn insert_at(db: &Db<'_>, job: &JobId, place: &str, mistake: &Mistake) -> Result<(), DbError> {
     db.execute(
-        "INSERT INTO conductor_mistakes (job_id, id, related_step_id, attempt_id, title, what_happened, why, lesson, \
-         avoid_next_time, tags_json, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        "INSERT INTO conductor_lessons (job_id, place, id, related_step_id, attempt_id, title, what_happened, why, \
+         lesson, avoid_next_time, tags_json, at, automatic) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
             job,
+            place,
             mistake.mistake_id,
             mistake.related_step_id,
             mistake.attempt_id,
@@ -72,33 +96,79 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, mistake: &Mistake) -> Result<(), 
             mistake.avoid_next_time,
             to_json(&mistake.tags)?,
             mistake.at,
+            mistake.automatic,
         ],
     )?;
     Ok(())
 }
 
-/// Mistakes of a job, newest first, at most `limit`.
+/// Replaces the texts and tags of a recorded mistake.
+pub(crate) fn update(db: &Db<'_>, mistake: &Mistake) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE conductor_lessons SET related_step_id = ?2, title = ?3, what_happened = ?4, why = ?5, lesson = ?6, \
+         avoid_next_time = ?7, tags_json = ?8, automatic = ?9 WHERE id = ?1",
+        params![
+            mistake.mistake_id,
+            mistake.related_step_id,
+            mistake.title,
+            mistake.what_happened,
+            mistake.why,
+            mistake.lesson,
+            mistake.avoid_next_time,
+            to_json(&mistake.tags)?,
+            mistake.automatic,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Mistakes of a job and of its repository, newest first, at most `limit`.
 pub(crate) fn latest(db: &Db<'_>, job: &JobId, limit: u32) -> Result<Vec<Mistake>, DbError> {
     db.query_as(
-        &format!("SELECT {COLUMNS} FROM conductor_mistakes WHERE job_id = ?1 ORDER BY number DESC LIMIT ?2"),
+        &format!(
+            "SELECT {COLUMNS} FROM conductor_lessons WHERE job_id = ?1 OR place = {PLACE} ORDER BY number DESC LIMIT ?2"
+        ),
         params![job, limit],
     )
 }
 
-/// All mistakes of a job, oldest first.
+/// All mistakes that a job recorded, oldest first.
 pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Mistake>, DbError> {
     super::in_pages(|offset, limit| {
         db.query_as(
-            &format!("SELECT {COLUMNS} FROM conductor_mistakes WHERE job_id = ?1 ORDER BY number LIMIT ?2 OFFSET ?3"),
+            &format!(
+                "SELECT {COLUMNS} FROM conductor_lessons WHERE job_id = ?1 ORDER BY number LIMIT ?2 OFFSET ?3"
+            ),
             params![job, limit, offset],
         )
     })
 }
 
-/// Checks whether a mistake is recorded for a submission.
+/// Mistakes that rejections of a step recorded by themselves and that have no lesson yet, oldest first.
+pub(crate) fn unlearned(db: &Db<'_>, job: &JobId, step: &StepId) -> Result<Vec<Mistake>, DbError> {
+    db.query_as(
+        &format!(
+            "SELECT {COLUMNS} FROM conductor_lessons \
+             WHERE job_id = ?1 AND related_step_id = ?2 AND automatic = 1 AND lesson = '' ORDER BY number LIMIT 100"
+        ),
+        params![job, step],
+    )
+}
+
+/// Mistake that is recorded for a submission.
+pub(crate) fn of_attempt(db: &Db<'_>, job: &JobId, attempt: &AttemptId) -> Result<Option<Mistake>, DbError> {
+    db.query_one(
+        &format!(
+            "SELECT {COLUMNS} FROM conductor_lessons WHERE job_id = ?1 AND attempt_id = ?2 ORDER BY number LIMIT 1"
+        ),
+        params![job, attempt],
+    )
+}
+
+/// Checks whether a lesson is recorded for a submission.
 pub(crate) fn learns_from(db: &Db<'_>, job: &JobId, attempt: &AttemptId) -> Result<bool, DbError> {
     let row = db.query_row(
-        "SELECT id FROM conductor_mistakes WHERE job_id = ?1 AND attempt_id = ?2 LIMIT 1",
+        "SELECT id FROM conductor_lessons WHERE job_id = ?1 AND attempt_id = ?2 AND lesson <> '' LIMIT 1",
         params![job, attempt],
     )?;
     Ok(row.is_some())
@@ -106,6 +176,6 @@ pub(crate) fn learns_from(db: &Db<'_>, job: &JobId, attempt: &AttemptId) -> Resu
 
 /// Checks whether an id is taken.
 pub(crate) fn exists(db: &Db<'_>, id: &MistakeId) -> Result<bool, DbError> {
-    let row = db.query_row("SELECT id FROM conductor_mistakes WHERE id = ?1", params![id])?;
+    let row = db.query_row("SELECT id FROM conductor_lessons WHERE id = ?1", params![id])?;
     Ok(row.is_some())
 }

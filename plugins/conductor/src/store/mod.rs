@@ -1,6 +1,7 @@
 //! All SQL of the pack: one file per table, each with its record type.
 
 pub(crate) mod attempt;
+mod baseline;
 pub(crate) mod batch;
 pub(crate) mod context;
 pub(crate) mod description;
@@ -11,6 +12,7 @@ pub(crate) mod part;
 pub(crate) mod snapshot;
 pub(crate) mod step;
 pub(crate) mod template;
+pub(crate) mod workspace;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -8,6 +8,7 @@ use super::{after, conflict, find_job, find_step};
 use crate::arguments::{ENTRY, TITLE};
 use crate::error::{Reason, Refusals};
 use crate::model::{JobId, LogType, StepId, StepStatus};
+use crate::person;
 use crate::state::Event;
 use crate::store::step::{self, Approval, Step};
 use crate::store::{job, log};
@@ -55,8 +56,8 @@ fn store(cx: &Cx<'_>, job_id: &JobId, step: &Step, line: &str) -> Result<(), Too
     Ok(())
 }
 
-/// Record that a person approved a step, as the gate human_approval requires. Call only after a person said so.
-/// Fails if the step is done. Editing the step revokes the approval.
+/// Record that a person approved a step, as the gate human_approval requires. The client asks its user, or a person
+/// calls this at a terminal. Fails if the step is done. Editing the step revokes the approval.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepApprove {
@@ -87,6 +88,11 @@ impl Tool for StepApprove {
             .as_ref()
             .is_some_and(|approval| approval.approved_by == self.approved_by && approval.note == self.note);
         if !unchanged {
+            let what = format!(
+                "{} approves step {} \"{}\" of {}",
+                self.approved_by, step.step_id, step.spec.title, self.job_id
+            );
+            let who = person::allows(cx, &what, StepApprove::NAME)?;
             step.approval = Some(Approval {
                 approved_by: self.approved_by,
                 identity: cx.identity().map(str::to_owned),
@@ -97,7 +103,7 @@ impl Tool for StepApprove {
                 .approval
                 .as_ref()
                 .map_or("", |approval| &approval.approved_by);
-            store(cx, &self.job_id, &step, &format!("approved by {by}"))?;
+            store(cx, &self.job_id, &step, &format!("approved by {by}, {who}"))?;
         }
         Ok(ApprovalState {
             job_id: self.job_id,

@@ -26,6 +26,7 @@ pub(crate) struct JobExportBundle {
     #[schemars(extend("x-values" = jobs()))]
     job_id: JobId,
     /// Export format: md, json or zip_manifest. Default md.
+    #[schemars(extend("x-accepts" = super::any_text()))]
     format: Option<Format>,
     /// Part to return, from 1 to `parts`. Default 1.
     #[schemars(range(min = 1))]
@@ -88,7 +89,8 @@ impl Tool for JobExportBundle {
         let job = find_job(&cx.db, &self.job_id)?;
         let format = self.format.unwrap_or(Format::Md);
         let wanted = self.part.unwrap_or(1);
-        let bundle = bundle(&cx.db, job)?;
+        let workspace = crate::access::workspace_line(cx, &cx.db, job.repo_root.as_deref())?;
+        let bundle = bundle(&cx.db, job, workspace.as_ref())?;
         let text = match format {
             Format::Md => Some(Part::of(&markdown::document(&bundle), wanted)),
             Format::Json => Some(Part::of_json(&bundle, wanted)?),

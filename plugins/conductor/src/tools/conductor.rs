@@ -3,12 +3,13 @@
 use conductor_repo::snapshot::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, Tier, Tool, ToolError};
 
 use super::{editable, find_job, save, standing};
 use crate::arguments::{ENTRY, PATH, TITLE, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::interview::{Interview, Question, interview};
+use crate::listed::with_calls;
 use crate::model::JobId;
 use crate::plan::{Plan, Risk};
 use crate::policy::PolicyChanges;
@@ -17,7 +18,9 @@ use crate::root::Root;
 use crate::state::{Event, Status};
 use crate::store::job::{self, Job};
 use crate::store::snapshot::SnapshotRecord;
-use crate::store::{short_id, step};
+use crate::store::{mistake, short_id, step, workspace};
+use crate::workspaces::{self, WorkspaceLine};
+use crate::{mistakes, suggest};
 
 /// Start a job in PLANNING and return the first interview questions. Ask the user what you cannot know, then call
 /// conductor_answer. Takes a snapshot if repo_root is readable.
@@ -49,7 +52,14 @@ pub(crate) struct Begun {
     /// Open questions of the first phase.
     next_questions: Vec<Question>,
     /// Instructions for the next calls.
-    instructions: &'static str,
+    instructions: String,
+    /// Registered workspaces: what repo_root can be, and the tests that gates can name.
+    workspaces: Vec<WorkspaceLine>,
+    /// Invariants to choose from.
+    invariant_templates: &'static [&'static str],
+    /// Lessons of earlier jobs on this repository, newest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lessons: Vec<String>,
     /// Baseline snapshot of the repository, if it could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot: Option<SnapshotRecord>,
@@ -65,11 +75,14 @@ impl Tool for ConductorInit {
     const TIER: Tier = Tier::Core;
     type Output = Begun;
 
-    fn run(self, cx: &Cx<'_>) -> Result<Begun, ToolError> {
-        self.check()?;
+    fn run(mut self, cx: &Cx<'_>) -> Result<Begun, ToolError> {
+        let paths = workspaces::learn(cx);
+        self.repo_root = self.repo_root.map(|root| workspaces::root_of(&root, &paths));
+        self.check(cx)?;
         let mut warnings = crate::access::workspace_warning(cx, self.repo_root.as_deref());
         let look = self.look(cx, &mut warnings)?;
-        let (job, snapshot) = cx.transaction(|db| {
+        cx.transaction(|db| {
+            workspace::replace(&db, &paths)?;
             let job = self.job(cx, short_id(cx, |id| job::exists(&db, id))?);
             job::insert(&db, &job)?;
             let store = |look: &Look<'_>| {
@@ -77,19 +90,40 @@ impl Tool for ConductorInit {
                 look.store(cx, &db, &job.id, None)
             };
             let snapshot = look.as_ref().map(store).transpose()?;
-            Ok::<_, ToolError>((job, snapshot))
-        })?;
-        Ok(Begun {
-            next_questions: interview(&standing(&job, 0), false).questions,
-            warnings,
-            instructions: "Answer with conductor_answer, asking the user what you do not know; store research and notes \
-                with context_add_block; propose small, verifiable steps with plan_propose_steps; then call \
-                job_set_ready, which lists what is missing.",
-            job_id: job.id,
-            status: job.status,
-            snapshot,
+            let mut interview = interview(&standing(&job, 0), false);
+            suggest::add(cx, &db, &job, &mut interview)?;
+            Ok(Begun {
+                next_questions: interview.questions,
+                warnings,
+                instructions: with_calls(INSTRUCTIONS.to_owned()),
+                workspaces: workspaces::all(cx, &paths),
+                invariant_templates: suggest::INVARIANTS,
+                lessons: lessons(&db, &job.id)?,
+                job_id: job.id,
+                status: job.status,
+                snapshot,
+            })
         })
     }
+}
+
+/// Instructions of a new job.
+const INSTRUCTIONS: &str = "Ask the user what you do not know, and confirm suggestions; store the answers with \
+    conductor_answer, research and notes with context_add_block. conductor_next_questions lists all questions, among \
+    them four that look for faults in the plan. Propose small, verifiable steps with plan_propose_steps; then call \
+    job_set_ready, which lists what is missing.";
+
+/// Maximum number of lessons in a reply.
+const LESSONS: usize = 5;
+
+/// Lessons that other jobs left on a job's repository.
+fn lessons(db: &Db<'_>, job: &JobId) -> Result<Vec<String>, DbError> {
+    let known = mistake::latest(db, job, 100)?;
+    let taught = known.iter().filter(|mistake| !mistake.lesson.is_empty());
+    Ok(taught
+        .take(LESSONS)
+        .map(|mistake| mistakes::advice(mistake).line())
+        .collect())
 }
 
 impl ConductorInit {
@@ -134,12 +168,12 @@ impl ConductorInit {
         }
     }
 
-    fn check(&self) -> Result<(), ToolError> {
+    fn check(&self, cx: &Cx<'_>) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
         refusals.text("title", &self.title, TITLE);
         refusals.text("goal", &self.goal, ENTRY);
         refusals.tags("tags", &self.tags);
-        check_root("repo_root", self.repo_root.as_deref(), &mut refusals);
+        check_root(cx, "repo_root", self.repo_root.as_deref(), &mut refusals);
         if let Some(policies) = &self.policies {
             policies.check("policies", &mut refusals);
         }
@@ -147,21 +181,23 @@ impl ConductorInit {
     }
 }
 
-pub(super) fn check_root(field: &str, root: Option<&str>, refusals: &mut Refusals) {
+/// Refuses a repository that no workspace can have, and names the workspaces.
+pub(super) fn check_root(cx: &Cx<'_>, field: &str, root: Option<&str>, refusals: &mut Refusals) {
     let Some(root) = root else {
         return;
     };
     refusals.text(field, root, PATH);
     if Root::parse(root).is_none() {
-        refusals.add(Reason::argument(
-            field,
-            "must be the name of a workspace, or a path inside one without `..`",
-        ));
+        let fault = format!(
+            "must be the name of a workspace, or a path in one without `..` ({})",
+            workspaces::names(cx)
+        );
+        refusals.add(Reason::argument(field, fault));
     }
 }
 
-/// List the open questions of the planning interview by phase, each with its rationale. Then call
-/// conductor_answer.
+/// List the open questions of the planning interview by phase, each with its rationale and what the repository
+/// suggests. Stores last_answers first, if there are any. Then call conductor_answer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConductorNextQuestions {
@@ -170,19 +206,38 @@ pub(crate) struct ConductorNextQuestions {
     /// question.
     #[serde(default)]
     all: bool,
+    /// Answers to store first, as in conductor_answer. Default none.
+    #[schemars(extend("x-accepts" = any_object()))]
+    last_answers: Option<Answers>,
 }
 
 impl Tool for ConductorNextQuestions {
     const NAME: &'static str = "conductor_next_questions";
     const TITLE: &'static str = "List open questions";
-    const EFFECT: Effect = Effect::Read;
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints::IDEMPOTENT;
     type Output = Interview;
 
     fn run(self, cx: &Cx<'_>) -> Result<Interview, ToolError> {
-        let job = find_job(&cx.db, &self.job_id)?;
-        let steps = step::all(&cx.db, &job.id)?;
-        Ok(interview(&standing(&job, steps.len()), self.all))
+        let job = match self.last_answers {
+            Some(answers) => answers.store(cx, "last_answers", &self.job_id)?.job,
+            None => find_job(&cx.db, &self.job_id)?,
+        };
+        questions(cx, &job, self.all)
     }
+}
+
+/// Open questions of a job with what the repository suggests.
+fn questions(cx: &Cx<'_>, job: &Job, all: bool) -> Result<Interview, ToolError> {
+    let steps = step::all(&cx.db, &job.id)?;
+    let mut interview = interview(&standing(job, steps.len()), all);
+    suggest::add(cx, &cx.db, job, &mut interview)?;
+    Ok(interview)
+}
+
+/// Any object: keys of answers that the listed schema leaves out are accepted.
+fn any_object() -> serde_json::Value {
+    serde_json::json!({"type": "object"})
 }
 
 /// Answers by key. Omitted keys keep their values; an empty list counts as an answer.
@@ -217,6 +272,23 @@ pub(crate) struct Answers {
     entrypoints: Option<Vec<String>>,
     /// Risks with mitigations. One per entry.
     risks: Option<Vec<Risk>>,
+    // Questions ask for these; the listed schema leaves them out, because it is read in every conversation.
+    #[schemars(skip)]
+    constraints: Option<Vec<String>>,
+    #[schemars(skip)]
+    assumptions: Option<Vec<String>>,
+    #[schemars(skip)]
+    unknowns: Option<Vec<String>>,
+    #[schemars(skip)]
+    architecture: Option<Vec<String>>,
+    #[schemars(skip)]
+    failure_modes: Option<Vec<String>>,
+    #[schemars(skip)]
+    hidden_dependencies: Option<Vec<String>>,
+    #[schemars(skip)]
+    smallest_proof: Option<Vec<String>>,
+    #[schemars(skip)]
+    decide_now: Option<Vec<String>>,
 }
 
 /// Answer one or more interview questions. Stores the answers in the job's plan and returns the open questions.
@@ -225,7 +297,8 @@ pub(crate) struct Answers {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConductorAnswer {
     job_id: JobId,
-    /// Answers by key; conductor_next_questions lists the keys.
+    /// Answers by key. The questions name the keys, also those not listed here.
+    #[schemars(extend("x-accepts" = any_object()))]
     answers: Answers,
 }
 
@@ -254,19 +327,43 @@ impl Tool for ConductorAnswer {
     type Output = Answered;
 
     fn run(self, cx: &Cx<'_>) -> Result<Answered, ToolError> {
-        let (mut job, seen) = editable(&cx.db, &self.job_id, Event::EditPlan)?;
-        let mut answers = self.answers;
-        let (goal, root) = (answers.goal.take(), answers.repo_root.take());
-        let later = answers.into_plan();
-        let mut stored = later.answered();
+        let Stored { job, seen, keys } = self.answers.store(cx, "answers", &self.job_id)?;
+        Ok(Answered {
+            unreadied: seen == Status::Ready,
+            status: job.status,
+            stored: keys,
+            interview: questions(cx, &job, false)?,
+            warnings: crate::access::workspace_warning(cx, job.repo_root.as_deref()),
+            job_id: job.id,
+        })
+    }
+}
+
+/// A job with the answers that were just stored.
+struct Stored {
+    job: Job,
+    /// Status before the call.
+    seen: Status,
+    keys: Vec<&'static str>,
+}
+
+impl Answers {
+    /// Checks the answers and stores them in a job's plan.
+    fn store(mut self, cx: &Cx<'_>, field: &str, job_id: &JobId) -> Result<Stored, ToolError> {
+        let (mut job, seen) = editable(&cx.db, job_id, Event::EditPlan)?;
+        let (goal, root) = (self.goal.take(), self.repo_root.take());
+        let paths = workspace::paths(&cx.db)?;
+        let root = root.map(|root| workspaces::root_of(&root, &paths));
+        let later = self.into_plan();
+        let mut keys = later.answered();
         let mut refusals = Refusals::default();
-        later.check("answers.", &mut refusals);
-        refusals.optional_text("answers.goal", goal.as_deref(), ENTRY);
-        check_root("answers.repo_root", root.as_deref(), &mut refusals);
-        stored.extend(goal.as_ref().map(|_| "goal"));
-        stored.extend(root.as_ref().map(|_| "repo_root"));
-        if stored.is_empty() {
-            refusals.add(Reason::argument("answers", "contains no answer"));
+        later.check(&format!("{field}."), &mut refusals);
+        refusals.optional_text(&format!("{field}.goal"), goal.as_deref(), ENTRY);
+        check_root(cx, &format!("{field}.repo_root"), root.as_deref(), &mut refusals);
+        keys.extend(goal.as_ref().map(|_| "goal"));
+        keys.extend(root.as_ref().map(|_| "repo_root"));
+        if keys.is_empty() {
+            refusals.add(Reason::argument(field, "contains no answer"));
         }
         refusals.finish()?;
         if root.is_some() && later.repo_exists.is_none() {
@@ -279,19 +376,9 @@ impl Tool for ConductorAnswer {
         job.plan.check_size(&mut refusals);
         refusals.finish()?;
         save(cx, &cx.db, seen, &mut job)?;
-        let steps = step::all(&cx.db, &job.id)?;
-        Ok(Answered {
-            unreadied: seen == Status::Ready,
-            status: job.status,
-            stored,
-            interview: interview(&standing(&job, steps.len()), false),
-            warnings: crate::access::workspace_warning(cx, job.repo_root.as_deref()),
-            job_id: job.id,
-        })
+        Ok(Stored { job, seen, keys })
     }
-}
 
-impl Answers {
     fn into_plan(self) -> Plan {
         Plan {
             out_of_scope: self.out_of_scope,
@@ -303,8 +390,14 @@ impl Answers {
             definition_of_done: self.definition_of_done,
             tests_expected: self.tests_expected,
             invariants: self.invariants,
-            constraints: None,
-            assumptions: None,
+            constraints: self.constraints,
+            assumptions: self.assumptions,
+            unknowns: self.unknowns,
+            architecture: self.architecture,
+            failure_modes: self.failure_modes,
+            hidden_dependencies: self.hidden_dependencies,
+            smallest_proof: self.smallest_proof,
+            decide_now: self.decide_now,
             key_files: self.key_files,
             entrypoints: self.entrypoints,
             risks: self.risks,

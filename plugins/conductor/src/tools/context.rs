@@ -9,7 +9,9 @@ use crate::arguments::{BLOCK, BLOCKS, TEXT, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::model::{BlockType, ContextId, JobId};
 use crate::search::{Hit, search};
+use crate::state::Status;
 use crate::store::context::{self, Block};
+use crate::store::job::Job;
 use crate::store::{job, short_id};
 
 /// Refuses content that is blank or too large.
@@ -34,12 +36,14 @@ fn check_total(cx: &Cx<'_>, job: &JobId, more: usize, less: usize) -> Result<(),
 }
 
 /// Store a context block: research, notes, a repository map, a snippet. Steps refer to blocks in context_refs.
-/// Bullets of RESEARCH blocks become process rules in the prompts.
+/// Bullets of RESEARCH blocks tagged best-practice or process become process rules in the prompts; research is
+/// stored while planning.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ContextAddBlock {
     job_id: JobId,
     /// Kind of content, for example RESEARCH or NOTES.
+    #[schemars(extend("x-accepts" = super::any_text()))]
     block_type: BlockType,
     /// Text of the block, at most 256 KiB.
     content: String,
@@ -83,6 +87,7 @@ impl Tool for ContextAddBlock {
         refusals.tags("tags", &self.tags);
         refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
+        check_research(&job, &[self.block_type])?;
         check_total(cx, &job.id, self.content.len(), 0)?;
         let block = Block {
             context_id: short_id(cx, |id| context::exists(&cx.db, id))?,
@@ -95,6 +100,23 @@ impl Tool for ContextAddBlock {
         context::insert(&cx.db, &job.id, &block)?;
         job::touch(&cx.db, &job.id, cx.now())?;
         Ok(BlockLine::from(&block))
+    }
+}
+
+/// Refuses to store or change research while a job is executed: it shapes the prompts, so it belongs to planning.
+fn check_research(job: &Job, kinds: &[BlockType]) -> Result<(), ToolError> {
+    let runs = matches!(job.status, Status::Executing | Status::Paused);
+    match runs && kinds.contains(&BlockType::Research) {
+        true => Err(Reason::argument(
+            "block_type",
+            format!(
+                "cannot be RESEARCH while the job is {}: research becomes process rules, so it is stored while planning; \
+                 use NOTES",
+                job.status
+            ),
+        )
+        .into()),
+        false => Ok(()),
     }
 }
 
@@ -166,6 +188,7 @@ pub(crate) struct ContextUpdateBlock {
     job_id: JobId,
     context_id: ContextId,
     /// New kind of content. Default: unchanged.
+    #[schemars(extend("x-accepts" = super::any_text()))]
     block_type: Option<BlockType>,
     /// New text in place of the old. Default: unchanged.
     content: Option<String>,
@@ -197,6 +220,8 @@ impl Tool for ContextUpdateBlock {
         }
         refusals.finish()?;
         let mut block = find_block(cx, &self.job_id, &self.context_id)?;
+        let kinds = [block.block_type, self.block_type.unwrap_or(block.block_type)];
+        check_research(&find_job(&cx.db, &self.job_id)?, &kinds)?;
         let size = self.content.as_ref().map_or(0, String::len);
         check_total(cx, &self.job_id, size, block.content.len())?;
         block.block_type = self.block_type.unwrap_or(block.block_type);
@@ -233,6 +258,7 @@ impl Tool for ContextDeleteBlock {
 
     fn run(self, cx: &Cx<'_>) -> Result<Deleted, ToolError> {
         let block = find_block(cx, &self.job_id, &self.context_id)?;
+        check_research(&find_job(&cx.db, &self.job_id)?, &[block.block_type])?;
         let id = block.context_id.as_str();
         let mut refusals = Refusals::default();
         for step in crate::store::step::all(&cx.db, &self.job_id)? {
@@ -260,6 +286,7 @@ pub(crate) struct ContextSearch {
     #[schemars(length(min = 1, max = TEXT))]
     query: String,
     /// Only blocks of this type. Default: all types.
+    #[schemars(extend("x-accepts" = super::any_text()))]
     block_type: Option<BlockType>,
     /// Maximum number of matches, 1 to 200. Default 10.
     #[schemars(range(min = 1, max = 200))]

@@ -7,14 +7,19 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
 use super::{after, conflict, current, find_job, internal, job_call};
-use crate::model::{BlockType, EvidenceType, JobId, StepId, StepStatus};
+use crate::access;
+use crate::briefing::{Accepted, Briefing};
+use crate::gate::facts;
+use crate::model::{BlockType, Claim, EvidenceType, JobId, LogType, StepId, StepStatus};
 use crate::policy::Policies;
-use crate::prompt::{self, Material};
+use crate::prompt::{self, Advice, Material};
 use crate::state::Event;
+use crate::store::attempt::Attempt;
 use crate::store::job::Job;
 use crate::store::mistake::Mistake;
 use crate::store::step::{self, Step};
-use crate::store::{batch, context, mistake};
+use crate::store::{attempt, batch, context, log, mistake};
+use crate::workspaces::WorkspaceLine;
 use crate::{evidence, mistakes, rules};
 
 /// Return the prompt of the current step: objective, invariants, criteria, required evidence, mistakes. On a READY
@@ -73,7 +78,8 @@ impl Tool for JobNextStepPrompt {
                 return Err(conflict(&job.id));
             }
         }
-        let told = Telling::gather(&cx.db, &job, found)?;
+        let workspace = access::workspace_line(cx, &cx.db, job.repo_root.as_deref())?;
+        let told = Telling::gather(&cx.db, &job, found, workspace)?;
         let policies = job.effective();
         Ok(StepPrompt {
             prompt: told.prompt(&job, &policies, found, (place + 1, steps.len())),
@@ -81,12 +87,8 @@ impl Tool for JobNextStepPrompt {
             steps: steps.len(),
             step_id: found.step_id.clone(),
             acceptance_criteria: found.spec.acceptance_criteria.clone(),
-            required_evidence_schema: evidence::required(&found.spec.required_evidence, &policies),
-            relevant_mistakes: told
-                .mistakes
-                .iter()
-                .map(|(title, avoid)| format!("{title}: {avoid}"))
-                .collect(),
+            required_evidence_schema: evidence::required(&found.spec.required_evidence, &policies, &job.plan),
+            relevant_mistakes: told.mistakes.iter().map(Advice::line).collect(),
             invariants: job.plan.invariants.clone().unwrap_or_default(),
             attempts_left: attempts_left(found, &policies),
             batch_commit_token: told.batch.map(|(token, _)| token),
@@ -108,21 +110,38 @@ pub(crate) fn attempts_left(step: &Step, policies: &Policies) -> u32 {
     allowed.saturating_sub(step.rejections)
 }
 
+/// Reasons of a rejection. An honest claim of failure has its facts in the summary.
+fn told(last: Attempt) -> Vec<String> {
+    match last.model_claim {
+        Claim::Met => last.rejection_reasons,
+        claim => vec![format!("it claimed {claim}: {}", last.summary)],
+    }
+}
+
 /// Facts for a prompt, besides the job and the step.
+#[derive(Debug, Default)]
 pub(crate) struct Telling {
+    briefing: Briefing,
     contexts: Vec<(String, String, String)>,
     rules: Vec<String>,
-    mistakes: Vec<(String, String)>,
+    mistakes: Vec<Advice>,
     batch: Option<(String, u32)>,
+    rejection: Vec<String>,
 }
 
 impl Telling {
-    /// Maximum number of research blocks that rules are taken from, and of mistakes searched.
+    /// Maximum number of research blocks that rules are taken from, of mistakes searched, and of decisions.
     const BLOCKS: u32 = 20;
     const MISTAKES: u32 = 200;
+    const DECISIONS: u32 = 20;
 
     /// Reads the facts from the database.
-    pub(crate) fn gather(db: &Db<'_>, job: &Job, step: &Step) -> Result<Telling, DbError> {
+    pub(crate) fn gather(
+        db: &Db<'_>,
+        job: &Job,
+        step: &Step,
+        workspace: Option<WorkspaceLine>,
+    ) -> Result<Telling, DbError> {
         let mut contexts = Vec::new();
         for id in &step.spec.context_refs {
             if let Some(block) = context::get(db, &job.id, id)? {
@@ -130,19 +149,46 @@ impl Telling {
             }
         }
         let research = context::of_type(db, &job.id, BlockType::Research, Telling::BLOCKS)?;
+        let rejected = attempt::last(db, &job.id, &step.step_id)?.filter(|last| !last.accepted);
         let newest = mistake::latest(db, &job.id, Telling::MISTAKES)?;
-        let relevant: Vec<&Mistake> = match job.effective().inject_mistakes_every_step {
+        let mut relevant: Vec<&Mistake> = match job.effective().inject_mistakes_every_step {
             true => mistakes::relevant(&newest, &step.step_id, &step.spec),
             false => Vec::new(),
         };
+        // The last rejection is told with its reasons, unless a lesson says more.
+        relevant.retain(|mistake| {
+            !mistake.lesson.is_empty()
+                || rejected
+                    .as_ref()
+                    .is_none_or(|last| mistake.attempt_id.as_ref() != Some(&last.attempt_id))
+        });
         Ok(Telling {
+            briefing: Telling::briefing(db, job, workspace)?,
             contexts,
             rules: rules::distil(&research),
-            mistakes: relevant
-                .into_iter()
-                .map(|mistake| (mistake.title.clone(), mistake.avoid_next_time.clone()))
-                .collect(),
+            mistakes: relevant.into_iter().map(mistakes::advice).collect(),
             batch: batch::open(db, &job.id)?.map(|batch| (batch.token.to_string(), batch.steps_left)),
+            rejection: rejected.map(told).unwrap_or_default(),
+        })
+    }
+
+    fn briefing(db: &Db<'_>, job: &Job, workspace: Option<WorkspaceLine>) -> Result<Briefing, DbError> {
+        let (decisions, _) = log::latest(db, &job.id, Some(LogType::Decision), None, Telling::DECISIONS)?;
+        let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
+        let accepted = attempt::accepted(db, &job.id)?.into_iter();
+        Ok(Briefing {
+            workspace,
+            decisions: decisions
+                .into_iter()
+                .map(|entry| first_line(entry.content))
+                .collect(),
+            accepted: accepted
+                .map(|(step_id, summary, commit)| Accepted {
+                    step_id: step_id.to_string(),
+                    summary,
+                    commit,
+                })
+                .collect(),
         })
     }
 
@@ -157,16 +203,18 @@ impl Telling {
             job_id: job.id.as_str(),
             job_title: &job.title,
             goal: &job.goal,
+            repo_root: job.repo_root.as_deref(),
             plan: &job.plan,
             policies,
             step_id: step.step_id.as_str(),
             step: &step.spec,
             place,
+            briefing: &self.briefing,
             contexts: &self.contexts,
             rules: &self.rules,
             mistakes: &self.mistakes,
             batch: self.batch.as_ref().map(|(token, left)| (token.as_str(), *left)),
-            rejections: step.rejections,
+            rejection: &self.rejection,
         }
     }
 
@@ -183,13 +231,7 @@ impl Telling {
 
     /// Minimum length of the prompt.
     pub(crate) fn least_length(job: &Job, policies: &Policies, step: &Step, place: (usize, usize)) -> usize {
-        let nothing = Telling {
-            contexts: Vec::new(),
-            rules: Vec::new(),
-            mistakes: Vec::new(),
-            batch: None,
-        };
-        prompt::least_length(&nothing.material(job, policies, step, place))
+        prompt::least_length(&Telling::default().material(job, policies, step, place))
     }
 }
 
@@ -250,9 +292,13 @@ impl Tool for JobStart {
     type Output = Running;
 
     fn run(self, cx: &Cx<'_>) -> Result<Running, ToolError> {
-        let job = cx.transaction(|db| find_job(&db, &self.job_id))?;
+        let (job, steps) = cx.transaction(|db| {
+            let job = find_job(&db, &self.job_id)?;
+            let steps = step::all(&db, &job.id)?;
+            Ok::<_, ToolError>((job, steps))
+        })?;
         after(&job, Event::Start)?;
-        let (baseline, warnings) = super::lifecycle::baseline(cx, &job);
+        let (baseline, warnings) = facts::at_start(cx, &job, &steps);
         cx.transaction(|db| {
             let mut job = find_job(&db, &self.job_id)?;
             let seen = job.status;

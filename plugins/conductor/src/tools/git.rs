@@ -97,7 +97,7 @@ pub(crate) struct GitDiffSummary {
 pub(crate) struct ChangeView {
     /// Path relative to the repository.
     path: String,
-    /// Lines added and removed; 0 for a binary file.
+    /// Lines added and removed.
     lines: u64,
     /// True if the path did not exist before.
     new: bool,
@@ -138,7 +138,7 @@ impl Tool for GitDiffSummary {
             }
             None => job.baseline,
         };
-        let facts = git.facts(named.as_ref(), None)?;
+        let facts = git.facts(named.as_ref(), true)?;
         let since = match named {
             Some(baseline) => baseline.commit,
             None => git.head()?,

@@ -103,7 +103,14 @@ impl GitCommit {
         refusals.at_most("paths", self.paths.len(), 500, "paths");
         self.check_paths(&mut refusals);
         self.check_author(&mut refusals);
+        refusals.next_calls(|reason| self.status_for(reason));
         refusals.finish()
+    }
+
+    /// Call that shows the paths that can be named.
+    fn status_for(&self, reason: &Reason) -> Option<tollgate_sdk::NextCall> {
+        let is_path = matches!(reason, Reason::Git(GitFault::Path { .. }));
+        is_path.then(|| super::job_call("git_status", &self.job_id))
     }
 
     fn check_paths(&self, refusals: &mut Refusals) {
@@ -149,7 +156,11 @@ impl GitCommit {
                 refusals.add(Reason::BatchForbidden);
             }
             if let Some(open) = batch::open(&db, &job.id)? {
-                refusals.add(Reason::BatchOpen(open.token.to_string()));
+                let commit = serde_json::json!({
+                    "job_id": job.id, "summary": "<summary of the changes>", "paths": ["<a changed path>"],
+                });
+                let call = tollgate_sdk::NextCall::new("git_commit", commit);
+                refusals.add_with(Reason::BatchOpen(open.token.to_string()), Some(call));
             }
             refusals.finish()?;
             let opened = Batch {
@@ -265,8 +276,11 @@ impl GitCommit {
             }
         }
         if files.is_empty() {
-            return Err(GitFault::NothingToCommit.into());
+            refusals = Refusals::default();
+            let status = super::job_call("git_status", &self.job_id);
+            refusals.add_with(Reason::Git(GitFault::NothingToCommit), Some(status));
         }
+        refusals.next_calls(|reason| self.status_for(reason));
         refusals.finish()?;
         files.sort();
         files.dedup();
@@ -275,7 +289,7 @@ impl GitCommit {
 }
 
 /// Fills a template in one pass, so that braces in a summary stay as they are.
-fn fill(template: &str, job: &str, step: &str, title: &str, summary: &str) -> String {
+pub(crate) fn fill(template: &str, job: &str, step: &str, title: &str, summary: &str) -> String {
     let mut text = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {

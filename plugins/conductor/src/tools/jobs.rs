@@ -2,20 +2,22 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Hints, Tier, Timestamp, Tool, ToolError};
+use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Timestamp, Tool, ToolError};
 
 use super::steps::StepLine;
 use super::{after, current, find_job, find_step, save, standing};
 use crate::error::{Reason, Refusals};
+use crate::freeze;
 use crate::interview::interview;
-use crate::model::{JobId, StepId};
+use crate::model::{JobId, LogType, StepId};
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
 use crate::state::{Event, Status};
 use crate::store::attempt::{self, Attempt};
 use crate::store::job::{self, JobLine};
 use crate::store::step::{self, Step};
-use crate::store::{batch, mistake};
+use crate::store::{batch, log, mistake};
+use crate::workspaces::WorkspaceLine;
 
 /// Show a job: status, plan, effective policies and steps. On request also one whole step and the latest
 /// submissions.
@@ -46,6 +48,9 @@ pub(crate) struct JobView {
     /// Workspace of the repository, or a path inside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     repo_root: Option<String>,
+    /// Workspace of the repository: its directory, access to Git and tests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<WorkspaceLine>,
     /// Labels of the job.
     tags: Vec<String>,
     /// Answers of the interview.
@@ -70,6 +75,9 @@ pub(crate) struct JobView {
     /// Batch whose commit is deferred, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     open_batch: Option<batch::Batch>,
+    /// Latest changes of the plan since the job started, oldest first, with who allowed them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    plan_changes: Vec<String>,
     /// Required answers that are still missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     required_open: Vec<&'static str>,
@@ -101,11 +109,13 @@ impl Tool for JobGet {
             limit => attempt::latest(&cx.db, &job.id, self.step_id.as_ref(), limit)?.0,
         };
         let mistakes = mistake::latest(&cx.db, &job.id, 10)?;
+        let workspace = crate::access::workspace_line(cx, &cx.db, job.repo_root.as_deref())?;
         Ok(JobView {
             step: shown.transpose()?.cloned(),
             attempts,
             mistakes: mistakes.into_iter().map(|mistake| mistake.title).collect(),
             open_batch: batch::open(&cx.db, &job.id)?,
+            plan_changes: plan_changes(cx, &job.id)?,
             required_open: match job.status {
                 Status::Planning => interview(&standing(&job, steps.len()), false).required_open,
                 _ => Vec::new(),
@@ -120,6 +130,7 @@ impl Tool for JobGet {
             status: job.status,
             status_reason: job.status_reason,
             repo_root: job.repo_root,
+            workspace,
             tags: job.tags,
             plan: job.plan,
             created_at: job.created_at,
@@ -128,11 +139,21 @@ impl Tool for JobGet {
     }
 }
 
+/// Latest changes of a running job's plan.
+fn plan_changes(cx: &Cx<'_>, job: &JobId) -> Result<Vec<String>, DbError> {
+    /// Number of log entries that are searched.
+    const SEARCHED: u32 = 200;
+    let (entries, _) = log::latest(&cx.db, job, Some(LogType::System), None, SEARCHED)?;
+    let lines = entries.into_iter().map(|entry| entry.content);
+    Ok(lines.filter(|line| line.starts_with("plan changed")).collect())
+}
+
 /// List jobs, most recently changed first. Archived jobs are listed only with status ARCHIVED.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobList {
     /// Only jobs in this status. Default: all but ARCHIVED.
+    #[schemars(extend("x-accepts" = super::any_text()))]
     status: Option<Status>,
     /// Maximum number of jobs, 1 to 200. Default 20.
     #[schemars(range(min = 1, max = 200))]
@@ -172,7 +193,8 @@ impl Tool for JobList {
     }
 }
 
-/// Change a job's policies; omitted ones keep their values. Fails if the job has ended.
+/// Change a job's policies; omitted ones keep their values. While EXECUTING or PAUSED, a person has to agree to
+/// whatever loosens them. Fails if the job has ended.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobUpdatePolicies {
@@ -212,10 +234,19 @@ impl Tool for JobUpdatePolicies {
         let mut job = find_job(&cx.db, &self.job_id)?;
         let seen = job.status;
         job.status = after(&job, Event::UpdatePolicies)?;
+        let before = job.effective();
         job.policies = job.policies.merged(self.policies);
+        let changes = freeze::policies(&before, &job.effective());
+        match job.status {
+            Status::Executing | Status::Paused => {
+                super::steps::changed(cx, &job, &changes, JobUpdatePolicies::NAME)?;
+            }
+            _ => {
+                let line = format!("policies changed: {}", freeze::lines(&changes));
+                super::lifecycle::note(cx, &cx.db, &job, &line)?;
+            }
+        }
         save(cx, &cx.db, seen, &mut job)?;
-        let line = format!("policies changed: {}", changed.join(", "));
-        super::lifecycle::note(cx, &cx.db, &job, &line)?;
         Ok(PolicyView {
             changed,
             policies: job.effective(),

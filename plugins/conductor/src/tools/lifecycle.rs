@@ -4,17 +4,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Db, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
-use super::execute::{Running, Telling};
-use super::{after, find_job, job_call, save};
+use super::execute::{Running, Telling, attempts_left};
+use super::{after, current, find_job, job_call, save};
 use crate::access;
 use crate::arguments::ENTRY;
-use crate::error::{GitFault, Refusals};
-use crate::git::Git;
+use crate::checkpoint::is_inserted;
+use crate::error::Refusals;
 use crate::model::{JobId, LogType, StepId};
-use crate::ready::{Gap, Readiness, gaps, refuse};
+use crate::person;
+use crate::ready::{FAULTS_FROM, Gap, Readiness, gaps, refuse};
 use crate::state::{Event, Status};
 use crate::step::StepSpec;
-use crate::store::job::{Baseline, Job};
+use crate::store::job::Job;
 use crate::store::step::{self, Step};
 use crate::store::{context, log, snapshot};
 
@@ -22,15 +23,6 @@ use crate::store::{context, log, snapshot};
 pub(crate) fn note(cx: &Cx<'_>, db: &Db<'_>, job: &Job, what: &str) -> Result<(), ToolError> {
     log::append(cx, db, &job.id, LogType::System, None, None, what)?;
     Ok(())
-}
-
-/// Git's current state as a baseline. Warns if Git should be available and is not.
-pub(crate) fn baseline(cx: &Cx<'_>, job: &Job) -> (Option<Baseline>, Vec<String>) {
-    match Git::open(cx, job.repo_root.as_deref()).and_then(|git| git.baseline()) {
-        Ok(baseline) => (Some(baseline), Vec::new()),
-        Err(GitFault::Unavailable(_) | GitFault::NoRepository(_)) => (None, Vec::new()),
-        Err(fault) => (None, vec![fault.to_string()]),
-    }
 }
 
 /// Check the whole plan and set the job to READY. Fails with all gaps, each with the call that closes it. Warns
@@ -73,17 +65,13 @@ impl Tool for JobSetReady {
         let seen = job.status;
         job.status = after(&job, Event::SetReady)?;
         let steps = step::all(&cx.db, &job.id)?;
-        refuse(all_gaps(&cx.db, &job, &steps)?)?;
+        refuse(all_gaps(cx, &job, &steps)?)?;
         save(cx, &cx.db, seen, &mut job)?;
         if seen != job.status {
             note(cx, &cx.db, &job, "ready")?;
         }
         let specs: Vec<(StepId, &StepSpec)> = named(&steps);
         let mut warnings = access::warnings(cx, job.repo_root.as_deref(), &job.effective(), &specs);
-        if job.repo_root.is_some() && snapshot::latest(&cx.db, &job.id)?.is_none() {
-            warnings
-                .push("the job has no snapshot of its repository; take one with repo_snapshot".to_owned());
-        }
         let unmitigated = job
             .plan
             .risks
@@ -113,8 +101,14 @@ fn named(steps: &[Step]) -> Vec<(StepId, &StepSpec)> {
         .collect()
 }
 
+/// Number of steps that the planner planned.
+fn planned(steps: &[Step]) -> usize {
+    steps.iter().filter(|step| !is_inserted(&step.spec)).count()
+}
+
 /// All gaps of a job's plan.
-pub(crate) fn all_gaps(db: &Db<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap>, ToolError> {
+pub(crate) fn all_gaps(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap>, ToolError> {
+    let db = &cx.db;
     let blocks = context::ids(db, &job.id)?;
     let missing = steps.iter().flat_map(|step| {
         let refs = step.spec.context_refs.iter();
@@ -135,7 +129,9 @@ pub(crate) fn all_gaps(db: &Db<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap
         repo_root: job.repo_root.as_deref(),
         plan: &job.plan,
         steps: &named(steps),
-        wants_baseline: policies.require_repo_snapshot_on_init,
+        wants_baseline: policies.require_repo_snapshot_on_init
+            || access::open(cx, job.repo_root.as_deref()).is_ok(),
+        wants_faults: planned(steps) >= FAULTS_FROM,
         has_baseline: snapshot::latest(db, &job.id)?
             .is_some_and(|latest| Some(latest.repo_root) == job.repo_root),
         missing_contexts: &missing,
@@ -195,8 +191,8 @@ impl Tool for JobPause {
     }
 }
 
-/// Resume a paused job and reset the rejection counts of its open steps. Fails if the job is not PAUSED. Then
-/// call job_next_step_prompt.
+/// Resume a paused job. If a step used up its submissions, a person has to agree, and the counts start anew. Fails
+/// if the job is not PAUSED. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobResume {
@@ -214,9 +210,23 @@ impl Tool for JobResume {
         let seen = job.status;
         job.status = after(&job, Event::Resume)?;
         job.status_reason = None;
+        let policies = job.effective();
+        let steps = step::all(&cx.db, &job.id)?;
+        let exhausted = current(&steps).filter(|(_, step)| attempts_left(step, &policies) == 0);
+        let line = match exhausted {
+            Some((_, step)) => {
+                let change = format!(
+                    "{} of {} was rejected {} times and is tried again",
+                    step.step_id, job.id, step.rejections
+                );
+                let who = person::allows(cx, &change, JobResume::NAME)?;
+                step::forgive(&cx.db, &job.id)?;
+                format!("plan changed by {who}: resumed; {change}")
+            }
+            None => "resumed".to_owned(),
+        };
         save(cx, &cx.db, seen, &mut job)?;
-        step::forgive(&cx.db, &job.id)?;
-        note(cx, &cx.db, &job, "resumed")?;
+        note(cx, &cx.db, &job, &line)?;
         Running::new(&job, &step::all(&cx.db, &job.id)?, Vec::new())
     }
 }

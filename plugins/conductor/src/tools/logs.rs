@@ -1,15 +1,18 @@
 //! Tools for the devlog and decisions.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Tool, ToolError};
+use serde_json::Value;
+use tollgate_sdk::{Cx, Db, DbError, Effect, Tool, ToolError};
 
 use super::{find_job, known_step};
 use crate::arguments::{ENTRY, TEXT};
 use crate::error::{Reason, Refusals};
 use crate::model::{JobId, LogType, StepId};
+use crate::store::attempt::{self, Attempt};
 use crate::store::job;
 use crate::store::log::{self, LogEntry};
 use crate::submission::is_hash;
@@ -24,6 +27,7 @@ pub(crate) struct DevlogAppend {
     #[schemars(length(min = 1, max = TEXT))]
     content: String,
     /// Type of the entry. Default DEVLOG.
+    #[schemars(extend("x-accepts" = super::any_text()))]
     log_type: Option<LogType>,
     /// Step that the entry is about, for example S1. Default none.
     step_id: Option<StepId>,
@@ -67,6 +71,7 @@ impl Tool for DevlogAppend {
 pub(crate) struct DevlogList {
     job_id: JobId,
     /// Only entries of this type. Default: all types.
+    #[schemars(extend("x-accepts" = super::any_text()))]
     log_type: Option<LogType>,
     /// Only entries about this step. Default: all steps.
     step_id: Option<StepId>,
@@ -108,7 +113,7 @@ pub(crate) struct DevlogExport {
     job_id: JobId,
 }
 
-fn addresses() -> serde_json::Value {
+fn addresses() -> Value {
     serde_json::json!([{
         "path": "jobs/{job_id}/devlog.md",
         "name": "devlog",
@@ -137,7 +142,7 @@ impl Tool for DevlogExport {
         let job = find_job(&cx.db, &self.job_id)?;
         let entries = log::all(&cx.db, &job.id)?;
         Ok(Document {
-            markdown: markdown("Devlog", &job.title, &entries),
+            markdown: markdown("Devlog", &job.title, &entries, &TestsRun::read(&cx.db, &job.id)?),
             entries: entries.len(),
         })
     }
@@ -147,8 +152,50 @@ impl Tool for DevlogExport {
     }
 }
 
-/// Log as Markdown, with a heading and the title of its job.
-pub(crate) fn markdown(heading: &str, title: &str, entries: &[LogEntry]) -> String {
+/// Tests of the accepted submissions, by step.
+#[derive(Debug, Default)]
+pub(crate) struct TestsRun(BTreeMap<String, String>);
+
+impl TestsRun {
+    /// Reads the tests of a job's submissions.
+    pub(crate) fn read(db: &Db<'_>, job: &JobId) -> Result<TestsRun, DbError> {
+        Ok(TestsRun::of(&attempt::all(db, job)?))
+    }
+
+    /// Tests of submissions.
+    pub(crate) fn of(attempts: &[Attempt]) -> TestsRun {
+        let accepted = attempts.iter().filter(|attempt| attempt.accepted);
+        TestsRun(
+            accepted
+                .filter_map(|attempt| Some((attempt.step_id.to_string(), tests_of(attempt)?)))
+                .collect(),
+        )
+    }
+}
+
+/// Tests of a submission: those that gates ran with their results, and those that were claimed.
+fn tests_of(attempt: &Attempt) -> Option<String> {
+    let ran = attempt
+        .commands
+        .iter()
+        .map(|(command, ending)| format!("{command}: {ending}"));
+    let mut tests: Vec<String> = ran.collect();
+    let claimed = attempt.evidence.get("tests_run").and_then(Value::as_array);
+    let claimed: Vec<&str> = claimed.into_iter().flatten().filter_map(Value::as_str).collect();
+    if !claimed.is_empty() {
+        let result = match attempt.evidence.get("tests_passed") {
+            Some(Value::Bool(true)) => "passed",
+            Some(Value::Bool(false)) => "failed",
+            _ => "no result",
+        };
+        tests.push(format!("claimed {}: {result}", claimed.join(", ")));
+    }
+    (!tests.is_empty()).then(|| tests.join("; "))
+}
+
+/// Log as Markdown, with a heading and the title of its job. Devlog lines of accepted steps name the tests that were
+/// run.
+pub(crate) fn markdown(heading: &str, title: &str, entries: &[LogEntry], tests: &TestsRun) -> String {
     let mut text = format!("# {heading}: {title}\n\n");
     for entry in entries {
         let _ = write!(text, "- {} {}", entry.at, entry.log_type);
@@ -158,7 +205,15 @@ pub(crate) fn markdown(heading: &str, title: &str, entries: &[LogEntry]) -> Stri
         if let Some(commit) = &entry.commit_hash {
             let _ = write!(text, " ({commit})");
         }
-        let _ = writeln!(text, ": {}", entry.content.replace('\n', "\n  "));
+        let _ = write!(text, ": {}", entry.content.replace('\n', "\n  "));
+        let step = entry
+            .step_id
+            .as_ref()
+            .filter(|_| entry.log_type == LogType::Devlog);
+        if let Some(run) = step.and_then(|step| tests.0.get(step.as_str())) {
+            let _ = write!(text, " [tests: {run}]");
+        }
+        text.push('\n');
     }
     text
 }

@@ -58,7 +58,7 @@ pub(crate) struct MapSummary {
     /// Descriptions that were dropped because their file no longer exists.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     dropped_descriptions: Vec<String>,
-    /// Paths that could not be read, at most 100.
+    /// Paths that could not be read, or only in part, at most 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
     /// Other warnings.

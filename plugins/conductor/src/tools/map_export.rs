@@ -1,6 +1,5 @@
 //! Tool that exports the map of a job's repository.
 
-use conductor_repo::map::MarkdownLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Tool, ToolError, text_enum};
@@ -61,7 +60,7 @@ impl Tool for RepoMapExport {
         let format = self.format.unwrap_or(MapFormat::Md);
         let part = self.part.unwrap_or(1);
         let found = match format {
-            MapFormat::Md => Part::of(&map.markdown(MarkdownLimits::default()), part),
+            MapFormat::Md => Part::of(&map.markdown(crate::export::WHOLE_MAP), part),
             MapFormat::Json => Part::of_json(&map.export(), part)?,
         };
         let (parts, content) = found.end();

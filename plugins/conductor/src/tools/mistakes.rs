@@ -11,23 +11,23 @@ use crate::model::{AttemptId, JobId, StepId};
 use crate::store::mistake::{self, Mistake};
 use crate::store::{attempt, job, short_id};
 
-/// Record a mistake with its lesson. Prompts of later steps that share a tag show it. A rejected submission
-/// returns a draft of this call.
+/// Record a mistake with its lesson. Prompts of later steps that share a tag show it, in all jobs with the same
+/// repository. A rejection records a mistake by itself: pass its attempt_id and the lesson to complete it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MistakeRecord {
     job_id: JobId,
-    /// Short name of the mistake.
-    #[schemars(length(min = 1, max = TITLE))]
-    title: String,
-    /// Description of what happened.
-    what_happened: String,
-    /// Cause of the mistake: why it happened.
-    why: String,
-    /// Lesson learned from the mistake.
+    /// Lesson learned: what to do instead next time.
     lesson: String,
-    /// Behaviour to avoid next time.
-    avoid_next_time: String,
+    /// Short name of the mistake. Required without attempt_id.
+    #[schemars(length(min = 1, max = TITLE))]
+    title: Option<String>,
+    /// Description of what happened. Required without attempt_id.
+    what_happened: Option<String>,
+    /// Cause of the mistake: why it happened. Required without attempt_id.
+    why: Option<String>,
+    /// Behaviour to avoid next time. Required without attempt_id.
+    avoid_next_time: Option<String>,
     /// Tags, for example dependency, tests, architecture, environment or tool-misuse.
     #[serde(default)]
     tags: Vec<String>,
@@ -44,45 +44,93 @@ impl Tool for MistakeRecord {
     type Output = Mistake;
 
     fn run(self, cx: &Cx<'_>) -> Result<Mistake, ToolError> {
-        let mut refusals = Refusals::default();
-        refusals.text("title", &self.title, TITLE);
-        let fields = [
-            ("what_happened", &self.what_happened),
-            ("why", &self.why),
-            ("lesson", &self.lesson),
-            ("avoid_next_time", &self.avoid_next_time),
-        ];
-        for (field, text) in fields {
-            refusals.text(field, text, ENTRY / 2);
-        }
-        refusals.tags("tags", &self.tags);
-        refusals.finish()?;
+        self.check()?;
         let job = find_job(&cx.db, &self.job_id)?;
         known_step(&cx.db, &job.id, self.related_step_id.as_ref())?;
-        if let Some(id) = &self.attempt_id
-            && !attempt::is_of(&cx.db, &job.id, id)?
-        {
-            return Err(Reason::not_found("attempt", id.as_str()).into());
-        }
-        let recorded = Mistake {
-            mistake_id: short_id(cx, |id| mistake::exists(&cx.db, id))?,
-            related_step_id: self.related_step_id,
-            attempt_id: self.attempt_id,
-            title: self.title,
-            what_happened: self.what_happened,
-            why: self.why,
-            lesson: self.lesson,
-            avoid_next_time: self.avoid_next_time,
-            tags: tidy_tags(self.tags),
-            at: cx.now(),
+        let known = match &self.attempt_id {
+            Some(id) if !attempt::is_of(&cx.db, &job.id, id)? => {
+                return Err(Reason::not_found("attempt", id.as_str()).into());
+            }
+            Some(id) => mistake::of_attempt(&cx.db, &job.id, id)?.filter(|known| known.automatic),
+            None => None,
         };
-        mistake::insert(&cx.db, &job.id, &recorded)?;
         job::touch(&cx.db, &job.id, cx.now())?;
+        match known {
+            Some(known) => {
+                let completed = self.over(known);
+                mistake::update(&cx.db, &completed)?;
+                Ok(completed)
+            }
+            None => self.insert(cx),
+        }
+    }
+}
+
+impl MistakeRecord {
+    fn check(&self) -> Result<(), ToolError> {
+        let mut refusals = Refusals::default();
+        refusals.text("lesson", &self.lesson, ENTRY / 2);
+        for (field, text, most) in [
+            ("title", &self.title, TITLE),
+            ("what_happened", &self.what_happened, ENTRY / 2),
+            ("why", &self.why, ENTRY / 2),
+            ("avoid_next_time", &self.avoid_next_time, ENTRY / 2),
+        ] {
+            match text {
+                Some(text) => refusals.text(field, text, most),
+                None if self.attempt_id.is_none() => {
+                    refusals.add(Reason::argument(
+                        field,
+                        "is missing; only attempt_id makes up for it",
+                    ));
+                }
+                None => {}
+            }
+        }
+        refusals.tags("tags", &self.tags);
+        refusals.finish()
+    }
+
+    /// Recorded mistake of a rejection, completed with what the caller knows.
+    fn over(self, known: Mistake) -> Mistake {
+        let mut tags = known.tags;
+        tags.extend(self.tags);
+        Mistake {
+            related_step_id: self.related_step_id.or(known.related_step_id),
+            title: self.title.unwrap_or(known.title),
+            what_happened: self.what_happened.unwrap_or(known.what_happened),
+            why: self.why.unwrap_or(known.why),
+            lesson: self.lesson,
+            avoid_next_time: self.avoid_next_time.unwrap_or(known.avoid_next_time),
+            tags: tidy_tags(tags),
+            automatic: false,
+            ..known
+        }
+    }
+
+    fn insert(self, cx: &Cx<'_>) -> Result<Mistake, ToolError> {
+        let job = self.job_id.clone();
+        let empty = Mistake {
+            mistake_id: short_id(cx, |id| mistake::exists(&cx.db, id))?,
+            job_id: None,
+            related_step_id: None,
+            attempt_id: self.attempt_id.clone(),
+            title: String::new(),
+            what_happened: String::new(),
+            why: String::new(),
+            lesson: String::new(),
+            avoid_next_time: String::new(),
+            tags: Vec::new(),
+            at: cx.now(),
+            automatic: false,
+        };
+        let recorded = self.over(empty);
+        mistake::insert(&cx.db, &job, &recorded)?;
         Ok(recorded)
     }
 }
 
-/// List recorded mistakes, newest first.
+/// List recorded mistakes, newest first, with those of other jobs on the same repository.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MistakeList {

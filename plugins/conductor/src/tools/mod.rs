@@ -4,6 +4,8 @@ pub(crate) mod approval;
 pub(crate) mod archive;
 pub(crate) mod conductor;
 pub(crate) mod context;
+pub(crate) mod delete;
+pub(crate) mod documents;
 pub(crate) mod execute;
 pub(crate) mod git;
 pub(crate) mod git_write;
@@ -32,6 +34,16 @@ use crate::state::{Event, Status};
 use crate::store::job::{self, Job};
 use crate::store::step::{self, Step};
 
+/// Any list: entries that are texts are accepted where the listed schema has objects.
+fn list() -> serde_json::Value {
+    json!({"type": "array"})
+}
+
+/// Any text where the listed schema has an enum: the pack itself refuses other values, and names all that it knows.
+fn any_text() -> serde_json::Value {
+    json!({"type": "string"})
+}
+
 /// Finds the job that a call names.
 pub(crate) fn find_job(db: &Db<'_>, id: &JobId) -> Result<Job, ToolError> {
     job::get(db, id)?.ok_or_else(|| {
@@ -59,9 +71,36 @@ fn remedy(job: &Job, event: Event) -> Option<NextCall> {
         (Status::Executing, Event::Start | Event::Resume) => "job_next_step_prompt",
         (Status::Planning, Event::Start | Event::Prompt | Event::Submit) => "job_set_ready",
         (Status::Complete, Event::Prompt | Event::Submit) => "job_export_bundle",
+        (Status::Executing | Status::Paused, Event::EditPlan) => return Some(refine(&job.id)),
+        (Status::Ready, Event::Archive)
+        | (Status::Executing | Status::Paused, Event::Archive | Event::Delete) => {
+            return Some(NextCall::new(
+                "job_fail",
+                json!({"job_id": job.id, "reason": "<why the job is given up>"}),
+            ));
+        }
+        (Status::Complete | Status::Failed | Status::Archived, event) if event != Event::Archive => "job_get",
         _ => return None,
     };
     Some(job_call(tool, &job.id))
+}
+
+/// Call that edits an open step, with placeholders for what needs thought.
+fn refine(id: &JobId) -> NextCall {
+    let set = json!({"title": "<a new title or other fields>"});
+    let edit = json!({"op": "update", "step_id": "<an open step>", "set": set});
+    NextCall::new("plan_refine_steps", json!({"job_id": id, "edits": [edit]}))
+}
+
+/// Call that adds a step after the last one that is done, with a placeholder for its title.
+fn insert_after_done(id: &JobId, steps: &[Step]) -> Option<NextCall> {
+    let done = steps.iter().rfind(|step| step.status == StepStatus::Done)?;
+    let step = json!({"title": "<a short title>"});
+    let edit = json!({"op": "insert", "after": done.step_id, "step": step});
+    Some(NextCall::new(
+        "plan_refine_steps",
+        json!({"job_id": id, "edits": [edit]}),
+    ))
 }
 
 /// Call whose only argument is the job.
@@ -134,7 +173,7 @@ fn standing(job: &Job, steps: usize) -> Standing<'_> {
 }
 
 /// First step that is not done, with its index.
-fn current(steps: &[Step]) -> Option<(usize, &Step)> {
+pub(crate) fn current(steps: &[Step]) -> Option<(usize, &Step)> {
     steps
         .iter()
         .enumerate()

@@ -19,6 +19,7 @@ macro_rules! set_list {
         pub(crate) struct $tool {
             job_id: JobId,
             $(#[$field_doc])*
+            #[schemars(extend("x-accepts" = super::list()))]
             $field: Vec<$entry>,
         }
 

@@ -108,7 +108,7 @@ impl Tool for RepoSnapshot {
     type Output = SnapshotView;
 
     fn run(self, cx: &Cx<'_>) -> Result<SnapshotView, ToolError> {
-        self.check()?;
+        self.check(cx)?;
         let (job, before) = cx.transaction(|db| {
             let job = self.rooted(&db, find_job(&db, &self.job_id)?)?;
             let before = Before::load(&db, &job.id)?;
@@ -129,10 +129,10 @@ impl Tool for RepoSnapshot {
 }
 
 impl RepoSnapshot {
-    fn check(&self) -> Result<(), ToolError> {
+    fn check(&self, cx: &Cx<'_>) -> Result<(), ToolError> {
         let mut refusals = Refusals::default();
         refusals.optional_text("notes", self.notes.as_deref(), ENTRY);
-        super::conductor::check_root("repo_root", self.repo_root.as_deref(), &mut refusals);
+        super::conductor::check_root(cx, "repo_root", self.repo_root.as_deref(), &mut refusals);
         for (name, value, most) in [
             ("max_entries", self.max_entries, 50_000),
             ("max_depth", self.max_depth, 64),
@@ -242,7 +242,7 @@ pub(super) fn problems(problems: &[Problem]) -> Vec<String> {
             Trouble::TooDeep => "is nested too deep; its content is missing",
             Trouble::OtherRepository => "is a repository of its own",
             Trouble::NameNotUtf8 => "has a name that is not UTF-8",
-            Trouble::Unreadable(why) => why,
+            Trouble::Unreadable(why) | Trouble::Settings(why) => why,
         };
         format!("{}: {why}", show(&problem.path))
     });

@@ -5,15 +5,17 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use super::{editable, save};
-use crate::arguments::STEPS;
+use crate::access;
+use crate::arguments::{ENTRY, STEPS, clip_to};
 use crate::checkpoint::with_checkpoints;
 use crate::edits::{Edit, apply};
 use crate::error::{Reason, Refusals};
+use crate::freeze::{self, Change};
 use crate::model::{BlockType, JobId, StepId, StepStatus};
-use crate::plan::Plan;
-use crate::policy::Policies;
+use crate::person;
 use crate::state::{Event, Status};
 use crate::step::StepSpec;
+use crate::store::job::Job;
 use crate::store::step::{self, Step};
 use crate::store::{attempt, context};
 
@@ -94,9 +96,15 @@ fn warnings(steps: &[Step]) -> Vec<String> {
 }
 
 /// New steps with ids and checkpoints. Fails if there are too many steps with their checkpoints.
-pub(crate) fn number(specs: Vec<StepSpec>, policies: &Policies, plan: &Plan) -> Result<Vec<Step>, ToolError> {
+pub(crate) fn number(cx: &Cx<'_>, specs: Vec<StepSpec>, job: &Job) -> Result<Vec<Step>, ToolError> {
     let specs = specs.into_iter().map(StepSpec::tidied).collect();
-    let specs = with_checkpoints(specs, policies.checkpoint_interval_steps, plan);
+    let interval = job.effective().checkpoint_interval_steps;
+    let specs = with_checkpoints(
+        specs,
+        interval,
+        &job.plan,
+        access::has_tests(cx, job.repo_root.as_deref()),
+    );
     let mut refusals = Refusals::default();
     refusals.at_most("steps", specs.len(), STEPS, "steps with their checkpoints");
     refusals.finish()?;
@@ -136,7 +144,7 @@ impl Tool for PlanProposeSteps {
         }
         refusals.finish()?;
         let (mut job, seen) = editable(&cx.db, &self.job_id, Event::EditPlan)?;
-        let steps = number(self.steps, &job.effective(), &job.plan)?;
+        let steps = number(cx, self.steps, &job)?;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))
@@ -144,8 +152,8 @@ impl Tool for PlanProposeSteps {
 }
 
 /// Edit the chain: update, insert, remove or move steps; all edits or none. While EXECUTING or PAUSED, only
-/// steps that are not done may change; after editing the current step, get its prompt again. Moves a READY job
-/// back to PLANNING. Inserts no checkpoints.
+/// steps that are not done may change, and a person has to agree to whatever loosens the plan; after editing the
+/// current step, get its prompt again. Moves a READY job back to PLANNING. Inserts no checkpoints.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanRefineSteps {
@@ -165,7 +173,15 @@ impl Tool for PlanRefineSteps {
     fn run(self, cx: &Cx<'_>) -> Result<Chain, ToolError> {
         let (mut job, seen) = editable(&cx.db, &self.job_id, Event::RefineSteps)?;
         let tried = attempt::steps(&cx.db, &job.id)?;
-        let steps = apply(step::all(&cx.db, &job.id)?, &tried, self.edits)?;
+        let before = step::all(&cx.db, &job.id)?;
+        let after_done = super::insert_after_done(&job.id, &before);
+        let steps = apply(before.clone(), &tried, self.edits).map_err(|mut refusals| {
+            refusals.next_calls(|reason| match reason {
+                Reason::StepDone(_) => after_done.clone(),
+                _ => None,
+            });
+            refusals
+        })?;
         let underway = matches!(job.status, Status::Executing | Status::Paused);
         if underway && steps.iter().all(|step| step.status == StepStatus::Done) {
             return Err(
@@ -174,11 +190,30 @@ impl Tool for PlanRefineSteps {
         }
         if underway {
             ready_still(&context::ids(&cx.db, &job.id)?, &steps)?;
+            let changes = freeze::steps(&before, &steps);
+            changed(cx, &job, &changes, PlanRefineSteps::NAME)?;
         }
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))
     }
+}
+
+/// Logs changes of a running job. Those that loosen the plan need a person.
+pub(crate) fn changed(cx: &Cx<'_>, job: &Job, changes: &[Change], tool: &str) -> Result<(), ToolError> {
+    let loose: Vec<&Change> = changes.iter().filter(|change| change.loosens).collect();
+    let by = match loose.is_empty() {
+        true => String::new(),
+        false => {
+            let what = format!("{} of job {}", freeze::lines(loose), job.id);
+            format!(" by {}", person::allows(cx, &what, tool)?)
+        }
+    };
+    for change in changes {
+        let line = clip_to(&format!("plan changed{by}: {}", change.line), ENTRY);
+        super::lifecycle::note(cx, &cx.db, job, &line)?;
+    }
+    Ok(())
 }
 
 /// Steps of a running job must pass the checks of the ready gate here, because no other gate follows.

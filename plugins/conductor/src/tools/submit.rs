@@ -11,7 +11,9 @@ use super::execute::attempts_left;
 use super::{after, conflict, current, find_job, internal, job_call};
 use crate::arguments::{ENTRY, EVIDENCE};
 use crate::error::{Reason, Refusals};
-use crate::gate::facts;
+use crate::gate::commit::{Rules, SUMMARY};
+use crate::gate::facts::{self, Aftermath, Asked};
+use crate::git::Git;
 use crate::mistakes;
 use crate::model::{AttemptId, Claim, Exhausted, JobId, NextAction, StepId, StepStatus};
 use crate::policy::Policies;
@@ -25,7 +27,7 @@ use crate::submission::{self, Batch, Rejection, Submission, is_hash};
 
 /// Submit the result of the current step with its evidence. Validated in stages (evidence, devlog and commit,
 /// criteria, claim, gates); the first failing stage reports all errors. Gates check Git, files and exit codes,
-/// not claims. A rejection returns the fixes and a draft mistake_record call.
+/// not claims. A rejection returns the fixes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobSubmitStepResult {
@@ -76,7 +78,7 @@ pub(crate) struct Submitted {
     /// Observations that do not cause a rejection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    /// Draft of a mistake_record call for this rejection, ready to run.
+    /// Draft of a mistake_record call that adds a lesson to this rejection.
     #[serde(skip_serializing_if = "Option::is_none")]
     mistake_draft: Option<NextCall>,
     /// Next call to make.
@@ -93,6 +95,8 @@ struct Standing {
     batch: Option<batch::Batch>,
     /// Files that have a description, if the policies require descriptions of new files.
     described: BTreeSet<String>,
+    /// Rules for the submitted commit.
+    rules: Rules,
 }
 
 impl Tool for JobSubmitStepResult {
@@ -105,11 +109,7 @@ impl Tool for JobSubmitStepResult {
     fn run(self, cx: &Cx<'_>) -> Result<Submitted, ToolError> {
         self.check()?;
         let standing = cx.transaction(|db| self.standing(&db))?;
-        let (verdict, looked_up) = self.judge(cx, &standing);
-        let baseline = match verdict {
-            Ok(()) => super::lifecycle::baseline(cx, &standing.job).0,
-            Err(_) => None,
-        };
+        let (verdict, looked_up, aftermath) = self.judge(cx, &standing);
         let settled = cx.transaction(|db| {
             // Gathering facts took time: another call may have submitted since.
             let now = self.standing(&db)?;
@@ -125,7 +125,7 @@ impl Tool for JobSubmitStepResult {
                 submission: self.submission(),
                 verdict: verdict.as_ref().map_err(Clone::clone).copied(),
                 looked_up: &looked_up,
-                baseline,
+                aftermath: &aftermath,
             };
             settle(cx, &db, outcome)
         })?;
@@ -183,6 +183,7 @@ impl JobSubmitStepResult {
                 true => description::all(db, &job.id)?.into_keys().collect(),
                 false => BTreeSet::new(),
             },
+            rules: rules(db, &job, &steps, step)?,
             step: step.clone(),
             policies,
             job,
@@ -190,7 +191,7 @@ impl JobSubmitStepResult {
     }
 
     /// Remaining stages. Programs run only if everything before them holds.
-    fn judge(&self, cx: &Cx<'_>, standing: &Standing) -> (Verdict, LookedUp) {
+    fn judge(&self, cx: &Cx<'_>, standing: &Standing) -> (Verdict, LookedUp, Aftermath) {
         let mut looked_up = LookedUp::default();
         let Standing {
             job, step, policies, ..
@@ -202,15 +203,32 @@ impl JobSubmitStepResult {
                 .as_ref()
                 .map(|batch| (batch.token.as_str(), batch.steps_left)),
             last_step: standing.last,
+            is_idle: self.is_idle(cx, standing),
         };
-        if let Err(rejection) = submission::review(&step.spec, policies, &said, &batch) {
-            return (Err(rejection), looked_up);
+        if let Err(rejection) = submission::review(&step.spec, (policies, &job.plan), &said, &batch) {
+            return (Err(rejection), looked_up, Aftermath::default());
         }
         let commit = self.commit_hash.as_deref().filter(|hash| is_hash(hash));
-        let mut facts = facts::gather(cx, job, step, commit, policies.require_file_descriptions);
+        let asked = Asked {
+            commit,
+            evidence: &self.evidence,
+            wants_git: policies.require_file_descriptions,
+        };
+        let (mut facts, aftermath) = facts::gather(cx, job, step, &asked);
         facts.described.clone_from(&standing.described);
+        facts.rules.clone_from(&standing.rules);
+        if standing.last {
+            facts.deliverables = facts::deliverables(cx, job);
+        }
         let verdict = submission::gates(&step.spec, policies, &said, &facts);
         looked_up.commands = facts::runs(&facts);
+        if !aftermath.written.is_empty() {
+            let written: Vec<String> = aftermath.written.iter().cloned().collect();
+            let written = crate::gate::decide::some(&written);
+            looked_up.notes.push(format!(
+                "written by the commands of the gates, and nobody's change: {written}"
+            ));
+        }
         let unmentioned = submission::unmentioned(&said, &facts);
         if !unmentioned.is_empty() {
             let paths = crate::gate::decide::some(&unmentioned);
@@ -223,7 +241,23 @@ impl JobSubmitStepResult {
                 "commit {hash} was not checked: Git is not available here"
             ));
         }
-        (verdict, looked_up)
+        if facts.git.is_none() && self.evidence.contains_key("changed_files") {
+            let note = "changed_files was not checked: Git is not available here";
+            looked_up.notes.push(note.to_owned());
+        }
+        (verdict, looked_up, aftermath)
+    }
+
+    /// Checks whether a commit is missing because there is nothing to commit.
+    fn is_idle(&self, cx: &Cx<'_>, standing: &Standing) -> bool {
+        let wanted = standing.policies.require_commit_per_step && !standing.step.spec.strict_git;
+        let given = self.commit_hash.is_some() || self.batch_commit_token.is_some();
+        let job = &standing.job;
+        let Some(since) = job.baseline.as_ref().filter(|since| since.is_of_git()) else {
+            return false;
+        };
+        let facts = || Git::open(cx, job.repo_root.as_deref()).and_then(|git| git.facts(Some(since), false));
+        wanted && !given && facts().is_ok_and(|facts| facts.changed.is_empty() && facts.hides.is_empty())
     }
 
     fn reply(
@@ -237,9 +271,12 @@ impl JobSubmitStepResult {
             job, step, policies, ..
         } = standing;
         let mistake_draft = rejection
+            .is_some()
+            .then(|| mistakes::draft(&job.id, &settled.attempt_id));
+        let due = mistake_draft
             .as_ref()
-            .map(|why| mistakes::draft(&job.id, &step.step_id, &step.spec, &settled.attempt_id, why));
-        let next_call = following(job, settled.next_action, mistake_draft.as_ref());
+            .filter(|_| policies.require_mistake_on_reject);
+        let next_call = following(job, settled.next_action, due);
         let left = attempts_left(step, policies);
         Submitted {
             accepted: rejection.is_none(),
@@ -267,6 +304,36 @@ impl JobSubmitStepResult {
     }
 }
 
+/// Rules for the commit of a step.
+fn rules(db: &Db<'_>, job: &Job, steps: &[Step], current: &Step) -> Result<Rules, DbError> {
+    let batch = batch::open(db, &job.id)?;
+    let template = job.effective().commit_message_template;
+    // The commit of a batch may name any of its steps.
+    let named = |step: &&Step| {
+        step.step_id == current.step_id
+            || batch
+                .as_ref()
+                .is_some_and(|batch| batch.steps.contains(&step.step_id.to_string()))
+    };
+    let mut named: Vec<&Step> = steps.iter().filter(named).collect();
+    named.reverse();
+    let fill = |step: &Step| {
+        let summary = SUMMARY.to_string();
+        super::git_write::fill(
+            &template,
+            job.id.as_str(),
+            step.step_id.as_str(),
+            &step.spec.title,
+            &summary,
+        )
+    };
+    Ok(Rules {
+        messages: named.into_iter().map(fill).collect(),
+        used: attempt::commits(db, &job.id, &current.step_id)?,
+        in_batch: batch.is_some(),
+    })
+}
+
 /// Refuses a submission while the last rejection of the step has no recorded mistake.
 fn lesson_due(db: &Db<'_>, job: &Job, step: &Step, refusals: &mut Refusals) -> Result<(), DbError> {
     let last = attempt::last(db, &job.id, &step.step_id)?;
@@ -274,18 +341,13 @@ fn lesson_due(db: &Db<'_>, job: &Job, step: &Step, refusals: &mut Refusals) -> R
         return Ok(());
     };
     if !mistake::learns_from(db, &job.id, &rejected.attempt_id)? {
-        let why = Rejection {
-            stage: submission::Stage::Gates,
-            missing: Vec::new(),
-            reasons: rejected.rejection_reasons,
-        };
-        let draft = mistakes::draft(&job.id, &step.step_id, &step.spec, &rejected.attempt_id, &why);
+        let draft = mistakes::draft(&job.id, &rejected.attempt_id);
         refusals.add_with(Reason::MistakeRequired, Some(draft));
     }
     Ok(())
 }
 
-/// Call to make after a submission.
+/// Call to make after a submission. `draft` is the lesson that a policy wants before the next one.
 fn following(job: &Job, next: NextAction, draft: Option<&NextCall>) -> Option<NextCall> {
     match next {
         NextAction::NextStepAvailable => Some(job_call("job_next_step_prompt", &job.id)),

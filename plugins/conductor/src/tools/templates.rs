@@ -96,8 +96,8 @@ fn find(db: &Db<'_>, name: &str) -> Result<Option<Body>, DbError> {
     }
 }
 
-/// Fill a job's plan from a template. The template's steps replace the job's; its invariants, definition of
-/// done and policies apply only where the job has none. Fails if a variable has no value. Moves a READY job
+/// Fill a job's plan from a template. The template's steps replace the job's, or follow them with append; its
+/// invariants, definition of done and policies apply only where the job has none. Fails if a variable has no value. Moves a READY job
 /// back to PLANNING.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -108,6 +108,9 @@ pub(crate) struct TemplateApply {
     /// Value of each variable, for example {"feature": "CSV export"}.
     #[serde(default)]
     variables: BTreeMap<String, String>,
+    /// Add the steps after the job's own, as for a checklist. Default false: replace them.
+    #[serde(default)]
+    append: bool,
 }
 
 impl Tool for TemplateApply {
@@ -146,7 +149,16 @@ impl Tool for TemplateApply {
             step.check(&format!("steps[{place}]"), &mut refusals);
         }
         refusals.finish()?;
-        let steps = number(body.steps, &job.effective(), &job.plan)?;
+        let mut specs = match self.append {
+            true => step::all(&cx.db, &job.id)?
+                .into_iter()
+                .map(|step| step.spec)
+                .filter(|spec| !is_inserted(spec))
+                .collect(),
+            false => Vec::new(),
+        };
+        specs.extend(body.steps);
+        let steps = number(cx, specs, &job)?;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))

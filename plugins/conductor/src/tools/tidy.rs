@@ -235,7 +235,12 @@ impl Tool for RepoHygieneSuggest {
                 });
                 NextCall::new("context_add_block", block)
             }),
-            add_step: cleanup_step(&job.id, step::all(&cx.db, &job.id)?.last(), shown),
+            add_step: cleanup_step(
+                &job.id,
+                step::all(&cx.db, &job.id)?.last(),
+                shown,
+                crate::access::has_tests(cx, job.repo_root.as_deref()),
+            ),
             suggestions: shown
                 .iter()
                 .map(|suggestion| SuggestionLine::new(&job.id, suggestion))
@@ -272,7 +277,12 @@ fn plan(suggestions: &[Suggestion]) -> String {
 }
 
 /// Step that deletes or merges the suggested files, at the end of the chain.
-fn cleanup_step(job: &JobId, last: Option<&Step>, suggestions: &[Suggestion]) -> Option<NextCall> {
+fn cleanup_step(
+    job: &JobId,
+    last: Option<&Step>,
+    suggestions: &[Suggestion],
+    has_tests: bool,
+) -> Option<NextCall> {
     /// Maximum number of criteria of one step.
     const MOST: usize = 20;
     let goes = suggestions
@@ -287,16 +297,22 @@ fn cleanup_step(job: &JobId, last: Option<&Step>, suggestions: &[Suggestion]) ->
     }
     let mut criteria: Vec<String> = goes
         .iter()
-        .map(|path| format!("{} is deleted, or a devlog entry says why it stays", show(path)))
+        .map(|path| format!("{} is deleted", show(path)))
         .collect();
     criteria.push("the tests still pass".to_owned());
+    let mut gates = vec![json!({"gate": "file_not_exists", "paths": goes})];
+    if has_tests {
+        gates.push(json!({"gate": "tests_passed"}));
+    }
     let step = json!({
         "title": "Clean up",
-        "instruction_prompt": "Look at each file with repo_map_query and importers_of. Delete or merge it if nothing \
-            needs it, and say in the devlog why each of the others stays. Change nothing else.",
+        "instruction_prompt": "Look at each file with repo_map_query and importers_of before it goes. Delete or merge \
+            it. If something needs it, a person takes it out of the step's gates with plan_refine_steps. Change nothing \
+            else.",
         "acceptance_criteria": criteria,
         "required_evidence": {"changed_files": "array", "tests_passed": "boolean", "criteria_checklist": "object"},
         "remediation_prompt": "Restore the files that are still needed, and keep them.",
+        "gates": gates,
         "tags": ["hygiene"],
     });
     let mut edit = json!({"op": "insert", "step": step});

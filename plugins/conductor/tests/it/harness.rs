@@ -42,6 +42,8 @@ impl Bench {
     }
 
     fn over(session: Session, init: &Value, dir: Option<tempfile::TempDir>) -> Bench {
+        // A person, who may change a running job; tests of what a client may do set another name.
+        session.set_client("tollgate call");
         let begun = session.call("conductor_init", &init.to_string()).unwrap();
         let begun: Value = serde_json::from_str(&begun.structured).unwrap();
         Bench {
@@ -54,6 +56,9 @@ impl Bench {
     /// Fills the plan, with these steps, makes the job ready and starts it.
     pub(crate) fn started(self, steps: Value) -> Bench {
         self.run(READY);
+        if steps.as_array().is_some_and(|steps| steps.len() > 3) {
+            self.reply("conductor_answer", json!({"answers": no_faults()}));
+        }
         self.reply("plan_propose_steps", json!({"steps": steps}));
         self.run("- job_set_ready {}\n- job_start {}");
         self
@@ -70,17 +75,26 @@ impl Bench {
 
     /// Runs a tool.
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> Result<Reply, ToolError> {
-        self.script().call_tool(tool, arguments)
+        self.script().call_tool(tool, checked(tool, arguments))
     }
 
     /// The structured reply of a call that has to succeed.
     pub(crate) fn reply(&self, tool: &str, arguments: Value) -> Value {
+        let arguments = checked(tool, arguments);
         self.script().reply(&format!("{tool} {arguments}"))
     }
 
     /// Runs a call that a refusal or reply names.
     pub(crate) fn follow(&self, next: &Value) -> Value {
         self.reply(next["tool"].as_str().unwrap(), next["arguments"].clone())
+    }
+
+    /// Completes the mistake of a rejection by its draft.
+    pub(crate) fn learn(&self, rejected: &Value, lesson: &str) -> Value {
+        let draft = &rejected["mistake_draft"];
+        let mut arguments = draft["arguments"].clone();
+        arguments["lesson"] = json!(lesson);
+        self.reply(draft["tool"].as_str().unwrap(), arguments)
     }
 
     /// Writes a file of the repository.
@@ -90,15 +104,35 @@ impl Bench {
         std::fs::write(path, content).unwrap();
     }
 
+    /// Path of the repository's.
+    pub(crate) fn path(&self, path: &str) -> std::path::PathBuf {
+        self.dir.as_ref().unwrap().path().join(path)
+    }
+
     /// Runs git in the repository, as somebody outside of the pack.
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
         git(self.dir.as_ref().unwrap().path(), arguments)
     }
 }
 
+/// Answers that say that a plan has no faults.
+pub(crate) fn no_faults() -> Value {
+    json!({"failure_modes": [], "hidden_dependencies": [], "smallest_proof": [], "decide_now": []})
+}
+
+/// Arguments of a call; a submission says that the invariants were checked.
+fn checked(tool: &str, mut arguments: Value) -> Value {
+    if tool == "job_submit_step_result"
+        && let Some(evidence) = arguments["evidence"].as_object_mut()
+    {
+        evidence.entry("invariants_checked").or_insert(json!(true));
+    }
+    arguments
+}
+
 /// A plan that lacks nothing but steps.
 pub(crate) const READY: &str = r#"
-    - conductor_answer {"answers": {"deliverables": ["export.py"], "definition_of_done": ["it exports"], "invariants": ["patches only", "no new dependencies"]}}
+    - conductor_answer {"answers": {"deliverables": ["the exporter"], "definition_of_done": ["it exports"], "invariants": ["patches only", "no new dependencies"]}}
     - job_update_policies {"policies": {"checkpoint_interval_steps": 0, "require_tests_evidence": false, "require_diff_summary": false}}
 "#;
 
@@ -121,7 +155,7 @@ pub(crate) fn result(step: &str) -> Value {
         "model_claim": "MET",
         "summary": "wrote the exporter",
         "devlog_line": "exporter added",
-        "evidence": {"notes": "it went well", "criteria_checklist": {"c1": true, "c2": true}},
+        "evidence": {"notes": "it went well", "invariants_checked": true, "criteria_checklist": {"c1": true, "c2": true}},
     })
 }
 

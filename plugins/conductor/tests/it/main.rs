@@ -3,14 +3,19 @@
 
 mod harness;
 
+mod cheats;
 mod context;
 mod execution;
+mod frozen;
 mod git;
+mod jobs;
+mod memory;
 mod planning;
 mod prompts;
 mod random;
 mod records;
 mod repository;
+mod suites;
 mod table;
 mod templates;
 mod transfer;

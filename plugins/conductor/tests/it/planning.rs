@@ -22,14 +22,14 @@ fn the_interview_leads_from_phase_to_phase() {
             ok stored=["out_of_scope","deliverables","repo_exists"] interview.phase=2 interview.required_open=["definition_of_done","invariants","steps"]
             ok interview.phase=5 interview.required_open=["steps"]
             ok interview.phase=4 interview.required_open=["repo_root","steps"]
-            ok interview.phase=5 interview.required_open=["steps"] warnings=["workspace `main` does not exist or is not granted to this pack; gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
+            ok interview.phase=5 interview.required_open=["steps"] warnings=["workspace `main` does not exist or is not granted to this pack (no workspace is registered for this pack); gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
             err INVALID_ARGUMENTS: answers contains no answer
               - INVALID_ARGUMENTS (answers): answers contains no answer
             err INVALID_ARGUMENTS: answers.invariants[0] is still a placeholder; say what it stands for; and 3 more reasons
               - INVALID_ARGUMENTS (answers.invariants[0]): answers.invariants[0] is still a placeholder; say what it stands for
               - INVALID_ARGUMENTS (answers.risks[0].risk): answers.risks[0].risk is blank
               - INVALID_ARGUMENTS (answers.goal): answers.goal is blank
-              - INVALID_ARGUMENTS (answers.repo_root): answers.repo_root must be the name of a workspace, or a path inside one without `..`
+              - INVALID_ARGUMENTS (answers.repo_root): answers.repo_root must be the name of a workspace, or a path in one without `..` (no workspace is registered for this pack)
         "#]],
     );
 }
@@ -69,12 +69,12 @@ fn the_ready_gate_lists_every_gap_and_each_call_is_the_one_that_closes_it() {
           - DELIVERABLES_MISSING (deliverables): the plan has no deliverables -> plan_set_deliverables {"job_id":"JOB","deliverables":["<one deliverable per entry>"]}
           - DEFINITION_OF_DONE_MISSING (definition_of_done): the plan has no definition of done -> plan_set_definition_of_done {"job_id":"JOB","definition_of_done":["<one condition per entry>"]}
           - INVARIANTS_MISSING (invariants): the plan has no invariants; an empty list is enough -> plan_set_invariants {"job_id":"JOB","invariants":[]}
-          - BASELINE_MISSING (repo_root): the policies require a snapshot of the repository and there is none -> repo_snapshot {"job_id":"JOB"}
+          - BASELINE_MISSING (repo_root): there is no snapshot of the repository to compare later states with -> repo_snapshot {"job_id":"JOB"}
           - STEP_INSTRUCTION_MISSING (S1): step S1 has no instruction_prompt -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"instruction_prompt":"<what to do>"}}]}
           - STEP_CRITERIA_MISSING (S1): step S1 has no acceptance_criteria -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"acceptance_criteria":["<one criterion per entry>"]}}]}
           - STEP_EVIDENCE_MISSING (S1): step S1 has no required_evidence -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"required_evidence":{"changed_files":"array"}}}]}
           - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which does not exist -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
-          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 4189 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":8189}}
+          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 3989 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":7989}}
     "#]].assert_eq(&log);
 }
 
@@ -123,8 +123,8 @@ fn editing_a_ready_plan_takes_it_back() {
         ok stored=1
         err INVALID_ARGUMENTS: definition_of_done[1] is still a placeholder; say what it stands for
           - INVALID_ARGUMENTS (definition_of_done[1]): definition_of_done[1] is still a placeholder; say what it stands for
-        err WRONG_STATUS: start is not possible while the job is PLANNING {"status":"PLANNING","allowed_statuses":["READY"]}
-          - WRONG_STATUS: start is not possible while the job is PLANNING -> job_set_ready {"job_id":"JOB"}
+        err WRONG_STATUS: the job cannot be started while the job is PLANNING {"status":"PLANNING","allowed_statuses":["READY"]}
+          - WRONG_STATUS: the job cannot be started while the job is PLANNING -> job_set_ready {"job_id":"JOB"}
     "#]].assert_eq(&log);
 }
 
@@ -142,7 +142,7 @@ fn steps_are_checked_whole() {
               - INVALID_ARGUMENTS (steps[0].max_attempts): steps[0].max_attempts is 0, not within 1 to 100
               - INVALID_ARGUMENTS (steps[0].required_evidence): steps[0].required_evidence is blank
               - INVALID_ARGUMENTS (steps[0].required_evidence.tests_passed): steps[0].required_evidence.tests_passed must be of type boolean, not string
-              - UNKNOWN_GATE (gates): steps[0].gates[0]: "nope" is not a gate; use one of tests_passed, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval
+              - UNKNOWN_GATE (gates): steps[0].gates[0]: "nope" is not a gate; use one of tests_passed, tests_fail, fail_to_pass, tests_unchanged, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, file_contains, file_lacks, reachable, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval
               - INVALID_ARGUMENTS (steps[0].gates[1]): steps[0].gates[1] file_exists requires paths
             err INVALID_ARGUMENTS: steps is empty
               - INVALID_ARGUMENTS (steps): steps is empty
@@ -243,8 +243,8 @@ fn policies_change_until_the_end() {
             err INVALID_ARGUMENTS: policies changes nothing
               - INVALID_ARGUMENTS (policies): policies changes nothing
             ok from="PLANNING" status="FAILED"
-            err WRONG_STATUS: update_policies is not possible while the job is FAILED {"status":"FAILED","allowed_statuses":["PLANNING","READY","EXECUTING","PAUSED"]}
-              - WRONG_STATUS: update_policies is not possible while the job is FAILED
+            err WRONG_STATUS: the policies cannot be changed while the job is FAILED {"status":"FAILED","allowed_statuses":["PLANNING","READY","EXECUTING","PAUSED"]}
+              - WRONG_STATUS: the policies cannot be changed while the job is FAILED -> job_get {"job_id":"JOB"}
             ok from="FAILED" status="ARCHIVED"
             ok jobs=[]
             ok jobs.0.title="Export"
@@ -268,9 +268,130 @@ fn a_job_begins_with_what_can_be_used() {
               - INVALID_ARGUMENTS (title): title is blank
               - INVALID_ARGUMENTS (goal): goal is still a placeholder; say what it stands for
               - INVALID_ARGUMENTS (tags[0]): tags[0] is blank
-              - INVALID_ARGUMENTS (repo_root): repo_root must be the name of a workspace, or a path inside one without `..`
+              - INVALID_ARGUMENTS (repo_root): repo_root must be the name of a workspace, or a path in one without `..` (no workspace is registered for this pack)
               - INVALID_ARGUMENTS (policies.max_retries_per_step): policies.max_retries_per_step is 101, not within 0 to 100
-            ok status="PLANNING" warnings=["workspace `nowhere` does not exist or is not granted to this pack; gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
+            ok status="PLANNING" warnings=["workspace `nowhere` does not exist or is not granted to this pack (no workspace is registered for this pack); gates that check files, Git or commands will fail. The operator registers workspaces under [workspaces.NAME]"]
         "#]],
     );
+}
+
+/// Answers to the four questions about faults in a plan.
+const FAULTS: &str = r#"{"failure_modes": ["quotes"], "hidden_dependencies": [], "smallest_proof": ["one row"], "decide_now": []}"#;
+
+#[test]
+fn a_longer_plan_needs_a_search_for_faults() {
+    let bench = Bench::new();
+    bench.run(READY);
+    let steps: Vec<_> = ["a", "b", "c", "d"].map(|title| step(title, json!([]))).to_vec();
+    bench.reply("plan_propose_steps", json!({"steps": &steps[..3]}));
+    let mut log = bench.run("job_set_ready {} ? status warnings");
+    bench.reply("plan_propose_steps", json!({"steps": steps}));
+    log += &bench.run("job_set_ready {}");
+    let next = bench
+        .call("job_set_ready", json!({}))
+        .unwrap_err()
+        .next_call
+        .unwrap();
+    let placeholder = bench
+        .call(&next.tool, serde_json::Value::Object(next.arguments))
+        .unwrap_err();
+    log += &format!("{}\n", placeholder.message);
+    log += &bench.run(&format!(
+        "conductor_next_questions {{\"last_answers\": {FAULTS}}} ? complete\njob_set_ready {{}} ? status"
+    ));
+    expect![[r#"
+        ok status="READY" warnings=[]
+        err PLAN_INCOMPLETE: the plan has 1 gap
+          - FAULTS_MISSING (answers): nobody looked for faults in the plan: failure_modes, hidden_dependencies, smallest_proof, decide_now are not answered -> conductor_answer {"job_id":"JOB","answers":{"failure_modes":["<one finding per entry, or an empty list>"],"hidden_dependencies":["<one finding per entry, or an empty list>"],"smallest_proof":["<one finding per entry, or an empty list>"],"decide_now":["<one finding per entry, or an empty list>"]}}
+        answers.failure_modes[0] is still a placeholder; say what it stands for; and 3 more reasons
+        ok complete=true
+        ok status="READY"
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn questions_offer_what_the_repository_shows() {
+    let bench = Bench::with_repository();
+    bench.write("Cargo.toml", "[package]\nname = \"shop\"\n");
+    bench.write("src/main.rs", "fn main() {}\n");
+    bench.run("- repo_map_update {}");
+    let asked = bench.reply("conductor_next_questions", json!({"all": true}));
+    let offered: String = asked["questions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|question| !question["suggestion"].is_null())
+        .map(|question| format!("{} {}\n", question["key"], question["suggestion"]))
+        .collect();
+    expect![[r#"
+        "target_environment" ["Rust"]
+        "tests_expected" ["the registered test passes: fail = sh -c echo 1 failed; exit 3","the registered test passes: pass = true","the registered test passes: say = echo 12 passed"]
+        "invariants" ["Patch files; never overwrite a whole file.","Add no dependency without approval.","Do not change or remove existing tests.","Change no public interface without its documentation and tests.","Add a test for every fixed bug.","Keep results deterministic."]
+        "key_files" ["Cargo.toml"]
+        "entrypoints" ["src/main.rs"]
+    "#]].assert_eq(&offered);
+}
+
+#[test]
+fn a_workspace_is_named_wherever_it_matters() {
+    let bench = Bench::with_repository();
+    let place = bench.dir.as_ref().unwrap().path().canonicalize().unwrap();
+    let place = place.to_str().unwrap();
+    let init = json!({"title": "Deep", "goal": "Go down", "repo_root": format!("{place}/sub/")});
+    std::fs::create_dir(format!("{place}/sub")).unwrap();
+    let begun = bench.session.call("conductor_init", &init.to_string()).unwrap();
+    let begun: serde_json::Value = serde_json::from_str(&begun.structured).unwrap();
+    let shown = bench.reply("job_get", json!({"job_id": begun["job_id"]}));
+    let mut log = format!(
+        "{}\n{} {}\n",
+        begun["workspaces"], shown["repo_root"], shown["workspace"]
+    );
+    log += &bench.run(&format!(
+        r#"
+        conductor_answer {{"answers": {{"repo_root": "{place}"}}}} ? stored
+        job_get {{}} ? repo_root
+        conductor_answer {{"answers": {{"repo_root": "/etc"}}}}
+        conductor_answer {{"answers": {{"repo_root": "{place}/../x"}}}}
+        "#
+    ));
+    expect![[r#"
+        [{"name":"main","path":"/home/ada/shop","git":"write","tests":["fail = sh -c echo 1 failed; exit 3","pass = true","say = echo 12 passed"]}]
+        "main/sub" {"name":"main","path":"/home/ada/shop","git":"write","tests":["fail = sh -c echo 1 failed; exit 3","pass = true","say = echo 12 passed"]}
+        ok stored=["repo_root"]
+        ok repo_root="main"
+        err INVALID_ARGUMENTS: answers.repo_root must be the name of a workspace, or a path in one without `..` (registered: main)
+          - INVALID_ARGUMENTS (answers.repo_root): answers.repo_root must be the name of a workspace, or a path in one without `..` (registered: main)
+        err INVALID_ARGUMENTS: answers.repo_root must be the name of a workspace, or a path in one without `..` (registered: main)
+          - INVALID_ARGUMENTS (answers.repo_root): answers.repo_root must be the name of a workspace, or a path in one without `..` (registered: main)
+    "#]].assert_eq(&log.replace(place, "/home/ada/shop"));
+}
+
+#[test]
+fn obvious_forms_are_understood() {
+    let bench = Bench::new();
+    bench.run(READY);
+    let lower = format!(" {} ", bench.job.to_lowercase());
+    let mut listed = step("one", json!([]));
+    listed["required_evidence"] = json!(["changed_files", "tests_passed", "speed"]);
+    let arguments = json!({"job_id": lower, "steps": [listed]});
+    bench
+        .session
+        .call("plan_propose_steps", &arguments.to_string())
+        .unwrap();
+    let log = bench.run(
+        r#"
+        job_get {"step_id": " s1 "} ? step.required_evidence
+        plan_set_risks {"risks": ["slow", {"risk": "large", "mitigation": "measure"}]} ? stored
+        plan_set_risks {"risks": [{"risc": "typo"}]}
+        conductor_answer {"answers": {"risks": ["slow"], "constraints": [], "unknowns": ["who"], "architecture": ["one file"]}} ? stored
+        job_get {} ? plan.risks plan.unknowns
+        "#,
+    );
+    expect![[r#"
+        ok step.required_evidence={"changed_files":"array","speed":"string","tests_passed":"boolean"}
+        ok stored=2
+        err INVALID_ARGUMENTS: the arguments do not fit plan_set_risks: unknown field `risc`, expected `risk` or `mitigation` at line 1 column 17
+        ok stored=["constraints","unknowns","architecture","risks"]
+        ok plan.risks=[{"risk":"slow"}] plan.unknowns=["who"]
+    "#]].assert_eq(&log);
 }

@@ -87,7 +87,7 @@ fn context_gives_way_first_and_the_limit_holds() {
     let mut only = step("one", json!([]));
     only["context_refs"] = json!(refs);
     bench.reply("plan_propose_steps", json!({"steps": [only]}));
-    bench.run("- context_add_block {\"block_type\": \"RESEARCH\", \"content\": \"- rule one\"}\n- job_set_ready {}\n- job_start {}");
+    bench.run("- context_add_block {\"block_type\": \"RESEARCH\", \"content\": \"- rule one\", \"tags\": [\"process\"]}\n- job_set_ready {}\n- job_start {}");
     let mut whole = None;
     for limit in [100_000, 20_000, 6_000, 3_000, 2_000] {
         bench.reply(
@@ -160,7 +160,7 @@ fn the_prompts_for_people_say_where_a_job_stands() {
         INVALID_ARGUMENTS: the arguments do not fit plan_job: missing field `goal` at line 1 column 2
         Execute the job JOB, "Export" (0 steps, PLANNING): Export reports as CSV / The job is not ready: tell the user, and continue only after job_set_ready accepts it.
         Execute the job JOB, "Export" (1 steps, READY): Export reports as CSV / Call job_start, then job_next_step_prompt.
-        Execute the job JOB, "Export" (1 steps, PAUSED): Export reports as CSV / The job is paused: tell the user why (job_get), and call job_resume only when they say so.
+        Execute the job JOB, "Export" (1 steps, PAUSED): Export reports as CSV / The job is paused: tell the user why (job_get), and call job_resume only when they say so. Step 1 of 1 is next: S1, one.
         NOT_FOUND: there is no job JOB-NONE
         UNKNOWN_PROMPT: `other` is not a prompt of conductor
     "#]].assert_eq(&log);

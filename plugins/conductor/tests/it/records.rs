@@ -43,7 +43,7 @@ fn the_log_holds_what_was_said() {
         ok entries=6
         # Devlog: Export
 
-        - 2026-01-01T00:00:03.000Z SYSTEM: policies changed: require_tests_evidence, require_diff_summary, checkpoint_interval_steps
+        - 2026-01-01T00:00:03.000Z SYSTEM: policies changed: policy require_tests_evidence: true becomes false; policy require_diff_summary: true becomes false; policy checkpoint_interval_steps: 5 becomes 0
         - 2026-01-01T00:00:05.000Z SYSTEM: ready
         - 2026-01-01T00:00:06.000Z SYSTEM: started
         - 2026-01-01T00:00:07.000Z DEVLOG S1 (abcdef0): began
@@ -53,9 +53,9 @@ fn the_log_holds_what_was_said() {
           Not chosen: pandas: too large
 
         ok tags=["csv"] related_step_id="S1"
-        err INVALID_ARGUMENTS: what_happened is blank; and 1 more reason
-          - INVALID_ARGUMENTS (what_happened): what_happened is blank
+        err INVALID_ARGUMENTS: lesson is still a placeholder; say what it stands for; and 1 more reason
           - INVALID_ARGUMENTS (lesson): lesson is still a placeholder; say what it stands for
+          - INVALID_ARGUMENTS (what_happened): what_happened is blank
         err NOT_FOUND: there is no attempt ATT-NONE
           - NOT_FOUND: there is no attempt ATT-NONE
         ok mistakes.0.title="Wrong quotes"

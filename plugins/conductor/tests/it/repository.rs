@@ -227,7 +227,7 @@ fn a_map_is_made_asked_and_exported() {
         - `shop/main.py` (imports 1)
         - `shop/money.py` (imported by 1)
         - `shop/old_cart.py`: Obsolete; see cart.py
-        - … and 2 more
+        - top: `.gitignore`, `a.txt`
 
         ## Conventions
 
@@ -339,8 +339,8 @@ fn what_cannot_be_read_is_said() {
             err INVALID_ARGUMENTS: max_entries is 60000, not within 1 to 50000; and 1 more reason
               - INVALID_ARGUMENTS (max_entries): max_entries is 60000, not within 1 to 50000
               - INVALID_ARGUMENTS (max_depth): max_depth is 0, not within 1 to 64
-            err INVALID_ARGUMENTS: repo_root must be the name of a workspace, or a path inside one without `..`
-              - INVALID_ARGUMENTS (repo_root): repo_root must be the name of a workspace, or a path inside one without `..`
+            err INVALID_ARGUMENTS: repo_root must be the name of a workspace, or a path in one without `..` (no workspace is registered for this pack)
+              - INVALID_ARGUMENTS (repo_root): repo_root must be the name of a workspace, or a path in one without `..` (no workspace is registered for this pack)
             err REPOSITORY_UNAVAILABLE: the repository cannot be read: workspace `nowhere` does not exist or is not granted to this pack
               - REPOSITORY_UNAVAILABLE: the repository cannot be read: workspace `nowhere` does not exist or is not granted to this pack
             err DESCRIPTION_REFUSED: a.py is not a file of the repository
@@ -403,7 +403,7 @@ fn a_baseline_is_asked_for_where_the_policies_do() {
     );
     expect![[r#"
         err PLAN_INCOMPLETE: the plan has 1 gap
-          - BASELINE_MISSING (repo_root): the policies require a snapshot of the repository and there is none -> repo_snapshot {"job_id":"JOB"}
+          - BASELINE_MISSING (repo_root): there is no snapshot of the repository to compare later states with -> repo_snapshot {"job_id":"JOB"}
     "#]].assert_eq(&log);
     let bench = shop();
     bench.run(READY);

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::{Bench, result, step};
+use crate::harness::{Bench, no_faults, result, step};
 
 #[test]
 fn every_built_in_template_makes_a_job_ready() {
@@ -13,6 +13,7 @@ fn every_built_in_template_makes_a_job_ready() {
     for template in list["templates"].as_array().unwrap() {
         let bench = Bench::new();
         bench.run(r#"- conductor_answer {"answers": {"deliverables": ["x"]}}"#);
+        bench.reply("conductor_answer", json!({"answers": no_faults()}));
         let variables: serde_json::Map<_, _> = template["variables"]
             .as_array()
             .unwrap()
@@ -35,7 +36,9 @@ fn every_built_in_template_makes_a_job_ready() {
             "bug_fix",
             "refactor",
             "docs",
-            "dependency_upgrade"
+            "dependency_upgrade",
+            "pre_merge_checklist",
+            "debug_checklist"
         ]
     );
 }

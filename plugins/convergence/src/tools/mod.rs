@@ -7,11 +7,11 @@ pub(crate) mod status;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_sdk::{Cx, Db, DbError, Event, TestOutcome, TestResult, ToolError};
+use tollgate_sdk::{Cx, Db, DbError, Event, TestOutcome, TestResult, Timestamp, ToolError};
 
-use crate::cycle::{Repetition, Sighting};
+use crate::cycle::{Repetition, Unit};
 use crate::report::{Failure, Outcome, TestReport};
-use crate::store::{self, Scope, Seen};
+use crate::store::{self, Earlier, Scope, Verdict};
 use crate::{Normaliser, cycle, fingerprint};
 
 /// Most failing tests, and most other errors, in a reply.
@@ -98,18 +98,62 @@ pub(crate) struct RunView {
     /// Fingerprint of the failure: equal whenever the same tests fail in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure_fingerprint: Option<String>,
-    /// True if the same failure was seen before and persists after at least one mutation.
+    /// Fingerprint of the failure's messages: another one for another failing assertion of the same test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail_fingerprint: Option<String>,
+    /// True if the same failure was seen before and persists after at least one edit or mutation.
     non_progress: bool,
+    /// True if the same tests fail in the same way as before, with another message: a step within a test.
+    #[serde(skip_serializing_if = "is_false")]
+    same_test_other_failure: bool,
+    /// True if the last run of the command had another result, without an edit in between.
+    #[serde(skip_serializing_if = "is_false")]
+    flaky: bool,
+    /// True if the last run of the command passed, and an edit was made since.
+    #[serde(skip_serializing_if = "is_false")]
+    regression: bool,
     /// Number of sightings of the failure, including this one.
     failure_seen: u64,
-    /// Number of mutations since the first sighting.
+    /// Number of edits, or without a view of the work tree of mutations, since the first sighting.
     failure_mutations: u64,
+    /// Number of other envelopes in which the failure was seen.
+    #[serde(skip_serializing_if = "is_zero")]
+    earlier_envelopes: u64,
+    /// Time of the first sighting in another envelope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_seen: Option<Timestamp>,
+    /// Edits of the work tree in this envelope that no call made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed_edits: Option<u64>,
+    /// Reason why edits of the work tree are not seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unobserved: Option<String>,
     /// Verdict in one line.
     message: String,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What is known of a run beside its report.
+#[derive(Debug, Default)]
+struct Known {
+    failure: Option<String>,
+    detail: Option<String>,
+    repetition: Repetition,
+    verdict: Verdict,
+    earlier: Earlier,
+}
+
 impl RunView {
-    fn of(report: &TestReport, failure: Option<String>, repetition: Repetition) -> RunView {
+    fn of(report: &TestReport, known: Known, changes: &Changes, now: Timestamp) -> RunView {
         let shown = |failures: &[Failure]| failures.iter().take(SHOWN).map(FailureView::from).collect();
         let more = |failures: &[Failure], more: u64| {
             more.saturating_add(failures.len().saturating_sub(SHOWN) as u64)
@@ -129,11 +173,19 @@ impl RunView {
             errors: shown(&report.errors),
             more_errors: more(&report.errors, report.more_errors),
             exit_code: report.exit_code,
-            message: verdict(report, failure.is_some(), repetition),
-            failure_fingerprint: failure,
-            non_progress: repetition.non_progress,
-            failure_seen: repetition.seen,
-            failure_mutations: repetition.mutations,
+            message: verdict(report, &known, now),
+            failure_fingerprint: known.failure,
+            detail_fingerprint: known.detail,
+            non_progress: known.verdict.non_progress,
+            same_test_other_failure: known.repetition.same_test_other_failure,
+            flaky: known.verdict.flaky,
+            regression: known.verdict.regression,
+            failure_seen: known.repetition.seen,
+            failure_mutations: known.repetition.mutations,
+            earlier_envelopes: known.earlier.envelopes,
+            first_seen: known.earlier.first_at,
+            observed_edits: changes.observed_edits,
+            unobserved: changes.unobserved.clone(),
         }
     }
 
@@ -153,7 +205,7 @@ impl RunView {
     }
 }
 
-fn verdict(report: &TestReport, failed: bool, repetition: Repetition) -> String {
+fn verdict(report: &TestReport, known: &Known, now: Timestamp) -> String {
     let counted = |name: &str, count: Option<u64>| count.map(|count| format!("{count} {name}"));
     let counts: Vec<String> = [
         counted("passed", report.counts.passed),
@@ -167,13 +219,50 @@ fn verdict(report: &TestReport, failed: bool, repetition: Repetition) -> String 
     if !counts.is_empty() {
         verdict.push_str(&format!(": {}", counts.join(", ")));
     }
-    if failed && repetition.seen > 1 {
+    let repetition = known.repetition;
+    if known.failure.is_some() && repetition.seen > 1 {
         verdict.push_str(&format!("; {repetition}"));
     }
-    if repetition.non_progress {
-        verdict.push_str("; no progress");
+    let earlier = &known.earlier;
+    if let Some(first) = earlier.first_at.filter(|_| earlier.envelopes > 0) {
+        let envelopes = match earlier.envelopes {
+            1 => "1 earlier envelope".to_owned(),
+            many => format!("{many} earlier envelopes"),
+        };
+        verdict.push_str(&format!("; seen in {envelopes}, first {}", ago(first, now)));
+    }
+    for (holds, words) in [
+        (known.verdict.non_progress, "no progress"),
+        (
+            repetition.same_test_other_failure,
+            "another failure of the same tests",
+        ),
+        (
+            known.verdict.flaky,
+            "flaky: the last run without an edit in between had another result",
+        ),
+        (known.verdict.regression, "regression: the last run passed"),
+    ] {
+        if holds {
+            verdict.push_str(&format!("; {words}"));
+        }
     }
     verdict
+}
+
+/// Time since then, in words.
+fn ago(then: Timestamp, now: Timestamp) -> String {
+    let minutes = now.as_ms().saturating_sub(then.as_ms()).max(0) / 60_000;
+    let counted = |count: i64, one: &str| match count {
+        1 => format!("1 {one} ago"),
+        many => format!("{many} {one}s ago"),
+    };
+    match minutes {
+        0 => "less than a minute ago".to_owned(),
+        1..60 => counted(minutes, "minute"),
+        60..1_440 => counted(minutes / 60, "hour"),
+        _ => counted(minutes / 1_440, "day"),
+    }
 }
 
 /// Name of a unit variant, as serde writes it.
@@ -192,11 +281,39 @@ fn scope(cx: &Cx<'_>, workspace: &str) -> Scope {
     }
 }
 
-/// Mutations so far: the envelope's, otherwise the recorded ones.
-fn mutations(cx: &Cx<'_>, db: &Db<'_>, scope: &Scope) -> Result<u64, DbError> {
-    match cx.budget().current() {
-        Some(envelope) => Ok(envelope.counter("mutations").map_or(0, |counter| counter.used)),
-        None => Ok(store::mutation_counts(db, scope)?.all),
+/// Changes so far: edits of the work tree if the host sees them, else the envelope's mutations, otherwise recorded
+/// states.
+#[derive(Debug)]
+struct Changes {
+    count: u64,
+    unit: Unit,
+    observed_edits: Option<u64>,
+    unobserved: Option<String>,
+}
+
+impl Changes {
+    fn of(cx: &Cx<'_>, db: &Db<'_>, scope: &Scope) -> Result<Changes, ToolError> {
+        let envelope = cx.budget().current();
+        let seen = cx.ledger().seen_work_tree(&scope.workspace)?;
+        if seen.state.is_some() {
+            return Ok(Changes {
+                count: seen.edits,
+                unit: Unit::Edit,
+                observed_edits: Some(seen.observed_edits),
+                unobserved: seen.unseen,
+            });
+        }
+        let count = match &envelope {
+            Some(envelope) => envelope.counter("mutations").map_or(0, |counter| counter.used),
+            None => store::mutation_counts(db, scope)?.all,
+        };
+        Ok(Changes {
+            count,
+            unit: Unit::Mutation,
+            observed_edits: None,
+            // Outside of an envelope nobody expects it.
+            unobserved: seen.unseen.filter(|_| envelope.is_some()),
+        })
     }
 }
 
@@ -207,42 +324,53 @@ fn remember(
     scope: &Scope,
     command: &str,
     report: &TestReport,
-) -> Result<RunView, DbError> {
-    let failure = fingerprint::failure(report);
-    let mutations = mutations(cx, db, scope)?;
-    let repetition = match &failure {
-        Some(failure) => {
-            let before = store::seen(db, scope, failure)?;
-            repeated(failure, mutations, before.as_ref())
-        }
-        None => Repetition::default(),
-    };
+) -> Result<RunView, ToolError> {
+    let changes = Changes::of(cx, db, scope)?;
+    let known = known(db, scope, command, report, &changes)?;
     let run = store::Run {
         command,
         outcome: &text(&report.outcome),
-        failure_fingerprint: failure.as_deref(),
-        mutations,
+        failure_fingerprint: known.failure.as_deref(),
+        detail_fingerprint: known.detail.as_deref(),
+        changes: changes.count,
+        by_edits: changes.unit == Unit::Edit,
+        verdict: known.verdict,
     };
     store::add_run(db, scope, &run, cx.now())?;
-    Ok(RunView::of(report, failure, repetition))
+    Ok(RunView::of(report, known, &changes, cx.now()))
 }
 
-fn repeated(failure: &str, mutations: u64, before: Option<&Seen>) -> Repetition {
-    let now = Sighting {
-        fingerprint: failure,
-        mutations,
+/// Compares a run with those before it.
+fn known(
+    db: &Db<'_>,
+    scope: &Scope,
+    command: &str,
+    report: &TestReport,
+    changes: &Changes,
+) -> Result<Known, DbError> {
+    let mut known = Known {
+        failure: fingerprint::failure(report),
+        detail: fingerprint::detail(report),
+        ..Known::default()
     };
-    let Some(before) = before else {
-        return cycle::failure(now, []);
-    };
-    let first = Sighting {
-        fingerprint: failure,
-        mutations: before.first_mutations,
-    };
-    Repetition {
-        seen: before.seen.saturating_add(1),
-        ..cycle::failure(now, [first])
+    if let Some(failure) = &known.failure {
+        let before = store::sightings(db, scope, failure)?;
+        let detail = known.detail.as_deref().unwrap_or_default();
+        known.repetition = cycle::failure(detail, changes.count, changes.unit, &before);
+        known.earlier = store::earlier(db, scope, failure)?;
     }
+    let previous = store::previous(db, scope, command)?;
+    // Without a view of the work tree nobody knows that nothing was edited.
+    let turned =
+        previous.filter(|previous| changes.unit == Unit::Edit && previous.passed != known.failure.is_none());
+    known.verdict = Verdict {
+        non_progress: known.repetition.non_progress,
+        flaky: turned
+            .as_ref()
+            .is_some_and(|previous| previous.changes == changes.count),
+        regression: turned.is_some_and(|previous| previous.passed && previous.changes != changes.count),
+    };
+    Ok(known)
 }
 
 /// Writes the result of a test run to the ledger. `how` is how the run ended, if not by itself.
@@ -262,6 +390,11 @@ fn record(cx: &Cx<'_>, report: &TestReport, run: &RunView, how: Option<TestResul
         }
     };
     cx.ledger().set_test_outcome(&outcome(report, how))?;
+    for (holds, kind) in [(run.flaky, "test.flaky"), (run.regression, "test.regression")] {
+        if holds {
+            cx.ledger().append(&Event::new(kind))?;
+        }
+    }
     Ok(cx.ledger().append(&event.note(run.message.clone()))?)
 }
 

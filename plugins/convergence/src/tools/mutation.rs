@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_sdk::{Cx, Effect, Event, Tier, Tool, ToolError};
 
-use super::{default_workspace, names, scope};
+use super::{default_workspace, is_false, is_zero, names, scope};
 use crate::cycle::{self, Cycle};
 use crate::mutation::Mutation;
 use crate::{store, work_tree};
@@ -73,6 +73,12 @@ pub(crate) struct Stats {
     insertions: u64,
     /// Number of removed lines.
     deletions: u64,
+    /// True if lines of untracked files are not counted, because the files are too large or too many.
+    #[serde(skip_serializing_if = "is_false")]
+    cut: bool,
+    /// Number of those files.
+    #[serde(skip_serializing_if = "is_zero")]
+    uncounted_files: u64,
 }
 
 impl Tool for MutationRecord {
@@ -87,10 +93,21 @@ impl Tool for MutationRecord {
         let tree = work_tree::read(&workspace)?;
         let scope = scope(cx, &self.workspace);
         let fingerprint = &tree.mutation.fingerprint;
+        let seen = cx.ledger().seen_work_tree(&self.workspace)?;
         let cycle = cx.transaction(|db| {
-            let before = store::newest_mutations(&db, &scope)?;
-            let cycle = cycle::mutation(fingerprint, before.iter().map(String::as_str));
-            store::add_mutation(&db, &scope, fingerprint, cycle, cx.now())?;
+            let cycle = match &seen.state {
+                Some(_) => {
+                    let before = store::last_recorded_edits(&db, &scope)?;
+                    let before = before.or(seen.has_baseline.then_some(0));
+                    cycle::seen(seen.edits, before, seen.oscillation)
+                }
+                None => {
+                    let before = store::newest_mutations(&db, &scope)?;
+                    cycle::mutation(fingerprint, before.iter().map(String::as_str))
+                }
+            };
+            let edits = seen.state.as_ref().map(|_| seen.edits);
+            store::add_mutation(&db, &scope, fingerprint, cycle, edits, cx.now())?;
             Ok::<_, ToolError>(cycle)
         })?;
         let message = verdict(&tree.mutation, cycle);
@@ -124,6 +141,8 @@ impl Recorded {
                 files_changed: mutation.diff_stats.files_changed,
                 insertions: mutation.diff_stats.insertions,
                 deletions: mutation.diff_stats.deletions,
+                cut: tree.uncounted > 0,
+                uncounted_files: tree.uncounted,
             },
             symbol_changes: mutation
                 .symbol_changes

@@ -9,6 +9,7 @@ use tollgate_sdk::{Command, Cx, Effect, Ending, Hints, Outcome, TestResult, Tier
 use super::{RunView, default_workspace, normaliser, record, remember, scope};
 use crate::config::Config;
 use crate::readers::{self, Run};
+use crate::report::Ended;
 use crate::{error, store, text, work_tree};
 
 /// Size limit of each stream, in bytes.
@@ -104,7 +105,7 @@ impl Tool for TestRun {
         let outcome = workspace.run(&command)?;
         cx.progress(1, Some(2), "reading the output");
         let output = output(&outcome);
-        let report = readers::read(
+        let mut report = readers::read(
             &Run {
                 output: output.as_bytes(),
                 exit_code: exit_code(&outcome),
@@ -113,6 +114,11 @@ impl Tool for TestRun {
             },
             &normaliser(&[root.as_deref()]),
         );
+        report.ended = match outcome.ending {
+            Ending::Exited(code) => Ended::Exited(code),
+            Ending::Signalled(signal) => Ended::Signalled(signal),
+            Ending::TimedOut => Ended::TimedOut,
+        };
         let scope = scope(cx, &self.workspace);
         let run = cx.transaction(|db| {
             if let Some(root) = &root {

@@ -2,11 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Tier, Timestamp, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, SeenWorkTree, Tier, Timestamp, Tool, ToolError};
 
-use super::{default_workspace, scope};
-use crate::cycle::Repetition;
-use crate::store::{self, LastMutation, MutationCounts, RunCounts, Seen};
+use super::{default_workspace, is_false, scope};
+use crate::cycle::{Repetition, Unit};
+use crate::store::{self, LastMutation, MutationCounts, RunCounts, Seen, Verdict};
 
 /// Most failures in a reply.
 const SHOWN: u32 = 20;
@@ -42,6 +42,21 @@ pub(crate) struct StatusView {
     failed_test_runs: u64,
     /// True if the newest failure was seen before, persists after a mutation and is not resolved.
     non_progress: bool,
+    /// True if the newest run had another result than the one before it, without an edit in between.
+    #[serde(skip_serializing_if = "is_false")]
+    flaky: bool,
+    /// True if the newest run failed after one that passed, with an edit in between.
+    #[serde(skip_serializing_if = "is_false")]
+    regression: bool,
+    /// Edits of the work tree in the envelope, by calls and by others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edits: Option<u64>,
+    /// Edits of the work tree that no call made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed_edits: Option<u64>,
+    /// Reason why edits of the work tree are not seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unobserved: Option<String>,
     /// Failures, latest first.
     failures: Vec<FailureCount>,
     /// Recorded states of files.
@@ -69,7 +84,7 @@ pub(crate) struct FailureCount {
     failure_fingerprint: String,
     /// Number of sightings.
     seen: u64,
-    /// Number of mutations between the first and last sighting.
+    /// Number of edits or mutations between the first and last sighting.
     mutations: u64,
     /// Time of the last sighting.
     last_at: Timestamp,
@@ -113,9 +128,10 @@ impl Tool for Status {
         let standing = failures
             .first()
             .filter(|failure| Some(failure.last_id) == runs.last_id);
-        let non_progress = standing.is_some_and(|failure| repetition(failure).non_progress);
+        let told = store::last_verdict(&cx.db, &scope)?;
+        let seen = cx.ledger().seen_work_tree(&self.workspace)?;
         Ok(StatusView {
-            message: verdict(&runs, standing, last.as_ref()),
+            message: verdict(&runs, standing, told, last.as_ref(), seen.oscillation),
             workspace: self.workspace,
             envelope_id: cx.envelope_id().map(str::to_owned),
             remaining_sec: envelope.as_ref().and_then(|envelope| envelope.remaining_seconds),
@@ -130,9 +146,14 @@ impl Tool for Status {
                 .collect(),
             test_runs: runs.all,
             failed_test_runs: runs.failed,
-            non_progress,
+            non_progress: told.non_progress,
+            flaky: told.flaky,
+            regression: told.regression,
+            edits: seen.state.as_ref().map(|_| seen.edits),
+            observed_edits: seen.state.as_ref().map(|_| seen.observed_edits),
+            unobserved: seen.unseen.clone(),
             failures: failures.iter().map(FailureCount::of).collect(),
-            mutations: Mutations::of(&mutations, last),
+            mutations: Mutations::of(&mutations, last, &seen),
         })
     }
 
@@ -155,38 +176,57 @@ impl FailureCount {
 }
 
 impl Mutations {
-    fn of(counts: &MutationCounts, last: Option<LastMutation>) -> Mutations {
+    /// Where the host sees the work tree, its states say what repeats, whoever edited it.
+    fn of(counts: &MutationCounts, last: Option<LastMutation>, seen: &SeenWorkTree) -> Mutations {
+        let no_op = last.as_ref().is_some_and(|last| last.no_op);
+        let recorded = last.as_ref().map(|last| last.period).filter(|&period| period > 0);
         Mutations {
             recorded: counts.all,
             no_ops: counts.no_ops,
             oscillations: counts.oscillations,
-            no_op: last.as_ref().is_some_and(|last| last.no_op),
-            period: last.as_ref().map(|last| last.period).filter(|&period| period > 0),
+            no_op,
+            period: match seen.state {
+                Some(_) => seen.oscillation.filter(|_| !no_op),
+                None => recorded,
+            },
             last_fingerprint: last.map(|last| last.fingerprint),
         }
     }
 }
 
 fn repetition(failure: &Seen) -> Repetition {
-    let mutations = failure.last_mutations.saturating_sub(failure.first_mutations);
     Repetition {
-        non_progress: failure.seen > 1 && mutations > 0,
         seen: failure.seen,
-        mutations,
+        mutations: failure.last_changes.saturating_sub(failure.first_changes),
+        unit: match failure.by_edits {
+            true => Unit::Edit,
+            false => Unit::Mutation,
+        },
+        ..Repetition::default()
     }
 }
 
-fn verdict(runs: &RunCounts, standing: Option<&Seen>, last: Option<&LastMutation>) -> String {
+fn verdict(
+    runs: &RunCounts,
+    standing: Option<&Seen>,
+    told: Verdict,
+    last: Option<&LastMutation>,
+    oscillation: Option<u32>,
+) -> String {
     let mut verdict = match (runs.all, standing) {
         (0, _) => "no test run yet".to_owned(),
         (_, Some(failure)) => repetition(failure).to_string(),
         (_, None) => "the last test run passed".to_owned(),
     };
-    match last {
-        Some(last) if last.no_op => verdict.push_str("; the last edit had no effect"),
-        Some(last) if last.period > 0 => {
-            verdict.push_str(&format!("; edits repeat with period {}", last.period));
+    for (holds, words) in [(told.flaky, "flaky"), (told.regression, "regression")] {
+        if holds {
+            verdict.push_str(&format!("; {words}"));
         }
+    }
+    let recorded = last.map(|last| last.period).filter(|&period| period > 0);
+    match (last, oscillation.or(recorded)) {
+        (Some(last), _) if last.no_op => verdict.push_str("; the last edit had no effect"),
+        (_, Some(period)) => verdict.push_str(&format!("; edits repeat with period {period}")),
         _ => {}
     }
     verdict

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use convergence::{Failure, Normaliser, TestReport, fingerprint};
+use convergence::{Ended, Failure, Normaliser, TestReport, fingerprint};
 
 use crate::harness::{self, Fixture, TOOLS};
 
@@ -27,13 +27,74 @@ const SAME: &[(&str, &str, &str)] = &[
     ("vitest", "fail", "fail-color"),
     ("vitest", "fail", "fail-verbose"),
     ("node-test", "spec-fail", "spec-fail-color"),
-    ("node-test", "tap-fail", "dot-fail"),
+    ("node-test", "spec-fail", "tap-fail"),
+    ("node-test", "spec-fail", "dot-fail"),
+    ("node-test", "spec-exception", "tap-exception"),
+    ("node-test", "spec-many", "tap-many"),
+    ("node-test", "spec-other", "tap-other"),
     ("go-test", "fail", "fail-verbose"),
     ("go-test", "fail", "fail-json"),
     ("go-test", "other", "other-json"),
     ("go-test", "panic", "panic-json"),
     ("go-test", "compile", "compile-json"),
 ];
+
+/// Runs of the same tests by different runners and reporters.
+const ACROSS: &[&[(&str, &str)]] = &[
+    &[
+        ("cargo-test", "fail"),
+        ("nextest", "fail"),
+        ("junit-xml", "nextest-fail"),
+    ],
+    &[
+        ("pytest", "fail"),
+        ("pytest", "fail-quiet"),
+        ("pytest", "fail-verbose"),
+        ("junit-xml", "pytest-fail"),
+    ],
+    &[("pytest", "exception"), ("junit-xml", "pytest-exception")],
+    &[
+        ("node-test", "spec-fail"),
+        ("node-test", "tap-fail"),
+        ("junit-xml", "node-fail"),
+    ],
+    &[("node-test", "spec-exception"), ("junit-xml", "node-exception")],
+    &[("vitest", "fail"), ("junit-xml", "vitest-fail")],
+    &[("vitest", "exception"), ("junit-xml", "vitest-exception")],
+];
+
+#[test]
+fn the_runner_and_the_reporter_do_not_matter() {
+    for same in ACROSS {
+        let print = |(tool, case): &(&str, &str)| {
+            let report = Fixture::of(tool, case, "a").read();
+            (fingerprint::failure(&report).expect("a failure"), report)
+        };
+        let (first, told) = print(&same[0]);
+        for other in *same {
+            let (found, report) = print(other);
+            assert_eq!(found, first, "{other:?}: {report:#?} {told:#?}");
+        }
+    }
+}
+
+#[test]
+fn how_a_run_ended_is_part_of_its_failure() {
+    let ended = |ended| {
+        let mut report = TestReport::from_names(["a"], None);
+        report.ended = ended;
+        fingerprint::failure(&report).expect("a failure")
+    };
+    let all = [
+        ended(Ended::Exited(1)),
+        ended(Ended::Signalled(9)),
+        ended(Ended::Signalled(15)),
+        ended(Ended::TimedOut),
+        ended(Ended::Unknown),
+    ];
+    let different: std::collections::BTreeSet<&String> = all.iter().collect();
+    assert_eq!(different.len(), all.len());
+}
 
 /// The name under which a failure is compared: those of [`SAME`] share one.
 fn group<'a>(tool: &str, case: &'a str) -> &'a str {
@@ -57,6 +118,7 @@ fn two_checkouts_agree() {
                 assert_eq!(keys(&a.failing_tests), keys(&b.failing_tests), "{what}");
                 assert_eq!(keys(&a.errors), keys(&b.errors), "{what}");
                 assert_eq!(fingerprint::failure(&a), fingerprint::failure(&b), "{what}");
+                assert_eq!(fingerprint::detail(&a), fingerprint::detail(&b), "{what}");
             }
         }
     }
@@ -142,7 +204,7 @@ fn a_fingerprint_is_pinned() {
     let print = fingerprint::failure(&report).expect("a failure");
     assert_eq!(
         print,
-        "89a49a1313969814c6b46a9b87c6121c759306992d1dce520339adbfd94a174d"
+        "f8b61b1e30a1d462e84e5f82056f5fcb0695fdd9f04945366babf76b6acafd1b"
     );
 }
 

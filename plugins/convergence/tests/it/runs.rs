@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 use serde_json::json;
+use tollgate_sdk::SeenWorkTree;
 use tollgate_sdk::native::Session;
 
 use crate::place::{Place, edit, refusal, reply};
@@ -129,6 +130,126 @@ fn a_failure_that_outlives_a_mutation_is_no_progress() {
     .assert_eq(&events.join("\n"));
 }
 
+fn seen(edits: u64, oscillation: Option<u32>) -> SeenWorkTree {
+    SeenWorkTree {
+        state: Some(format!("state {edits}")),
+        edits,
+        observed_edits: edits,
+        has_baseline: true,
+        oscillation,
+        ..SeenWorkTree::default()
+    }
+}
+
+#[test]
+fn edits_that_nobody_recorded_count() {
+    let place = Place::repository();
+    place.tests_print(FAILING);
+    let session = place.session();
+    session.set_envelope(Some("env_1"));
+    let mut log = String::new();
+    let run = |log: &mut String, edits: u64, script: &str| {
+        place.tests_print(script);
+        session.set_work_tree("default", seen(edits, None));
+        let ran = reply(&session, "test_run", json!({}));
+        let flags = ["non_progress", "same_test_other_failure", "flaky", "regression"];
+        let set: Vec<&str> = flags.into_iter().filter(|flag| ran[*flag] == true).collect();
+        *log += &format!("{} | {set:?}\n", ran["message"].as_str().unwrap());
+    };
+    let other = FAILING.replace("add(1, 2) == 3", "add(0, 0) == 0");
+    run(&mut log, 0, FAILING);
+    run(&mut log, 0, FAILING);
+    run(&mut log, 1, FAILING);
+    run(&mut log, 2, &other);
+    run(&mut log, 3, &other);
+    run(&mut log, 4, PASSING);
+    run(&mut log, 4, FAILING);
+    run(&mut log, 5, PASSING);
+    run(&mut log, 6, FAILING);
+    let status = reply(&session, "convergence_status", json!({}));
+    log += &format!(
+        "{} {} {} {}\n",
+        status["message"].as_str().unwrap(),
+        status["non_progress"],
+        status["regression"],
+        status["observed_edits"]
+    );
+    expect![[r#"
+        failed: 1 passed, 1 failed, 0 skipped | []
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 2 times across 0 edits | []
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 3 times across 1 edit; no progress | ["non_progress"]
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 4 times across 2 edits; another failure of the same tests | ["same_test_other_failure"]
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 5 times across 3 edits; no progress | ["non_progress"]
+        passed: 1 passed, 0 failed, 0 skipped | []
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 6 times across 4 edits; no progress; another failure of the same tests; flaky: the last run without an edit in between had another result | ["non_progress", "same_test_other_failure", "flaky"]
+        passed: 1 passed, 0 failed, 0 skipped | []
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 7 times across 6 edits; no progress; regression: the last run passed | ["non_progress", "regression"]
+        same failure seen 7 times across 6 edits; regression true true 6
+    "#]].assert_eq(&log);
+    let events = session.events();
+    let count = |kind: &str| events.iter().filter(|event| event.event_type == kind).count();
+    assert_eq!((count("test.flaky"), count("test.regression")), (1, 1));
+}
+
+#[test]
+fn a_record_without_an_edit_is_a_no_op_from_the_opening_on() {
+    let place = Place::repository();
+    let session = place.session();
+    session.set_envelope(Some("env_1"));
+    let mut log = String::new();
+    for tree in [
+        seen(0, None),
+        seen(1, None),
+        seen(1, None),
+        seen(2, Some(2)),
+        seen(4, Some(2)),
+    ] {
+        session.set_work_tree("default", tree);
+        let recorded = reply(&session, "mutation_record", json!({}));
+        log += &format!(
+            "{} {} {}\n",
+            recorded["no_op"], recorded["oscillation"], recorded["period"]
+        );
+    }
+    let status = reply(&session, "convergence_status", json!({}));
+    log += &format!("{}\n", status["mutations"]["period"]);
+    assert_eq!(
+        log,
+        "true false null\nfalse false null\ntrue false null\nfalse true 2\nfalse true 2\n2\n"
+    );
+}
+
+#[test]
+fn a_failure_is_known_from_other_envelopes() {
+    let session = Place::new().session();
+    let mut log = String::new();
+    for envelope in ["env_1", "env_2", "env_2", "env_3"] {
+        session.set_envelope(Some(envelope));
+        let said = reply(
+            &session,
+            "test_report",
+            json!({"exit_code": 1, "failing_tests": ["a"]}),
+        );
+        log += &format!(
+            "{} {}\n",
+            said["message"].as_str().unwrap(),
+            said["earlier_envelopes"]
+        );
+        session.advance_ms(25 * 60 * 60 * 1000);
+    }
+    session.set_envelope(Some("env_4"));
+    let other = json!({"exit_code": 1, "failing_tests": ["a"], "workspace": "other"});
+    log += &format!("{}\n", reply(&session, "test_report", other)["message"]);
+    expect![[r#"
+        failed null
+        failed; seen in 1 earlier envelope, first 1 day ago 1
+        failed; same failure seen 2 times across 0 mutations; seen in 1 earlier envelope, first 2 days ago 1
+        failed; seen in 2 earlier envelopes, first 3 days ago 2
+        "failed"
+    "#]]
+    .assert_eq(&log);
+}
+
 #[test]
 fn a_failure_is_the_same_wherever_it_ran_and_whoever_tells() {
     let (one, other) = (Place::repository(), Place::repository());
@@ -226,9 +347,11 @@ fn a_run_that_never_ends_is_ended() {
         (&ran["timed_out"], &ran["passed"], &ran["output_tail"]),
         (&json!(true), &json!(false), &json!("starting"))
     );
-    assert!(ran["failure_fingerprint"].is_string());
+    let late = ran["failure_fingerprint"].clone();
+    assert!(late.is_string());
     place.tests_print("kill -KILL $$\n");
     let ran = reply(&session, "test_run", json!({}));
+    assert_ne!(ran["failure_fingerprint"], late);
     assert_eq!((&ran["signal"], &ran["outcome"]), (&json!(9), &json!("error")));
 }
 

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
-use tollgate_sdk::{Db, DbError, canonical_json};
+use tollgate_sdk::{Db, DbError, Timestamp, canonical_json};
 
 use super::{AUDIT, EVENTS};
+use crate::act::ANONYMOUS;
+use crate::event_hash::event_hash;
+use crate::model::{Actor, Severity, Unit};
 use crate::store::claim::Claim;
 use crate::store::log::{self, Entry, Event, Page};
 
@@ -17,7 +20,7 @@ const ROWS: u32 = 1_000;
 
 /// Either of the two logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Log {
+pub(crate) enum Log {
     Events,
     Audit,
 }
@@ -25,15 +28,23 @@ pub(super) enum Log {
 impl Log {
     pub(super) const ALL: [Log; 2] = [Log::Events, Log::Audit];
 
-    pub(super) const fn path(self) -> &'static str {
+    pub(crate) const fn path(self) -> &'static str {
         match self {
             Log::Events => EVENTS,
             Log::Audit => AUDIT,
         }
     }
 
+    /// Reads a line of the log's file. `None` if this pack did not write the line.
+    pub(crate) fn parse(self, line: &str) -> Option<Parsed> {
+        match self {
+            Log::Events => parse_event(line).map(Parsed::Event),
+            Log::Audit => parse_entry(line).map(Parsed::Entry),
+        }
+    }
+
     /// Lines after an id of the log: the text, its last id, and whether there are more.
-    pub(super) fn lines(
+    pub(crate) fn lines(
         self,
         db: &Db<'_>,
         workspace: &str,
@@ -74,6 +85,10 @@ fn event_line(event: &Event) -> String {
         #[serde(skip_serializing_if = "Option::is_none")]
         trigger_reason: Option<&'a str>,
         session_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        v: Option<i64>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        skipped: bool,
     }
     // Sorted like the text that was hashed, so that the hash can be checked with a line's own bytes.
     let params = serde_json::from_str(&canonical_json(&Json::Object(event.params.clone())));
@@ -86,6 +101,109 @@ fn event_line(event: &Event) -> String {
         actor_name: &event.actor_name,
         trigger_reason: event.trigger_reason.as_deref(),
         session_id: &event.session_id,
+        v: Some(event.version).filter(|version| *version > 1),
+        skipped: event.skipped,
+    })
+}
+
+/// A line of a log that this pack or an earlier version of it wrote.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    Event(Event),
+    Entry(Entry),
+}
+
+impl Parsed {
+    /// The text by which a line is recognised, so that an edit of another part does not make it another line: what
+    /// was called or audited, when, and in which process.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Parsed::Event(event) => format!("{} {} {}", event.hash, event.ts, event.session_id),
+            Parsed::Entry(entry) => {
+                let Entry {
+                    ts,
+                    severity,
+                    tool,
+                    session_id,
+                    op_id,
+                    ..
+                } = entry;
+                format!("{ts} {severity} {tool} {session_id} {op_id}")
+            }
+        }
+    }
+}
+
+/// Reads an event whose hash is that of its command and arguments.
+fn parse_event(line: &str) -> Option<Event> {
+    #[derive(Deserialize)]
+    struct Line {
+        cmd: String,
+        params: Map<String, Json>,
+        ts: Timestamp,
+        hash: String,
+        actor: Option<Actor>,
+        actor_name: Option<String>,
+        trigger_reason: Option<String>,
+        session_id: Option<String>,
+        v: Option<i64>,
+        skipped: Option<bool>,
+    }
+    let line: Line = serde_json::from_str(line).ok()?;
+    let unit = unit_of(&line.params)?;
+    (event_hash(&line.cmd, &line.params) == line.hash).then(|| Event {
+        id: 0,
+        workspace: String::new(),
+        cmd: line.cmd,
+        unit: unit.to_string(),
+        params: line.params,
+        ts: line.ts,
+        hash: line.hash,
+        actor: line.actor.unwrap_or(Actor::Agent),
+        actor_name: line.actor_name.unwrap_or_else(|| ANONYMOUS.to_owned()),
+        trigger_reason: line.trigger_reason,
+        session_id: line.session_id.unwrap_or_default(),
+        version: line.v.unwrap_or(1),
+        skipped: line.skipped.unwrap_or_default(),
+    })
+}
+
+/// The unit that an event's arguments name.
+fn unit_of(params: &Map<String, Json>) -> Option<Unit> {
+    let id = |name: &str| params.get(name).and_then(Json::as_str);
+    let slice = id("slice_id").or_else(|| id("completed_slice_id"));
+    let key = [id("milestone_id"), slice, id("task_id")];
+    Unit::parse(&key.into_iter().flatten().collect::<Vec<_>>().join("/"))
+}
+
+fn parse_entry(line: &str) -> Option<Entry> {
+    #[derive(Deserialize)]
+    struct Line {
+        ts: Timestamp,
+        severity: Severity,
+        component: String,
+        message: String,
+        unit: String,
+        code: Option<String>,
+        actor_name: String,
+        trigger_reason: Option<String>,
+        session_id: String,
+        op_id: String,
+    }
+    let line: Line = serde_json::from_str(line).ok()?;
+    Some(Entry {
+        id: 0,
+        workspace: String::new(),
+        ts: line.ts,
+        severity: line.severity,
+        tool: line.component,
+        unit: line.unit,
+        code: line.code,
+        message: line.message,
+        actor_name: line.actor_name,
+        trigger_reason: line.trigger_reason,
+        session_id: line.session_id,
+        op_id: line.op_id,
     })
 }
 

@@ -1,18 +1,25 @@
-//! The files in `.gsd/`: projections of stored data, rendered by pure functions and never read back.
+//! The files in `.gsd/`: projections of stored data, rendered by pure functions. Only gsd_import reads them, and
+//! only the event and audit logs.
 
 mod documents;
 mod logs;
 mod project;
 mod render;
+mod unknown;
 
+pub(crate) use logs::{Log, Parsed};
 pub(crate) use project::project;
 pub(crate) use render::{Rendered, render};
+pub(crate) use unknown::{
+    Unknown, UnknownLine, damaged, read as unknown_lines, refuse_unknown_lines, unknown,
+};
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use tollgate_sdk::{Cx, Db, DbError, MAX_WRITE, Workspace, WorkspaceError};
+use tollgate_sdk::{Cx, Db, DbError, MAX_WRITE, ToolError, Workspace, WorkspaceError};
 
-use crate::model::{MilestoneId, SliceId, TaskId};
+use crate::model::{MilestoneId, SliceId, Status, TaskId};
 use crate::store::milestone::Milestone;
 use crate::store::slice::{self, Slice};
 use crate::store::task;
@@ -20,33 +27,38 @@ use crate::store::task;
 /// Files that a change affects, beside the logs and the state.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
-    /// Roadmap of the milestone.
-    pub roadmap: bool,
-    /// Plans of slices.
-    pub slices: Vec<SliceId>,
-    /// Summaries of tasks.
-    pub summaries: Vec<(SliceId, TaskId)>,
+    /// Slices whose plans may have changed.
+    pub slices: BTreeSet<SliceId>,
+    /// Tasks whose summaries may have changed.
+    pub tasks: BTreeSet<(SliceId, TaskId)>,
     /// The claims file changed.
     pub claims: bool,
-    /// True if anything changed, so that the state file is rendered.
+    /// True if anything changed, so that roadmap and state are rendered.
     pub changed: bool,
 }
 
 impl Touched {
-    /// A milestone or its list of slices changed.
+    /// A milestone changed, and nothing in its slices.
     pub(crate) fn roadmap() -> Touched {
         Touched {
-            roadmap: true,
             changed: true,
             ..Touched::default()
         }
     }
 
-    /// A part of a slice changed.
-    pub(crate) fn slice(slice: &SliceId) -> Touched {
+    /// Slices of a milestone changed, and none of their tasks.
+    pub(crate) fn slices(slices: impl IntoIterator<Item = SliceId>) -> Touched {
         Touched {
-            slices: vec![slice.clone()],
+            slices: slices.into_iter().collect(),
             ..Touched::roadmap()
+        }
+    }
+
+    /// Tasks of a slice changed.
+    pub(crate) fn tasks(slice: &SliceId, tasks: impl IntoIterator<Item = TaskId>) -> Touched {
+        Touched {
+            tasks: tasks.into_iter().map(|task| (slice.clone(), task)).collect(),
+            ..Touched::slices([slice.clone()])
         }
     }
 
@@ -54,8 +66,7 @@ impl Touched {
     pub(crate) fn claims() -> Touched {
         Touched {
             claims: true,
-            changed: true,
-            ..Touched::default()
+            ..Touched::roadmap()
         }
     }
 }
@@ -93,7 +104,7 @@ fn open<'a>(cx: &Cx<'a>, name: &str) -> Result<Option<Workspace<'a>>, WorkspaceE
 #[derive(Debug)]
 struct Document {
     path: String,
-    content: Result<String, WorkspaceError>,
+    content: Result<String, String>,
 }
 
 impl Document {
@@ -110,18 +121,29 @@ impl Document {
         Ok(Document::new(roadmap_path(&milestone.id), content))
     }
 
-    /// A slice's plan. A plan above the size limit of files is not rendered, because it might exceed memory.
-    fn plan(db: &Db<'_>, name: &str, milestone: &MilestoneId, slice: &Slice) -> Result<Document, DbError> {
+    /// The plan of a started or planned slice. A plan above the size limit of files is not rendered, because it
+    /// might exceed memory.
+    fn plan(
+        db: &Db<'_>,
+        name: &str,
+        milestone: &MilestoneId,
+        slice: &Slice,
+    ) -> Result<Option<Document>, DbError> {
+        let has_tasks = task::counts(db, name, milestone)?.contains_key(&slice.id);
+        if !has_tasks && slice.status == Status::Pending {
+            return Ok(None);
+        }
         let path = plan_path(milestone, &slice.id);
         if task::bulk(db, name, milestone, &slice.id)? > MAX_WRITE {
-            let why = WorkspaceError::TooLarge(format!("a plan of more than {MAX_WRITE} characters"));
-            let content = Err(why);
-            return Ok(Document { path, content });
+            let content = Err(format!("too large: a plan of more than {MAX_WRITE} characters"));
+            return Ok(Some(Document { path, content }));
         }
         let tasks = task::planned(db, name, milestone, &slice.id)?;
-        Ok(Document::new(path, documents::plan(milestone, slice, &tasks)))
+        let content = documents::plan(milestone, slice, &tasks);
+        Ok(Some(Document::new(path, content)))
     }
 
+    /// The summary of a task that is or was complete.
     fn summary(
         db: &Db<'_>,
         name: &str,
@@ -130,6 +152,7 @@ impl Document {
         task: &TaskId,
     ) -> Result<Option<Document>, DbError> {
         let task = task::get(db, name, milestone, slice, task)?;
+        let task = task.filter(|task| task.head.status == Status::Complete || task.head.reopened > 0);
         Ok(task.map(|task| {
             let path = summary_path(milestone, slice, &task.head.id);
             Document::new(path, documents::summary(milestone, &task))
@@ -139,8 +162,20 @@ impl Document {
     fn write(self, workspace: &Workspace<'_>) -> Result<(), Problem> {
         let Document { path, content } = self;
         content
-            .and_then(|content| workspace.write(&path, content.as_bytes()))
+            .and_then(|content| {
+                let written = workspace.write(&path, content.as_bytes());
+                written.map_err(|err| err.to_string())
+            })
             .map_err(|why| Problem { path, why })
+    }
+}
+
+/// The logs' part of a refusal: what a log in the workspace has that is not stored.
+pub(crate) fn unknown_in(cx: &Cx<'_>, name: &str) -> Result<Option<Unknown>, ToolError> {
+    match open(cx, name) {
+        Ok(Some(workspace)) => unknown(&cx.db, &workspace),
+        // A workspace that cannot be opened makes the reply of a change stale, as any file does.
+        Ok(None) | Err(_) => Ok(None),
     }
 }
 
@@ -148,7 +183,7 @@ impl Document {
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub path: String,
-    pub why: WorkspaceError,
+    pub why: String,
 }
 
 impl fmt::Display for Problem {

@@ -3,14 +3,15 @@
 use tollgate_sdk::{Db, DbError, ToolError, Workspace};
 
 use super::logs::{self, Log};
+use super::unknown::{self, Found};
 use super::{CLAIMS, Document, STATE, Touched, documents, open};
 use crate::act::Act;
-use crate::standing;
-use crate::store::file;
+use crate::standing::{Outlook, Tree};
+use crate::store::file::{self, Extent};
 use crate::store::{milestone, slice};
 
 /// Requests the files that a change affects. Returns a message for each one that cannot be written.
-pub(crate) fn project(act: &Act<'_>, touched: &Touched) -> Vec<String> {
+pub(crate) fn project(act: &Act<'_>, touched: &Touched, standing: Option<(&Tree, &Outlook)>) -> Vec<String> {
     let workspace = match open(act.cx, act.workspace()) {
         Ok(Some(workspace)) => workspace,
         Ok(None) => return Vec::new(),
@@ -22,7 +23,10 @@ pub(crate) fn project(act: &Act<'_>, touched: &Touched) -> Vec<String> {
             problems.push(format!("{}: {}", log.path(), err.message));
         }
     }
-    match documents_of(act, touched) {
+    let Some((tree, outlook)) = standing.filter(|_| touched.changed) else {
+        return problems;
+    };
+    match documents_of(act, touched, tree, outlook) {
         Err(err) => problems.push(err.to_string()),
         Ok(documents) => {
             let written = documents.into_iter().map(|document| document.write(&workspace));
@@ -32,40 +36,41 @@ pub(crate) fn project(act: &Act<'_>, touched: &Touched) -> Vec<String> {
     problems
 }
 
-/// The documents that a change affects.
-fn documents_of(act: &Act<'_>, touched: &Touched) -> Result<Vec<Document>, DbError> {
+/// The documents that a change affects, by the same rules as for writing all of them.
+fn documents_of(
+    act: &Act<'_>,
+    touched: &Touched,
+    tree: &Tree,
+    outlook: &Outlook,
+) -> Result<Vec<Document>, DbError> {
     let (db, workspace, id) = (act.db(), act.workspace(), &act.unit.milestone);
-    let mut documents = Vec::new();
-    if !touched.changed {
-        return Ok(documents);
-    }
-    let tree = standing::load(db, workspace, None, act.now())?;
-    let outlook = standing::outlook(&act.config, &tree, None);
-    documents.push(Document::new(STATE, documents::state(&tree, &outlook)));
+    let mut documents = vec![Document::new(STATE, documents::state(tree, outlook))];
     if touched.claims {
         documents.push(Document::new(CLAIMS, logs::claims(&tree.claims)));
     }
-    if let Some(milestone) = milestone::get(db, workspace, id)?.filter(|_| touched.roadmap) {
+    if let Some(milestone) = milestone::get(db, workspace, id)? {
         documents.push(Document::roadmap(db, workspace, &milestone)?);
     }
     for slice_id in &touched.slices {
         if let Some(slice) = slice::get(db, workspace, id, slice_id)? {
-            documents.push(Document::plan(db, workspace, id, &slice)?);
+            documents.extend(Document::plan(db, workspace, id, &slice)?);
         }
     }
-    for (slice_id, task_id) in &touched.summaries {
+    for (slice_id, task_id) in &touched.tasks {
         documents.extend(Document::summary(db, workspace, id, slice_id, task_id)?);
     }
     Ok(documents)
 }
 
-/// Appends new rows to a log's file, or rewrites the file if its size has changed.
+/// Appends new rows to a log's file, or rewrites the file if something else has changed it. A file with lines
+/// that are not stored stays as it is.
 fn append(db: &Db<'_>, workspace: &Workspace<'_>, log: Log) -> Result<(), ToolError> {
-    let known = file::get(db, workspace.name(), log.path())?;
-    let there = workspace.find(log.path())?;
-    let intact = known.filter(|known| there.is_some_and(|there| there.size == known.size));
-    let mut extent = intact.unwrap_or_default();
-    let mut anew = intact.is_none();
+    let (mut extent, mut anew) = match unknown::state(db, workspace, log)? {
+        Found::Intact(extent) => (extent, false),
+        Found::Missing => (Extent::default(), true),
+        Found::Changed(unknown) if unknown.is_safe() => (Extent::default(), true),
+        Found::Changed(unknown) => return Err(unknown.refusal(workspace.name())),
+    };
     loop {
         let (lines, last, more) = log.lines(db, workspace.name(), extent.last_id)?;
         if anew {

@@ -3,9 +3,10 @@
 use tollgate_sdk::{Cx, DbError, ToolError, Workspace, WorkspaceError};
 
 use super::logs::{self, Log};
+use super::unknown::{self, Found};
 use super::{CLAIMS, Document, Problem, STATE, documents, open};
 use crate::config::Config;
-use crate::model::{MilestoneId, SliceId, Status};
+use crate::model::{MilestoneId, SliceId};
 use crate::standing;
 use crate::store::file::{self, Extent};
 use crate::store::{log, milestone, slice, task};
@@ -89,8 +90,20 @@ impl Round<'_> {
         Ok(())
     }
 
+    /// Rewrites a log, unless its file has lines that are not stored.
     fn write_log(&mut self, log: Log) -> Result<(), ToolError> {
         let name = self.workspace.name();
+        let state = self.cx.transaction(|db| unknown::state(&db, self.workspace, log));
+        let why = match state {
+            Ok(Found::Changed(unknown)) if !unknown.is_safe() => Some(unknown.refusal(name).message),
+            Ok(_) => None,
+            Err(err) => Some(err.message),
+        };
+        if let Some(why) = why {
+            let path = log.path().to_owned();
+            self.rendered.problems.push(Problem { path, why });
+            return Ok(());
+        }
         let mut extent = Extent::default();
         loop {
             let is_first = extent == Extent::default();
@@ -100,8 +113,8 @@ impl Round<'_> {
             } else {
                 self.workspace.append(log.path(), lines.as_bytes())
             };
-            if let Err(why) = result {
-                let path = log.path().to_owned();
+            if let Err(err) = result {
+                let (path, why) = (log.path().to_owned(), err.to_string());
                 self.rendered.problems.push(Problem { path, why });
                 return Ok(());
             }
@@ -128,7 +141,7 @@ impl Round<'_> {
     }
 }
 
-/// The plan of a started or planned slice, and the summaries of its tasks.
+/// The plan of a slice, and the summaries of its tasks.
 fn slice_documents(
     db: &tollgate_sdk::Db<'_>,
     name: &str,
@@ -138,15 +151,8 @@ fn slice_documents(
     let Some(slice) = slice::get(db, name, milestone, id)? else {
         return Ok(Vec::new());
     };
-    let tasks = task::heads(db, name, milestone, id)?;
-    if tasks.is_empty() && slice.status == Status::Pending {
-        return Ok(Vec::new());
-    }
-    let mut documents = vec![Document::plan(db, name, milestone, &slice)?];
-    for task in tasks
-        .iter()
-        .filter(|task| task.status == Status::Complete || task.reopened > 0)
-    {
+    let mut documents: Vec<Document> = Document::plan(db, name, milestone, &slice)?.into_iter().collect();
+    for task in task::heads(db, name, milestone, id)? {
         documents.extend(Document::summary(db, name, milestone, id, &task.id)?);
     }
     Ok(documents)

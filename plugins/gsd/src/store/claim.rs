@@ -52,24 +52,29 @@ pub(crate) fn get(
     )
 }
 
-/// Unexpired claims on units whose key starts with a prefix, of one workspace or of all.
+/// Unexpired claims on units whose key starts with a prefix, of one workspace or of all, after a workspace and
+/// key.
 pub(crate) fn list(
     db: &Db<'_>,
     workspace: Option<&str>,
     prefix: &str,
     now: Timestamp,
+    after: (&str, &str),
     limit: u32,
 ) -> Result<Vec<Claim>, DbError> {
     db.query_as(
         &format!(
             "SELECT {COLUMNS} FROM gsd_claims WHERE (?1 IS NULL OR workspace = ?1) AND substr(unit, 1, ?2) = ?3 \
-             AND (expires_at IS NULL OR expires_at > ?4) ORDER BY workspace, unit LIMIT ?5"
+             AND (expires_at IS NULL OR expires_at > ?4) AND (workspace, unit) > (?5, ?6) \
+             ORDER BY workspace, unit LIMIT ?7"
         ),
         params![
             workspace,
             i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX),
             prefix,
             now,
+            after.0,
+            after.1,
             limit,
         ],
     )
@@ -93,6 +98,15 @@ pub(crate) fn release(db: &Db<'_>, workspace: &str, unit: &str) -> Result<bool, 
         params![workspace, unit],
     )?;
     Ok(changed == 1)
+}
+
+/// Removes the expired claims of a workspace. `false` if there are none.
+pub(crate) fn purge(db: &Db<'_>, workspace: &str, now: Timestamp) -> Result<bool, DbError> {
+    let removed = db.execute(
+        "DELETE FROM gsd_claims WHERE workspace = ?1 AND expires_at <= ?2",
+        params![workspace, now],
+    )?;
+    Ok(removed > 0)
 }
 
 /// Releases a slice and every task in it.

@@ -1,9 +1,9 @@
 //! Roadmap assessments and replanning records. Each cause has one record; sending it again replaces it.
 
 use serde_json::Value as Json;
-use tollgate_sdk::{Db, DbError, Timestamp, params};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use crate::model::{MilestoneId, SliceId, TaskId};
+use crate::model::{MilestoneId, SliceId, TaskId, Unit};
 
 /// Assessment after a completed slice.
 #[derive(Debug)]
@@ -85,4 +85,82 @@ pub(crate) fn replan(
         ],
     )?;
     Ok(known.is_none())
+}
+
+/// A stored assessment.
+#[derive(Debug)]
+pub(crate) struct Assessed {
+    pub completed_slice: SliceId,
+    pub verdict: String,
+    pub assessment: String,
+    pub slice_changes: Json,
+    pub at: Timestamp,
+}
+
+impl TryFrom<Row> for Assessed {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Assessed, DbError> {
+        Ok(Assessed {
+            completed_slice: row.get(0)?,
+            verdict: row.get(1)?,
+            assessment: row.get(2)?,
+            slice_changes: row.json(3)?,
+            at: row.get(4)?,
+        })
+    }
+}
+
+/// Assessments of a milestone, or the one after one of its slices, in the order of the slices.
+pub(crate) fn assessments(
+    db: &Db<'_>,
+    workspace: &str,
+    milestone: &MilestoneId,
+    slice: Option<&SliceId>,
+) -> Result<Vec<Assessed>, DbError> {
+    db.query_as(
+        "SELECT completed_slice_id, verdict, assessment, slice_changes_json, assessed_at FROM gsd_assessments \
+         WHERE workspace = ?1 AND milestone_id = ?2 AND (?3 IS NULL OR completed_slice_id = ?3) \
+         ORDER BY completed_slice_id LIMIT 100",
+        params![workspace, milestone, slice.map(SliceId::as_str)],
+    )
+}
+
+/// A stored replanning record.
+#[derive(Debug)]
+pub(crate) struct Replanned {
+    pub slice: SliceId,
+    pub blocker_task: TaskId,
+    pub blocker_description: String,
+    pub what_changed: String,
+    pub at: Timestamp,
+}
+
+impl TryFrom<Row> for Replanned {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Replanned, DbError> {
+        Ok(Replanned {
+            slice: row.get(0)?,
+            blocker_task: row.get(1)?,
+            blocker_description: row.get(2)?,
+            what_changed: row.get(3)?,
+            at: row.get(4)?,
+        })
+    }
+}
+
+/// Replanning records of a milestone, a slice, or a task that found a blocker.
+pub(crate) fn replans(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Vec<Replanned>, DbError> {
+    db.query_as(
+        "SELECT slice_id, blocker_task_id, blocker_description, what_changed, replanned_at FROM gsd_replans \
+         WHERE workspace = ?1 AND milestone_id = ?2 AND (?3 IS NULL OR slice_id = ?3) \
+         AND (?4 IS NULL OR blocker_task_id = ?4) ORDER BY slice_id, blocker_task_id LIMIT 100",
+        params![
+            workspace,
+            unit.milestone,
+            unit.slice.as_ref().map(SliceId::as_str),
+            unit.task.as_ref().map(TaskId::as_str),
+        ],
+    )
 }

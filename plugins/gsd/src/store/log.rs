@@ -5,7 +5,11 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, ToValue, Value, params};
 
-use crate::model::{Actor, Severity};
+use crate::model::{Actor, Severity, Unit};
+
+/// Reading of arguments in new events: absent fields of a plan stay as they are. In events of version 1 they are
+/// empty.
+pub(crate) const VERSION: i64 = 2;
 
 /// Event of a change.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -33,10 +37,15 @@ pub(crate) struct Event {
     pub trigger_reason: Option<String>,
     /// Id of the host process that served the call.
     pub session_id: String,
+    /// Reading of the arguments.
+    #[serde(skip)]
+    pub version: i64,
+    /// True if the event was imported and not applied, because it contradicted what was stored.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
 }
 
-const EVENT: &str =
-    "id, workspace, cmd, unit, params_json, ts, hash, actor, actor_name, trigger_reason, session_id";
+const EVENT: &str = "id, workspace, cmd, unit, params_json, ts, hash, actor, actor_name, trigger_reason, session_id, version, skipped";
 
 impl TryFrom<Row> for Event {
     type Error = DbError;
@@ -54,6 +63,8 @@ impl TryFrom<Row> for Event {
             actor_name: row.get(8)?,
             trigger_reason: row.get(9)?,
             session_id: row.get(10)?,
+            version: row.get(11)?,
+            skipped: row.get(12)?,
         })
     }
 }
@@ -118,7 +129,7 @@ pub(crate) fn append_event(db: &Db<'_>, event: Event) -> Result<Event, DbError> 
     let id = db
         .query_row(
             "INSERT INTO gsd_events (workspace, cmd, unit, params_json, ts, hash, actor, actor_name, trigger_reason, \
-             session_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING id",
+             session_id, version, skipped) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING id",
             params![
                 event.workspace,
                 event.cmd,
@@ -130,6 +141,8 @@ pub(crate) fn append_event(db: &Db<'_>, event: Event) -> Result<Event, DbError> 
                 event.actor_name,
                 event.trigger_reason,
                 event.session_id,
+                event.version,
+                event.skipped,
             ],
         )?
         .ok_or(DbError::Internal)?
@@ -162,6 +175,9 @@ pub(crate) fn append_entry(db: &Db<'_>, entry: Entry) -> Result<Entry, DbError> 
     Ok(Entry { id, ..entry })
 }
 
+/// Characters of arguments above which an event is not part of a unit's history.
+const LARGE_EVENT: i64 = 60_000;
+
 /// Page of a log, oldest first.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Page<'a> {
@@ -175,18 +191,24 @@ pub(crate) struct Page<'a> {
     pub bytes: usize,
 }
 
-const PAGE: &str = "(?1 IS NULL OR workspace = ?1) AND id > ?2 AND substr(unit, 1, ?3) = ?4";
+/// A whole key matches its unit and what is inside it: M01 does not match M010.
+const PAGE: &str = "(?1 IS NULL OR workspace = ?1) AND id > ?2 AND (substr(unit, 1, ?3) = ?4 OR unit = ?6)";
 
 impl Page<'_> {
-    fn params(&self, last: impl ToValue) -> [Value; 5] {
+    fn params(&self, last: impl ToValue) -> [Value; 6] {
+        let prefix = match Unit::parse(self.unit) {
+            Some(unit) => format!("{unit}/"),
+            None => self.unit.to_owned(),
+        };
         [
             self.workspace.to_value(),
             self.after.to_value(),
-            i64::try_from(self.unit.chars().count())
+            i64::try_from(prefix.chars().count())
                 .unwrap_or(i64::MAX)
                 .to_value(),
-            self.unit.to_value(),
+            prefix.to_value(),
             last.to_value(),
+            self.unit.to_value(),
         ]
     }
 
@@ -232,13 +254,43 @@ pub(crate) fn entries(db: &Db<'_>, page: &Page<'_>) -> Result<(Vec<Entry>, bool)
 
 /// The last change in a workspace, 0 before the first.
 pub(crate) fn last_event(db: &Db<'_>, workspace: &str) -> Result<i64, DbError> {
-    let last = db.query_row(
-        "SELECT max(id) FROM gsd_events WHERE workspace = ?1",
+    extreme(db, "max", workspace)
+}
+
+/// The first change in a workspace, 0 if there is none.
+pub(crate) fn first_event(db: &Db<'_>, workspace: &str) -> Result<i64, DbError> {
+    extreme(db, "min", workspace)
+}
+
+fn extreme(db: &Db<'_>, which: &str, workspace: &str) -> Result<i64, DbError> {
+    let found = db.query_row(
+        &format!("SELECT {which}(id) FROM gsd_events WHERE workspace = ?1"),
         params![workspace],
     )?;
-    Ok(last
+    Ok(found
         .map(|row| row.get::<Option<i64>>(0))
         .transpose()?
         .flatten()
         .unwrap_or_default())
+}
+
+/// An event by its id.
+pub(crate) fn event(db: &Db<'_>, id: i64) -> Result<Option<Event>, DbError> {
+    db.query_one(
+        &format!("SELECT {EVENT} FROM gsd_events WHERE id = ?1"),
+        params![id],
+    )
+}
+
+/// The latest events of exactly one unit, oldest first.
+pub(crate) fn of_unit(db: &Db<'_>, workspace: &str, unit: &Unit, limit: u32) -> Result<Vec<Event>, DbError> {
+    let mut events: Vec<Event> = db.query_as(
+        &format!(
+            "SELECT {EVENT} FROM gsd_events WHERE workspace = ?1 AND unit = ?2 AND length(params_json) < ?3 \
+             ORDER BY id DESC LIMIT ?4"
+        ),
+        params![workspace, unit.to_string(), LARGE_EVENT, limit],
+    )?;
+    events.reverse();
+    Ok(events)
 }

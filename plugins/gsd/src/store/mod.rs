@@ -8,6 +8,7 @@ pub(crate) mod milestone;
 pub(crate) mod slice;
 pub(crate) mod task;
 
+use crate::model::Unit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -95,4 +96,23 @@ pub(crate) fn workspaces(db: &Db<'_>) -> Result<Vec<String>, DbError> {
     .iter()
     .map(|row| row.get(0))
     .collect()
+}
+
+/// Returns whether anything was ever stored about a workspace.
+pub(crate) fn is_known(db: &Db<'_>, workspace: &str) -> Result<bool, DbError> {
+    let found = db.query_row(
+        "SELECT EXISTS (SELECT 1 FROM gsd_events WHERE workspace = ?1) \
+         OR EXISTS (SELECT 1 FROM gsd_milestones WHERE workspace = ?1)",
+        params![workspace],
+    )?;
+    found.ok_or(DbError::Internal)?.get(0)
+}
+
+/// Returns whether a unit is planned.
+pub(crate) fn exists(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<bool, DbError> {
+    Ok(match (&unit.slice, &unit.task) {
+        (Some(slice), Some(task)) => task::get(db, workspace, &unit.milestone, slice, task)?.is_some(),
+        (Some(slice), None) => slice::get(db, workspace, &unit.milestone, slice)?.is_some(),
+        (None, _) => milestone::get(db, workspace, &unit.milestone)?.is_some(),
+    })
 }

@@ -32,7 +32,7 @@ pub(crate) struct TaskHead {
     pub started_by: Option<String>,
     pub closed: Option<Closed>,
     pub reopen: Option<Reopen>,
-    /// Number of reopenings.
+    /// Number of reopenings after a completion.
     pub reopened: u32,
 }
 
@@ -338,7 +338,7 @@ pub(crate) fn reopen_one(
 ) -> Result<bool, DbError> {
     let changed = db.execute(
         "UPDATE gsd_tasks SET status = 'pending', started_by = NULL, summary_json = NULL, closed_by = NULL, \
-         closed_hash = NULL, reopen_json = ?5, reopened = reopened + 1 \
+         closed_hash = NULL, reopen_json = ?5, reopened = reopened + CASE status WHEN 'complete' THEN 1 ELSE 0 END \
          WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3 AND id = ?4 AND status IN ('complete', 'skipped')",
         params![workspace, milestone, slice, id, reopen],
     )?;
@@ -355,7 +355,7 @@ pub(crate) fn reopen_all(
 ) -> Result<(), DbError> {
     db.execute(
         "UPDATE gsd_tasks SET status = 'pending', started_by = NULL, summary_json = NULL, closed_by = NULL, \
-         closed_hash = NULL, reopen_json = ?4, reopened = reopened + 1 \
+         closed_hash = NULL, reopen_json = ?4, reopened = reopened + CASE status WHEN 'complete' THEN 1 ELSE 0 END \
          WHERE workspace = ?1 AND milestone_id = ?2 AND slice_id = ?3",
         params![workspace, milestone, slice, reopen],
     )?;

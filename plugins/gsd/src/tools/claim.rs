@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, DbError, Effect, Tool, ToolError};
 
 use super::change_tool;
+use super::status::require_known;
 use crate::act::{Act, Applied, Change};
 use crate::arguments::{LINE, TEXT, TTL_SEC, WORKSPACE};
 use crate::files::Touched;
 use crate::guard::{Action, Holder};
-use crate::header::{ClaimKey, OwnerHeader, header};
+use crate::header::{ClaimKey, Header, header};
 use crate::model::MilestoneId;
 use crate::store::claim::{self, Claim};
 use crate::store::log::Event;
@@ -17,6 +18,8 @@ use crate::violation::{Refusals, Violation};
 
 /// Most claims of one reply.
 const LISTED: u32 = 200;
+/// Characters of a cursor: a workspace and a key.
+const CURSOR: usize = WORKSPACE + 20;
 
 /// Claim a slice or task, so that only you may start, complete, skip or reopen it. The first claim wins. A
 /// slice's claim covers its unclaimed tasks. Claiming again renews the claim; `force` with a `reason` takes
@@ -34,7 +37,7 @@ pub(crate) struct ClaimUnit {
     #[schemars(length(min = 1, max = TEXT))]
     reason: Option<String>,
     #[serde(flatten)]
-    header: OwnerHeader,
+    header: Header,
 }
 change_tool!(
     ClaimUnit,
@@ -46,7 +49,7 @@ change_tool!(
 
 impl Change for ClaimUnit {
     const CMD: &'static str = "claim-unit";
-    /// The previous owner.
+    /// Another actor who holds the unit.
     type Facts = Option<Holder>;
 
     header!(at);
@@ -55,7 +58,8 @@ impl Change for ClaimUnit {
         act.scene(Action::Claim, &act.unit, refusals)?;
         let holder = act
             .holder(&act.unit)?
-            .filter(|holder| holder.owner != self.header.actor_name);
+            .filter(|holder| Some(holder.owner.as_str()) != act.caller.actor);
+        named(act, refusals);
         if let Some(reason) = &self.reason {
             refusals.text("reason", reason);
         }
@@ -67,7 +71,7 @@ impl Change for ClaimUnit {
             (Some(_), true, None) => {
                 refusals.add(Violation::argument("reason", "is required to take a claim over"));
             }
-            (Some(_), false, _) => {
+            (Some(_), false, _) if act.caller.actor.is_some() => {
                 act.ownership(&act.unit, refusals)?;
             }
             _ => {}
@@ -75,12 +79,23 @@ impl Change for ClaimUnit {
         Ok(Some(holder))
     }
 
+    fn unchanged(&self, act: &Act<'_>, _: &Self::Facts) -> Result<Option<Applied>, DbError> {
+        let claim = claim::get(act.db(), act.workspace(), &act.unit.to_string(), act.now())?;
+        let is_same = claim.is_some_and(|claim| {
+            claim.owner == act.actor() && claim.expires_at.is_none() && self.ttl_sec.is_none()
+        });
+        Ok(is_same.then(|| Applied {
+            status: format!("held by {}", act.actor()),
+            ..Applied::default()
+        }))
+    }
+
     fn apply(&self, act: &Act<'_>, before: Self::Facts, _event: &Event) -> Result<Applied, ToolError> {
         let ttl_ms = self.ttl_sec.map(|seconds| i64::from(seconds) * 1000);
         let claim = Claim {
             workspace: self.header.workspace.clone(),
             unit: act.unit.to_string(),
-            owner: self.header.actor_name.clone(),
+            owner: act.actor().to_owned(),
             claimed_at: act.now(),
             expires_at: ttl_ms.map(|ttl_ms| act.now().plus_ms(ttl_ms)),
         };
@@ -95,11 +110,18 @@ impl Change for ClaimUnit {
             format!("{} was taken over from {}: {reason}", holder.unit, holder.owner)
         });
         Ok(Applied {
-            status: format!("held by {}", self.header.actor_name),
+            status: format!("held by {}", act.actor()),
             warnings: taken.into_iter().collect(),
             touched: Touched::claims(),
             ..Applied::default()
         })
+    }
+}
+
+/// Requires a name, which owns the claim.
+fn named(act: &Act<'_>, refusals: &mut Refusals) {
+    if act.caller.actor.is_none() {
+        refusals.fault("actor", "is required, because it owns the claim");
     }
 }
 
@@ -109,7 +131,7 @@ pub(crate) struct ReleaseUnit {
     #[serde(flatten)]
     at: ClaimKey,
     #[serde(flatten)]
-    header: OwnerHeader,
+    header: Header,
 }
 change_tool!(
     ReleaseUnit,
@@ -121,29 +143,47 @@ change_tool!(
 
 impl Change for ReleaseUnit {
     const CMD: &'static str = "release-unit";
+    const SUGGESTS: bool = false;
     type Facts = ();
 
     header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
         act.scene(Action::Release, &act.unit, refusals)?;
-        act.ownership(&act.unit, refusals)?;
+        named(act, refusals);
+        if act.caller.actor.is_some() {
+            act.ownership(&act.unit, refusals)?;
+        }
         Ok(Some(()))
     }
 
+    fn unchanged(&self, act: &Act<'_>, (): &()) -> Result<Option<Applied>, DbError> {
+        let own = claim::get(act.db(), act.workspace(), &act.unit.to_string(), act.now())?;
+        Ok(match own {
+            Some(_) => None,
+            None => Some(Applied {
+                status: uncovered(act, "not held")?,
+                ..Applied::default()
+            }),
+        })
+    }
+
     fn apply(&self, act: &Act<'_>, (): (), _event: &Event) -> Result<Applied, ToolError> {
-        let released = claim::release(act.db(), act.workspace(), &act.unit.to_string())?;
-        let left = act.holder(&act.unit)?;
+        claim::release(act.db(), act.workspace(), &act.unit.to_string())?;
         Ok(Applied {
-            status: match left {
-                Some(holder) => format!("covered by the claim of {} on {}", holder.owner, holder.unit),
-                None if released => "released".to_owned(),
-                None => "not held".to_owned(),
-            },
+            status: uncovered(act, "released")?,
             touched: Touched::claims(),
             ..Applied::default()
         })
     }
+}
+
+/// Status of a unit without a claim of its own, which a claim on its slice may cover.
+fn uncovered(act: &Act<'_>, status: &str) -> Result<String, DbError> {
+    Ok(match act.holder(&act.unit)? {
+        Some(holder) => format!("covered by the claim of {} on {}", holder.owner, holder.unit),
+        None => status.to_owned(),
+    })
 }
 
 /// List the claims on slices and tasks with owner and expiry.
@@ -155,6 +195,9 @@ pub(crate) struct ListClaims {
     workspace: Option<String>,
     /// Milestone id, for example M01. Default: all.
     milestone_id: Option<MilestoneId>,
+    /// Cursor: `next_after` of the previous page. Default: from the start.
+    #[schemars(length(max = CURSOR))]
+    after: Option<String>,
 }
 
 /// List of claims.
@@ -162,7 +205,12 @@ pub(crate) struct ListClaims {
 pub(crate) struct Claims {
     /// Unexpired claims.
     claims: Vec<Claim>,
-    /// True if there are more claims.
+    /// Cursor for `after` of the next call, if there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<String>,
+    /// True if there are more.
+    has_more: bool,
+    /// The same as `has_more`.
     more: bool,
 }
 
@@ -175,10 +223,21 @@ impl Tool for ListClaims {
     fn run(self, cx: &Cx<'_>) -> Result<Claims, ToolError> {
         let prefix = self.milestone_id.map_or_else(String::new, |id| format!("{id}/"));
         let workspace = self.workspace.as_deref();
-        let mut claims = claim::list(&cx.db, workspace, &prefix, cx.now(), LISTED + 1)?;
+        let after = self.after.as_deref().unwrap_or_default();
+        let (of, unit) = after.rsplit_once(' ').unwrap_or_default();
+        let mut claims = claim::list(&cx.db, workspace, &prefix, cx.now(), (of, unit), LISTED + 1)?;
+        if let Some(workspace) = workspace.filter(|_| claims.is_empty()) {
+            require_known(cx, workspace)?;
+        }
         let most = usize::try_from(LISTED).unwrap_or(usize::MAX);
-        let more = claims.len() > most;
+        let has_more = claims.len() > most;
         claims.truncate(most);
-        Ok(Claims { claims, more })
+        let last = claims.last().filter(|_| has_more);
+        Ok(Claims {
+            next_after: last.map(|claim| format!("{} {}", claim.workspace, claim.unit)),
+            has_more,
+            more: has_more,
+            claims,
+        })
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use tollgate_sdk::{DbError, NextCall, ToolError};
+use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
 use crate::act::{Act, Applied, Change, UnitStatus};
@@ -12,8 +12,8 @@ use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, SliceKey, TaskKey, header};
 use crate::model::{MilestoneId, SliceId, Status, Unit};
+use crate::next::Suggestion;
 use crate::store::log::Event;
-use crate::store::task::TaskHead;
 use crate::store::{Closed, Closing, claim, milestone, slice, task};
 use crate::violation::Refusals;
 
@@ -34,7 +34,7 @@ pub(crate) struct Evidence {
 }
 
 /// Complete a task and release its claim. Fails if the task, its slice or its milestone is closed, a
-/// dependency is open, or another actor has claimed the task.
+/// dependency is open, or another actor has claimed or started the task.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CompleteTask {
     #[serde(flatten)]
@@ -88,7 +88,13 @@ pub(super) fn summary(call: &impl Serialize, act: &Act<'_>) -> Json {
             !value.is_null()
                 && !matches!(
                     name.as_str(),
-                    "workspace" | "actor_name" | "trigger_reason" | "milestone_id" | "slice_id" | "task_id"
+                    "workspace"
+                        | "actor"
+                        | "actor_name"
+                        | "trigger_reason"
+                        | "milestone_id"
+                        | "slice_id"
+                        | "task_id"
                 )
         });
         summary.insert("completed_by".to_owned(), json!(act.actor()));
@@ -170,7 +176,10 @@ impl Change for CompleteTask {
         if let Some(slice) = &found.slice {
             act.slice_dependencies(slice, refusals)?;
         }
-        act.ownership(&act.unit, refusals)?;
+        let holder = act.ownership(&act.unit, refusals)?;
+        if let Some(task) = &found.task {
+            refusals.extend(act.under_way(&task.head, holder.as_ref()));
+        }
         self.check_text(refusals);
         same_content(
             act,
@@ -201,32 +210,31 @@ impl Change for CompleteTask {
         let began = slice::begin(db, workspace, &self.at.milestone_id, &self.at.slice_id)?;
         let claims = claim::release(db, workspace, &act.unit.to_string())?;
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
-        let tasks = task::heads(db, workspace, &self.at.milestone_id, &self.at.slice_id)?;
         Ok(Applied {
             status: Status::Complete.to_string(),
             also: began_slice(began, &self.at.milestone_id, &self.at.slice_id),
             warnings: self.warnings(),
-            next_call: self.next_call(act, &tasks),
+            next: (self.blocker_discovered == Some(true)).then(|| self.replan(act)),
             touched: Touched {
-                summaries: vec![(self.at.slice_id.clone(), self.at.task_id.clone())],
                 claims,
-                ..Touched::slice(&self.at.slice_id)
+                ..Touched::tasks(&self.at.slice_id, [self.at.task_id.clone()])
             },
         })
     }
 }
 
 impl CompleteTask {
-    /// The start of the slice's next pending task, if no blocker was found.
-    fn next_call(&self, act: &Act<'_>, tasks: &[TaskHead]) -> Option<NextCall> {
-        let pending = tasks.iter().find(|task| task.status == Status::Pending)?;
-        (self.blocker_discovered != Some(true)).then(|| {
-            NextCall::new(
-                "gsd_task_start",
-                json!({"workspace": act.workspace(), "milestone_id": self.at.milestone_id,
-                    "slice_id": self.at.slice_id, "task_id": pending.id}),
-            )
-        })
+    /// The replanning that a blocker requires.
+    fn replan(&self, act: &Act<'_>) -> Suggestion {
+        let slice = Unit::slice(&self.at.milestone_id, &self.at.slice_id);
+        Suggestion {
+            action: format!("replan slice {slice} around the blocker"),
+            tool: "gsd_replan_slice".to_owned(),
+            arguments: act.arguments(json!({"unit": slice.to_string(), "blocker_task_id": self.at.task_id})),
+            needs: ["blocker_description", "what_changed"]
+                .map(str::to_owned)
+                .to_vec(),
+        }
     }
 }
 
@@ -324,7 +332,7 @@ impl Change for CompleteSlice {
             status: Status::Complete.to_string(),
             touched: Touched {
                 claims: true,
-                ..Touched::slice(&self.at.slice_id)
+                ..Touched::slices([self.at.slice_id.clone()])
             },
             ..Applied::default()
         })

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
+use super::status::require_known;
 use crate::arguments::WORKSPACE;
 use crate::store::log::{self, Entry, Event, Page};
 
@@ -21,7 +22,7 @@ pub(crate) struct ListEvents {
     /// Name of the workspace. Default: all.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: Option<String>,
-    /// Prefix of unit keys, for example M01/S01. Default: all.
+    /// Unit key, with what is inside it, or the start of keys. Default: all.
     #[schemars(length(max = 20))]
     unit: Option<String>,
     /// Cursor: `next_after` of the previous page (default 0).
@@ -39,6 +40,8 @@ pub(crate) struct Events {
     /// Cursor for `after` of the next call, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<i64>,
+    /// True if there are more.
+    has_more: bool,
 }
 
 impl Tool for ListEvents {
@@ -55,10 +58,12 @@ impl Tool for ListEvents {
             self.limit,
         );
         let (events, more) = log::events(&cx.db, &page)?;
+        refuse_mistyped(cx, self.workspace.as_deref(), events.is_empty())?;
         let next_after = events.last().map(|event| event.id).filter(|_| more);
         Ok(Events {
             events: events.into_iter().map(without_bulk).collect(),
             next_after,
+            has_more: more,
         })
     }
 }
@@ -71,7 +76,7 @@ pub(crate) struct ListAudit {
     /// Name of the workspace. Default: all.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: Option<String>,
-    /// Prefix of unit keys, for example M01/S01. Default: all.
+    /// Unit key, with what is inside it, or the start of keys. Default: all.
     #[schemars(length(max = 20))]
     unit: Option<String>,
     /// Cursor: `next_after` of the previous page (default 0).
@@ -89,6 +94,8 @@ pub(crate) struct Audit {
     /// Cursor for `after` of the next call, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<i64>,
+    /// True if there are more.
+    has_more: bool,
 }
 
 impl Tool for ListAudit {
@@ -106,7 +113,20 @@ impl Tool for ListAudit {
         );
         let (entries, more) = log::entries(&cx.db, &page)?;
         let next_after = entries.last().map(|entry| entry.id).filter(|_| more);
-        Ok(Audit { entries, next_after })
+        refuse_mistyped(cx, self.workspace.as_deref(), entries.is_empty())?;
+        Ok(Audit {
+            entries,
+            next_after,
+            has_more: more,
+        })
+    }
+}
+
+/// Refuses a workspace without rows whose name may be mistyped.
+fn refuse_mistyped(cx: &Cx<'_>, workspace: Option<&str>, is_empty: bool) -> Result<(), ToolError> {
+    match workspace.filter(|_| is_empty) {
+        Some(workspace) => require_known(cx, workspace),
+        None => Ok(()),
     }
 }
 

@@ -2,8 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use tollgate_sdk::{DbError, NextCall, ToolError};
+use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
 use super::complete::{same_content, summary};
@@ -176,8 +175,6 @@ impl Change for ValidateMilestone {
         Ok(Applied {
             status: MilestoneStatus::Active.to_string(),
             warnings,
-            next_call: (self.verdict != Verdict::Pass)
-                .then(|| NextCall::new("gsd_status", json!({"workspace": workspace, "milestone_id": id}))),
             touched: Touched::roadmap(),
             ..Applied::default()
         })

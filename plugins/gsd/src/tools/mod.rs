@@ -2,6 +2,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod complete;
+pub(crate) mod import;
 pub(crate) mod log;
 pub(crate) mod milestone;
 pub(crate) mod plan;
@@ -9,6 +10,7 @@ pub(crate) mod render;
 pub(crate) mod reopen;
 pub(crate) mod revise;
 pub(crate) mod roadmap;
+pub(crate) mod show;
 pub(crate) mod skip;
 pub(crate) mod start;
 pub(crate) mod status;

@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use tollgate_sdk::{DbError, NextCall, ToolError};
+use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
 use crate::act::{Act, Applied, Change};
 use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS};
+use crate::edit::{self, Edit};
 use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, SliceKey, TaskKey, header};
@@ -18,56 +18,73 @@ use crate::store::slice::{self, Slice};
 use crate::store::task::{self, TaskHead};
 use crate::violation::{Refusals, Violation};
 
-/// Plan of a task.
+/// Plan of a task. Absent fields of a known task stay.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskPlan {
     pub(super) task_id: TaskId,
-    /// One-line title of the task.
+    /// One-line title. Required for a new task.
     #[schemars(length(min = 1, max = LINE))]
-    pub(super) title: String,
+    pub(super) title: Option<String>,
     /// Description of the work to do.
-    #[serde(default)]
     #[schemars(length(max = TEXT))]
-    pub(super) description: String,
+    pub(super) description: Option<String>,
     /// Estimated duration, for example 30m.
-    #[serde(default)]
     #[schemars(length(max = NAME))]
-    pub(super) estimate: String,
+    pub(super) estimate: Option<String>,
     /// Files that the task changes.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    pub(super) files: Vec<String>,
+    pub(super) files: Option<Vec<String>>,
     /// Check that proves the task is done, in one line.
-    #[serde(default)]
     #[schemars(length(max = TEXT))]
-    pub(super) verify: String,
+    pub(super) verify: Option<String>,
     /// Inputs that the task needs.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    pub(super) inputs: Vec<String>,
+    pub(super) inputs: Option<Vec<String>>,
     /// Results that the task produces.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    pub(super) expected_output: Vec<String>,
+    pub(super) expected_output: Option<Vec<String>>,
+    /// Names of fields to empty, such as files.
+    #[schemars(length(max = ENTRIES))]
+    pub(super) clear: Option<Vec<String>>,
 }
 
 impl TaskPlan {
-    pub(super) fn plan(&self) -> task::Plan {
-        task::Plan {
-            title: self.title.clone(),
-            description: self.description.clone(),
-            estimate: self.estimate.clone(),
-            files: self.files.clone(),
-            verify: self.verify.clone(),
-            inputs: self.inputs.clone(),
-            expected_output: self.expected_output.clone(),
-        }
+    /// The plan after this edit of a known task, or of a new one.
+    fn on(
+        &self,
+        at: &str,
+        unit: &Unit,
+        known: Option<&task::Plan>,
+        refusals: &mut Refusals,
+    ) -> (task::Plan, Vec<String>) {
+        let default = task::Plan::default();
+        let old = known.unwrap_or(&default);
+        let mut edit = Edit::new(at, unit, self.clear.as_deref());
+        let plan = task::Plan {
+            title: edit::title(
+                at,
+                self.title.as_ref(),
+                known.map(|known| known.title.as_str()),
+                refusals,
+            ),
+            description: edit.text("description", self.description.as_ref(), &old.description),
+            estimate: edit.text("estimate", self.estimate.as_ref(), &old.estimate),
+            files: edit.list("files", self.files.as_ref(), &old.files),
+            verify: edit.text("verify", self.verify.as_ref(), &old.verify),
+            inputs: edit.list("inputs", self.inputs.as_ref(), &old.inputs),
+            expected_output: edit.list(
+                "expected_output",
+                self.expected_output.as_ref(),
+                &old.expected_output,
+            ),
+        };
+        (plan, edit.finish(refusals))
     }
 }
 
-/// Add tasks to a slice or change open ones. Unnamed tasks stay; gsd_replan_slice removes them. Next:
-/// gsd_task_start.
+/// Add tasks to a slice or change open ones. Absent fields and unnamed tasks stay; gsd_replan_slice removes
+/// tasks. Next: gsd_task_start.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PlanSlice {
     #[serde(flatten)]
@@ -75,6 +92,9 @@ pub(crate) struct PlanSlice {
     /// New goal of the slice. Default: unchanged.
     #[schemars(length(max = TEXT))]
     goal: Option<String>,
+    /// Names of fields of the slice to empty: goal.
+    #[schemars(length(max = ENTRIES))]
+    clear: Option<Vec<String>>,
     /// Tasks of the slice to plan.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
@@ -84,31 +104,47 @@ pub(crate) struct PlanSlice {
 }
 change_tool!(PlanSlice, "gsd_plan_slice", "Plan a slice", Core, IDEMPOTENT, alias "gsd_slice_plan");
 
-/// Checks planned and removed tasks against the existing ones. Returns warnings about work in progress.
+/// Tasks as a call plans them, by id, and warnings about them.
+#[derive(Debug, Default)]
+pub(crate) struct PlannedTasks {
+    pub(super) tasks: Vec<(TaskId, task::Plan)>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Checks planned and removed tasks against the existing ones.
 pub(super) fn check_tasks(
     act: &Act<'_>,
-    slice: &SliceId,
-    planned: &[TaskPlan],
+    (slice, field): (&SliceId, &str),
+    edits: &[TaskPlan],
     removed: &[TaskId],
     refusals: &mut Refusals,
-) -> Result<Vec<String>, DbError> {
+) -> Result<PlannedTasks, DbError> {
     let milestone = &act.unit.milestone;
     let known = task::heads(act.db(), act.workspace(), milestone, slice)?;
     let find = |id: &TaskId| known.iter().find(|task| task.id == *id);
-    let mut warnings = Vec::new();
-    for (index, plan) in planned.iter().enumerate().take(UNITS) {
-        refusals.task_plan(&format!("tasks[{index}]."), &plan.plan());
-        let unit = Unit::task(milestone, slice, &plan.task_id);
-        match find(&plan.task_id) {
-            Some(head) if head.status.is_closed() => {
-                let there = task::get(act.db(), act.workspace(), milestone, slice, &plan.task_id)?;
-                if there.is_some_and(|there| there.plan != plan.plan()) {
-                    refusals.extend(guard::protected(unit, head.status, false));
-                }
+    let mut planned = PlannedTasks::default();
+    for (index, edit) in edits.iter().enumerate().take(UNITS) {
+        let (at, unit) = (
+            format!("{field}[{index}]."),
+            Unit::task(milestone, slice, &edit.task_id),
+        );
+        let there = match find(&edit.task_id) {
+            Some(_) => task::get(act.db(), act.workspace(), milestone, slice, &edit.task_id)?,
+            None => None,
+        };
+        let (plan, told) = edit.on(&at, &unit, there.as_ref().map(|there| &there.plan), refusals);
+        refusals.task_plan(&at, &plan);
+        planned.warnings.extend(told);
+        match there {
+            Some(there) if there.head.status.is_closed() && there.plan != plan => {
+                refusals.extend(guard::protected(unit, there.head.status, false));
             }
-            Some(head) => warnings.extend(under_way(head, &unit)),
+            Some(there) => planned
+                .warnings
+                .extend(under_way(&there.head, &unit, act.actor())),
             None => {}
         }
+        planned.tasks.push((edit.task_id.clone(), plan));
     }
     for id in removed {
         let unit = Unit::task(milestone, slice, id);
@@ -116,20 +152,22 @@ pub(super) fn check_tasks(
             Some(head) => {
                 refusals.extend(guard::protected(unit.clone(), head.status, true));
                 act.ownership(&unit, refusals)?;
+                planned.warnings.extend(under_way(head, &unit, act.actor()));
             }
             None => refusals.add(Violation::NotFound(unit)),
         }
     }
     let ids: Vec<&TaskId> = known.iter().map(|task| &task.id).collect();
-    refusals.numbers("task_id", planned.iter().map(|plan| &plan.task_id), &ids);
-    Ok(warnings)
+    refusals.numbers("task_id", edits.iter().map(|plan| &plan.task_id), &ids);
+    Ok(planned)
 }
 
-fn under_way(head: &TaskHead, unit: &Unit) -> Option<String> {
+/// Warning about a task that another actor works on.
+pub(super) fn under_way(head: &TaskHead, unit: &Unit, actor: &str) -> Option<String> {
     let by = head
         .started_by
         .as_deref()
-        .filter(|_| head.status == Status::InProgress)?;
+        .filter(|by| head.status == Status::InProgress && *by != actor)?;
     Some(format!(
         "{unit} is in progress by {by}; tell {by} about the new plan"
     ))
@@ -137,7 +175,8 @@ fn under_way(head: &TaskHead, unit: &Unit) -> Option<String> {
 
 impl Change for PlanSlice {
     const CMD: &'static str = "plan-slice";
-    type Facts = (Slice, Vec<String>);
+    /// The slice, its new plan if that changed, and the tasks.
+    type Facts = (Slice, Option<slice::Plan>, PlannedTasks);
 
     header!(at);
 
@@ -146,95 +185,84 @@ impl Change for PlanSlice {
         if let Some(milestone) = &found.milestone {
             act.dependencies(Action::PlanSlice, &milestone.plan.depends_on, refusals)?;
         }
-        refusals.prose("goal", self.goal.as_deref().unwrap_or_default());
+        let mut edit = Edit::new("", &act.unit, self.clear.as_deref());
+        let old = found.slice.as_ref().map_or("", |slice| slice.plan.goal.as_str());
+        let goal = edit.text("goal", self.goal.as_ref(), old);
+        let told = edit.finish(refusals);
+        refusals.prose("goal", &goal);
         refusals.at_most("tasks", self.tasks.len(), UNITS, "entries");
-        let warnings = check_tasks(act, &self.at.slice_id, &self.tasks, &[], refusals)?;
-        Ok(found.slice.map(|slice| (slice, warnings)))
+        let mut tasks = check_tasks(act, (&self.at.slice_id, "tasks"), &self.tasks, &[], refusals)?;
+        tasks.warnings.extend(told);
+        Ok(found.slice.map(|slice| {
+            let plan = (slice.plan.goal != goal).then(|| slice::Plan {
+                goal,
+                ..slice.plan.clone()
+            });
+            (slice, plan, tasks)
+        }))
     }
 
     fn apply(
         &self,
         act: &Act<'_>,
-        (slice, warnings): Self::Facts,
+        (slice, plan, planned): Self::Facts,
         event: &Event,
     ) -> Result<Applied, ToolError> {
         let (db, workspace) = (act.db(), act.workspace());
-        if let Some(goal) = &self.goal {
-            let plan = slice::Plan {
-                goal: goal.clone(),
-                ..slice.plan
-            };
-            slice::plan(db, workspace, &self.at.milestone_id, &self.at.slice_id, &plan)?;
+        if let Some(plan) = &plan {
+            slice::plan(db, workspace, &self.at.milestone_id, &self.at.slice_id, plan)?;
         }
-        for planned in &self.tasks {
-            let plan = planned.plan();
-            task::plan(
-                db,
-                workspace,
-                &self.at.milestone_id,
-                &self.at.slice_id,
-                &planned.task_id,
-                &plan,
-            )?;
+        for (id, plan) in &planned.tasks {
+            task::plan(db, workspace, &self.at.milestone_id, &self.at.slice_id, id, plan)?;
         }
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
-        let first = self.tasks.iter().min_by_key(|task| task.task_id.ordinal());
         Ok(Applied {
             status: slice.status.to_string(),
-            warnings,
-            next_call: first.map(|first| {
-                NextCall::new(
-                    "gsd_task_start",
-                    json!({"workspace": workspace, "milestone_id": self.at.milestone_id,
-                        "slice_id": self.at.slice_id, "task_id": first.task_id}),
-                )
-            }),
-            touched: Touched::slice(&self.at.slice_id),
+            warnings: planned.warnings,
+            touched: Touched::tasks(&self.at.slice_id, planned.tasks.into_iter().map(|(id, _)| id)),
             ..Applied::default()
         })
     }
 }
 
-/// Add one task to a slice, or change the plan of an open one. Next: gsd_task_start.
+/// Add one task to a slice, or change the plan of an open one. Absent fields stay. Next: gsd_task_start.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PlanTask {
     #[serde(flatten)]
     at: TaskKey,
-    /// One-line title of the task.
+    /// One-line title. Required for a new task.
     #[schemars(length(min = 1, max = LINE))]
-    title: String,
+    title: Option<String>,
     /// Description of the work to do.
-    #[serde(default)]
     #[schemars(length(max = TEXT))]
-    description: String,
+    description: Option<String>,
     /// Estimated duration, for example 30m.
-    #[serde(default)]
     #[schemars(length(max = NAME))]
-    estimate: String,
+    estimate: Option<String>,
     /// Files that the task changes.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    files: Vec<String>,
+    files: Option<Vec<String>>,
     /// Check that proves the task is done, in one line.
-    #[serde(default)]
     #[schemars(length(max = TEXT))]
-    verify: String,
+    verify: Option<String>,
     /// Inputs that the task needs.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    inputs: Vec<String>,
+    inputs: Option<Vec<String>>,
     /// Results that the task produces.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    expected_output: Vec<String>,
+    expected_output: Option<Vec<String>>,
+    /// Names of fields to empty, such as files.
+    #[schemars(length(max = ENTRIES))]
+    clear: Option<Vec<String>>,
     #[serde(flatten)]
     header: Header,
 }
 change_tool!(PlanTask, "gsd_plan_task", "Plan a task", Standard, IDEMPOTENT, alias "gsd_task_plan");
 
 impl PlanTask {
-    fn plan(&self) -> task::Plan {
-        task::Plan {
+    fn edit(&self) -> TaskPlan {
+        TaskPlan {
+            task_id: self.at.task_id.clone(),
             title: self.title.clone(),
             description: self.description.clone(),
             estimate: self.estimate.clone(),
@@ -242,13 +270,15 @@ impl PlanTask {
             verify: self.verify.clone(),
             inputs: self.inputs.clone(),
             expected_output: self.expected_output.clone(),
+            clear: self.clear.clone(),
         }
     }
 }
 
 impl Change for PlanTask {
     const CMD: &'static str = "plan-task";
-    type Facts = Option<TaskHead>;
+    /// The task before, its new plan, and warnings.
+    type Facts = (Option<TaskHead>, task::Plan, Vec<String>);
 
     header!(at);
 
@@ -257,37 +287,35 @@ impl Change for PlanTask {
         if let Some(milestone) = &found.milestone {
             act.dependencies(Action::PlanTask, &milestone.plan.depends_on, refusals)?;
         }
-        refusals.task_plan("", &self.plan());
-        let known = task::heads(
-            act.db(),
-            act.workspace(),
-            &self.at.milestone_id,
-            &self.at.slice_id,
-        )?;
+        let before = found.task.as_ref().map(|task| &task.plan);
+        let (plan, mut warnings) = self.edit().on("", &act.unit, before, refusals);
+        refusals.task_plan("", &plan);
+        let (milestone, slice) = (&self.at.milestone_id, &self.at.slice_id);
+        let known = task::heads(act.db(), act.workspace(), milestone, slice)?;
         let ids: Vec<&TaskId> = known.iter().map(|task| &task.id).collect();
         refusals.numbers("task_id", [&self.at.task_id], &ids);
-        Ok(Some(found.task.map(|task| task.head)))
+        let head = found.task.map(|task| task.head);
+        warnings.extend(
+            head.as_ref()
+                .and_then(|head| under_way(head, &act.unit, act.actor())),
+        );
+        Ok(Some((head, plan, warnings)))
     }
 
-    fn apply(&self, act: &Act<'_>, before: Self::Facts, event: &Event) -> Result<Applied, ToolError> {
-        let (db, workspace) = (act.db(), act.workspace());
-        task::plan(
-            db,
-            workspace,
-            &self.at.milestone_id,
-            &self.at.slice_id,
-            &self.at.task_id,
-            &self.plan(),
-        )?;
-        milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
-        let status = before.as_ref().map_or(Status::Pending, |head| head.status);
+    fn apply(
+        &self,
+        act: &Act<'_>,
+        (before, plan, warnings): Self::Facts,
+        event: &Event,
+    ) -> Result<Applied, ToolError> {
+        let (db, workspace, at) = (act.db(), act.workspace(), &self.at);
+        task::plan(db, workspace, &at.milestone_id, &at.slice_id, &at.task_id, &plan)?;
+        milestone::touch(db, workspace, &at.milestone_id, event.id)?;
+        let status = before.map_or(Status::Pending, |head| head.status);
         Ok(Applied {
             status: status.to_string(),
-            warnings: before
-                .and_then(|head| under_way(&head, &act.unit))
-                .into_iter()
-                .collect(),
-            touched: Touched::slice(&self.at.slice_id),
+            warnings,
+            touched: Touched::tasks(&at.slice_id, [at.task_id.clone()]),
             ..Applied::default()
         })
     }

@@ -7,11 +7,13 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 use crate::arguments::WORKSPACE;
 use crate::files::{self, Problem};
 use crate::model::MilestoneId;
+use crate::next;
 
 /// Most paths that one reply names.
 const NAMED: usize = 200;
 
-/// Rewrite every file in `.gsd/` of a registered workspace from the stored data.
+/// Rewrite every file in `.gsd/` of a registered workspace from the stored data. A log with lines that are not
+/// stored stays as it is; gsd_import imports those.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenderFiles {
@@ -46,7 +48,8 @@ impl Tool for RenderFiles {
         let files::Rendered {
             mut written,
             problems,
-        } = files::render(cx, &self.workspace, self.milestone_id.as_ref())?;
+        } = files::render(cx, &self.workspace, self.milestone_id.as_ref())
+            .map_err(|err| err.next_call(next::status(None)))?;
         let count = written.len();
         written.truncate(NAMED);
         Ok(Rendered {

@@ -67,10 +67,7 @@ impl Change for ReopenTask {
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
         Ok(Applied {
             status: Status::Pending.to_string(),
-            touched: Touched {
-                summaries: vec![(self.at.slice_id.clone(), self.at.task_id.clone())],
-                ..Touched::slice(&self.at.slice_id)
-            },
+            touched: Touched::tasks(&self.at.slice_id, [self.at.task_id.clone()]),
             ..Applied::default()
         })
     }
@@ -128,16 +125,10 @@ impl Change for ReopenSlice {
             unit: Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id).to_string(),
             status: Status::Pending.to_string(),
         });
-        let summarised = tasks.iter().filter(|task| task.status == Status::Complete);
         Ok(Applied {
             status: Status::InProgress.to_string(),
             also: pending.collect(),
-            touched: Touched {
-                summaries: summarised
-                    .map(|task| (task.slice.clone(), task.id.clone()))
-                    .collect(),
-                ..Touched::slice(&self.at.slice_id)
-            },
+            touched: Touched::tasks(&self.at.slice_id, tasks.iter().map(|task| task.id.clone())),
             ..Applied::default()
         })
     }

@@ -5,53 +5,19 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
-use super::plan::{TaskPlan, check_tasks};
-use super::roadmap::{SlicePlan, check_slices};
+use super::plan::{PlannedTasks, TaskPlan, check_tasks, under_way};
+use super::roadmap::{PlannedSlices, SlicePlan, check_slices, edited};
 use crate::act::{Act, Applied, Change};
-use crate::arguments::{ENTRIES, LINE, NAME, TEXT, UNITS};
+use crate::arguments::{NAME, TEXT, UNITS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, SliceKey, header};
-use crate::model::{MilestoneId, Risk, SliceId, TaskId, Unit};
+use crate::model::{MilestoneId, SliceId, TaskId, Unit};
 use crate::store::history::{self, Assessment, Replan};
 use crate::store::log::Event;
 use crate::store::slice::{self, Slice};
 use crate::store::{claim, milestone, task};
 use crate::violation::{Refusals, Violation};
-
-/// Changes to a slice. Absent fields stay.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SliceEdit {
-    /// Slice id, for example S01.
-    slice_id: SliceId,
-    /// New title of the slice, in one line.
-    #[schemars(length(min = 1, max = LINE))]
-    title: Option<String>,
-    /// New risk level of the slice.
-    risk: Option<Risk>,
-    /// Ids of slices to close before this one starts.
-    #[schemars(length(max = ENTRIES))]
-    depends: Option<Vec<SliceId>>,
-    /// Demonstrable result of the slice, in one line.
-    #[schemars(length(max = LINE))]
-    demo: Option<String>,
-    /// New goal: the intended result.
-    #[schemars(length(max = TEXT))]
-    goal: Option<String>,
-}
-
-impl SliceEdit {
-    fn on(&self, plan: &slice::Plan) -> slice::Plan {
-        slice::Plan {
-            title: self.title.clone().unwrap_or_else(|| plan.title.clone()),
-            risk: self.risk.unwrap_or(plan.risk),
-            depends: self.depends.clone().unwrap_or_else(|| plan.depends.clone()),
-            demo: self.demo.clone().unwrap_or_else(|| plan.demo.clone()),
-            goal: self.goal.clone().unwrap_or_else(|| plan.goal.clone()),
-        }
-    }
-}
 
 /// Changes to the slices of a milestone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -62,7 +28,7 @@ pub(crate) struct SliceChanges {
     added: Vec<SlicePlan>,
     /// Open slices to change, with their new fields.
     #[schemars(length(max = UNITS))]
-    modified: Vec<SliceEdit>,
+    modified: Vec<SlicePlan>,
     /// Ids of open slices to remove, with their open tasks.
     #[schemars(length(max = UNITS))]
     removed: Vec<SliceId>,
@@ -94,20 +60,25 @@ change_tool!(
 
 impl ReassessRoadmap {
     /// Plans of the slices that are added or modified.
-    fn planned<'a>(&'a self, known: &'a [Slice]) -> Vec<(&'a SliceId, slice::Plan)> {
-        let added = self
-            .slice_changes
-            .added
-            .iter()
-            .map(|slice| (&slice.slice_id, slice.plan()));
-        let modified = self.slice_changes.modified.iter().filter_map(|edit| {
-            let there = known.iter().find(|slice| slice.id == edit.slice_id)?;
-            Some((&edit.slice_id, edit.on(&there.plan)))
-        });
-        added.chain(modified).collect()
+    fn planned(&self, known: &[Slice], refusals: &mut Refusals) -> (PlannedSlices, Vec<String>) {
+        let SliceChanges { added, modified, .. } = &self.slice_changes;
+        let is_known = |edit: &&SlicePlan| known.iter().any(|slice| slice.id == edit.slice_id);
+        let milestone = &self.milestone_id;
+        let (mut planned, mut warnings) = edited("slice_changes.added", milestone, added, &[], refusals);
+        let modified = modified.iter().filter(is_known);
+        let (changed, told) = edited("slice_changes.modified", milestone, modified, known, refusals);
+        planned.extend(changed);
+        warnings.extend(told);
+        (planned, warnings)
     }
 
-    fn check_changes(&self, act: &Act<'_>, known: &[Slice], refusals: &mut Refusals) -> Result<(), DbError> {
+    /// Checks the changes, and returns warnings about removed tasks.
+    fn check_changes(
+        &self,
+        act: &Act<'_>,
+        known: &[Slice],
+        refusals: &mut Refusals,
+    ) -> Result<Vec<String>, DbError> {
         let SliceChanges {
             added,
             modified,
@@ -140,21 +111,24 @@ impl ReassessRoadmap {
                 format!("cannot both modify and remove {}", edit.slice_id),
             ));
         }
+        let mut warnings = Vec::new();
         for id in removed {
             for task in task::heads(act.db(), act.workspace(), &self.milestone_id, id)? {
                 let unit = Unit::task(&self.milestone_id, id, &task.id);
                 act.ownership(&unit, refusals)?;
+                warnings.extend(under_way(&task, &unit, act.actor()));
                 refusals.extend(guard::protected(unit, task.status, true));
             }
             act.ownership(&Unit::slice(&self.milestone_id, id), refusals)?;
         }
-        Ok(())
+        Ok(warnings)
     }
 }
 
 impl Change for ReassessRoadmap {
     const CMD: &'static str = "reassess-roadmap";
-    type Facts = Vec<Slice>;
+    /// Plans of added and modified slices, and warnings.
+    type Facts = (PlannedSlices, Vec<String>);
 
     header!();
 
@@ -167,25 +141,23 @@ impl Change for ReassessRoadmap {
         refusals.line("verdict", &self.verdict, NAME);
         refusals.text("assessment", &self.assessment);
         let known = slice::all(act.db(), act.workspace(), &self.milestone_id)?;
-        self.check_changes(act, &known, refusals)?;
-        let planned = self.planned(&known);
-        for (id, plan) in &planned {
-            refusals.slice_plan(&format!("slice_changes.{id}."), plan);
-        }
-        check_slices(
-            &self.milestone_id,
-            &known,
-            planned,
-            &self.slice_changes.removed,
-            refusals,
-        );
-        Ok(Some(known))
+        let mut warnings = self.check_changes(act, &known, refusals)?;
+        let (planned, told) = self.planned(&known, refusals);
+        warnings.extend(told);
+        let removed = &self.slice_changes.removed;
+        check_slices(&self.milestone_id, &known, &planned, removed, refusals);
+        Ok(Some((planned, warnings)))
     }
 
-    fn apply(&self, act: &Act<'_>, known: Self::Facts, event: &Event) -> Result<Applied, ToolError> {
+    fn apply(
+        &self,
+        act: &Act<'_>,
+        (planned, warnings): Self::Facts,
+        event: &Event,
+    ) -> Result<Applied, ToolError> {
         let (db, workspace, milestone) = (act.db(), act.workspace(), &self.milestone_id);
-        for (id, plan) in self.planned(&known) {
-            slice::plan(db, workspace, milestone, id, &plan)?;
+        for (id, plan) in &planned {
+            slice::plan(db, workspace, milestone, id, plan)?;
         }
         for id in &self.slice_changes.removed {
             for head in task::heads(db, workspace, milestone, id)? {
@@ -205,15 +177,10 @@ impl Change for ReassessRoadmap {
         milestone::touch(db, workspace, milestone, event.id)?;
         Ok(Applied {
             status: if first { "assessed" } else { "assessed again" }.to_owned(),
+            warnings,
             touched: Touched {
-                slices: self
-                    .slice_changes
-                    .modified
-                    .iter()
-                    .map(|edit| edit.slice_id.clone())
-                    .collect(),
                 claims: !self.slice_changes.removed.is_empty(),
-                ..Touched::roadmap()
+                ..Touched::slices(planned.into_iter().map(|(id, _)| id))
             },
             ..Applied::default()
         })
@@ -249,7 +216,7 @@ change_tool!(ReplanSlice, "gsd_replan_slice", "Replan a slice", Standard, DESTRU
 
 impl Change for ReplanSlice {
     const CMD: &'static str = "replan-slice";
-    type Facts = (Slice, Vec<String>);
+    type Facts = (Slice, PlannedTasks);
 
     header!(at);
 
@@ -272,14 +239,15 @@ impl Change for ReplanSlice {
             }
         }
         let (updated, removed) = (&self.updated_tasks, &self.removed_task_ids);
-        let warnings = check_tasks(act, &self.at.slice_id, updated, removed, refusals)?;
-        Ok(found.slice.map(|slice| (slice, warnings)))
+        let at = (&self.at.slice_id, "updated_tasks");
+        let planned = check_tasks(act, at, updated, removed, refusals)?;
+        Ok(found.slice.map(|slice| (slice, planned)))
     }
 
     fn apply(
         &self,
         act: &Act<'_>,
-        (slice, warnings): Self::Facts,
+        (slice, planned): Self::Facts,
         event: &Event,
     ) -> Result<Applied, ToolError> {
         let (db, workspace, milestone, slice_id) = (
@@ -288,15 +256,8 @@ impl Change for ReplanSlice {
             &self.at.milestone_id,
             &self.at.slice_id,
         );
-        for planned in &self.updated_tasks {
-            task::plan(
-                db,
-                workspace,
-                milestone,
-                slice_id,
-                &planned.task_id,
-                &planned.plan(),
-            )?;
+        for (id, plan) in &planned.tasks {
+            task::plan(db, workspace, milestone, slice_id, id, plan)?;
         }
         for id in &self.removed_task_ids {
             task::remove(db, workspace, milestone, slice_id, id)?;
@@ -313,10 +274,10 @@ impl Change for ReplanSlice {
         milestone::touch(db, workspace, milestone, event.id)?;
         Ok(Applied {
             status: slice.status.to_string(),
-            warnings,
+            warnings: planned.warnings,
             touched: Touched {
                 claims: !self.removed_task_ids.is_empty(),
-                ..Touched::slice(slice_id)
+                ..Touched::tasks(slice_id, planned.tasks.into_iter().map(|(id, _)| id))
             },
             ..Applied::default()
         })

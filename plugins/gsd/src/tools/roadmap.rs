@@ -9,6 +9,7 @@ use tollgate_sdk::{DbError, ToolError};
 use super::change_tool;
 use crate::act::{Act, Applied, Change};
 use crate::arguments::{ENTRIES, LINE, TEXT, UNITS};
+use crate::edit::{self, Edit};
 use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, header};
@@ -18,72 +19,111 @@ use crate::store::milestone;
 use crate::store::slice::{self, Slice};
 use crate::violation::Refusals;
 
-/// Plan of a slice.
+/// Plan of a slice. Absent fields of a known slice stay.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SlicePlan {
     pub(super) slice_id: SliceId,
-    /// One-line title of the slice.
+    /// One-line title. Required for a new slice.
     #[schemars(length(min = 1, max = LINE))]
-    pub(super) title: String,
+    pub(super) title: Option<String>,
     /// Risk that the slice fails or changes (default medium).
-    #[serde(default)]
-    pub(super) risk: Risk,
+    pub(super) risk: Option<Risk>,
     /// Ids of slices in the milestone to close before this one starts.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    pub(super) depends: Vec<SliceId>,
+    pub(super) depends: Option<Vec<SliceId>>,
     /// Demonstrable result of the slice, in one line.
-    #[serde(default)]
     #[schemars(length(max = LINE))]
-    pub(super) demo: String,
+    pub(super) demo: Option<String>,
     /// Goal of the slice: the intended result.
-    #[serde(default)]
     #[schemars(length(max = TEXT))]
-    pub(super) goal: String,
+    pub(super) goal: Option<String>,
+    /// Names of fields to empty, such as depends.
+    #[schemars(length(max = ENTRIES))]
+    pub(super) clear: Option<Vec<String>>,
 }
 
 impl SlicePlan {
-    pub(super) fn plan(&self) -> slice::Plan {
-        slice::Plan {
-            title: self.title.clone(),
-            risk: self.risk,
-            depends: self.depends.clone(),
-            demo: self.demo.clone(),
-            goal: self.goal.clone(),
-        }
+    /// The plan after this edit of a known slice, or of a new one.
+    pub(super) fn on(
+        &self,
+        at: &str,
+        unit: &Unit,
+        known: Option<&Slice>,
+        refusals: &mut Refusals,
+    ) -> (slice::Plan, Vec<String>) {
+        let default = slice::Plan::default();
+        let old = known.map_or(&default, |known| &known.plan);
+        let mut edit = Edit::new(at, unit, self.clear.as_deref());
+        let plan = slice::Plan {
+            title: edit::title(
+                at,
+                self.title.as_ref(),
+                known.map(|known| known.plan.title.as_str()),
+                refusals,
+            ),
+            risk: self.risk.unwrap_or(old.risk),
+            depends: edit.list("depends", self.depends.as_ref(), &old.depends),
+            demo: edit.text("demo", self.demo.as_ref(), &old.demo),
+            goal: edit.text("goal", self.goal.as_ref(), &old.goal),
+        };
+        (plan, edit.finish(refusals))
     }
 }
 
-/// Plan a milestone with its slices, or change open ones. Unnamed slices stay; gsd_reassess_roadmap removes
-/// them. Fails if a dependency is incomplete or closed work would change. Next: gsd_plan_slice.
+/// Slices as a call plans them, by id.
+pub(super) type PlannedSlices = Vec<(SliceId, slice::Plan)>;
+
+/// The plans of slices after a call's edits, and warnings about them.
+pub(super) fn edited<'a>(
+    field: &str,
+    milestone: &MilestoneId,
+    edits: impl IntoIterator<Item = &'a SlicePlan>,
+    known: &[Slice],
+    refusals: &mut Refusals,
+) -> (PlannedSlices, Vec<String>) {
+    let mut warnings = Vec::new();
+    let mut planned = Vec::new();
+    for (index, edit) in edits.into_iter().enumerate().take(UNITS) {
+        let at = format!("{field}[{index}].");
+        let there = known.iter().find(|slice| slice.id == edit.slice_id);
+        let unit = Unit::slice(milestone, &edit.slice_id);
+        let (plan, told) = edit.on(&at, &unit, there, refusals);
+        refusals.slice_plan(&at, &plan);
+        warnings.extend(told);
+        planned.push((edit.slice_id.clone(), plan));
+    }
+    (planned, warnings)
+}
+
+/// Plan a milestone with its slices, or change open ones. Absent fields and unnamed slices stay;
+/// gsd_reassess_roadmap removes slices. Fails if a dependency is incomplete or closed work would change. Next:
+/// gsd_plan_slice.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PlanMilestone {
     /// Milestone id, for example M01.
     milestone_id: MilestoneId,
-    /// One-line title of the milestone.
+    /// One-line title. Required for a new milestone.
     #[schemars(length(min = 1, max = LINE))]
-    title: String,
+    title: Option<String>,
     /// Intended result of the milestone.
-    #[serde(default)]
     #[schemars(length(max = TEXT))]
-    vision: String,
+    vision: Option<String>,
     /// Ids of milestones to complete first.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    depends_on: Vec<MilestoneId>,
+    depends_on: Option<Vec<MilestoneId>>,
     /// Criteria by which success is judged.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    success_criteria: Vec<String>,
+    success_criteria: Option<Vec<String>>,
     /// Risks of the milestone as a whole.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    key_risks: Vec<String>,
+    key_risks: Option<Vec<String>>,
     /// Conditions for completion.
-    #[serde(default)]
     #[schemars(length(max = ENTRIES))]
-    definition_of_done: Vec<String>,
+    definition_of_done: Option<Vec<String>>,
+    /// Names of fields to empty, such as vision.
+    #[schemars(length(max = ENTRIES))]
+    clear: Option<Vec<String>>,
     /// Slices of the milestone to plan.
     #[serde(default)]
     #[schemars(length(max = UNITS))]
@@ -97,33 +137,50 @@ pub(crate) struct PlanMilestone {
 change_tool!(PlanMilestone, "gsd_plan_milestone", "Plan a milestone", Core, IDEMPOTENT, alias "gsd_milestone_plan");
 
 impl PlanMilestone {
-    fn plan(&self) -> milestone::Plan {
-        milestone::Plan {
-            title: self.title.clone(),
-            vision: self.vision.clone(),
-            depends_on: self.depends_on.clone(),
-            success_criteria: self.success_criteria.clone(),
-            key_risks: self.key_risks.clone(),
-            definition_of_done: self.definition_of_done.clone(),
-        }
+    /// The plan after this edit of a known milestone, or of a new one.
+    fn on(&self, known: Option<&milestone::Plan>, refusals: &mut Refusals) -> (milestone::Plan, Vec<String>) {
+        let (default, unit) = (milestone::Plan::default(), Unit::milestone(&self.milestone_id));
+        let old = known.unwrap_or(&default);
+        let mut edit = Edit::new("", &unit, self.clear.as_deref());
+        let plan = milestone::Plan {
+            title: edit::title(
+                "",
+                self.title.as_ref(),
+                known.map(|known| known.title.as_str()),
+                refusals,
+            ),
+            vision: edit.text("vision", self.vision.as_ref(), &old.vision),
+            depends_on: edit.list("depends_on", self.depends_on.as_ref(), &old.depends_on),
+            success_criteria: edit.list(
+                "success_criteria",
+                self.success_criteria.as_ref(),
+                &old.success_criteria,
+            ),
+            key_risks: edit.list("key_risks", self.key_risks.as_ref(), &old.key_risks),
+            definition_of_done: edit.list(
+                "definition_of_done",
+                self.definition_of_done.as_ref(),
+                &old.definition_of_done,
+            ),
+        };
+        (plan, edit.finish(refusals))
     }
 
-    fn check_text(&self, refusals: &mut Refusals) {
-        refusals.line("title", &self.title, LINE);
-        refusals.prose("vision", &self.vision);
-        refusals.lines("success_criteria", &self.success_criteria);
-        refusals.lines("key_risks", &self.key_risks);
-        refusals.lines("definition_of_done", &self.definition_of_done);
-        refusals.at_most("depends_on", self.depends_on.len(), ENTRIES, "entries");
-        refusals.at_most("slices", self.slices.len(), UNITS, "entries");
-        for (index, slice) in self.slices.iter().enumerate().take(UNITS) {
-            refusals.slice_plan(&format!("slices[{index}]."), &slice.plan());
-        }
-    }
-
-    /// Refuses milestones that would depend on themselves.
-    fn check_dependencies(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<(), DbError> {
-        act.dependencies(Action::PlanMilestone, &self.depends_on, refusals)?;
+    /// Refuses milestones that would depend on themselves. Dependencies that stay are checked only when slices
+    /// are planned.
+    fn check_dependencies(
+        &self,
+        act: &Act<'_>,
+        plan: &milestone::Plan,
+        known: Option<&milestone::Plan>,
+        refusals: &mut Refusals,
+    ) -> Result<(), DbError> {
+        let is_new = |id: &&MilestoneId| known.is_none_or(|known| !known.depends_on.contains(id));
+        let on: Vec<MilestoneId> = match self.slices.is_empty() {
+            true => plan.depends_on.iter().filter(is_new).cloned().collect(),
+            false => plan.depends_on.clone(),
+        };
+        act.dependencies(Action::PlanMilestone, &on, refusals)?;
         let known = milestone::heads(act.db(), act.workspace())?;
         let ids: Vec<&MilestoneId> = known.iter().map(|milestone| &milestone.id).collect();
         refusals.numbers("milestone_id", [&self.milestone_id], &ids);
@@ -131,7 +188,7 @@ impl PlanMilestone {
             .into_iter()
             .map(|milestone| (milestone.id, milestone.depends_on))
             .collect();
-        graph.insert(self.milestone_id.clone(), self.depends_on.clone());
+        graph.insert(self.milestone_id.clone(), plan.depends_on.clone());
         refusals.extend(guard::milestone_graph(&graph));
         Ok(())
     }
@@ -141,7 +198,7 @@ impl PlanMilestone {
 pub(super) fn check_slices<'a>(
     milestone: &MilestoneId,
     known: &[Slice],
-    planned: impl IntoIterator<Item = (&'a SliceId, slice::Plan)>,
+    planned: impl IntoIterator<Item = &'a (SliceId, slice::Plan)>,
     removed: &[SliceId],
     refusals: &mut Refusals,
 ) {
@@ -154,11 +211,11 @@ pub(super) fn check_slices<'a>(
         if let Some(there) = known
             .iter()
             .find(|slice| slice.id == *id)
-            .filter(|there| there.plan != plan)
+            .filter(|there| there.plan != *plan)
         {
             refusals.extend(guard::protected(Unit::slice(milestone, id), there.status, false));
         }
-        graph.insert(id.clone(), plan.depends);
+        graph.insert(id.clone(), plan.depends.clone());
         named.push(id);
     }
     for id in removed {
@@ -174,7 +231,7 @@ pub(super) fn check_slices<'a>(
 
 impl Change for PlanMilestone {
     const CMD: &'static str = "plan-milestone";
-    type Facts = ();
+    type Facts = Planned;
 
     header!();
 
@@ -182,31 +239,47 @@ impl Change for PlanMilestone {
         Unit::milestone(&self.milestone_id)
     }
 
-    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
-        act.scene(Action::PlanMilestone, &act.unit, refusals)?;
-        self.check_dependencies(act, refusals)?;
-        self.check_text(refusals);
+    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Planned>, DbError> {
+        let found = act.scene(Action::PlanMilestone, &act.unit, refusals)?;
+        let before = found.milestone.as_ref().map(|milestone| &milestone.plan);
+        let (plan, mut warnings) = self.on(before, refusals);
+        self.check_dependencies(act, &plan, before, refusals)?;
+        refusals.milestone_plan(&plan);
+        refusals.at_most("slices", self.slices.len(), UNITS, "entries");
         let known = slice::all(act.db(), act.workspace(), &self.milestone_id)?;
-        let planned = self.slices.iter().map(|slice| (&slice.slice_id, slice.plan()));
-        check_slices(&self.milestone_id, &known, planned, &[], refusals);
-        Ok(Some(()))
+        let (slices, told) = edited("slices", &self.milestone_id, &self.slices, &known, refusals);
+        check_slices(&self.milestone_id, &known, &slices, &[], refusals);
+        warnings.extend(told);
+        Ok(Some(Planned {
+            plan,
+            slices,
+            warnings,
+        }))
     }
 
-    fn apply(&self, act: &Act<'_>, (): (), event: &Event) -> Result<Applied, ToolError> {
+    fn apply(&self, act: &Act<'_>, planned: Planned, event: &Event) -> Result<Applied, ToolError> {
         let (db, workspace, id) = (act.db(), act.workspace(), &self.milestone_id);
-        milestone::plan(db, workspace, id, &self.plan(), act.now())?;
+        milestone::plan(db, workspace, id, &planned.plan, act.now())?;
         if let Some(parked) = self.parked {
             milestone::set_parked(db, workspace, id, parked)?;
         }
-        for planned in &self.slices {
-            slice::plan(db, workspace, id, &planned.slice_id, &planned.plan())?;
+        for (slice_id, plan) in &planned.slices {
+            slice::plan(db, workspace, id, slice_id, plan)?;
         }
         milestone::touch(db, workspace, id, event.id)?;
         let now = milestone::get(db, workspace, id)?.ok_or(DbError::Internal)?;
         Ok(Applied {
             status: now.status.to_string(),
-            touched: Touched::roadmap(),
+            warnings: planned.warnings,
+            touched: Touched::slices(planned.slices.into_iter().map(|(id, _)| id)),
             ..Applied::default()
         })
     }
+}
+
+/// Plans of a milestone and of its slices after a call.
+pub(crate) struct Planned {
+    plan: milestone::Plan,
+    slices: PlannedSlices,
+    warnings: Vec<String>,
 }

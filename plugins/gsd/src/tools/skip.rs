@@ -6,6 +6,7 @@ use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
 use super::complete::summary;
+use super::plan::under_way;
 use crate::act::{Act, Applied, Change, UnitStatus};
 use crate::arguments::TEXT;
 use crate::files::Touched;
@@ -78,6 +79,11 @@ impl Change for SkipSlice {
         task::skip_open(db, workspace, &self.at.milestone_id, &self.at.slice_id, &closing)?;
         claim::release_within(db, workspace, &act.unit.to_string())?;
         milestone::touch(db, workspace, &self.at.milestone_id, event.id)?;
+        let unit = |task: &TaskHead| Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id);
+        let warnings = open
+            .iter()
+            .filter_map(|task| under_way(task, &unit(task), act.actor()))
+            .collect();
         let skipped = open.iter().map(|task| UnitStatus {
             unit: Unit::task(&self.at.milestone_id, &self.at.slice_id, &task.id).to_string(),
             status: Status::Skipped.to_string(),
@@ -85,9 +91,10 @@ impl Change for SkipSlice {
         Ok(Applied {
             status: Status::Skipped.to_string(),
             also: skipped.collect(),
+            warnings,
             touched: Touched {
                 claims: true,
-                ..Touched::slice(&self.at.slice_id)
+                ..Touched::tasks(&self.at.slice_id, open.iter().map(|task| task.id.clone()))
             },
             ..Applied::default()
         })

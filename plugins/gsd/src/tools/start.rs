@@ -7,10 +7,11 @@ use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Tool, ToolError};
 use super::complete::began_slice;
 use crate::act::{Act, Applied, Change, Changed, change};
 use crate::files::Touched;
-use crate::guard::{self, Action};
+use crate::guard::Action;
 use crate::header::{Header, TaskKey, header};
 use crate::model::{Status, Unit};
 use crate::store::log::Event;
+use crate::store::task::TaskHead;
 use crate::store::{Reopen, milestone, slice, task};
 use crate::violation::Refusals;
 
@@ -115,11 +116,13 @@ impl Tool for StartTask {
 
 impl Change for StartTask {
     const CMD: &'static str = "start-task";
-    type Facts = ();
+    const SUGGESTS: bool = false;
+    /// The task before.
+    type Facts = Option<TaskHead>;
 
     header!(at);
 
-    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
+    fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
         let found = act.scene(Action::StartTask, &act.unit, refusals)?;
         if let Some(milestone) = &found.milestone {
             act.dependencies(Action::StartTask, &milestone.plan.depends_on, refusals)?;
@@ -128,21 +131,24 @@ impl Change for StartTask {
             act.slice_dependencies(slice, refusals)?;
         }
         let holder = act.ownership(&act.unit, refusals)?;
-        if let Some(head) = found.task.map(|task| task.head) {
-            let holds = holder.is_some_and(|holder| act.caller.actor_name == Some(holder.owner.as_str()));
-            let by = head.started_by.as_deref();
-            refusals.extend(guard::under_way(
-                &act.unit,
-                Some(head.status),
-                by,
-                act.actor(),
-                holds,
-            ));
+        let head = found.task.map(|task| task.head);
+        if let Some(head) = &head {
+            refusals.extend(act.under_way(head, holder.as_ref()));
         }
-        Ok(Some(()))
+        Ok(Some(head))
     }
 
-    fn apply(&self, act: &Act<'_>, (): (), event: &Event) -> Result<Applied, ToolError> {
+    fn unchanged(&self, act: &Act<'_>, head: &Self::Facts) -> Result<Option<Applied>, DbError> {
+        let is_own = head.as_ref().is_some_and(|head| {
+            head.status == Status::InProgress && head.started_by.as_deref() == Some(act.actor())
+        });
+        Ok(is_own.then(|| Applied {
+            status: Status::InProgress.to_string(),
+            ..Applied::default()
+        }))
+    }
+
+    fn apply(&self, act: &Act<'_>, _: Self::Facts, event: &Event) -> Result<Applied, ToolError> {
         let (db, workspace) = (act.db(), act.workspace());
         if !task::start(
             db,
@@ -159,7 +165,7 @@ impl Change for StartTask {
         Ok(Applied {
             status: Status::InProgress.to_string(),
             also: began_slice(began, &self.at.milestone_id, &self.at.slice_id),
-            touched: Touched::slice(&self.at.slice_id),
+            touched: Touched::tasks(&self.at.slice_id, [self.at.task_id.clone()]),
             ..Applied::default()
         })
     }

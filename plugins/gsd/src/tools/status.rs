@@ -2,17 +2,19 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
+use tollgate_kit::text::clip;
+use tollgate_sdk::{Cx, DbError, Effect, NextCall, Tier, Tool, ToolError};
 
 use crate::arguments::WORKSPACE;
 use crate::config::Config;
 use crate::draw;
+use crate::files::{self, Unknown};
 use crate::model::{MilestoneId, MilestoneStatus, Risk, SliceId, Status, TaskId, Unit, Verdict};
+use crate::next::{self, Next};
 use crate::standing::{self, MilestoneNode, Outlook, SliceNode, Step, Tree};
 use crate::store::task::TaskHead;
 use crate::store::{self, Reopen};
-use crate::violation::{Refusals, Violation};
+use crate::violation::Violation;
 
 /// Most steps and blockers in one reply.
 const SHOWN: usize = 20;
@@ -134,7 +136,7 @@ pub(crate) struct TaskView {
 pub(crate) struct NextStep {
     /// Name of the workspace.
     workspace: String,
-    /// Key of the unit.
+    /// Key of the unit, empty for the whole workspace.
     unit: String,
     /// Description of the step.
     action: String,
@@ -150,7 +152,7 @@ pub(crate) struct NextStep {
 pub(crate) struct BlockedUnit {
     /// Name of the workspace.
     workspace: String,
-    /// Key of the unit.
+    /// Key of the unit, empty for the whole workspace.
     unit: String,
     /// Code of the blocker.
     code: String,
@@ -168,7 +170,10 @@ impl Tool for ShowStatus {
     fn run(self, cx: &Cx<'_>) -> Result<Standing, ToolError> {
         let config: Config = cx.config()?;
         let mut names = match &self.workspace {
-            Some(workspace) => vec![workspace.clone()],
+            Some(workspace) => {
+                require_known(cx, workspace)?;
+                vec![workspace.clone()]
+            }
             None => store::workspaces(&cx.db)?,
         };
         let mut standing = Standing {
@@ -187,9 +192,15 @@ impl Tool for ShowStatus {
             standing.add(&tree, outlook);
         }
         if let Some(id) = self.milestone_id.filter(|_| standing.milestones.is_empty()) {
-            let mut refusals = Refusals::default();
-            refusals.add(Violation::NotFound(Unit::milestone(&id)));
-            refusals.finish_in(self.workspace.as_deref())?;
+            let refusal: ToolError = Violation::NotFound(Unit::milestone(&id)).into();
+            return Err(refusal.next_call(next::status(None)));
+        }
+        let registered = cx.workspaces().into_iter();
+        names.extend(registered.filter(|name| self.workspace.is_none() && !standing.shows(name)));
+        for name in names.iter().take(WORKSPACES) {
+            if let Some(unknown) = files::unknown_in(cx, name)? {
+                standing.add_import(name, &unknown);
+            }
         }
         if standing.text.is_empty() {
             standing.text = "Nothing is planned. Start with gsd_plan_milestone.\n".to_owned();
@@ -202,7 +213,74 @@ impl Tool for ShowStatus {
     }
 }
 
+/// Returns whether a workspace is registered or has events. While nothing is known at all, any name may be the
+/// first.
+pub(crate) fn is_known(cx: &Cx<'_>, workspace: &str) -> Result<bool, DbError> {
+    Ok(store::is_known(&cx.db, workspace)?
+        || cx.workspace(workspace).is_ok()
+        || (store::workspaces(&cx.db)?.is_empty() && cx.workspaces().is_empty()))
+}
+
+/// Refuses to read a workspace that is neither registered nor has events, because its name may be mistyped.
+pub(crate) fn require_known(cx: &Cx<'_>, workspace: &str) -> Result<(), ToolError> {
+    if is_known(cx, workspace)? {
+        return Ok(());
+    }
+    let mut known = store::workspaces(&cx.db)?;
+    known.extend(cx.workspaces());
+    known.sort();
+    known.dedup();
+    known.truncate(WORKSPACES);
+    let message = format!(
+        "workspace `{}` is not registered and has no milestones; known are {}",
+        clip(workspace).escape_debug(),
+        known.join(", ")
+    );
+    Err(ToolError::new("WORKSPACE_UNKNOWN", message)
+        .remediation("Use a known name, or plan the first milestone of a new one with gsd_plan_milestone.")
+        .context("workspaces", known)
+        .next_call(next::status(None)))
+}
+
 impl Standing {
+    fn shows(&self, workspace: &str) -> bool {
+        self.milestones
+            .iter()
+            .any(|milestone| milestone.workspace == workspace)
+    }
+
+    /// Puts the import of logs with unknown lines before every other step.
+    fn add_import(&mut self, workspace: &str, unknown: &Unknown) {
+        let refusal = unknown.refusal(workspace);
+        let call = refusal.next_call.filter(|call| call.tool == "gsd_import");
+        if let Some(call) = call {
+            let action = "import the logs in .gsd/";
+            self.text
+                .push_str(&format!("next: {action} of workspace {workspace} (gsd_import)\n"));
+            self.next.insert(
+                0,
+                NextStep {
+                    workspace: workspace.to_owned(),
+                    unit: String::new(),
+                    action: action.to_owned(),
+                    tool: call.tool.clone(),
+                    next_call: Some(call),
+                },
+            );
+        }
+        self.text
+            .push_str(&format!("blocked: {} ({})\n", refusal.message, refusal.code));
+        self.blockers.insert(
+            0,
+            BlockedUnit {
+                workspace: workspace.to_owned(),
+                unit: String::new(),
+                code: refusal.code,
+                message: refusal.message,
+            },
+        );
+    }
+
     /// Adds a workspace.
     fn add(&mut self, tree: &Tree, outlook: Outlook) {
         if !self.text.is_empty() {
@@ -278,22 +356,16 @@ fn task_view(tree: &Tree, milestone: &MilestoneId, task: &TaskHead) -> TaskView 
 }
 
 fn next_step(tree: &Tree, step: &Step) -> NextStep {
-    let Unit {
-        milestone,
-        slice,
-        task,
-    } = &step.unit;
-    let ready = step.tool == "gsd_task_start" && standing::holder(tree, &step.unit).is_none();
+    let is_free = next::is_free(step, None, tree);
+    let call = match next::of_step(&tree.workspace, None, step) {
+        Next::Call(call) if is_free => Some(call),
+        _ => None,
+    };
     NextStep {
         workspace: tree.workspace.clone(),
         unit: step.unit.to_string(),
         action: step.what.clone(),
         tool: step.tool.to_owned(),
-        next_call: ready.then(|| {
-            NextCall::new(
-                step.tool,
-                json!({"workspace": tree.workspace, "milestone_id": milestone, "slice_id": slice, "task_id": task}),
-            )
-        }),
+        next_call: call,
     }
 }

@@ -21,17 +21,17 @@ fn the_first_claim_wins_and_holds() {
              gsd_claims"
         ),
         expect![[r#"
-            ok {"unit":"M01/S01/T01","status":"held by executor-01","event_id":3,"hash":"ea4fb9cd44bd34f5","warnings":[],"stale":false}
+            ok {"unit":"M01/S01/T01","status":"held by executor-01","event_id":3,"hash":"ea4fb9cd44bd34f5","next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T01","actor":"executor-01"}}}
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by executor-01, not executor-02
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by executor-01, not executor-02
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by executor-01, not executor-02
-            err ACTOR_REQUIRED: Unit M01/S01/T01 is owned by executor-01; actor_name is required
+            err ACTOR_REQUIRED: Unit M01/S01/T01 is owned by executor-01; actor is required
             err NOT_CLOSED: Cannot reopen: task T01 is pending, not closed; and 1 more reason
               - NOT_CLOSED: Cannot reopen: task T01 is pending, not closed
-              - NOT_CLAIM_OWNER (actor_name): Unit M01/S01/T01 is owned by executor-01, not executor-02
+              - NOT_CLAIM_OWNER (actor): Unit M01/S01/T01 is owned by executor-01, not executor-02
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by executor-01, not executor-02
             # completing released it
-            ok {"claims":[],"more":false}
+            ok {"claims":[],"has_more":false,"more":false}
         "#]],
     );
 }
@@ -61,7 +61,7 @@ fn a_slice_covers_its_unclaimed_tasks() {
             err NOT_CLAIM_OWNER: Unit M01/S01/T02 is owned by bob, not ada
             err NOT_CLAIM_OWNER: Unit M01/S01 is owned by ada, not bob
             err NOT_CLAIM_OWNER: Unit M01/S01 is owned by ada, not bob
-            ok {"claims":[],"more":false}
+            ok {"claims":[],"has_more":false,"more":false}
             err ALREADY_COMPLETE: Slice S01 is already complete
             err ALREADY_COMPLETE: Task T01 is already complete; and 1 more reason
               - ALREADY_COMPLETE: Task T01 is already complete
@@ -99,14 +99,14 @@ fn claims_end_are_renewed_and_taken_over() {
             # renewed
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by ada, not bob
             # over
-            ok {"unit":"M01/S01/T01","status":"held by bob","event_id":5,"hash":"ea4fb9cd44bd34f5","warnings":[],"stale":false}
+            ok {"unit":"M01/S01/T01","status":"held by bob","event_id":5,"hash":"ea4fb9cd44bd34f5","next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T01","actor":"bob"}}}
             err INVALID_ARGUMENTS: reason is required to take a claim over
-            ok {"unit":"M01/S01/T01","status":"held by eve","event_id":6,"hash":"63429fb7e8c6ddea","warnings":["M01/S01/T01 was taken over from bob: bob is ill"],"stale":false}
+            ok {"unit":"M01/S01/T01","status":"held by eve","event_id":6,"hash":"63429fb7e8c6ddea","warnings":["M01/S01/T01 was taken over from bob: bob is ill"],"next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T01","actor":"eve"}}}
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by eve, not bob
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by eve, not bob
-            ok {"unit":"M01/S01/T01","status":"released","event_id":7,"hash":"8ec30bb6f872788f","warnings":[],"stale":false}
-            ok {"unit":"M01/S01/T01","status":"not held","event_id":8,"hash":"8ec30bb6f872788f","warnings":[],"stale":false}
-            ok {"unit":"M01/S01/T02","status":"covered by the claim of ada on M01/S01","event_id":10,"hash":"3f2c397fa211d536","warnings":[],"stale":false}
+            ok {"unit":"M01/S01/T01","status":"released","event_id":7,"hash":"8ec30bb6f872788f"}
+            ok {"unit":"M01/S01/T01","status":"not held"}
+            ok {"unit":"M01/S01/T02","status":"covered by the claim of ada on M01/S01"}
             err NOT_FOUND: Slice S07 does not exist (M01/S07)
         "##]],
     );
@@ -126,9 +126,9 @@ fn workspaces_do_not_share_claims() {
              gsd_claims {{\"milestone_id\": \"M01\"}}"
         ),
         expect![[r#"
-            ok {"claims":[],"more":false}
-            ok {"claims":[],"more":false}
-            ok {"claims":[{"workspace":"app","unit":"M01/S01","owner":"ada","claimed_at":"2026-01-01T00:00:03.000Z"}],"more":false}
+            ok {"claims":[],"has_more":false,"more":false}
+            ok {"claims":[],"has_more":false,"more":false}
+            ok {"claims":[{"workspace":"app","unit":"M01/S01","owner":"ada","claimed_at":"2026-01-01T00:00:03.000Z"}],"has_more":false,"more":false}
         "#]],
     );
 }

@@ -1,15 +1,13 @@
 //! The files in `.gsd/`.
 #![allow(clippy::disallowed_methods, reason = "the tests look at files")]
 
-use std::path::Path;
-
 use expect_test::expect;
 use gsd::grammar::{parse_plan, parse_roadmap};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tollgate_sdk::native::{Session, Workspace};
 
-use crate::harness::{PLANNED, refusal, reply, run};
+use crate::harness::{PLANNED, refusal, reply, run, tree};
 
 fn session(dir: &TempDir) -> Session {
     Session::new(&gsd::PACK).workspace(Workspace::new("app", dir.path()).write(".gsd/"))
@@ -17,24 +15,6 @@ fn session(dir: &TempDir) -> Session {
 
 fn read(dir: &TempDir, path: &str) -> String {
     std::fs::read_to_string(dir.path().join(".gsd").join(path)).unwrap_or_else(|err| panic!("{path}: {err}"))
-}
-
-/// Every file below a directory, with its content.
-fn tree(dir: &Path) -> Vec<(String, String)> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files.extend(tree(&path));
-        } else {
-            files.push((
-                path.display().to_string(),
-                std::fs::read_to_string(&path).unwrap(),
-            ));
-        }
-    }
-    files.sort();
-    files
 }
 
 const STORY: &str = "
@@ -242,11 +222,11 @@ fn a_log_whose_file_was_touched_is_written_anew_by_the_next_change() {
     let whole = read(&dir, "event-log.jsonl");
     for damage in ["", "x\n"] {
         std::fs::write(dir.path().join(".gsd/event-log.jsonl"), damage).unwrap();
-        run(&session, "- start M01/S01/T01");
+        run(&session, "- claim M01/S01 60 as ada");
         assert!(read(&dir, "event-log.jsonl").starts_with(&whole), "{damage:?}");
     }
     std::fs::remove_file(dir.path().join(".gsd/event-log.jsonl")).unwrap();
-    run(&session, "- start M01/S01/T01");
+    run(&session, "- release M01/S01 as ada");
     assert_eq!(read(&dir, "event-log.jsonl").lines().count(), 5);
 }
 

@@ -1,9 +1,12 @@
 //! Scripts of the pack's calls, with short forms. The workspace is `app` unless a line names another one.
+#![allow(clippy::disallowed_methods, reason = "the tests look at files")]
+
+use std::path::Path;
 
 use expect_test::Expect;
 use serde_json::{Value, json};
 use tollgate_sdk::native::{Script, Session};
-use tollgate_sdk::{Reply, ToolError};
+use tollgate_sdk::{NextCall, Reply, ToolError};
 
 /// A milestone with two slices, the second after the first, and two tasks in the first.
 pub(crate) const PLANNED: &str = "- plan M01 S01 S02<S01\n- tasks M01/S01 T01 T02\n";
@@ -12,7 +15,7 @@ pub(crate) fn script(session: &Session) -> Script<'_> {
     tollgate_kit_test::script(session)
         .short_forms(short_form)
         .default_argument("workspace", json!("app"))
-        .actor("actor_name")
+        .actor("actor")
         .terse()
 }
 
@@ -44,6 +47,72 @@ pub(crate) fn text(session: &Session, line: &str) -> String {
 /// Runs a tool with these arguments and no others.
 pub(crate) fn call(session: &Session, tool: &str, arguments: &str) -> Result<Reply, ToolError> {
     script(session).call_with(tool, arguments)
+}
+
+/// Makes every call that an outcome suggests, each in a transaction that is rolled back, and returns their number.
+pub(crate) fn follow(session: &Session, line: &str, outcome: &Result<Reply, ToolError>) -> usize {
+    let calls = suggested(outcome);
+    if let Err(err) = outcome {
+        assert!(err.next_call.is_some(), "{line}: no next call in {err:?}");
+    }
+    for NextCall { tool, arguments } in &calls {
+        session.sql("SAVEPOINT followed");
+        let accepted = call(session, tool, &Value::Object(arguments.clone()).to_string());
+        session.sql("ROLLBACK TO followed");
+        session.sql("RELEASE followed");
+        assert!(accepted.is_ok(), "{line}: {tool} {arguments:?} → {accepted:?}");
+    }
+    calls.len()
+}
+
+/// The calls that an outcome names.
+fn suggested(outcome: &Result<Reply, ToolError>) -> Vec<NextCall> {
+    match outcome {
+        Err(err) => {
+            let blockers = err
+                .blockers
+                .iter()
+                .filter_map(|blocker| blocker.next_call.clone());
+            let calls: Vec<NextCall> = blockers.chain(err.next_call.clone()).collect();
+            let distinct = err
+                .blockers
+                .iter()
+                .filter_map(|blocker| blocker.next_call.as_ref());
+            let mut distinct: Vec<String> = distinct.map(|call| format!("{call:?}")).collect();
+            let all = distinct.len();
+            distinct.sort();
+            distinct.dedup();
+            assert_eq!(distinct.len(), all, "a call is named twice: {err:?}");
+            calls
+        }
+        Ok(reply) => {
+            let reply: Value = serde_json::from_str(&reply.structured).unwrap();
+            let steps = reply["next"].as_array().into_iter().flatten();
+            let calls = steps.map(|step| &step["next_call"]).chain([&reply["next_call"]]);
+            let calls = calls.filter(|call| call.is_object());
+            calls
+                .map(|call| serde_json::from_value(call.clone()).unwrap())
+                .collect()
+        }
+    }
+}
+
+/// Every file below a directory, with its content.
+pub(crate) fn tree(dir: &Path) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(tree(&path));
+        } else {
+            files.push((
+                path.display().to_string(),
+                std::fs::read_to_string(&path).unwrap(),
+            ));
+        }
+    }
+    files.sort();
+    files
 }
 
 /// Short forms for the calls that scripts make most.

@@ -112,8 +112,8 @@ fn what_is_missing_is_named() {
              gsd_validate_milestone {{\"milestone_id\": \"M01\", \"verdict\": \"pass\", \"rationale\": \"r\", \"criteria\": [{{\"criterion\": \"c\", \"met\": false}}]}}"
         ),
         expect![[r#"
-            err INVALID_ARGUMENTS: actor_name is blank; and 6 more reasons
-              - INVALID_ARGUMENTS (actor_name): actor_name is blank
+            err INVALID_ARGUMENTS: actor is blank; and 6 more reasons
+              - INVALID_ARGUMENTS (actor): actor is blank
               - INVALID_ARGUMENTS (one_liner): one_liner is blank
               - INVALID_ARGUMENTS (narrative): narrative is blank
               - INVALID_ARGUMENTS (verification): verification is blank
@@ -138,9 +138,9 @@ fn what_is_suspicious_is_warned_about() {
              validate M01 pass"
         ),
         expect![[r#"
-            ok {"unit":"M01/S01/T01","status":"complete","also":[{"unit":"M01/S01","status":"in_progress"}],"event_id":3,"hash":"8cac855b266528cb","warnings":["M01/S01/T01 was completed without verification_evidence"],"stale":false,"next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","milestone_id":"M01","slice_id":"S01","task_id":"T02"}}}
-            ok {"unit":"M01/S01/T02","status":"complete","event_id":4,"hash":"cf6d786df02b4ecf","warnings":["M01/S01/T02: `make` exited with 2","M01/S01/T02 found a blocker; replan the slice with gsd_replan_slice"],"stale":false}
-            ok {"unit":"M01","status":"active","event_id":5,"hash":"8d64e3cdde06fbdd","warnings":["M01 has open slices; closing them outdates this validation"],"stale":false}
+            ok {"unit":"M01/S01/T01","status":"complete","also":[{"unit":"M01/S01","status":"in_progress"}],"event_id":3,"hash":"8cac855b266528cb","warnings":["M01/S01/T01 was completed without verification_evidence"],"next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T02"}}}
+            ok {"unit":"M01/S01/T02","status":"complete","event_id":4,"hash":"cf6d786df02b4ecf","warnings":["M01/S01/T02: `make` exited with 2","M01/S01/T02 found a blocker; replan the slice with gsd_replan_slice"],"next":{"action":"replan slice M01/S01 around the blocker","tool":"gsd_replan_slice","arguments":{"workspace":"app","unit":"M01/S01","blocker_task_id":"T02"},"needs":["blocker_description","what_changed"]}}
+            ok {"unit":"M01","status":"active","event_id":5,"hash":"8d64e3cdde06fbdd","warnings":["M01 has open slices; closing them outdates this validation"],"next":{"action":"complete slice M01/S01","tool":"gsd_slice_complete","arguments":{"workspace":"app","unit":"M01/S01"},"needs":["one_liner","narrative","verification","uat_content"]}}
         "#]],
     );
 }

@@ -4,7 +4,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tollgate_sdk::native::Session;
 
-use crate::harness::{PLANNED, check, reply, run};
+use crate::harness::{PLANNED, check, refusal, reply, run};
 
 #[test]
 fn every_change_names_its_actor_and_its_cause() {
@@ -14,8 +14,8 @@ fn every_change_names_its_actor_and_its_cause() {
          gsd_events
          gsd_audit_log",
         expect![[r#"
-            ok {"events":[{"id":1,"workspace":"app","cmd":"plan-milestone","unit":"M01","params":{"milestone_id":"M01","title":"t","vision":""},"ts":"2026-01-01T00:00:01.000Z","hash":"ddcb4f2aedaca8de","actor":"agent","actor_name":"planner","trigger_reason":"user asked","session_id":"00000000-0000-7000-8000-000000000000"},{"id":2,"workspace":"app","cmd":"plan-milestone","unit":"M01","params":{"milestone_id":"M01","title":"milestone M01","vision":""},"ts":"2026-01-01T00:00:02.000Z","hash":"db78c256d711e363","actor":"agent","actor_name":"agent","session_id":"00000000-0000-7000-8000-000000000000"}]}
-            ok {"entries":[{"id":1,"workspace":"app","ts":"2026-01-01T00:00:01.000Z","severity":"info","tool":"gsd_plan_milestone","unit":"M01","message":"M01 is active","actor_name":"planner","trigger_reason":"user asked","session_id":"00000000-0000-7000-8000-000000000000","op_id":""},{"id":2,"workspace":"app","ts":"2026-01-01T00:00:02.000Z","severity":"info","tool":"gsd_plan_milestone","unit":"M01","message":"M01 is active","actor_name":"agent","session_id":"00000000-0000-7000-8000-000000000000","op_id":""}]}
+            ok {"events":[{"id":1,"workspace":"app","cmd":"plan-milestone","unit":"M01","params":{"milestone_id":"M01","title":"t"},"ts":"2026-01-01T00:00:01.000Z","hash":"b7e25376c73ee15d","actor":"agent","actor_name":"planner","trigger_reason":"user asked","session_id":"00000000-0000-7000-8000-000000000000"},{"id":2,"workspace":"app","cmd":"plan-milestone","unit":"M01","params":{"milestone_id":"M01","title":"milestone M01"},"ts":"2026-01-01T00:00:02.000Z","hash":"a6e9ae418c5da090","actor":"agent","actor_name":"agent","session_id":"00000000-0000-7000-8000-000000000000"}],"has_more":false}
+            ok {"entries":[{"id":1,"workspace":"app","ts":"2026-01-01T00:00:01.000Z","severity":"info","tool":"gsd_plan_milestone","unit":"M01","message":"M01 is active","actor_name":"planner","trigger_reason":"user asked","session_id":"00000000-0000-7000-8000-000000000000","op_id":""},{"id":2,"workspace":"app","ts":"2026-01-01T00:00:02.000Z","severity":"info","tool":"gsd_plan_milestone","unit":"M01","message":"M01 is active","actor_name":"agent","session_id":"00000000-0000-7000-8000-000000000000","op_id":""}],"has_more":false}
         "#]],
     );
 }
@@ -36,7 +36,7 @@ fn a_refusal_leaves_an_entry_and_nothing_else() {
         .unwrap();
     assert_eq!(before, after);
     let entries = reply(&session, "gsd_audit_log {\"unit\": \"M01/S01\", \"after\": 2}");
-    expect![[r#"{"entries":[{"id":3,"workspace":"app","ts":"2026-01-01T00:00:03.000Z","severity":"error","tool":"gsd_slice_complete","unit":"M01/S01","code":"TASKS_OPEN","message":"Task T01 is not complete: it is pending (M01/S01/T01); Task T02 is not complete: it is pending (M01/S01/T02)","actor_name":"bob","trigger_reason":"in a hurry","session_id":"00000000-0000-7000-8000-000000000000","op_id":""}]}"#]].assert_eq(&entries.to_string());
+    expect![[r#"{"entries":[{"id":3,"workspace":"app","ts":"2026-01-01T00:00:03.000Z","severity":"error","tool":"gsd_slice_complete","unit":"M01/S01","code":"TASKS_OPEN","message":"Task T01 is not complete: it is pending (M01/S01/T01); Task T02 is not complete: it is pending (M01/S01/T02)","actor_name":"bob","trigger_reason":"in a hurry","session_id":"00000000-0000-7000-8000-000000000000","op_id":""}],"has_more":false}"#]].assert_eq(&entries.to_string());
 }
 
 fn hash_of(session: &Session, line: &str) -> Value {
@@ -60,8 +60,9 @@ fn a_hash_covers_command_and_arguments_alone() {
     assert_eq!(plain, "8cac855b266528cb");
     assert_eq!(
         plain,
-        complete(json!({"actor_name": "ada", "trigger_reason": "because"}))
+        complete(json!({"actor": "ada", "trigger_reason": "because"}))
     );
+    assert_eq!(plain, complete(json!({"actor_name": "ada"})));
     assert_eq!(
         plain,
         complete(json!({"verification_evidence": [], "key_files": []}))
@@ -83,8 +84,12 @@ fn logs_are_read_in_pages() {
     assert_eq!(rest.get("next_after"), None);
     let one = reply(&session, "gsd_events {\"unit\": \"M01\", \"workspace\": \"app\"}");
     assert_eq!(one["events"].as_array().unwrap().len(), 1);
-    let none = reply(&session, "gsd_audit_log {\"workspace\": \"elsewhere\"}");
-    assert_eq!(none["entries"], json!([]));
+    assert_eq!(
+        (&first["has_more"], &rest["has_more"]),
+        (&json!(true), &json!(false))
+    );
+    let err = refusal(&session, "gsd_audit_log {\"workspace\": \"elsewhere\"}");
+    assert_eq!(err.code, "WORKSPACE_UNKNOWN");
 }
 
 #[test]

@@ -3,12 +3,16 @@
 mod harness;
 
 mod claims;
+mod edits;
 mod files;
 mod full_disk;
+mod import;
 mod input;
 mod life;
 mod logs;
+mod next;
 mod plans;
 mod random;
 mod reopen;
+mod show;
 mod table;

@@ -66,8 +66,8 @@ fn replanning_wants_a_completed_blocker() {
               - INVALID_ARGUMENTS (removed_task_ids): removed_task_ids contains T01, which updated_tasks changes
               - CLOSED_WORK_PROTECTED: Cannot change task T01: it is already complete
               - CLOSED_WORK_PROTECTED: Cannot remove task T01: it is already complete
-            ok {"unit":"M01/S01","status":"in_progress","event_id":5,"hash":"8831f9d647c79cb8","warnings":["M01/S01/T02 is in progress by bob; tell bob about the new plan"],"stale":false}
-            ok {"unit":"M01/S01","status":"in_progress","event_id":6,"hash":"942fd07acd77629a","warnings":[],"stale":false}
+            ok {"unit":"M01/S01","status":"in_progress","event_id":5,"hash":"70e32c38ffd00ec0","warnings":["M01/S01/T02 is in progress by bob; tell bob about the new plan"],"next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T03"}}}
+            ok {"unit":"M01/S01","status":"in_progress","event_id":6,"hash":"942fd07acd77629a"}
             err NOT_CLAIM_OWNER: Unit M01/S01/T02 is owned by bob, not eve
             ok {"milestones":[{"workspace":"app","milestone_id":"M01","title":"milestone M01","status":"active","depends_on":[]}],"slices":[{"workspace":"app","unit":"M01/S01","slice_id":"S01","title":"slice S01","status":"in_progress","risk":"medium","depends":[],"tasks_total":2,"tasks_closed":1},{"workspace":"app","unit":"M01/S02","slice_id":"S02","title":"slice S02","status":"pending","risk":"medium","depends":["S01"],"tasks_total":0,"tasks_closed":0}],"tasks":[{"workspace":"app","unit":"M01/S01/T01","task_id":"T01","title":"task T01","status":"complete"},{"workspace":"app","unit":"M01/S01/T02","task_id":"T02","title":"another","status":"in_progress","owner":"bob","started_by":"bob"}],"next":[{"workspace":"app","unit":"M01/S01/T02","action":"finish M01/S01/T02 “another”, started by bob, held by bob","tool":"gsd_task_complete"}],"blockers":[{"workspace":"app","unit":"M01/S02","code":"SLICE_DEPENDENCY_OPEN","message":"Slice S02 depends on slice S01, which is in_progress, not complete"}]}
         "#]],
@@ -118,7 +118,7 @@ fn a_roadmap_changes_after_a_completed_slice() {
               - CLOSED_WORK_PROTECTED: Cannot remove slice S01: it is already complete
               - SLICE_DEPENDENCY_OPEN: Slice S04 depends on slice S03, which does not exist
             err DEPENDENCY_CYCLE: The dependencies form a cycle: M01/S03 → M01/S04 → M01/S03
-            ok {"unit":"M01/S01","status":"assessed","event_id":6,"hash":"c03b07040acf2ba1","warnings":[],"stale":false}
+            ok {"unit":"M01/S01","status":"assessed","event_id":6,"hash":"13ec6681981a2064","next":{"action":"plan the tasks of M01/S05","tool":"gsd_plan_slice","arguments":{"workspace":"app","unit":"M01/S05"},"needs":["tasks"]}}
             ok {"milestones":[{"workspace":"app","milestone_id":"M01","title":"milestone M01","status":"active","depends_on":[]}],"slices":[{"workspace":"app","unit":"M01/S01","slice_id":"S01","title":"slice S01","status":"complete","risk":"medium","depends":[],"tasks_total":1,"tasks_closed":1},{"workspace":"app","unit":"M01/S04","slice_id":"S04","title":"slice S04","status":"pending","risk":"medium","depends":["S05"],"tasks_total":0,"tasks_closed":0},{"workspace":"app","unit":"M01/S05","slice_id":"S05","title":"five","status":"pending","risk":"high","depends":[],"tasks_total":0,"tasks_closed":0}],"tasks":[{"workspace":"app","unit":"M01/S01/T01","task_id":"T01","title":"task T01","status":"complete"}],"next":[{"workspace":"app","unit":"M01/S05","action":"plan the tasks of M01/S05","tool":"gsd_plan_slice"}],"blockers":[{"workspace":"app","unit":"M01/S04","code":"SLICE_DEPENDENCY_OPEN","message":"Slice S04 depends on slice S05, which is pending, not complete"}]}
         "#]],
     );

@@ -1,14 +1,16 @@
-//! Random calls: nothing panics, what is closed holds only what is closed, and the files say what is stored.
+//! Random calls: nothing panics, what is closed holds only what is closed, the files are those of a full rendering,
+//! and every suggested call is accepted. `TOLLGATE_LONG=1` runs thousands of calls.
 #![allow(clippy::disallowed_methods, reason = "the tests look at files")]
 
 use gsd::grammar::{parse_plan, parse_roadmap};
 use proptest::prelude::*;
 use proptest::sample::select;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::json;
 use tollgate_kit_test::{Arguments, never_panics};
 use tollgate_sdk::native::{Session, Workspace};
 
-use crate::harness::{PLANNED, run, script};
+use crate::harness::{PLANNED, follow, run, script, tree};
 
 fn unit() -> impl Strategy<Value = &'static str> {
     select(vec!["M01/S01/T01", "M01/S01/T02", "M01/S02/T01", "M02/S01/T01"])
@@ -40,6 +42,7 @@ fn line() -> impl Strategy<Value = String> {
         2 => (unit(), select(vec!["ada", "bob"])).prop_map(|(unit, actor)| format!("claim {unit} 30 as {actor}")),
         1 => (slice(), select(vec!["ada", "bob"])).prop_map(|(slice, actor)| format!("take {slice} mine as {actor}")),
         1 => (slice(), select(vec!["ada", "bob"])).prop_map(|(slice, actor)| format!("release {slice} as {actor}")),
+        2 => edit(),
         1 => slice().prop_map(|slice| {
             let (milestone, slice) = slice.split_once('/').unwrap();
             let changes = json!({"removed": ["S03"], "added": [{"slice_id": "S04", "title": "four"}]});
@@ -53,6 +56,59 @@ fn line() -> impl Strategy<Value = String> {
                 "removed_task_ids": ["T02"]}))
         }),
     ]
+}
+
+/// A line that edits plans.
+fn edit() -> impl Strategy<Value = String> {
+    let milestone_edit = (
+        milestone(),
+        select(vec![
+            json!({"title": "renamed"}),
+            json!({"parked": true}),
+            json!({"parked": false}),
+            json!({"vision": "wide", "key_risks": ["load"], "slices": [{"slice_id": "S01", "title": "new", "goal": "go"}]}),
+            json!({"vision": "", "slices": [{"slice_id": "S02", "clear": ["depends", "demo"]}]}),
+            json!({"clear": ["vision", "depends_on"]}),
+        ]),
+    );
+    let task_edit = (
+        unit(),
+        select(vec![
+            json!({"title": "renamed"}),
+            json!({"description": "Do.", "files": ["a.rs"], "verify": "make"}),
+            json!({"clear": ["description", "files"]}),
+        ]),
+    );
+    prop_oneof![
+        milestone_edit.prop_map(|(id, mut edit)| {
+            edit["milestone_id"] = json!(id);
+            format!("gsd_plan_milestone {edit}")
+        }),
+        task_edit.prop_map(|(unit, mut edit)| {
+            edit["unit"] = json!(unit);
+            format!("gsd_plan_task {edit}")
+        }),
+        slice().prop_map(|unit| format!("gsd_plan_slice {}", json!({"unit": unit, "goal": "reach it"}))),
+    ]
+}
+
+/// Runs sequences of lines from a fixed seed: `few` of them, or `many` if the environment asks for it.
+fn sequences(few: u32, many: u32, longest: usize, test: impl Fn(&[String])) {
+    let is_long = std::env::var_os("TOLLGATE_LONG").is_some();
+    let config = ProptestConfig {
+        cases: if is_long { many } else { few },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runner = TestRunner::new_with_rng(config, random);
+    let outcome = runner.run(&prop::collection::vec(line(), 1..longest), |lines| {
+        test(&lines);
+        Ok(())
+    });
+    if let Err(err) = outcome {
+        panic!("{err}");
+    }
 }
 
 fn count(session: &Session, sql: &str) -> i64 {
@@ -93,7 +149,7 @@ fn invariants(session: &Session, line: &str) {
             "a complete milestone whose validation is missing or older than the change before its completion",
             "SELECT count(*) FROM gsd_milestones m WHERE m.status = 'complete' AND (m.verdict IS NULL OR m.verdict <> 'pass' \
              OR EXISTS (SELECT 1 FROM gsd_events e WHERE e.id > m.validation_event AND e.id < m.changed_event \
-             AND e.cmd NOT IN ('claim-unit', 'release-unit', 'validate-milestone') \
+             AND e.cmd NOT IN ('claim-unit', 'release-unit', 'validate-milestone') AND e.skipped = 0 \
              AND (e.unit = m.id OR e.unit LIKE m.id || '/%')))",
         ),
     ] {
@@ -101,7 +157,8 @@ fn invariants(session: &Session, line: &str) {
     }
 }
 
-/// Runs one line: a refusal changes nothing but the audit log, a change is one event and one entry.
+/// Runs one line: a refusal changes nothing but the audit log, a change is one event and one entry, and what changes
+/// nothing is no event.
 fn step(session: &Session, line: &str) {
     let state = "SELECT (SELECT count(id) || ':' || coalesce(group_concat(status || coalesce(closed_hash, '') || reopened), '') \
         FROM gsd_tasks) || (SELECT coalesce(group_concat(status || coalesce(closed_hash, '')), '') FROM gsd_slices) \
@@ -125,11 +182,15 @@ fn step(session: &Session, line: &str) {
         count(session, errors),
     );
     match result {
-        Ok(_) => assert_eq!(
-            (after.1, after.2, after.3),
-            (before.1 + 1, before.2 + 1, before.3),
-            "{line}"
-        ),
+        Ok(reply) => {
+            let events = i64::from(reply.structured.contains("\"event_id\":"));
+            assert_eq!(
+                (after.1, after.2, after.3),
+                (before.1 + events, before.2 + 1, before.3),
+                "{line}"
+            );
+            assert!(events == 1 || after.0 == before.0, "{line} changed something");
+        }
         Err(err) => assert_eq!(
             after,
             (before.0, before.1, before.2, before.3 + 1),
@@ -181,16 +242,82 @@ proptest! {
             step(&session, line);
         }
     }
+}
 
-    #[test]
-    fn any_sequence_leaves_files_that_agree(lines in prop::collection::vec(line(), 1..30)) {
+#[test]
+fn after_every_call_the_files_are_those_of_a_full_rendering() {
+    sequences(8, 150, 60, |lines| {
         let dir = tempfile::tempdir().unwrap();
         let session = Session::new(&gsd::PACK).workspace(Workspace::new("app", dir.path()).write(".gsd/"));
-        for line in &lines {
-            let _ = script(&session).call(line);
+        for line in lines {
+            // No claim ends between the call and the rendering.
+            let line = line.replace(" 30 as ", " 30000 as ");
+            let _ = script(&session).call(&line);
+            // Before the first change there is only the log of refusals.
+            if count(&session, "SELECT count(id) FROM gsd_events") == 0 {
+                continue;
+            }
+            let written = tree(dir.path());
+            script(&session).reply("gsd_render");
+            let rendered = tree(dir.path());
+            let differ = rendered.iter().find(|file| !written.contains(file));
+            assert_eq!(differ, None, "after {line}");
+            let more = written.iter().filter(|file| !rendered.contains(file)).count();
+            assert_eq!(more, 0, "after {line}");
         }
         files_agree(&session, dir.path());
-    }
+    });
+}
+
+#[test]
+fn every_suggested_call_is_accepted() {
+    let followed = std::cell::Cell::new(0);
+    sequences(40, 400, 60, |lines| {
+        let session = Session::new(&gsd::PACK);
+        for line in lines {
+            let outcome = script(&session).call(line);
+            followed.set(followed.get() + follow(&session, line, &outcome));
+        }
+        let outcome = script(&session).call("gsd_status");
+        follow(&session, "gsd_status", &outcome);
+    });
+    assert!(followed.get() > 300, "{}", followed.get());
+}
+
+#[test]
+fn a_log_of_any_sequence_rebuilds_the_state() {
+    sequences(10, 200, 60, |lines| {
+        let (dir, clone) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let session = Session::new(&gsd::PACK).workspace(Workspace::new("app", dir.path()).write(".gsd/"));
+        for line in lines {
+            let _ = script(&session).call(line);
+        }
+        let log = dir.path().join(".gsd/event-log.jsonl");
+        if !log.exists() {
+            return;
+        }
+        std::fs::create_dir(clone.path().join(".gsd")).unwrap();
+        std::fs::copy(log, clone.path().join(".gsd/event-log.jsonl")).unwrap();
+        let other = Session::new(&gsd::PACK).workspace(Workspace::new("app", clone.path()).write(".gsd/"));
+        script(&other).reply("gsd_import");
+        invariants(&other, "the import");
+        assert_eq!(units(&other), units(&session));
+    });
+}
+
+/// Everything about units that does not depend on ids of events. Claims may have ended, and are left out.
+fn units(session: &Session) -> Vec<String> {
+    let rows = session.sql(
+        "SELECT id || title || vision || status || depends_on_json || key_risks_json || coalesce(summary_json, '') \
+         || coalesce(closed_by, '') || coalesce(reopen_json, '') || coalesce(verdict, '') || created_at FROM gsd_milestones \
+         UNION ALL SELECT milestone_id || id || title || risk || depends_json || demo || goal || status \
+         || coalesce(summary_json, '') || coalesce(closed_by, '') || coalesce(reopen_json, '') FROM gsd_slices \
+         UNION ALL SELECT milestone_id || slice_id || id || title || description || files_json || verify || status \
+         || coalesce(started_by, '') || coalesce(summary_json, '') || coalesce(reopen_json, '') || reopened FROM gsd_tasks \
+         UNION ALL SELECT completed_slice_id || verdict || slice_changes_json FROM gsd_assessments \
+         UNION ALL SELECT slice_id || blocker_task_id || what_changed FROM gsd_replans",
+    );
+    rows.iter().map(|row| row.get(0).unwrap()).collect()
 }
 
 #[test]

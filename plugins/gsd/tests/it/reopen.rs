@@ -40,8 +40,8 @@ fn only_what_is_closed_and_inside_what_is_open() {
               - PARENT_CLOSED: Milestone M01 is already complete
             # its slices stay as they are
             ok {"milestones":[{"workspace":"app","milestone_id":"M01","title":"milestone M01","status":"active","depends_on":[],"validation":"pass","validation_stale":true,"reopened":{"reason":"the users complained","by":"eve","at":"2026-01-01T00:00:15.000Z"}}],"slices":[{"workspace":"app","unit":"M01/S01","slice_id":"S01","title":"slice S01","status":"complete","risk":"medium","depends":[],"tasks_total":2,"tasks_closed":2},{"workspace":"app","unit":"M01/S02","slice_id":"S02","title":"slice S02","status":"skipped","risk":"medium","depends":["S01"],"tasks_total":0,"tasks_closed":0}],"tasks":[{"workspace":"app","unit":"M01/S01/T01","task_id":"T01","title":"task T01","status":"complete"},{"workspace":"app","unit":"M01/S01/T02","task_id":"T02","title":"task T02","status":"complete"}],"next":[{"workspace":"app","unit":"M01","action":"validate milestone M01: the validation of milestone M01 is older than its last change","tool":"gsd_validate_milestone"}],"blockers":[]}
-            ok {"unit":"M01/S01","status":"in_progress","also":[{"unit":"M01/S01/T01","status":"pending"},{"unit":"M01/S01/T02","status":"pending"}],"event_id":10,"hash":"d1089dad3357b39f","warnings":[],"stale":false}
-            ok {"unit":"M01/S02","status":"in_progress","event_id":11,"hash":"8a2cab08dcae0b59","warnings":[],"stale":false}
+            ok {"unit":"M01/S01","status":"in_progress","also":[{"unit":"M01/S01/T01","status":"pending"},{"unit":"M01/S01/T02","status":"pending"}],"event_id":10,"hash":"d1089dad3357b39f","next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T01","actor":"eve"}}}
+            ok {"unit":"M01/S02","status":"in_progress","event_id":11,"hash":"8a2cab08dcae0b59","next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T01"}}}
         "#]],
     );
 }

@@ -2,7 +2,7 @@
 
 use super::{Entries, Listing, RepoPath};
 
-/// How many lines of a file were added and removed.
+/// Numbers of added and removed lines of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileStat {
     /// Which file.

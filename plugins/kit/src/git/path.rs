@@ -41,7 +41,7 @@ impl RepoPath {
         &self.text
     }
 
-    /// Whether [`RepoPath::as_str`] is the name that opens the file.
+    /// True if [`RepoPath::as_str`] is the name that opens the file.
     #[must_use]
     pub const fn is_utf8(&self) -> bool {
         self.is_utf8

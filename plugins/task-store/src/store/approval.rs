@@ -4,13 +4,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
+use super::Where;
 use crate::model::{ApprovalId, ApprovalStatus, AttemptId, TaskId};
+use crate::phase::Phase;
 
 /// A request for approval of a side effect, with its decision.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Approval {
     /// Id of the approval, for task_resolve_approval.
     pub id: ApprovalId,
+    /// The same id, under the name of the argument.
+    pub approval_id: ApprovalId,
     /// Id of the task.
     pub task_id: TaskId,
     /// Id of the attempt that needs the side effect.
@@ -45,8 +49,10 @@ impl TryFrom<Row> for Approval {
     type Error = DbError;
 
     fn try_from(row: Row) -> Result<Approval, DbError> {
+        let id: ApprovalId = row.get(0)?;
         Ok(Approval {
-            id: row.get(0)?,
+            approval_id: id.clone(),
+            id,
             task_id: row.get(1)?,
             attempt_id: row.get(2)?,
             requested_action: row.get(3)?,
@@ -123,6 +129,92 @@ pub(crate) fn pending(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<A
         ),
         params![task_id, limit],
     )
+}
+
+/// The latest approval of an attempt.
+pub(crate) fn latest_of(db: &Db<'_>, attempt_id: &AttemptId) -> Result<Option<Approval>, DbError> {
+    db.query_one(
+        &format!(
+            "SELECT {COLUMNS} FROM task_store_approvals \
+             WHERE task_id = (SELECT a.task_id FROM task_store_attempts a WHERE a.id = ?1) AND attempt_id = ?1 \
+             ORDER BY seq DESC LIMIT 1"
+        ),
+        params![attempt_id],
+    )
+}
+
+/// Filter of a list of approvals over all tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Filter<'a> {
+    pub status: Option<ApprovalStatus>,
+    pub workspace: Option<&'a String>,
+}
+
+/// An approval with the task that it belongs to.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub approval: Approval,
+    pub title: String,
+    pub workspace: String,
+    pub phase: Phase,
+    /// True if the answer counts for the task: the task is not over, and the attempt is its current one.
+    pub is_current: bool,
+}
+
+/// Number of columns in [`COLUMNS`].
+const COLUMN_COUNT: usize = 12;
+
+impl TryFrom<Row> for Listed {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Listed, DbError> {
+        let phase: Phase = row.get(COLUMN_COUNT + 2)?;
+        let is_of_current_attempt: bool = row.get(COLUMN_COUNT + 3)?;
+        Ok(Listed {
+            title: row.get(COLUMN_COUNT)?,
+            workspace: row.get(COLUMN_COUNT + 1)?,
+            phase,
+            is_current: is_of_current_attempt && !phase.is_terminal(),
+            approval: Approval::try_from(row)?,
+        })
+    }
+}
+
+/// Up to `limit` approvals of all tasks after an approval, oldest first.
+pub(crate) fn list(
+    db: &Db<'_>,
+    filter: &Filter<'_>,
+    after: Option<&ApprovalId>,
+    limit: u32,
+) -> Result<Vec<Listed>, DbError> {
+    let mut wanted = Where::new("1 = 1");
+    wanted.and_if("p.status =", filter.status.as_ref());
+    wanted.and_if("t.workspace =", filter.workspace);
+    if let Some(after) = after {
+        let after = wanted.param(after);
+        wanted.sql.push_str(&format!(
+            " AND p.seq > (SELECT o.seq FROM task_store_approvals o WHERE o.id = {after})"
+        ));
+    }
+    let limit = wanted.param(&limit);
+    let columns = COLUMNS.split(", ").map(|column| format!("p.{}", column.trim()));
+    let columns = columns.collect::<Vec<_>>().join(", ");
+    db.query_as(
+        &format!(
+            "SELECT {columns}, t.title, t.workspace, t.phase, \
+             CASE WHEN p.attempt_id = t.current_attempt_id THEN 1 ELSE 0 END \
+             FROM task_store_approvals p JOIN task_store_tasks t ON t.id = p.task_id \
+             WHERE {} ORDER BY p.seq LIMIT {limit}",
+            wanted.sql
+        ),
+        &wanted.params,
+    )
+}
+
+/// Returns whether an approval exists.
+pub(crate) fn exists(db: &Db<'_>, id: &ApprovalId) -> Result<bool, DbError> {
+    let found = db.query_row("SELECT 1 FROM task_store_approvals WHERE id = ?1", params![id])?;
+    Ok(found.is_some())
 }
 
 /// Stores the decision on a pending approval. `false` if it is no longer pending.

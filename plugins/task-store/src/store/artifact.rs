@@ -11,6 +11,8 @@ use crate::model::{ArtifactId, ArtifactKind, AttemptId, TaskId};
 pub(crate) struct Artifact {
     /// Id of the artifact.
     pub id: ArtifactId,
+    /// The same id, under a name of its own.
+    pub artifact_id: ArtifactId,
     /// Id of the task.
     pub task_id: TaskId,
     /// Id of the attempt that produced the artifact.
@@ -35,8 +37,10 @@ impl TryFrom<Row> for Artifact {
     type Error = DbError;
 
     fn try_from(row: Row) -> Result<Artifact, DbError> {
+        let id: ArtifactId = row.get(0)?;
         Ok(Artifact {
-            id: row.get(0)?,
+            artifact_id: id.clone(),
+            id,
             task_id: row.get(1)?,
             attempt_id: row.get(2)?,
             kind: row.get(3)?,

@@ -6,11 +6,13 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use crate::model::{AttemptId, AttemptPhase, AttemptStatus, ExecutorKind, Runtime, TaskId};
 
-/// Id of an attempt at executing a task.
+/// Attempt at executing a task.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Attempt {
     /// Id of the attempt.
     pub id: AttemptId,
+    /// The same id, under the name of the argument.
+    pub attempt_id: AttemptId,
     /// Id of the task.
     pub task_id: TaskId,
     /// Number of the attempt within the task, from 1.
@@ -27,6 +29,12 @@ pub(crate) struct Attempt {
     /// Id of the executor's session in another system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external_session_ref: Option<String>,
+    /// Envelope in which the attempt started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope_id: Option<String>,
+    /// Name of the MCP client that started the attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// Status of the attempt.
     pub status: AttemptStatus,
     /// True to use a stronger executor or a person, because earlier attempts failed.
@@ -39,17 +47,22 @@ pub(crate) struct Attempt {
     /// End of the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
+    /// True if the attempt was aborted because its worker was gone, so that it does not count as a retry.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 const COLUMNS: &str = "id, task_id, ordinal, phase, runtime, executor_kind, worker_ref, external_session_ref, \
-    status, escalate, error_summary, started_at, finished_at";
+    status, escalate, error_summary, started_at, finished_at, envelope_id, client, lost";
 
 impl TryFrom<Row> for Attempt {
     type Error = DbError;
 
     fn try_from(row: Row) -> Result<Attempt, DbError> {
+        let id: AttemptId = row.get(0)?;
         Ok(Attempt {
-            id: row.get(0)?,
+            attempt_id: id.clone(),
+            id,
             task_id: row.get(1)?,
             ordinal: row.get(2)?,
             phase: row.get(3)?,
@@ -62,6 +75,9 @@ impl TryFrom<Row> for Attempt {
             error_summary: row.get(10)?,
             started_at: row.get(11)?,
             finished_at: row.get(12)?,
+            envelope_id: row.get(13)?,
+            client: row.get(14)?,
+            lost: row.get(15)?,
         })
     }
 }
@@ -70,8 +86,8 @@ impl TryFrom<Row> for Attempt {
 pub(crate) fn insert(db: &Db<'_>, attempt: &Attempt) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO task_store_attempts (id, task_id, ordinal, phase, runtime, executor_kind, worker_ref, \
-         external_session_ref, status, escalate, started_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         external_session_ref, status, escalate, started_at, envelope_id, client) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
             attempt.id,
             attempt.task_id,
@@ -84,6 +100,8 @@ pub(crate) fn insert(db: &Db<'_>, attempt: &Attempt) -> Result<(), DbError> {
             attempt.status,
             attempt.escalate,
             attempt.started_at,
+            attempt.envelope_id,
+            attempt.client,
         ],
     )?;
     Ok(())
@@ -94,6 +112,14 @@ pub(crate) fn get(db: &Db<'_>, id: &AttemptId) -> Result<Option<Attempt>, DbErro
     db.query_one(
         &format!("SELECT {COLUMNS} FROM task_store_attempts WHERE id = ?1"),
         params![id],
+    )
+}
+
+/// The running attempt of a task.
+pub(crate) fn running(db: &Db<'_>, task_id: &TaskId) -> Result<Option<Attempt>, DbError> {
+    db.query_one(
+        &format!("SELECT {COLUMNS} FROM task_store_attempts WHERE task_id = ?1 AND status = 'running'"),
+        params![task_id],
     )
 }
 
@@ -110,9 +136,24 @@ pub(crate) fn latest(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<At
 /// Stores the outcome of a running attempt. `false` if it has already ended.
 pub(crate) fn finish(db: &Db<'_>, ended: &Attempt) -> Result<bool, DbError> {
     let changed = db.execute(
-        "UPDATE task_store_attempts SET status = ?2, error_summary = ?3, finished_at = ?4 \
+        "UPDATE task_store_attempts SET status = ?2, error_summary = ?3, finished_at = ?4, lost = ?5 \
          WHERE id = ?1 AND status = 'running'",
-        params![ended.id, ended.status, ended.error_summary, ended.finished_at],
+        params![
+            ended.id,
+            ended.status,
+            ended.error_summary,
+            ended.finished_at,
+            ended.lost,
+        ],
     )?;
     Ok(changed == 1)
+}
+
+/// Number of a task's attempts whose workers were gone.
+pub(crate) fn lost(db: &Db<'_>, task_id: &TaskId) -> Result<u32, DbError> {
+    db.query_row(
+        "SELECT count(*) FROM task_store_attempts WHERE task_id = ?1 AND lost = 1",
+        params![task_id],
+    )?
+    .map_or(Ok(0), |row| row.get(0))
 }

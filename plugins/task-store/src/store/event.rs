@@ -15,8 +15,10 @@ const PAGE_BYTES: usize = 32_768;
 /// Event of a change.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Event {
-    /// Id in the log, usable as `after_id`.
+    /// Id in the log, usable as `after`.
     pub id: i64,
+    /// The same id, under a name of its own.
+    pub event_id: i64,
     /// Id of the task that changed.
     pub task_id: TaskId,
     /// Id of the attempt that the event is about.
@@ -42,6 +44,7 @@ impl TryFrom<Row> for Event {
     fn try_from(row: Row) -> Result<Event, DbError> {
         Ok(Event {
             id: row.get(0)?,
+            event_id: row.get(0)?,
             task_id: row.get(1)?,
             attempt_id: row.get(2)?,
             event_type: row.get(3)?,
@@ -160,4 +163,16 @@ pub(crate) fn latest_checkpoint(db: &Db<'_>, task_id: &TaskId) -> Result<Option<
         ),
         params![task_id],
     )
+}
+
+/// Time of the latest event of an attempt that its worker may have caused.
+pub(crate) fn last_sign(db: &Db<'_>, attempt_id: &AttemptId) -> Result<Option<Timestamp>, DbError> {
+    db.query_row(
+        "SELECT created_at FROM task_store_events WHERE attempt_id = ?1 \
+         AND event_type IN ('attempt.started', 'attempt.checkpoint', 'artifact.recorded', 'approval.requested') \
+         ORDER BY id DESC LIMIT 1",
+        params![attempt_id],
+    )?
+    .map(|row| row.get(0))
+    .transpose()
 }

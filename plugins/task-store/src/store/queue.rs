@@ -1,37 +1,20 @@
-//! Tasks in `execution_ready`: startable and waiting ones.
+//! Tasks that wait for somebody: to start an attempt, or to go on after an approval.
 
-use tollgate_sdk::{Db, DbError, Row, Timestamp};
+use tollgate_sdk::{Db, DbError, Timestamp};
 
 use super::Where;
-use super::task::{HEAD, HEAD_COLUMNS, TaskHead};
-use crate::model::AttemptId;
+use super::standing::{self, Standing};
 use crate::retry::Policy;
 
-/// Selection of tasks in `execution_ready`.
+/// Selection of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// Tasks whose next attempt may start.
+    /// Tasks in `execution_ready` whose next attempt may start.
     Ready,
-    /// Tasks whose next attempt must wait.
+    /// Tasks in `execution_ready` whose next attempt must wait.
     Waiting,
-}
-
-/// A task in `execution_ready` with its running attempt.
-#[derive(Debug)]
-pub(crate) struct Queued {
-    pub task: TaskHead,
-    pub running: Option<AttemptId>,
-}
-
-impl TryFrom<Row> for Queued {
-    type Error = DbError;
-
-    fn try_from(row: Row) -> Result<Queued, DbError> {
-        Ok(Queued {
-            task: TaskHead::read(&row)?,
-            running: row.get(HEAD_COLUMNS)?,
-        })
-    }
+    /// Tasks whose approvals have been answered.
+    Answered,
 }
 
 /// Filter of the queue, with the facts that decide whether an attempt may start.
@@ -42,35 +25,50 @@ pub(crate) struct Wanted<'a> {
     pub workspace: Option<&'a String>,
 }
 
-/// Up to `limit` tasks in `execution_ready` after the cursor, oldest first. The condition expresses
-/// [`holds`](crate::retry::holds) in SQL.
+/// Tasks with an approval of the current attempt, in phases that wait for its answer.
+const ANSWERED: &str = "t.phase IN ('awaiting_approval', 'ready_to_resume') \
+    AND EXISTS (SELECT 1 FROM task_store_approvals p WHERE p.task_id = t.id AND p.attempt_id = t.current_attempt_id) \
+    AND NOT EXISTS (SELECT 1 FROM task_store_approvals p WHERE p.task_id = t.id \
+        AND p.attempt_id = t.current_attempt_id AND p.status = 'pending')";
+
+/// Up to `limit` tasks after the cursor, oldest first.
 pub(crate) fn list(
     db: &Db<'_>,
     wanted: &Wanted<'_>,
     queue: Queue,
     after: Option<&String>,
     limit: u32,
-) -> Result<Vec<Queued>, DbError> {
-    let mut tasks = Where::new("t.phase = 'execution_ready'");
-    let startable = format!(
-        "a.id IS NULL AND t.attempt_count - t.retry_base < {} AND coalesce(t.next_retry_at, '') <= {}",
-        tasks.param(&wanted.policy.max_attempts.get()),
-        tasks.param(&wanted.now),
-    );
+) -> Result<Vec<Standing>, DbError> {
+    let mut tasks = match queue {
+        Queue::Ready | Queue::Waiting => Where::new("t.phase = 'execution_ready'"),
+        Queue::Answered => Where::new(ANSWERED),
+    };
+    let startable = match queue {
+        Queue::Ready => startable(&mut tasks, wanted),
+        Queue::Waiting => format!("NOT ({})", startable(&mut tasks, wanted)),
+        Queue::Answered => "1 = 1".to_owned(),
+    };
     tasks.and_if("t.workspace =", wanted.workspace);
     tasks.and_if("t.id >", after);
-    let not = match queue {
-        Queue::Ready => "",
-        Queue::Waiting => "NOT",
-    };
     let limit = tasks.param(&limit);
     db.query_as(
         &format!(
-            "SELECT {HEAD}, a.id FROM task_store_tasks t \
-             LEFT JOIN task_store_attempts a ON a.task_id = t.id AND a.status = 'running' \
-             WHERE {} AND {not} ({startable}) ORDER BY t.id LIMIT {limit}",
+            "SELECT {} FROM task_store_tasks t WHERE {} AND {startable} ORDER BY t.id LIMIT {limit}",
+            standing::columns(),
             tasks.sql
         ),
         &tasks.params,
+    )
+}
+
+/// The condition that no reason of [`start_blockers`](crate::tools::start_blockers) holds an attempt back, in SQL.
+fn startable(tasks: &mut Where, wanted: &Wanted<'_>) -> String {
+    let attempts = tasks.param(&wanted.policy.max_attempts.get());
+    let now = tasks.param(&wanted.now);
+    format!(
+        "NOT EXISTS (SELECT 1 FROM task_store_attempts a WHERE a.task_id = t.id AND a.status = 'running') \
+         AND t.attempt_count - t.retry_base < {attempts} AND coalesce(t.next_retry_at, '') <= {now} \
+         AND t.acceptance_json <> '[]' AND coalesce({}, '') = 'approved'",
+        standing::spec_verdict()
     )
 }

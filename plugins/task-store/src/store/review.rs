@@ -35,6 +35,8 @@ pub(crate) struct Finding {
 pub(crate) struct ReviewLine {
     /// Id of the review.
     pub id: ReviewId,
+    /// The same id, under a name of its own.
+    pub review_id: ReviewId,
     /// Id of the task.
     pub task_id: TaskId,
     /// Id of the reviewed attempt, absent for a review of the spec alone.
@@ -66,8 +68,10 @@ const LINE_COLUMNS: usize = 10;
 
 impl ReviewLine {
     fn read(row: &Row) -> Result<ReviewLine, DbError> {
+        let id: ReviewId = row.get(0)?;
         Ok(ReviewLine {
-            id: row.get(0)?,
+            review_id: id.clone(),
+            id,
             task_id: row.get(1)?,
             attempt_id: row.get(2)?,
             review_type: row.get(3)?,

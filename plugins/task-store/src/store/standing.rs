@@ -3,20 +3,22 @@
 use tollgate_sdk::{Db, DbError, Row, params};
 
 use super::task::{HEAD, HEAD_COLUMNS, TaskHead};
-use crate::model::{AttemptId, TaskId, Verdict};
-use crate::phase::{Facts, Phase};
+use crate::condition::{Condition, Facts, SPEC, unmet, unmet_of};
+use crate::model::{AttemptId, AttemptStatus, TaskId, Verdict};
+use crate::phase::Phase;
 use crate::retry::{Policy, Turn};
 
 /// A task with everything that its next step depends on.
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub task: TaskHead,
-    pub running: Option<AttemptId>,
+    attempt: Option<AttemptStatus>,
     acceptance: bool,
     spec_review: Option<Verdict>,
+    attempt_review: Option<Verdict>,
     quality_review: Option<Verdict>,
     approval_pending: bool,
-    approved: bool,
+    pub approved: bool,
 }
 
 impl TryFrom<Row> for Standing {
@@ -25,60 +27,89 @@ impl TryFrom<Row> for Standing {
     fn try_from(row: Row) -> Result<Standing, DbError> {
         Ok(Standing {
             task: TaskHead::read(&row)?,
-            running: row.get(HEAD_COLUMNS)?,
+            attempt: row.get(HEAD_COLUMNS)?,
             acceptance: row.get(HEAD_COLUMNS + 1)?,
             spec_review: row.get(HEAD_COLUMNS + 2)?,
-            quality_review: row.get(HEAD_COLUMNS + 3)?,
-            approval_pending: row.get(HEAD_COLUMNS + 4)?,
-            approved: row.get(HEAD_COLUMNS + 5)?,
+            attempt_review: row.get(HEAD_COLUMNS + 3)?,
+            quality_review: row.get(HEAD_COLUMNS + 4)?,
+            approval_pending: row.get(HEAD_COLUMNS + 5)?,
+            approved: row.get(HEAD_COLUMNS + 6)?,
         })
     }
 }
 
 impl Standing {
+    /// The running attempt. One runs at most, and it is the latest.
+    pub(crate) fn running(&self) -> Option<&AttemptId> {
+        let is_running = self.attempt == Some(AttemptStatus::Running);
+        self.task.current_attempt_id.as_ref().filter(|_| is_running)
+    }
+
     /// Facts for the conditions of transitions.
     pub(crate) fn facts(&self, policy: &Policy) -> Facts {
-        let exhausted = policy.turn(self.task.attempts_used()) == Turn::Exhausted;
+        let is_exhausted = policy.turn(self.task.attempts_used()) == Turn::Exhausted;
         Facts {
             acceptance: self.acceptance,
             spec_review: self.spec_review,
+            attempt_review: self.attempt_review,
             quality_review: self.quality_review,
-            attempt_running: self.running.is_some(),
-            circuit_open: self.task.phase == Phase::CircuitOpen || (exhausted && self.running.is_none()),
+            attempt: self.attempt,
+            is_exhausted: is_exhausted && self.running().is_none(),
             approval_pending: self.approval_pending,
             approved: self.approved,
         }
     }
+
+    /// Every condition of a legal transition that does not hold.
+    pub(crate) fn unmet(&self, policy: &Policy, to: Phase) -> Vec<Condition> {
+        unmet(self.task.place(), to, &self.facts(policy))
+    }
+
+    /// Every condition of the spec that does not hold.
+    pub(crate) fn unmet_of_spec(&self, policy: &Policy) -> Vec<Condition> {
+        unmet_of(SPEC, &self.facts(policy))
+    }
+}
+
+/// The latest verdict of a type on the current spec, and on an attempt or none. Reviews and approvals of an attempt count
+/// for that attempt alone.
+fn verdict(review_type: &str, of: &str) -> String {
+    format!(
+        "(SELECT r.verdict FROM task_store_reviews r WHERE r.task_id = t.id AND r.review_type = '{review_type}' \
+         AND r.spec_revision = t.spec_revision AND r.attempt_id {of} ORDER BY r.seq DESC LIMIT 1)"
+    )
+}
+
+/// The latest verdict on the current spec itself.
+pub(super) fn spec_verdict() -> String {
+    verdict("spec", "IS NULL")
+}
+
+/// The columns that [`Standing`] is read from, with `t` as the table of tasks.
+pub(super) fn columns() -> String {
+    let approvals = |status: &str| {
+        format!(
+            "CASE WHEN EXISTS (SELECT 1 FROM task_store_approvals p WHERE p.task_id = t.id \
+             AND p.attempt_id = t.current_attempt_id AND p.status = '{status}') THEN 1 ELSE 0 END"
+        )
+    };
+    [
+        HEAD.to_owned(),
+        "(SELECT a.status FROM task_store_attempts a WHERE a.id = t.current_attempt_id)".to_owned(),
+        "CASE WHEN t.acceptance_json = '[]' THEN 0 ELSE 1 END".to_owned(),
+        spec_verdict(),
+        verdict("spec", "= t.current_attempt_id"),
+        verdict("quality", "= t.current_attempt_id"),
+        approvals("pending"),
+        approvals("approved"),
+    ]
+    .join(", ")
 }
 
 /// State of a task.
 pub(crate) fn get(db: &Db<'_>, id: &TaskId) -> Result<Option<Standing>, DbError> {
-    // The latest review of a type counts, if it is about the current spec and attempt. Before the
-    // first attempt both sides of the comparison are absent.
-    let verdict = |review_type: &str| {
-        format!(
-            "(SELECT r.verdict FROM task_store_reviews r WHERE r.task_id = t.id AND r.review_type = '{review_type}' \
-             AND r.spec_revision = t.spec_revision \
-             AND coalesce(r.attempt_id, '') = coalesce(t.current_attempt_id, '') ORDER BY r.seq DESC LIMIT 1)"
-        )
-    };
-    let approvals = |status: &str| {
-        format!(
-            "CASE WHEN EXISTS (SELECT 1 FROM task_store_approvals p WHERE p.task_id = t.id AND p.status = '{status}') \
-             THEN 1 ELSE 0 END"
-        )
-    };
     db.query_one(
-        &format!(
-            "SELECT {HEAD}, \
-             (SELECT a.id FROM task_store_attempts a WHERE a.task_id = t.id AND a.status = 'running'), \
-             CASE WHEN t.acceptance_json = '[]' THEN 0 ELSE 1 END, {}, {}, {}, {} \
-             FROM task_store_tasks t WHERE t.id = ?1",
-            verdict("spec"),
-            verdict("quality"),
-            approvals("pending"),
-            approvals("approved"),
-        ),
+        &format!("SELECT {} FROM task_store_tasks t WHERE t.id = ?1", columns()),
         params![id],
     )
 }

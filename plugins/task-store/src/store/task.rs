@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::Where;
 use crate::model::{AttemptId, CircuitStatus, TaskId};
-use crate::phase::Phase;
+use crate::phase::{Phase, Place};
 use crate::retry::Candidate;
 use crate::spec::Spec;
 
@@ -16,6 +16,8 @@ use crate::spec::Spec;
 pub(crate) struct TaskHead {
     /// Id of the task.
     pub id: TaskId,
+    /// The same id, under the name of the argument.
+    pub task_id: TaskId,
     /// Title of the task.
     pub title: String,
     /// Name of a registered workspace, or any label.
@@ -26,6 +28,9 @@ pub(crate) struct TaskHead {
     pub labels: Vec<String>,
     /// `open` only in the phase `circuit_open`.
     pub circuit_status: CircuitStatus,
+    /// Phase that the open circuit returns to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub circuit_from: Option<Phase>,
     /// Id of the latest attempt, running or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_attempt_id: Option<AttemptId>,
@@ -47,10 +52,11 @@ pub(crate) struct TaskHead {
 
 /// The columns that [`TaskHead`] is read from, with `t` as the table.
 pub(super) const HEAD: &str = "t.id, t.title, t.workspace, t.phase, t.labels_json, t.circuit_status, \
-    t.current_attempt_id, t.attempt_count, t.retry_base, t.next_retry_at, t.spec_revision, t.created_at, t.updated_at";
+    t.current_attempt_id, t.attempt_count, t.retry_base, t.next_retry_at, t.spec_revision, t.created_at, t.updated_at, \
+    CASE WHEN t.phase = 'circuit_open' THEN (SELECT c.from_phase FROM task_store_circuits c WHERE c.task_id = t.id) END";
 
 /// Number of columns in [`HEAD`].
-pub(super) const HEAD_COLUMNS: usize = 13;
+pub(super) const HEAD_COLUMNS: usize = 14;
 
 impl TaskHead {
     /// A new task.
@@ -63,12 +69,14 @@ impl TaskHead {
         now: Timestamp,
     ) -> TaskHead {
         TaskHead {
+            task_id: id.clone(),
             id,
             title,
             workspace,
             phase,
             labels,
             circuit_status: CircuitStatus::Closed,
+            circuit_from: None,
             current_attempt_id: None,
             attempt_count: 0,
             retry_base: 0,
@@ -80,8 +88,10 @@ impl TaskHead {
     }
 
     pub(super) fn read(row: &Row) -> Result<TaskHead, DbError> {
+        let id: TaskId = row.get(0)?;
         Ok(TaskHead {
-            id: row.get(0)?,
+            task_id: id.clone(),
+            id,
             title: row.get(1)?,
             workspace: row.get(2)?,
             phase: row.get(3)?,
@@ -94,7 +104,16 @@ impl TaskHead {
             spec_revision: row.get(10)?,
             created_at: row.get(11)?,
             updated_at: row.get(12)?,
+            circuit_from: row.get(13)?,
         })
+    }
+
+    /// The task's place in the table of phases.
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            phase: self.phase,
+            circuit_from: self.circuit_from,
+        }
     }
 
     /// Attempts since the retry count was last reset.
@@ -126,6 +145,7 @@ impl TaskHead {
     pub(crate) fn moved(&self, to: Phase) -> TaskHead {
         let mut moved = TaskHead {
             phase: to,
+            circuit_from: self.place().moved(to).circuit_from,
             circuit_status: match to {
                 Phase::CircuitOpen => CircuitStatus::Open,
                 _ => CircuitStatus::Closed,
@@ -154,7 +174,8 @@ pub(crate) struct Task {
     /// The task without its spec.
     #[serde(flatten)]
     pub head: TaskHead,
-    /// Spec of the task, in parts.
+    /// Spec of the task, in parts: goal, scope_in, scope_out, inputs, outputs, acceptance and risks.
+    #[schemars(with = "Map<String, Json>")]
     pub spec: Spec,
 }
 
@@ -163,15 +184,15 @@ impl TryFrom<Row> for Task {
 
     fn try_from(row: Row) -> Result<Task, DbError> {
         let head = TaskHead::read(&row)?;
-        let list = |offset| row.json(HEAD_COLUMNS + offset);
+        let list = |offset| row.json::<Vec<String>>(HEAD_COLUMNS + offset);
         Ok(Task {
             head,
             spec: Spec {
                 goal: row.get(HEAD_COLUMNS)?,
                 scope_in: list(1)?,
                 scope_out: list(2)?,
-                inputs: list(3)?,
-                outputs: list(4)?,
+                inputs: row.json(HEAD_COLUMNS + 3)?,
+                outputs: row.json(HEAD_COLUMNS + 4)?,
                 acceptance: list(5)?,
                 risks: list(6)?,
             },
@@ -231,8 +252,8 @@ pub(crate) fn insert(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Result<()
             spec.goal,
             json!(spec.scope_in),
             json!(spec.scope_out),
-            json!(spec.inputs),
-            json!(spec.outputs),
+            spec.inputs.to_json(),
+            spec.outputs.to_json(),
             json!(spec.acceptance),
             json!(spec.risks),
             spec_markdown,
@@ -247,7 +268,7 @@ pub(crate) fn insert(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Result<()
     Ok(())
 }
 
-/// Replaces the spec of a task in spec_draft. `false` if the task has left that phase.
+/// Replaces the spec of a task in its known phase. `false` if the task has left that phase.
 pub(crate) fn replace_spec(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Result<bool, DbError> {
     let Task { head, spec } = task;
     let changed = db.execute(
@@ -259,8 +280,8 @@ pub(crate) fn replace_spec(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Res
             spec.goal,
             json!(spec.scope_in),
             json!(spec.scope_out),
-            json!(spec.inputs),
-            json!(spec.outputs),
+            spec.inputs.to_json(),
+            spec.outputs.to_json(),
             json!(spec.acceptance),
             json!(spec.risks),
             spec_markdown,
@@ -271,8 +292,26 @@ pub(crate) fn replace_spec(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Res
     Ok(changed == 1)
 }
 
-/// Moves a task from its known phase. `false` if the phase has changed.
+/// Moves a task from its known phase, and notes or forgets where its circuit returns to. `false` if the phase has
+/// changed.
 pub(crate) fn set_phase(db: &Db<'_>, seen: Phase, moved: &TaskHead) -> Result<bool, DbError> {
+    let is_moved = move_row(db, seen, moved)?;
+    if is_moved && seen == Phase::CircuitOpen {
+        db.execute(
+            "DELETE FROM task_store_circuits WHERE task_id = ?1",
+            params![moved.id],
+        )?;
+    }
+    if let Some(from) = moved.circuit_from.filter(|_| is_moved) {
+        db.execute(
+            "INSERT INTO task_store_circuits (task_id, from_phase) VALUES (?1, ?2)",
+            params![moved.id, from],
+        )?;
+    }
+    Ok(is_moved)
+}
+
+fn move_row(db: &Db<'_>, seen: Phase, moved: &TaskHead) -> Result<bool, DbError> {
     let changed = db.execute(
         "UPDATE task_store_tasks SET phase = ?3, circuit_status = ?4, retry_base = ?5, next_retry_at = ?6 \
          WHERE id = ?1 AND phase = ?2",
@@ -302,11 +341,11 @@ pub(crate) fn set_attempt(
     Ok(())
 }
 
-/// Sets the earliest start of the next attempt.
-pub(crate) fn set_next_retry(db: &Db<'_>, id: &TaskId, at: Option<Timestamp>) -> Result<(), DbError> {
+/// Sets the retry count and the earliest start of the next attempt.
+pub(crate) fn set_retry(db: &Db<'_>, task: &TaskHead) -> Result<(), DbError> {
     db.execute(
-        "UPDATE task_store_tasks SET next_retry_at = ?2 WHERE id = ?1",
-        params![id, at],
+        "UPDATE task_store_tasks SET retry_base = ?2, next_retry_at = ?3 WHERE id = ?1",
+        params![task.id, task.retry_base, task.next_retry_at],
     )?;
     Ok(())
 }

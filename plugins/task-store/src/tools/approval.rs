@@ -3,20 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+use tollgate_sdk::{BudgetError, Cx, Effect, Hints, Tool, ToolError};
 
 use super::find_attempt;
 use crate::arguments::{LABEL, REFERENCE, TEXT, TITLE, clip};
-use crate::caller::Caller;
-use crate::error::Reason;
+use crate::caller::{Caller, Change};
+use crate::error::{Reason, Refusals, explained, look_call};
 use crate::model::{ApprovalId, ApprovalStatus, AttemptId, EventType, RequestedStatus, Resolution, TaskId};
 use crate::role::{Action, Role};
 use crate::store::approval::{self, Approval};
-use crate::store::task;
+use crate::store::task::{self, TaskHead};
 
-/// Request approval of a side effect. A second request with the same `side_effect_kind` and `idempotency_key`
-/// returns the first one with `replayed`. Does not move the task. Next: task_resolve_approval. Roles:
-/// orchestrator, gateway.
+/// Request approval of a side effect of the current attempt. A second request with the same `side_effect_kind` and
+/// `idempotency_key` returns the first one with `replayed`. Takes a unit of the budget `approvals`, if the envelope has
+/// it. Does not move the task. Next: task_resolve_approval. Roles: orchestrator, gateway.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskRequestApproval {
@@ -39,9 +39,9 @@ pub(crate) struct TaskRequestApproval {
     /// Initial status. The only value, `pending`, is the default.
     #[expect(dead_code, reason = "its only value is the default")]
     status: Option<RequestedStatus>,
-    /// Your name. Stored with the event.
+    /// Your name, for the event log.
     #[schemars(length(min = 1, max = REFERENCE))]
-    actor: String,
+    actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
@@ -53,6 +53,9 @@ pub(crate) struct Answer {
     approval: Approval,
     /// True if an earlier call had the same effect, so that nothing changed.
     replayed: bool,
+    /// Reasons why the approval does not count for the task.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 impl Tool for TaskRequestApproval {
@@ -63,23 +66,32 @@ impl Tool for TaskRequestApproval {
     type Output = Answer;
 
     fn run(self, cx: &Cx<'_>) -> Result<Answer, ToolError> {
-        let caller = Caller::writer(cx, Action::RequestApproval, &self.actor, self.actor_role)?;
+        let caller = Caller::writer(
+            cx,
+            Action::RequestApproval,
+            self.actor.as_deref(),
+            self.actor_role,
+        )?;
         let earlier = self.check(cx, &caller)?;
         if let Some(approval) = earlier {
             return Ok(Answer {
+                warnings: self.warnings(&approval),
                 approval,
                 replayed: true,
             });
         }
+        take_unit(cx, &self.task_id)?;
+        let id: ApprovalId = cx.new_id();
         let approval = Approval {
-            id: cx.new_id(),
+            approval_id: id.clone(),
+            id,
             task_id: self.task_id,
             attempt_id: self.attempt_id,
             requested_action: self.requested_action,
             side_effect_kind: self.side_effect_kind,
             idempotency_key: self.idempotency_key,
             status: ApprovalStatus::Pending,
-            requested_by: self.requested_by.unwrap_or(self.actor),
+            requested_by: self.requested_by.unwrap_or_else(|| caller.actor.clone()),
             resolved_by: None,
             note: None,
             created_at: cx.now(),
@@ -88,14 +100,18 @@ impl Tool for TaskRequestApproval {
         approval::insert(&cx.db, &approval)?;
         caller.log(
             cx,
-            EventType::ApprovalRequested,
-            &approval.task_id,
-            Some(&approval.attempt_id),
-            json!({"after": approval}),
+            Change {
+                event_type: EventType::ApprovalRequested,
+                task_id: &approval.task_id,
+                attempt_id: Some(&approval.attempt_id),
+                part: Some(approval.id.as_str()),
+                payload: json!({"after": approval}),
+            },
         )?;
         Ok(Answer {
             approval,
             replayed: false,
+            warnings: Vec::new(),
         })
     }
 }
@@ -109,15 +125,58 @@ impl TaskRequestApproval {
         refusals.text("idempotency_key", &self.idempotency_key, REFERENCE);
         refusals.optional_text("requested_by", self.requested_by.as_deref(), REFERENCE);
         let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
-        find_attempt(cx, &mut refusals, &self.task_id, Some(&self.attempt_id))?;
+        let named = find_attempt(cx, &mut refusals, &self.task_id, Some(&self.attempt_id))?;
         let (kind, key) = (&self.side_effect_kind, &self.idempotency_key);
         let earlier = approval::find(&cx.db, &self.task_id, kind, key)?;
         if let (Some(task), None) = (&task, &earlier) {
             refusals.unfinished(Self::NAME, task);
+            refusals.current(task, named.as_ref());
         }
         refusals.finish_with(task)?;
         Ok(earlier)
     }
+
+    /// A warning if the same side effect was asked for in another attempt, whose approval does not count for this one.
+    fn warnings(&self, earlier: &Approval) -> Vec<String> {
+        let is_same = earlier.attempt_id == self.attempt_id;
+        let warning = || {
+            format!(
+                "the approval belongs to attempt {}; for attempt {} use another idempotency_key",
+                earlier.attempt_id, self.attempt_id
+            )
+        };
+        (!is_same).then(warning).into_iter().collect()
+    }
+}
+
+/// Budget of requests for approval.
+pub(crate) const BUDGET: &str = "approvals";
+
+/// Takes a unit of the budget. Requests are not limited without an envelope, and if the operator has not configured the
+/// budget or not granted it.
+fn take_unit(cx: &Cx<'_>, task: &TaskId) -> Result<(), ToolError> {
+    let refused = |err: BudgetError| {
+        let err = ToolError::from(err);
+        let next_call = err.next_call.clone().or_else(|| Some(look_call(Some(task))));
+        explained(ToolError { next_call, ..err })
+    };
+    match cx.budget().reserve(BUDGET, 1) {
+        Ok(unit) => unit.commit(1).map_err(refused),
+        Err(BudgetError::NoEnvelope | BudgetError::Unknown(_)) => Ok(()),
+        Err(err) => Err(refused(err)),
+    }
+}
+
+/// A warning if an approval belongs to an attempt that is no longer the task's current one.
+fn stale(task: &TaskHead, approval: &Approval) -> Vec<String> {
+    let is_current = task.current_attempt_id.as_ref() == Some(&approval.attempt_id);
+    let warning = || {
+        format!(
+            "attempt {} is not the task's current one, so the answer does not move the task on",
+            approval.attempt_id
+        )
+    };
+    (!is_current).then(warning).into_iter().collect()
 }
 
 /// Decide a request for approval. Repeating the decision changes nothing and returns `replayed`. Fails with
@@ -137,9 +196,9 @@ pub(crate) struct TaskResolveApproval {
     /// Note on the decision, for example a condition.
     #[schemars(length(min = 1, max = TEXT))]
     note: Option<String>,
-    /// Your name. Stored with the event.
+    /// Your name, for the event log.
     #[schemars(length(min = 1, max = REFERENCE))]
-    actor: String,
+    actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
@@ -152,10 +211,16 @@ impl Tool for TaskResolveApproval {
     type Output = Answer;
 
     fn run(self, cx: &Cx<'_>) -> Result<Answer, ToolError> {
-        let caller = Caller::writer(cx, Action::ResolveApproval, &self.actor, self.actor_role)?;
-        let pending = self.check(cx, &caller)?;
+        let caller = Caller::writer(
+            cx,
+            Action::ResolveApproval,
+            self.actor.as_deref(),
+            self.actor_role,
+        )?;
+        let (task, pending) = self.check(cx, &caller)?;
         if pending.status != ApprovalStatus::Pending {
             return Ok(Answer {
+                warnings: stale(&task, &pending),
                 approval: pending,
                 replayed: true,
             });
@@ -168,16 +233,23 @@ impl Tool for TaskResolveApproval {
             ..pending
         };
         if !approval::resolve(&cx.db, &approval)? {
-            return Err(Reason::already_resolved(&approval).into());
+            let mut refusals = Refusals::default();
+            refusals.about(&approval.task_id);
+            refusals.add(Reason::already_resolved(&approval));
+            return Err(refusals.into());
         }
         caller.log(
             cx,
-            EventType::ApprovalResolved,
-            &approval.task_id,
-            Some(&approval.attempt_id),
-            json!({"before": {"status": ApprovalStatus::Pending}, "after": approval}),
+            Change {
+                event_type: EventType::ApprovalResolved,
+                task_id: &approval.task_id,
+                attempt_id: Some(&approval.attempt_id),
+                part: Some(approval.id.as_str()),
+                payload: json!({"before": {"status": ApprovalStatus::Pending}, "after": approval}),
+            },
         )?;
         Ok(Answer {
+            warnings: stale(&task, &approval),
             approval,
             replayed: false,
         })
@@ -185,12 +257,12 @@ impl Tool for TaskResolveApproval {
 }
 
 impl TaskResolveApproval {
-    /// The approval, if it is pending or was decided the same way before.
-    fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<Approval, ToolError> {
+    /// The task and the approval, if that is pending or was decided the same way before.
+    fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<(TaskHead, Approval), ToolError> {
         let mut refusals = caller.check();
         refusals.text("resolved_by", &self.resolved_by, REFERENCE);
         refusals.optional_text("note", self.note.as_deref(), TEXT);
-        refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
+        let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
         let approval = approval::get(&cx.db, &self.task_id, &self.approval_id)?;
         let answer = ApprovalStatus::from(self.resolution);
         match &approval {
@@ -202,6 +274,6 @@ impl TaskResolveApproval {
             }
             Some(_) => {}
         }
-        refusals.finish_with(approval)
+        refusals.finish_with(task.zip(approval))
     }
 }

@@ -7,12 +7,14 @@ use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use super::moved_meanwhile;
 use crate::arguments::{LABEL, LABELS, MARKDOWN, PATH, REFERENCE, TITLE};
-use crate::caller::Caller;
+use crate::caller::{Caller, Change};
 use crate::error::{Reason, Refusals};
 use crate::model::{EventType, InitialPhase, TaskId};
 use crate::phase::Phase;
+use crate::retry::Hold;
 use crate::role::{Action, Role};
 use crate::spec::Spec;
+use crate::store::standing::{self, Standing};
 use crate::store::task::{self, Task, TaskHead};
 
 /// Create a task with its spec, read from the Markdown headings Goal, Scope (In, Out), Inputs, Outputs,
@@ -38,9 +40,9 @@ pub(crate) struct TaskCreate {
     labels: Vec<String>,
     /// Spec parts that override the Markdown.
     spec: Option<Spec>,
-    /// Your name. Stored with the event.
+    /// Your name, for the event log.
     #[schemars(length(min = 1, max = REFERENCE))]
-    actor: String,
+    actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
@@ -64,7 +66,7 @@ impl Tool for TaskCreate {
     type Output = Specified;
 
     fn run(self, cx: &Cx<'_>) -> Result<Specified, ToolError> {
-        let caller = Caller::writer(cx, Action::Create, &self.actor, self.actor_role)?;
+        let caller = Caller::writer(cx, Action::Create, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
         refusals.text("title", &self.title, TITLE);
         refusals.text("workspace", &self.workspace, PATH);
@@ -84,10 +86,13 @@ impl Tool for TaskCreate {
         task::insert(&cx.db, &task, &self.spec_markdown)?;
         let event_id = caller.log(
             cx,
-            EventType::TaskCreated,
-            &task.head.id,
-            None,
-            json!({"after": task}),
+            Change {
+                event_type: EventType::TaskCreated,
+                task_id: &task.head.id,
+                attempt_id: None,
+                part: None,
+                payload: json!({"after": task}),
+            },
         )?;
         Ok(Specified {
             warnings: task.spec.warnings(),
@@ -97,8 +102,8 @@ impl Tool for TaskCreate {
     }
 }
 
-/// Replace the spec of a task in `spec_draft`, read as in task_create. Earlier spec reviews no longer count.
-/// Fails in any other phase. Role: orchestrator.
+/// Replace the spec of a task in `spec_draft`, or in `execution_ready` while no attempt runs. The spec is read as in
+/// task_create. Earlier reviews no longer count. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskUpdateSpec {
@@ -109,9 +114,9 @@ pub(crate) struct TaskUpdateSpec {
     spec_markdown: String,
     /// Spec parts that override the Markdown.
     spec: Option<Spec>,
-    /// Your name. Stored with the event.
+    /// Your name, for the event log.
     #[schemars(length(min = 1, max = REFERENCE))]
-    actor: String,
+    actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
@@ -124,12 +129,13 @@ impl Tool for TaskUpdateSpec {
     type Output = Specified;
 
     fn run(self, cx: &Cx<'_>) -> Result<Specified, ToolError> {
-        let caller = Caller::writer(cx, Action::UpdateSpec, &self.actor, self.actor_role)?;
+        let caller = Caller::writer(cx, Action::UpdateSpec, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
         let spec = check_spec(&mut refusals, &self.spec_markdown, self.spec);
         let seen = refusals.known(&self.task_id, task::get(&cx.db, &self.task_id)?);
-        if let Some(seen) = &seen {
-            refuse_frozen(&caller, &mut refusals, &seen.head);
+        let standing = standing::get(&cx.db, &self.task_id)?;
+        if let Some(standing) = &standing {
+            refuse_frozen(&caller, &mut refusals, standing);
         }
         let seen = refusals.finish_with(seen)?;
 
@@ -140,13 +146,22 @@ impl Tool for TaskUpdateSpec {
         };
         let task = Task { head, spec };
         if !task::replace_spec(&cx.db, &task, &self.spec_markdown)? {
-            return Err(moved_meanwhile(cx, &task.head)?.into());
+            return Err(moved_meanwhile(cx, &task.head)?);
         }
         let payload = json!({
             "before": {"spec": seen.spec},
             "after": {"spec": task.spec, "spec_revision": task.head.spec_revision},
         });
-        let event_id = caller.log(cx, EventType::SpecUpdated, &task.head.id, None, payload)?;
+        let event_id = caller.log(
+            cx,
+            Change {
+                event_type: EventType::SpecUpdated,
+                task_id: &task.head.id,
+                attempt_id: None,
+                part: None,
+                payload,
+            },
+        )?;
         Ok(Specified {
             warnings: task.spec.warnings(),
             task,
@@ -155,20 +170,28 @@ impl Tool for TaskUpdateSpec {
     }
 }
 
-/// Requires a task in spec_draft. In later phases, attempts and reviews depend on the spec.
-fn refuse_frozen(caller: &Caller, refusals: &mut Refusals, task: &TaskHead) {
-    if task.phase == Phase::SpecDraft {
-        return;
+/// Requires a task whose work has not begun. Later, attempts and reviews depend on the spec.
+fn refuse_frozen(caller: &Caller, refusals: &mut Refusals, standing: &Standing) {
+    let task = &standing.task;
+    match task.phase {
+        Phase::SpecDraft => {}
+        Phase::ExecutionReady => {
+            if let Some(running) = standing.running() {
+                refusals.add(Hold::AttemptRunning(running.clone()));
+            }
+        }
+        phase => {
+            let back = phase != Phase::CircuitOpen && phase.leads_to(Phase::SpecDraft);
+            let reason = Reason::WrongPhase {
+                tool: TaskUpdateSpec::NAME,
+                phase,
+                allowed: vec![Phase::SpecDraft, Phase::ExecutionReady],
+            };
+            let call =
+                back.then(|| caller.transition(&task.id, phase, Phase::SpecDraft, "the spec must change"));
+            refusals.add_with(reason, call);
+        }
     }
-    let back = task.phase.leads_to(Phase::SpecDraft);
-    refusals.add_with(
-        Reason::WrongPhase {
-            tool: TaskUpdateSpec::NAME,
-            phase: task.phase,
-            allowed: vec![Phase::SpecDraft],
-        },
-        back.then(|| caller.transition(&task.id, task.phase, Phase::SpecDraft, "the spec must change")),
-    );
 }
 
 /// Reads the spec and checks it.

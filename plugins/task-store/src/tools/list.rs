@@ -1,18 +1,17 @@
-//! Listing tasks: all of them, or those ready to start.
+//! Listing tasks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json};
-use tollgate_sdk::{Blocker, Cx, Effect, NextCall, Tier, Timestamp, Tool, ToolError};
+use serde_json::{Value as Json, json};
+use tollgate_sdk::{Cx, DbError, Effect, Id as _, NextCall, Timestamp, Tool, ToolError};
 
-use super::{cut, hold_blocker};
-use crate::arguments::{LABEL, PATH, REFERENCE};
+use super::{Cursor, cut};
+use crate::arguments::{LABEL, PAGE, PATH, REFERENCE};
 use crate::caller::Caller;
+use crate::error::Refusals;
 use crate::model::TaskId;
 use crate::phase::Phase;
-use crate::retry::{Turn, holds};
 use crate::role::Role;
-use crate::store::queue::{self, Queue, Queued, Wanted};
 use crate::store::task::{self, Filter, TaskHead};
 
 /// A task in a list.
@@ -20,6 +19,8 @@ use crate::store::task::{self, Filter, TaskHead};
 pub(crate) struct TaskLine {
     /// Id of the task.
     id: TaskId,
+    /// The same id, under the name of the argument.
+    task_id: TaskId,
     /// Title of the task.
     title: String,
     /// Name of the workspace.
@@ -36,6 +37,7 @@ pub(crate) struct TaskLine {
 impl From<TaskHead> for TaskLine {
     fn from(head: TaskHead) -> TaskLine {
         TaskLine {
+            task_id: head.id.clone(),
             id: head.id,
             title: head.title,
             workspace: head.workspace,
@@ -46,7 +48,8 @@ impl From<TaskHead> for TaskLine {
     }
 }
 
-/// List tasks, newest first. All filters are combined with AND. Next: task_recover for one of them.
+/// List tasks, newest first. All filters are combined with AND. To read on, pass `next_after` as `after`. Next:
+/// task_recover for one of them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskList {
@@ -61,7 +64,10 @@ pub(crate) struct TaskList {
     /// Maximum number of tasks, 1 to 100 (default 20).
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// Cursor: `next_cursor` of the previous page.
+    /// Cursor: `next_after` of the previous page.
+    #[schemars(length(max = REFERENCE))]
+    after: Option<String>,
+    /// Earlier name of `after`, which is still accepted.
     #[schemars(length(max = REFERENCE))]
     cursor: Option<String>,
     /// Your name, for next calls.
@@ -76,7 +82,12 @@ pub(crate) struct TaskList {
 pub(crate) struct Tasks {
     /// Tasks of the page.
     tasks: Vec<TaskLine>,
-    /// Cursor for the next page, if there is one.
+    /// True if there are more tasks.
+    has_more: bool,
+    /// Cursor for `after` of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<TaskId>,
+    /// Earlier name of `next_after`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<TaskId>,
 }
@@ -91,137 +102,42 @@ impl Tool for TaskList {
         let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
         let limit = self.limit.unwrap_or(20);
-        refusals.within("limit", limit, 1..=100);
+        refusals.within("limit", limit, 1..=PAGE);
+        let after = Cursor::of(Self::NAME, self.after.as_ref(), self.cursor.as_ref());
+        let first = json!({"phase": self.phase, "workspace": self.workspace, "label": self.label});
+        check_cursor(cx, &mut refusals, &after, first)?;
         refusals.finish()?;
         let filter = Filter {
             phase: self.phase,
             workspace: self.workspace.as_ref(),
             label: self.label.as_ref(),
         };
-        let mut tasks = task::list(&cx.db, &filter, self.cursor.as_ref(), limit + 1)?;
-        let more = cut(&mut tasks, limit);
+        let mut tasks = task::list(&cx.db, &filter, after.text, limit + 1)?;
+        let has_more = cut(&mut tasks, limit);
+        let next_after = tasks.last().filter(|_| has_more).map(|task| task.id.clone());
         Ok(Tasks {
-            next_cursor: tasks.last().filter(|_| more).map(|task| task.id.clone()),
+            has_more,
+            next_cursor: next_after.clone(),
+            next_after,
             tasks: tasks.into_iter().map(TaskLine::from).collect(),
         })
     }
 }
 
-/// List the tasks whose next attempt may start now, oldest first, and waiting tasks in `execution_ready` with
-/// the reasons. Next: task_start_attempt.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TaskListReady {
-    /// Workspace of the tasks. Default: all.
-    #[schemars(length(max = PATH))]
-    workspace: Option<String>,
-    /// Maximum number of tasks in each list, 1 to 100 (default 20).
-    #[schemars(range(min = 1, max = 100))]
-    limit: Option<u32>,
-    /// Cursor: `next_cursor` of the previous page. Later pages omit the waiting tasks.
-    #[schemars(length(max = REFERENCE))]
-    cursor: Option<String>,
-    /// Your name, for next calls.
-    #[schemars(length(min = 1, max = REFERENCE))]
-    actor: Option<String>,
-    /// Your role, for next calls.
-    actor_role: Option<Role>,
-}
-
-/// Tasks whose next attempt may start, and tasks that wait.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Ready {
-    /// Tasks whose next attempt may start now.
-    ready: Vec<ReadyTask>,
-    /// Cursor for the next page of ready tasks, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<TaskId>,
-    /// The first waiting tasks.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    waiting: Vec<WaitingTask>,
-}
-
-/// A task whose next attempt may start.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ReadyTask {
-    /// Task id from task_create.
-    task: TaskLine,
-    /// True to use a stronger executor or a person, because earlier attempts failed.
-    escalate: bool,
-    /// The call that starts the attempt.
-    #[schemars(with = "Map<String, Json>")]
-    next_call: NextCall,
-}
-
-/// A task whose next attempt may not start yet.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct WaitingTask {
-    /// Task id from task_create.
-    task: TaskLine,
-    /// Reasons why the task waits.
-    #[schemars(with = "Vec<Map<String, Json>>")]
-    waiting_for: Vec<Blocker>,
-}
-
-impl Tool for TaskListReady {
-    const NAME: &'static str = "task_list_ready";
-    const TITLE: &'static str = "List tasks that are ready";
-    const EFFECT: Effect = Effect::Read;
-    const TIER: Tier = Tier::Standard;
-    type Output = Ready;
-
-    fn run(self, cx: &Cx<'_>) -> Result<Ready, ToolError> {
-        let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
-        let mut refusals = caller.check();
-        let limit = self.limit.unwrap_or(20);
-        refusals.within("limit", limit, 1..=100);
-        refusals.finish()?;
-        let wanted = Wanted {
-            policy: &caller.config.retry,
-            now: cx.now(),
-            workspace: self.workspace.as_ref(),
-        };
-        let after = self.cursor.as_ref();
-        let mut ready = queue::list(&cx.db, &wanted, Queue::Ready, after, limit + 1)?;
-        let waiting = match after {
-            None => queue::list(&cx.db, &wanted, Queue::Waiting, None, limit)?,
-            Some(_) => Vec::new(),
-        };
-        let more = cut(&mut ready, limit);
-        Ok(Ready {
-            next_cursor: ready.last().filter(|_| more).map(|queued| queued.task.id.clone()),
-            ready: ready
-                .into_iter()
-                .map(|queued| ReadyTask::new(&caller, queued.task))
-                .collect(),
-            waiting: waiting
-                .into_iter()
-                .map(|queued| WaitingTask::new(&caller, queued, cx.now()))
-                .collect(),
-        })
+/// Requires a cursor that is the id of a task.
+pub(super) fn check_cursor(
+    cx: &Cx<'_>,
+    refusals: &mut Refusals,
+    cursor: &Cursor<'_>,
+    mut first: Json,
+) -> Result<(), DbError> {
+    let Some(text) = cursor.text else {
+        return Ok(());
+    };
+    let is_known = task::head(&cx.db, &TaskId::from_text(text.clone()))?.is_some();
+    if let Some(filters) = first.as_object_mut() {
+        filters.retain(|_, filter| !filter.is_null());
     }
-}
-
-impl ReadyTask {
-    fn new(caller: &Caller, task: TaskHead) -> ReadyTask {
-        ReadyTask {
-            escalate: caller.config.retry.turn(task.attempts_used()) == Turn::Escalate,
-            next_call: caller.start_attempt(&task.id),
-            task: task.into(),
-        }
-    }
-}
-
-impl WaitingTask {
-    fn new(caller: &Caller, queued: Queued, now: Timestamp) -> WaitingTask {
-        let Queued { task, running } = queued;
-        let holds = holds(&caller.config.retry, &task.candidate(running.as_ref()), now);
-        WaitingTask {
-            waiting_for: holds
-                .into_iter()
-                .map(|hold| hold_blocker(caller, &task, hold))
-                .collect(),
-            task: task.into(),
-        }
-    }
+    refusals.cursor(cursor, is_known, NextCall::new(cursor.tool, first));
+    Ok(())
 }

@@ -1,28 +1,32 @@
 //! The tools, grouped by subject, and their shared parts.
 
 pub(crate) mod approval;
+pub(crate) mod approvals;
 pub(crate) mod attempt;
+pub(crate) mod attempt_end;
 pub(crate) mod create;
 pub(crate) mod list;
+pub(crate) mod ready;
 pub(crate) mod record;
 pub(crate) mod recover;
 pub(crate) mod show;
 pub(crate) mod transition;
 
-use serde_json::json;
 use tollgate_kit::Reason as _;
-use tollgate_sdk::{Blocker, Cx, DbError, NextCall};
+use tollgate_sdk::{Blocker, Cx, DbError, NextCall, ToolError};
 
 use crate::arguments::clip;
 use crate::caller::Caller;
-use crate::error::{Reason, Refusals};
-use crate::model::{AttemptId, TaskId};
-use crate::phase::{Condition, Phase};
+use crate::condition::Condition;
+use crate::error::{Reason, Refusals, look_call};
+use crate::model::{AttemptId, AttemptStatus, TaskId};
+use crate::phase::Phase;
 use crate::retry::{Hold, holds};
 use crate::store;
 use crate::store::attempt::Attempt;
 use crate::store::standing::Standing;
 use crate::store::task::{self, TaskHead};
+use crate::worker;
 
 /// The attempt that a call names, if any. Adds a refusal if it does not belong to the task.
 fn find_attempt(
@@ -44,20 +48,23 @@ fn find_attempt(
 }
 
 /// The refusal because a task has left its known phase.
-fn moved_meanwhile(cx: &Cx<'_>, seen: &TaskHead) -> Result<Reason, DbError> {
-    let actual = task::head(&cx.db, &seen.id)?.map_or(seen.phase, |task| task.phase);
-    Ok(Reason::PhaseConflict {
+fn moved_meanwhile(cx: &Cx<'_>, seen: &TaskHead) -> Result<ToolError, DbError> {
+    let actual = task::head(&cx.db, &seen.id)?.map_or(seen.place(), |task| task.place());
+    let mut refusals = Refusals::default();
+    refusals.about(&seen.id);
+    refusals.add(Reason::PhaseConflict {
         expected: seen.phase,
         actual,
-    })
+    });
+    Ok(refusals.into())
 }
 
 impl Refusals {
     /// Requires a task to exist.
     fn known<T>(&mut self, id: &TaskId, found: Option<T>) -> Option<T> {
-        if found.is_none() {
-            let list = NextCall::new("task_list", json!({}));
-            self.add_with(Reason::TaskNotFound(clip(id.as_str())), Some(list));
+        match found {
+            Some(_) => self.about(id),
+            None => self.add_with(Reason::TaskNotFound(clip(id.as_str())), look_call(None)),
         }
         found
     }
@@ -73,16 +80,79 @@ impl Refusals {
             });
         }
     }
+
+    /// Requires an attempt to be the task's current one.
+    fn current(&mut self, task: &TaskHead, named: Option<&Attempt>) {
+        if let (Some(named), Some(current)) = (named, &task.current_attempt_id)
+            && named.id != *current
+        {
+            self.add(Reason::StaleAttempt {
+                given: named.id.to_string(),
+                current: current.to_string(),
+            });
+        }
+    }
+
+    /// Requires a cursor that names something. `call` is the list without the cursor.
+    fn cursor(&mut self, cursor: &Cursor<'_>, is_known: bool, call: NextCall) {
+        if let (Some(text), false) = (cursor.text, is_known) {
+            let reason = Reason::UnknownCursor {
+                field: cursor.field,
+                cursor: clip(text),
+                tool: cursor.tool,
+            };
+            self.add_with(reason, call);
+        }
+    }
 }
 
-/// The call that shows a task's state.
-fn recover_call(id: &TaskId) -> NextCall {
-    NextCall::new("task_recover", json!({"task_id": id}))
+/// Cursor of a list, under the name that the caller used.
+#[derive(Debug, Clone, Copy)]
+struct Cursor<'a> {
+    tool: &'static str,
+    field: &'static str,
+    text: Option<&'a String>,
+}
+
+impl<'a> Cursor<'a> {
+    /// The cursor of a list that accepts an earlier name.
+    fn of(tool: &'static str, after: Option<&'a String>, cursor: Option<&'a String>) -> Cursor<'a> {
+        let (field, text) = match after {
+            Some(_) => ("after", after),
+            None => ("cursor", cursor),
+        };
+        Cursor { tool, field, text }
+    }
+}
+
+/// Every reason why a task's next attempt cannot start, with the call that resolves it.
+pub(crate) fn start_blockers(
+    cx: &Cx<'_>,
+    caller: &Caller,
+    standing: &Standing,
+) -> Result<Vec<(Reason, Option<NextCall>)>, DbError> {
+    let (task, policy) = (&standing.task, &caller.config.retry);
+    let mut blockers = Vec::new();
+    for hold in holds(policy, &task.candidate(standing.running()), cx.now()) {
+        let remedy = hold_remedy(cx, caller, standing, &hold)?;
+        blockers.push((Reason::from(hold), remedy));
+    }
+    if task.phase.starts_attempts() {
+        let unmet = standing.unmet_of_spec(policy).into_iter();
+        blockers.extend(unmet.map(|condition| (Reason::from(condition), None)));
+    }
+    Ok(blockers)
 }
 
 /// An unmet condition with the call that resolves it.
-fn unmet_blocker(cx: &Cx<'_>, caller: &Caller, standing: &Standing, condition: Condition) -> Blocker {
-    Reason::from(condition).blocker(condition_remedy(cx, caller, standing, condition))
+fn unmet_blocker(
+    cx: &Cx<'_>,
+    caller: &Caller,
+    standing: &Standing,
+    condition: Condition,
+) -> Result<Blocker, DbError> {
+    let remedy = condition_remedy(cx, caller, standing, condition)?;
+    Ok(Reason::from(condition).blocker(remedy))
 }
 
 /// The call that resolves an unmet condition, if it needs no judgement. Reviews and approvals do.
@@ -91,46 +161,59 @@ fn condition_remedy(
     caller: &Caller,
     standing: &Standing,
     condition: Condition,
-) -> Option<NextCall> {
+) -> Result<Option<NextCall>, DbError> {
     let task = &standing.task;
-    match condition {
-        Condition::AcceptanceMissing => Some(caller.transition(
-            &task.id,
-            Phase::SpecReview,
-            Phase::SpecDraft,
-            "the spec needs acceptance criteria",
-        )),
-        Condition::NoRunningAttempt => {
-            let candidate = task.candidate(standing.running.as_ref());
-            let startable = holds(&caller.config.retry, &candidate, cx.now()).is_empty();
-            startable.then(|| caller.start_attempt(&task.id))
+    let back = |to, reason| {
+        let is_legal = task.place().leads_to(to);
+        is_legal.then(|| caller.transition(&task.id, task.phase, to, reason))
+    };
+    Ok(match condition {
+        Condition::AcceptanceMissing => back(Phase::SpecDraft, "the spec needs acceptance criteria"),
+        Condition::NoRunningAttempt if task.phase == Phase::CircuitOpen => {
+            back(Phase::ExecutionReady, "the failures were investigated")
+        }
+        Condition::NoRunningAttempt
+        | Condition::AttemptNotSucceeded(Some(AttemptStatus::Failed | AttemptStatus::Aborted)) => {
+            let is_startable = start_blockers(cx, caller, standing)?.is_empty();
+            match is_startable {
+                true => Some(caller.start_attempt(&task.id)),
+                false => back(Phase::ExecutionReady, "the task needs another attempt"),
+            }
         }
         Condition::CircuitOpen => Some(caller.open_circuit(&task.id)),
-        Condition::SpecNotApproved(_)
+        Condition::AttemptNotSucceeded(_)
+        | Condition::SpecNotApproved(_)
+        | Condition::AttemptNotApproved(_)
         | Condition::QualityNotApproved(_)
         | Condition::ApprovalPending
         | Condition::ApprovalMissing => None,
-    }
+    })
 }
 
 /// The call that resolves a hold, if it needs no judgement.
-fn hold_remedy(caller: &Caller, task: &TaskHead, hold: &Hold) -> Option<NextCall> {
-    match hold {
-        Hold::CircuitOpen => Some(caller.transition(
-            &task.id,
-            Phase::CircuitOpen,
-            Phase::ExecutionReady,
-            "the failures were investigated",
-        )),
-        Hold::Exhausted(_) if !task.phase.is_terminal() => Some(caller.open_circuit(&task.id)),
-        Hold::Exhausted(_) | Hold::WrongPhase(_) | Hold::AttemptRunning(_) | Hold::TooEarly(_) => None,
-    }
-}
-
-/// A hold with the call that resolves it.
-fn hold_blocker(caller: &Caller, task: &TaskHead, hold: Hold) -> Blocker {
-    let next_call = hold_remedy(caller, task, &hold);
-    Reason::from(hold).blocker(next_call)
+fn hold_remedy(
+    cx: &Cx<'_>,
+    caller: &Caller,
+    standing: &Standing,
+    hold: &Hold,
+) -> Result<Option<NextCall>, DbError> {
+    let task = &standing.task;
+    Ok(match hold {
+        // The first phase is the one that the task left; if an attempt must run there, the second one is next.
+        Hold::CircuitOpen => {
+            let next = task.place().next();
+            let to = next
+                .iter()
+                .find(|&&to| standing.unmet(&caller.config.retry, to).is_empty());
+            to.map(|&to| caller.transition(&task.id, task.phase, to, "the failures were investigated"))
+        }
+        Hold::Exhausted(_) if task.phase.starts_attempts() => Some(caller.open_circuit(&task.id)),
+        Hold::AttemptRunning(id) => match store::attempt::get(&cx.db, id)? {
+            Some(running) => worker::find(cx, caller, &running)?.next_call,
+            None => None,
+        },
+        Hold::Exhausted(_) | Hold::WrongPhase(_) | Hold::TooEarly(_) => None,
+    })
 }
 
 /// Cuts rows to a limit. Returns whether there were more.

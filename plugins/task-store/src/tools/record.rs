@@ -7,17 +7,19 @@ use tollgate_sdk::{Cx, Effect, Timestamp, Tool, ToolError};
 
 use super::find_attempt;
 use crate::arguments::{ENTRY, FINDINGS, JSON, LABEL, PATH, REFERENCE, TEXT};
-use crate::caller::Caller;
+use crate::caller::{Caller, Change};
+use crate::condition::takes_spec_review;
 use crate::error::{Reason, Refusals};
-use crate::model::{ArtifactKind, AttemptId, EventType, ReviewType, TaskId, Verdict};
+use crate::model::{ArtifactId, ArtifactKind, AttemptId, EventType, ReviewId, ReviewType, TaskId, Verdict};
 use crate::phase::Phase;
 use crate::role::{Action, Role};
 use crate::store::artifact::{self, Artifact};
 use crate::store::review::{self, Finding, Review, ReviewLine};
+use crate::store::standing::{self, Standing};
 use crate::store::task::{self, TaskHead};
 
 /// Append a checkpoint to a task's log: a heartbeat, summary, scheduled retry, recovery marker or note. Does
-/// not move the task. Fails if the task is completed or failed. Roles: all but human.
+/// not move the task. Checkpoints of a running attempt show that its worker is there. Roles: all but human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskRecordCheckpoint {
@@ -30,9 +32,9 @@ pub(crate) struct TaskRecordCheckpoint {
     checkpoint_type: String,
     /// Data to store, at most 64 KiB of JSON.
     payload: Map<String, Json>,
-    /// Your name. Stored with the event.
+    /// Your name, for the event log.
     #[schemars(length(min = 1, max = REFERENCE))]
-    actor: String,
+    actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
@@ -60,7 +62,12 @@ impl Tool for TaskRecordCheckpoint {
     type Output = Checkpoint;
 
     fn run(self, cx: &Cx<'_>) -> Result<Checkpoint, ToolError> {
-        let caller = Caller::writer(cx, Action::RecordCheckpoint, &self.actor, self.actor_role)?;
+        let caller = Caller::writer(
+            cx,
+            Action::RecordCheckpoint,
+            self.actor.as_deref(),
+            self.actor_role,
+        )?;
         let mut refusals = caller.check();
         refusals.text("checkpoint_type", &self.checkpoint_type, LABEL);
         let payload = json!({"checkpoint_type": self.checkpoint_type, "payload": self.payload});
@@ -72,10 +79,13 @@ impl Tool for TaskRecordCheckpoint {
         let attempt_id = self.attempt_id.as_ref();
         let event_id = caller.log(
             cx,
-            EventType::AttemptCheckpoint,
-            &self.task_id,
-            attempt_id,
-            payload,
+            Change {
+                event_type: EventType::AttemptCheckpoint,
+                task_id: &self.task_id,
+                attempt_id,
+                part: attempt_id.map(AttemptId::as_str),
+                payload,
+            },
         )?;
         Ok(Checkpoint {
             event_id,
@@ -87,8 +97,7 @@ impl Tool for TaskRecordCheckpoint {
     }
 }
 
-/// Record an artifact by reference. Does not move the task. Fails if the task is completed or failed. Roles:
-/// all but human.
+/// Record an artifact by reference. Does not move the task. Roles: all but human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskRecordArtifact {
@@ -107,21 +116,31 @@ pub(crate) struct TaskRecordArtifact {
     /// Name of the producer, for example a worker.
     #[schemars(length(min = 1, max = REFERENCE))]
     produced_by: String,
-    /// Your name. Stored with the event.
+    /// Your name, for the event log.
     #[schemars(length(min = 1, max = REFERENCE))]
-    actor: String,
+    actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
+}
+
+/// A recorded artifact.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Recorded {
+    /// The artifact after the call.
+    artifact: Artifact,
+    /// The same fields, where earlier versions had them.
+    #[serde(flatten)]
+    flat: Artifact,
 }
 
 impl Tool for TaskRecordArtifact {
     const NAME: &'static str = "task_record_artifact";
     const TITLE: &'static str = "Record an artifact";
     const EFFECT: Effect = Effect::Write;
-    type Output = Artifact;
+    type Output = Recorded;
 
-    fn run(self, cx: &Cx<'_>) -> Result<Artifact, ToolError> {
-        let caller = Caller::writer(cx, Action::RecordArtifact, &self.actor, self.actor_role)?;
+    fn run(self, cx: &Cx<'_>) -> Result<Recorded, ToolError> {
+        let caller = Caller::writer(cx, Action::RecordArtifact, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
         refusals.text("uri", &self.uri, PATH);
         refusals.optional_text("summary", self.summary.as_deref(), TEXT);
@@ -130,8 +149,10 @@ impl Tool for TaskRecordArtifact {
         find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         refusals.finish_with(task)?;
 
+        let id: ArtifactId = cx.new_id();
         let artifact = Artifact {
-            id: cx.new_id(),
+            artifact_id: id.clone(),
+            id,
             task_id: self.task_id,
             attempt_id: self.attempt_id,
             kind: self.kind,
@@ -143,24 +164,30 @@ impl Tool for TaskRecordArtifact {
         artifact::insert(&cx.db, &artifact)?;
         caller.log(
             cx,
-            EventType::ArtifactRecorded,
-            &artifact.task_id,
-            artifact.attempt_id.as_ref(),
-            json!({"after": artifact}),
+            Change {
+                event_type: EventType::ArtifactRecorded,
+                task_id: &artifact.task_id,
+                attempt_id: artifact.attempt_id.as_ref(),
+                part: Some(artifact.id.as_str()),
+                payload: json!({"after": artifact}),
+            },
         )?;
-        Ok(artifact)
+        Ok(Recorded {
+            artifact: artifact.clone(),
+            flat: artifact,
+        })
     }
 }
 
-/// Append a review of a spec or an attempt. The latest review of each type counts. Does not move the task;
-/// the orchestrator calls task_transition next. Roles: spec_reviewer for `spec`, quality_reviewer for
+/// Append a review of the spec or of the current attempt. The latest review of each type counts. Fails with
+/// STALE_ATTEMPT for an earlier attempt. Does not move the task; the orchestrator calls task_transition next. Roles: spec_reviewer for `spec`, quality_reviewer for
 /// `quality`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskAppendReview {
     /// Task id from task_create.
     task_id: TaskId,
-    /// Id of the reviewed attempt. Leave it out only for a spec review in `spec_review`.
+    /// Id of the reviewed attempt, which is the task's current one. Leave it out for a review of the spec itself.
     attempt_id: Option<AttemptId>,
     /// Type of the review: `spec` or `quality`.
     review_type: ReviewType,
@@ -175,25 +202,37 @@ pub(crate) struct TaskAppendReview {
     /// Findings, at most 64 KiB of JSON. Empty if there are none.
     #[schemars(length(max = FINDINGS))]
     findings: Vec<Finding>,
-    /// Your name. Stored with the event.
+    /// Your name, for the event log.
     #[schemars(length(min = 1, max = REFERENCE))]
-    actor: String,
+    actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
+}
+
+/// An appended review.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Appended {
+    /// The review after the call, without its findings.
+    review: ReviewLine,
+    /// The same fields, where earlier versions had them.
+    #[serde(flatten)]
+    flat: ReviewLine,
 }
 
 impl Tool for TaskAppendReview {
     const NAME: &'static str = "task_append_review";
     const TITLE: &'static str = "Append a review";
     const EFFECT: Effect = Effect::Write;
-    type Output = ReviewLine;
+    type Output = Appended;
 
-    fn run(self, cx: &Cx<'_>) -> Result<ReviewLine, ToolError> {
+    fn run(self, cx: &Cx<'_>) -> Result<Appended, ToolError> {
         let action = Action::AppendReview(self.review_type);
-        let caller = Caller::writer(cx, action, &self.actor, self.actor_role)?;
+        let caller = Caller::writer(cx, action, self.actor.as_deref(), self.actor_role)?;
         let task = self.check(cx, &caller)?;
+        let id: ReviewId = cx.new_id();
         let line = ReviewLine {
-            id: cx.new_id(),
+            review_id: id.clone(),
+            id,
             task_id: self.task_id,
             attempt_id: self.attempt_id,
             review_type: self.review_type,
@@ -207,10 +246,22 @@ impl Tool for TaskAppendReview {
         let findings = self.findings;
         let review = Review { line, findings };
         review::insert(&cx.db, &review)?;
-        let (event_type, payload) = (EventType::ReviewAppended, json!({"after": review}));
+        let payload = json!({"after": review});
         let line = review.line;
-        caller.log(cx, event_type, &line.task_id, line.attempt_id.as_ref(), payload)?;
-        Ok(line)
+        caller.log(
+            cx,
+            Change {
+                event_type: EventType::ReviewAppended,
+                task_id: &line.task_id,
+                attempt_id: line.attempt_id.as_ref(),
+                part: Some(line.id.as_str()),
+                payload,
+            },
+        )?;
+        Ok(Appended {
+            review: line.clone(),
+            flat: line,
+        })
     }
 }
 
@@ -225,14 +276,33 @@ impl TaskAppendReview {
             finding.check(&format!("findings[{index}]"), &mut refusals);
         }
         refusals.json("findings", &self.findings, JSON);
-        let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);
-        find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
-        let of_spec =
-            |task: &TaskHead| self.review_type == ReviewType::Spec && task.phase == Phase::SpecReview;
-        if self.attempt_id.is_none() && task.as_ref().is_some_and(|task| !of_spec(task)) {
-            refusals.add(Reason::AttemptRequired);
+        let standing = refusals.known(&self.task_id, standing::get(&cx.db, &self.task_id)?);
+        let named = find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
+        if let Some(standing) = &standing {
+            refusals.current(&standing.task, named.as_ref());
+            self.check_subject(caller, standing, &mut refusals);
         }
-        refusals.finish_with(task)
+        Ok(refusals.finish_with(standing)?.task)
+    }
+
+    /// Requires an attempt, unless the review is of the spec itself and that may be reviewed.
+    fn check_subject(&self, caller: &Caller, standing: &Standing, refusals: &mut Refusals) {
+        let task = &standing.task;
+        let is_of_spec = self.review_type == ReviewType::Spec
+            && takes_spec_review(task.phase, &standing.facts(&caller.config.retry));
+        if self.attempt_id.is_some() || is_of_spec {
+            return;
+        }
+        let is_draft = self.review_type == ReviewType::Spec && task.phase == Phase::SpecDraft;
+        let call = is_draft.then(|| {
+            caller.transition(
+                &task.id,
+                task.phase,
+                Phase::SpecReview,
+                "the spec is to be reviewed",
+            )
+        });
+        refusals.add_with(Reason::AttemptRequired, call);
     }
 }
 

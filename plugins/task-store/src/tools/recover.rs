@@ -3,14 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
+use tollgate_kit::Reason as _;
 use tollgate_sdk::{Blocker, Cx, DbError, Effect, NextCall, Tier, Tool, ToolError};
 
-use super::{hold_blocker, unmet_blocker};
+use super::{start_blockers, unmet_blocker};
 use crate::arguments::REFERENCE;
 use crate::caller::Caller;
+use crate::error::Reason;
 use crate::model::TaskId;
-use crate::phase::{Phase, unmet};
-use crate::retry::{Hold, holds};
+use crate::phase::Phase;
+use crate::retry::Hold;
 use crate::role::Role;
 use crate::store::SHOWN;
 use crate::store::approval::{self, Approval};
@@ -20,6 +22,7 @@ use crate::store::event::{self, Event};
 use crate::store::review::{self, Review};
 use crate::store::standing::{self, Standing};
 use crate::store::task::{self, Task};
+use crate::worker::{self, Worker};
 
 /// Show everything needed to resume a task: phase, spec, the latest attempt, review, approval, checkpoint and
 /// artifact, pending work, and each legal transition with its call and unmet conditions. Call this first.
@@ -42,11 +45,14 @@ pub(crate) struct Recovery {
     phase: Phase,
     /// The task with its spec.
     task: Task,
-    /// Attempts left before the circuit must be opened.
+    /// Attempts left before the circuit opens.
     attempts_left: u32,
     /// Latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_attempt: Option<Attempt>,
+    /// Worker of the running attempt: whether it is still there, and its envelope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<Worker>,
     /// Latest review of either type.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest_review: Option<Review>,
@@ -95,17 +101,23 @@ impl Tool for TaskRecover {
         let mut refusals = caller.check();
         let standing = refusals.known(id, standing::get(&cx.db, id)?);
         let standing = refusals.finish_with(standing)?;
+        let latest_attempt = attempt::latest(db, id, 1)?.pop();
+        let worker = match latest_attempt.as_ref() {
+            Some(latest) if standing.running().is_some() => Some(worker::find(cx, &caller, latest)?),
+            _ => None,
+        };
         Ok(Recovery {
             phase: standing.task.phase,
             task: task::get(db, id)?.ok_or(DbError::Internal)?,
             attempts_left: caller.config.retry.left(standing.task.attempts_used()),
-            latest_attempt: attempt::latest(db, id, 1)?.pop(),
+            latest_attempt,
+            worker,
             latest_review: review::latest(db, id)?,
             latest_approval: approval::latest(db, id, 1)?.pop(),
             latest_checkpoint: event::latest_checkpoint(db, id)?,
             latest_artifact: artifact::latest(db, id, 1)?.pop(),
             pending: pending(cx, &caller, &standing)?,
-            transitions: legal_moves(cx, &caller, &standing),
+            transitions: legal_moves(cx, &caller, &standing)?,
         })
     }
 }
@@ -114,11 +126,15 @@ impl Tool for TaskRecover {
 /// approvals.
 fn pending(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Result<Vec<Blocker>, DbError> {
     let task = &standing.task;
-    let candidate = task.candidate(standing.running.as_ref());
-    let mut pending: Vec<Blocker> = holds(&caller.config.retry, &candidate, cx.now())
+    let is_open_end = |reason: &Reason| match reason {
+        Reason::Hold(Hold::AttemptRunning(_)) => true,
+        Reason::Hold(Hold::WrongPhase(_)) => false,
+        _ => !task.phase.is_terminal(),
+    };
+    let mut pending: Vec<Blocker> = start_blockers(cx, caller, standing)?
         .into_iter()
-        .filter(|hold| !task.phase.is_terminal() && !matches!(hold, Hold::WrongPhase(_)))
-        .map(|hold| hold_blocker(caller, task, hold))
+        .filter(|(reason, _)| is_open_end(reason))
+        .map(|(reason, next_call)| reason.blocker(next_call))
         .collect();
     for approval in approval::pending(&cx.db, &task.id, SHOWN)? {
         pending.push(Blocker::new(
@@ -132,20 +148,19 @@ fn pending(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Result<Vec<Bloc
     Ok(pending)
 }
 
-fn legal_moves(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Vec<LegalMove> {
+fn legal_moves(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Result<Vec<LegalMove>, DbError> {
     let task = &standing.task;
-    let facts = standing.facts(&caller.config.retry);
-    let legal_move = |&to: &Phase| {
-        let unmet = unmet(task.phase, to, &facts);
-        LegalMove {
+    let legal_move = |to: Phase| {
+        let unmet = standing.unmet(&caller.config.retry, to);
+        Ok(LegalMove {
             to_phase: to,
             ready: unmet.is_empty(),
             unmet: unmet
                 .into_iter()
                 .map(|condition| unmet_blocker(cx, caller, standing, condition))
-                .collect(),
+                .collect::<Result<_, DbError>>()?,
             next_call: caller.transition(&task.id, task.phase, to, "the task continues"),
-        }
+        })
     };
-    task.phase.next().iter().map(legal_move).collect()
+    task.place().next().into_iter().map(legal_move).collect()
 }

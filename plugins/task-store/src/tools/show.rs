@@ -42,7 +42,7 @@ pub(crate) struct TaskGet {
 pub(crate) struct Snapshot {
     /// The task with its spec.
     task: Task,
-    /// Attempts left before the circuit must be opened.
+    /// Attempts left before the circuit opens.
     attempts_left: u32,
     /// Latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,16 +125,18 @@ fn shown<T>(name: &'static str, mut rows: Vec<T>, truncated: &mut Vec<&'static s
 }
 
 /// Read the append-only event log in order, with actor, time and the state before and after. To read on, pass
-/// `next_after_id` as `after_id`. Pages with large events are shorter.
+/// `next_after` as `after`. Pages with large events are shorter.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskEvents {
     /// Task id, to read only its events. Default: all tasks.
     task_id: Option<TaskId>,
-    /// Cursor: `next_after_id` of the previous page (default 0).
-    #[serde(default)]
+    /// Cursor: `next_after` of the previous page (default 0).
     #[schemars(range(min = 0))]
-    after_id: i64,
+    after: Option<i64>,
+    /// Earlier name of `after`, which is still accepted.
+    #[schemars(range(min = 0))]
+    after_id: Option<i64>,
     /// Maximum number of events, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
@@ -150,7 +152,12 @@ pub(crate) struct TaskEvents {
 pub(crate) struct Events {
     /// Events in log order.
     events: Vec<Event>,
-    /// Cursor for `after_id` of the next page, if there is one.
+    /// True if there are more events.
+    has_more: bool,
+    /// Cursor for `after` of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<i64>,
+    /// Earlier name of `next_after`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after_id: Option<i64>,
 }
@@ -169,10 +176,18 @@ impl Tool for TaskEvents {
         if let Some(id) = &self.task_id {
             refusals.known(id, task::head(&cx.db, id)?);
         }
+        let (field, after) = match self.after {
+            Some(after) => ("after", after),
+            None => ("after_id", self.after_id.unwrap_or(0)),
+        };
+        refusals.within(field, after, 0..=i64::MAX);
         refusals.finish()?;
-        let (events, more) = event::page(&cx.db, self.task_id.as_ref(), Page::After(self.after_id), limit)?;
+        let (events, has_more) = event::page(&cx.db, self.task_id.as_ref(), Page::After(after), limit)?;
+        let next_after = events.last().filter(|_| has_more).map(|event| event.id);
         Ok(Events {
-            next_after_id: events.last().filter(|_| more).map(|event| event.id),
+            has_more,
+            next_after,
+            next_after_id: next_after,
             events,
         })
     }

@@ -3,16 +3,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Tool, ToolError};
 
-use super::{condition_remedy, find_attempt, moved_meanwhile, recover_call};
+use super::attempt_end::End;
+use super::list::TaskLine;
+use super::{condition_remedy, find_attempt, moved_meanwhile};
 use crate::arguments::{REFERENCE, TEXT};
-use crate::caller::Caller;
-use crate::error::{Reason, Refusals};
-use crate::model::{AttemptId, CircuitStatus, EventType, TaskId};
-use crate::phase::{Phase, unmet};
+use crate::caller::{Caller, Change};
+use crate::error::{Reason, Refusals, look_call};
+use crate::model::{AttemptId, AttemptStatus, CircuitStatus, EventType, TaskId};
+use crate::phase::{Phase, Place};
 use crate::role::{Action, Role};
-use crate::store::attempt::Attempt;
+use crate::store::attempt;
 use crate::store::standing::{self, Standing};
 use crate::store::task::{self, TaskHead};
 
@@ -32,9 +34,9 @@ pub(crate) struct TaskTransition {
     reason: String,
     /// Id of the task's current attempt. Fails if the task has a newer one.
     attempt_id: Option<AttemptId>,
-    /// Your name. Stored with the event.
+    /// Your name, for the event log.
     #[schemars(length(min = 1, max = REFERENCE))]
-    actor: String,
+    actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
@@ -58,19 +60,22 @@ pub(crate) struct Moved {
     /// Id of the event in the log, if anything changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     event_id: Option<i64>,
+    /// The task after the call.
+    task: TaskLine,
 }
 
 impl Moved {
     /// A task that was not moved.
     fn at(task: TaskHead) -> Moved {
         Moved {
-            task_id: task.id,
+            task_id: task.id.clone(),
             from_phase: task.phase,
             phase: task.phase,
             circuit_status: task.circuit_status,
-            attempt_id: task.current_attempt_id,
-            legal_transitions: task.phase.next().to_vec(),
+            attempt_id: task.current_attempt_id.clone(),
+            legal_transitions: task.place().next(),
             event_id: None,
+            task: task.into(),
         }
     }
 }
@@ -83,14 +88,14 @@ impl Tool for TaskTransition {
     type Output = Moved;
 
     fn run(self, cx: &Cx<'_>) -> Result<Moved, ToolError> {
-        let caller = Caller::writer(cx, Action::Transition, &self.actor, self.actor_role)?;
+        let caller = Caller::writer(cx, Action::Transition, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
         refusals.text("reason", &self.reason, TEXT);
         let standing = refusals.known(&self.task_id, standing::get(&cx.db, &self.task_id)?);
         let named = find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
         if let Some(standing) = &standing {
-            refuse_stale(&mut refusals, &standing.task, named.as_ref());
-            self.judge(cx, &caller, standing, &mut refusals);
+            refusals.current(&standing.task, named.as_ref());
+            self.judge(cx, &caller, standing, &mut refusals)?;
         }
         let task = refusals.finish_with(standing)?.task;
         let change = Move {
@@ -106,67 +111,100 @@ impl Tool for TaskTransition {
 impl TaskTransition {
     /// Finds every fault of the transition. Conditions are checked only for a legal transition from the
     /// actual phase.
-    fn judge(&self, cx: &Cx<'_>, caller: &Caller, standing: &Standing, refusals: &mut Refusals) {
+    fn judge(
+        &self,
+        cx: &Cx<'_>,
+        caller: &Caller,
+        standing: &Standing,
+        refusals: &mut Refusals,
+    ) -> Result<(), DbError> {
         let task = &standing.task;
         let (from, to) = (self.from_phase, self.to_phase);
-        let look = || Some(recover_call(&task.id));
-        if task.phase != from {
+        let look = || look_call(Some(&task.id));
+        let is_there = task.phase == from;
+        if !is_there {
             let conflict = Reason::PhaseConflict {
                 expected: from,
-                actual: task.phase,
+                actual: task.place(),
             };
             refusals.add_with(conflict, look());
         }
-        if !from.leads_to(to) {
+        let claimed = Place {
+            phase: from,
+            circuit_from: None,
+        };
+        let (from, is_legal) = match is_there {
+            true => (task.place(), task.place().leads_to(to)),
+            false => (claimed, from.leads_to(to)),
+        };
+        if !is_legal {
             refusals.add_with(Reason::IllegalTransition { from, to }, look());
-        } else if task.phase == from {
-            for condition in unmet(from, to, &standing.facts(&caller.config.retry)) {
-                refusals.add_with(condition, condition_remedy(cx, caller, standing, condition));
+        } else if is_there {
+            for condition in standing.unmet(&caller.config.retry, to) {
+                let remedy = condition_remedy(cx, caller, standing, condition)?;
+                refusals.add_with(condition, remedy);
             }
         }
-    }
-}
-
-/// Requires a named attempt to be the task's current one.
-fn refuse_stale(refusals: &mut Refusals, task: &TaskHead, named: Option<&Attempt>) {
-    if let (Some(named), Some(current)) = (named, &task.current_attempt_id)
-        && named.id != *current
-    {
-        refusals.add(Reason::StaleAttempt {
-            given: named.id.to_string(),
-            current: current.to_string(),
-        });
+        Ok(())
     }
 }
 
 /// An allowed transition.
-struct Move<'a> {
-    to: Phase,
-    event_type: EventType,
-    attempt_id: Option<&'a AttemptId>,
-    reason: &'a str,
+pub(super) struct Move<'a> {
+    pub to: Phase,
+    pub event_type: EventType,
+    pub attempt_id: Option<&'a AttemptId>,
+    pub reason: &'a str,
 }
 
 impl Move<'_> {
-    /// Moves a task and logs the transition. No other code writes the phase.
-    fn apply(&self, cx: &Cx<'_>, caller: &Caller, task: &TaskHead) -> Result<Moved, ToolError> {
+    /// Moves a task and logs the transition. No other code writes the phase. The end of a task ends its running
+    /// attempt.
+    pub(super) fn apply(&self, cx: &Cx<'_>, caller: &Caller, task: &TaskHead) -> Result<Moved, ToolError> {
+        if self.to.is_terminal() {
+            self.end_attempt(cx, caller, task)?;
+        }
         let moved = task.moved(self.to);
         if !task::set_phase(&cx.db, task.phase, &moved)? {
-            return Err(moved_meanwhile(cx, task)?.into());
+            return Err(moved_meanwhile(cx, task)?);
         }
-        let payload = json!({"before": task.position(), "after": moved.position(), "reason": self.reason});
-        let event_id = caller.log(cx, self.event_type, &task.id, self.attempt_id, payload)?;
+        let event_id = caller.log(
+            cx,
+            Change {
+                event_type: self.event_type,
+                task_id: &task.id,
+                attempt_id: self.attempt_id,
+                part: None,
+                payload: json!({"before": task.position(), "after": moved.position(), "reason": self.reason}),
+            },
+        )?;
+        let updated = TaskHead {
+            updated_at: cx.now(),
+            ..moved
+        };
         Ok(Moved {
             event_id: Some(event_id),
             from_phase: task.phase,
-            ..Moved::at(moved)
+            ..Moved::at(updated)
         })
+    }
+
+    fn end_attempt(&self, cx: &Cx<'_>, caller: &Caller, task: &TaskHead) -> Result<(), ToolError> {
+        let Some(running) = attempt::running(&cx.db, &task.id)? else {
+            return Ok(());
+        };
+        let end = End {
+            status: AttemptStatus::Aborted,
+            error_summary: Some(format!("the task moved to {}", self.to)),
+            is_lost: false,
+        };
+        end.apply(cx, caller, &task.moved(self.to), running).map(drop)
     }
 }
 
 /// Stop executing a task: move it to `circuit_open` with a failure summary, from any phase but `completed`
-/// and `failed`. Opening an open circuit changes nothing and returns `replayed`. task_transition to
-/// `execution_ready` closes the circuit and resets the retry count. Role: orchestrator.
+/// and `failed`. Opening an open circuit changes nothing and returns `replayed`. task_transition moves the task
+/// back to the phase that it left, closes the circuit and resets the retry count. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskOpenCircuit {
@@ -177,9 +215,9 @@ pub(crate) struct TaskOpenCircuit {
     reason: String,
     /// Id of the last failed attempt.
     latest_attempt_id: Option<AttemptId>,
-    /// Your name. Stored with the event.
+    /// Your name, for the event log.
     #[schemars(length(min = 1, max = REFERENCE))]
-    actor: String,
+    actor: Option<String>,
     /// Your role; each tool lists its allowed roles.
     actor_role: Role,
 }
@@ -202,7 +240,7 @@ impl Tool for TaskOpenCircuit {
     type Output = Opened;
 
     fn run(self, cx: &Cx<'_>) -> Result<Opened, ToolError> {
-        let caller = Caller::writer(cx, Action::OpenCircuit, &self.actor, self.actor_role)?;
+        let caller = Caller::writer(cx, Action::OpenCircuit, self.actor.as_deref(), self.actor_role)?;
         let mut refusals = caller.check();
         refusals.text("reason", &self.reason, TEXT);
         let task = refusals.known(&self.task_id, task::head(&cx.db, &self.task_id)?);

@@ -107,6 +107,16 @@ fn short_form(line: &str) -> Option<(&'static str, Value)> {
             json!({"task_id": task, "approval_id": approval, "resolution": resolution, "resolved_by": "ada",
                 "actor": "ada", "actor_role": "human"}),
         ),
+        ["spec", task, markdown] => (
+            "task_update_spec",
+            json!({"task_id": task, "spec_markdown": format!("# Acceptance\n{markdown}"),
+                "actor": "boss", "actor_role": "orchestrator"}),
+        ),
+        ["note", task, attempt] => (
+            "task_record_checkpoint",
+            json!({"task_id": task, "attempt_id": attempt, "checkpoint_type": "heartbeat", "payload": {},
+                "actor": "hand", "actor_role": "executor"}),
+        ),
         ["open", task] => (
             "task_open_circuit",
             json!({"task_id": task, "reason": "it burns", "actor": "boss", "actor_role": "orchestrator"}),

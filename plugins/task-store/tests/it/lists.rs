@@ -25,8 +25,13 @@ fn titles(session: &Session, tool: &str, list: &str, arguments: &Value) -> Vec<S
             titles.push(task["title"].as_str().unwrap().to_owned());
         }
         assert!(titles.len() < 1_000, "the pages never end");
-        match page.get("next_cursor") {
-            Some(cursor) => arguments["cursor"] = cursor.clone(),
+        assert_eq!(
+            page["has_more"],
+            json!(page.get("next_after").is_some()),
+            "{page}"
+        );
+        match page.get("next_after") {
+            Some(after) => arguments["after"] = after.clone(),
             None => return titles,
         }
     }
@@ -84,14 +89,77 @@ fn a_task_created_between_pages_moves_nothing() {
     create(&session, "e", "main", &[]);
     let second = reply(
         &session,
-        &format!(
-            "task_list {}",
-            json!({"limit": 2, "cursor": first["next_cursor"]})
-        ),
+        &format!("task_list {}", json!({"limit": 2, "after": first["next_after"]})),
     );
     assert_eq!(second["tasks"][0]["title"], "b");
     assert_eq!(second["tasks"][1]["title"], "a");
-    assert_eq!(second.get("next_cursor"), None);
+    assert_eq!(second.get("next_after"), None);
+    // The earlier names are still there.
+    let earlier = json!({"limit": 2, "cursor": first["next_cursor"]});
+    assert_eq!(reply(&session, &format!("task_list {earlier}")), second);
+}
+
+#[test]
+fn a_cursor_that_was_never_given_is_refused() {
+    check_after(
+        READY,
+        r#"
+        task_list {"label": "x", "after": "tsk_9"}
+        task_list {"cursor": "nonsense"}
+        task_list_ready {"after": "att_1", "workspace": "main"}
+        task_list_approvals {"after": "tsk_1"}
+        task_events {"after": -1}
+        "#,
+        expect![[r#"
+            err UNKNOWN_CURSOR: after tsk_9 is not a cursor of task_list
+              - UNKNOWN_CURSOR (after): after tsk_9 is not a cursor of task_list -> task_list {"label":"x"}
+            err UNKNOWN_CURSOR: cursor nonsense is not a cursor of task_list
+              - UNKNOWN_CURSOR (cursor): cursor nonsense is not a cursor of task_list -> task_list {}
+            err UNKNOWN_CURSOR: after att_1 is not a cursor of task_list_ready
+              - UNKNOWN_CURSOR (after): after att_1 is not a cursor of task_list_ready -> task_list_ready {"workspace":"main"}
+            err UNKNOWN_CURSOR: after tsk_1 is not a cursor of task_list_approvals
+              - UNKNOWN_CURSOR (after): after tsk_1 is not a cursor of task_list_approvals -> task_list_approvals {"status":"pending"}
+            err INVALID_ARGUMENTS: after is -1, not within 0 to 9223372036854775807
+              - INVALID_ARGUMENTS (after): after is -1, not within 0 to 9223372036854775807
+        "#]],
+    );
+}
+
+#[test]
+fn answered_tasks_are_listed_until_they_go_on() {
+    check_after(
+        "reach 10
+        - move tsk_1 quality_gate awaiting_approval
+        - ask tsk_1 att_1 v1
+        - ask tsk_1 att_1 v2",
+        "
+        task_list_ready
+        - answer tsk_1 apr_1 approved
+        # One answer is missing.
+        task_list_ready
+        - answer tsk_1 apr_2 approved
+        task_list_ready ? answered.0.task.task_id answered.0.approval_id answered.0.status answered.0.next_call
+        - move tsk_1 awaiting_approval ready_to_resume
+        task_list_ready ? answered.0.task.phase answered.0.next_call
+        ",
+        expect![[r#"
+            ok {"ready":[],"has_more":false}
+            # One answer is missing.
+            ok {"ready":[],"has_more":false}
+            ok answered.0.task.task_id="tsk_1" answered.0.approval_id="apr_2" answered.0.status="approved" answered.0.next_call={"tool":"task_transition","arguments":{"task_id":"tsk_1","from_phase":"awaiting_approval","to_phase":"ready_to_resume","reason":"the approval was granted","actor":"orchestrator","actor_role":"orchestrator"}}
+            ok answered.0.task.phase="ready_to_resume" answered.0.next_call={"tool":"task_recover","arguments":{"task_id":"tsk_1"}}
+        "#]],
+    );
+    check_after(
+        "reach 10
+        - move tsk_1 quality_gate awaiting_approval
+        - ask tsk_1 att_1 v1
+        - answer tsk_1 apr_1 request_changes",
+        "task_list_ready ? answered.0.status answered.0.next_call",
+        expect![[r#"
+            ok answered.0.status="request_changes" answered.0.next_call={"tool":"task_transition","arguments":{"task_id":"tsk_1","from_phase":"awaiting_approval","to_phase":"execution_ready","reason":"the approval was not granted","actor":"orchestrator","actor_role":"orchestrator"}}
+        "#]],
+    );
 }
 
 #[test]
@@ -118,15 +186,15 @@ fn ready_and_waiting_tasks() {
         task_list_ready
         "#,
         expect![[r#"
-            ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:04.000Z"},"escalate":false,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}]}
-            ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:06.000Z"},"waiting_for":[{"code":"ATTEMPT_RUNNING","message":"attempt att_1 is still running"}]}]}
-            ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"waiting_for":[{"code":"RETRY_TOO_EARLY","message":"the next attempt may not start before 2026-01-01T00:00:38.000Z"}]}]}
+            ok {"ready":[{"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:04.000Z"},"escalate":false,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}],"has_more":false}
+            ok {"ready":[],"has_more":false,"waiting":[{"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:06.000Z"},"waiting_for":[{"code":"ATTEMPT_RUNNING","message":"attempt att_1 is still running"}]}]}
+            ok {"ready":[],"has_more":false,"waiting":[{"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"waiting_for":[{"code":"RETRY_TOO_EARLY","message":"the next attempt may not start before 2026-01-01T00:00:38.000Z"}]}]}
             # The very moment it was to wait for.
-            ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"escalate":false,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"cron","actor_role":"orchestrator"}}}]}
-            ok {"ready":[]}
+            ok {"ready":[{"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:08.000Z"},"escalate":false,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"cron","actor_role":"orchestrator"}}}],"has_more":false}
+            ok {"ready":[],"has_more":false}
             # The next attempt is the last.
-            ok {"ready":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:41.000Z"},"escalate":true,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}]}
-            ok {"ready":[],"waiting":[{"task":{"id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:02:44.000Z"},"waiting_for":[{"code":"RETRIES_EXHAUSTED","message":"all 3 attempts are used","next_call":{"tool":"task_open_circuit","arguments":{"task_id":"tsk_1","reason":"all attempts are used","actor":"orchestrator","actor_role":"orchestrator"}}}]}]}
+            ok {"ready":[{"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:00:41.000Z"},"escalate":true,"next_call":{"tool":"task_start_attempt","arguments":{"task_id":"tsk_1","phase":"executing","runtime":"local","executor_kind":"builder","actor":"orchestrator","actor_role":"orchestrator"}}}],"has_more":false}
+            ok {"ready":[],"has_more":false,"waiting":[{"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"execution_ready","updated_at":"2026-01-01T00:02:44.000Z"},"waiting_for":[{"code":"RETRIES_EXHAUSTED","message":"all 3 attempts are used","next_call":{"tool":"task_open_circuit","arguments":{"task_id":"tsk_1","reason":"all attempts are used","actor":"orchestrator","actor_role":"orchestrator"}}}]}]}
         "#]],
     );
 }
@@ -158,7 +226,7 @@ fn what_is_ready_can_be_started() {
     // The waiting tasks come with the first page only.
     let first = reply(&session, r#"task_list_ready {"limit": 1}"#);
     assert_eq!(first["waiting"][0]["task"]["id"], "tsk_2");
-    let next = json!({"limit": 1, "cursor": first["next_cursor"]});
+    let next = json!({"limit": 1, "after": first["next_after"]});
     let second = reply(&session, &format!("task_list_ready {next}"));
     assert_eq!(second.get("waiting"), None);
     let list = reply(&session, "task_list_ready");

@@ -4,12 +4,16 @@ mod harness;
 
 mod approvals;
 mod attempts;
+mod circuits;
 mod events;
 mod life;
 mod lists;
 mod random;
 mod refusals;
+mod remedies;
 mod reviews;
 mod roles;
 mod show;
+mod specs;
 mod table;
+mod workers;

@@ -7,12 +7,13 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 use tollgate_kit_test::{Arguments, never_panics};
 use tollgate_sdk::native::Session;
-use tollgate_sdk::{Effect, Reply, ToolError};
+use tollgate_sdk::{Effect, Reply, Row, ToolError};
 
 use crate::harness::{EXECUTING, QUALITY_GATE, reply, run, script};
 
-/// Where each phase may lead, written down once more so that the pack's own table is checked.
-const EDGES: [(&str, &[&str]); 9] = [
+/// Where each phase may lead, written down once more so that the pack's own table is checked. An open circuit leads to
+/// the phase that it was opened in.
+const EDGES: [(&str, &[&str]); 8] = [
     ("spec_draft", &["spec_review"]),
     ("spec_review", &["spec_draft", "execution_ready"]),
     ("execution_ready", &["executing"]),
@@ -29,19 +30,34 @@ const EDGES: [(&str, &[&str]); 9] = [
     ),
     ("awaiting_approval", &["ready_to_resume", "execution_ready"]),
     ("ready_to_resume", &["executing", "completed"]),
-    ("circuit_open", &["execution_ready"]),
 ];
 
-fn is_edge(tool: &str, from: &str, to: &str) -> bool {
-    let next = EDGES
-        .iter()
-        .find(|(phase, _)| *phase == from)
-        .map(|(_, next)| *next);
-    next.is_some_and(|next| match tool {
-        "task_transition" => to == "failed" || next.contains(&to),
-        "task_open_circuit" => to == "circuit_open",
+/// Phase of a task, and the phase that its open circuit returns to.
+type Place = (String, Option<String>);
+
+/// The phases that a place leads to, besides `failed`.
+fn next(place: &Place) -> Vec<&str> {
+    let edges = |phase: &str| {
+        let found = EDGES.iter().find(|(from, _)| *from == phase);
+        found.map_or(&[][..], |(_, next)| *next)
+    };
+    match place {
+        (phase, Some(from)) if phase == "circuit_open" => {
+            let is_begun = edges(from).contains(&"execution_ready") && from != "spec_review";
+            let back = is_begun.then_some("execution_ready");
+            std::iter::once(from.as_str()).chain(back).collect()
+        }
+        (phase, _) => edges(phase).to_vec(),
+    }
+}
+
+fn is_edge(tool: &str, from: &Place, to: &str) -> bool {
+    match tool {
+        "task_transition" => to == "failed" || next(from).contains(&to),
+        // A start that is one too many opens the circuit.
+        "task_open_circuit" | "task_start_attempt" => to == "circuit_open",
         _ => false,
-    })
+    }
 }
 
 fn task() -> impl Strategy<Value = &'static str> {
@@ -54,7 +70,7 @@ fn line() -> impl Strategy<Value = String> {
     let phases: Vec<&str> = EDGES
         .iter()
         .map(|(phase, _)| *phase)
-        .chain(["completed", "failed"])
+        .chain(["circuit_open", "completed", "failed"])
         .collect();
     let edge = select(vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 3]);
     let attempt = || select(vec!["current", "current", "current", "att_1", "att_2"]);
@@ -84,6 +100,8 @@ fn line() -> impl Strategy<Value = String> {
         3 => (task(), select(vec!["pending", "pending", "apr_1"]), resolution)
             .prop_map(|(task, approval, resolution)| format!("answer {task} {approval} {resolution}")),
         1 => task().prop_map(|task| format!("open {task}")),
+        1 => (task(), select(vec!["-works", "-stops", "#"]))
+            .prop_map(|(task, markdown)| format!("spec {task} {markdown}")),
         2 => (0_u32..8_000).prop_map(|ms| format!("+{ms}")),
     ]
 }
@@ -100,11 +118,10 @@ fn resolve(session: &Session, line: &str) -> String {
     };
     let [phase, current, pending]: [String; 3] = [0, 1, 2].map(|column| row.get(column).unwrap());
     if let Some(nth) = line.strip_prefix(&format!("go {task} ")) {
-        let next = EDGES
-            .iter()
-            .find(|(from, _)| *from == phase)
-            .map_or(&["failed"][..], |(_, next)| next);
-        let to = next[nth.parse::<usize>().unwrap() % next.len()];
+        let places = places(session);
+        let mut targets = next(&places[task]);
+        targets.extend(targets.is_empty().then_some("failed"));
+        let to = targets[nth.parse::<usize>().unwrap() % targets.len()];
         return format!("move {task} {phase} {to}");
     }
     line.replace(&format!("{task}:current"), &current)
@@ -112,12 +129,14 @@ fn resolve(session: &Session, line: &str) -> String {
         .replace("pending", &pending)
 }
 
-/// The phase of each task.
-fn phases(session: &Session) -> BTreeMap<String, String> {
-    let rows = session.sql("SELECT id, phase FROM task_store_tasks");
-    rows.iter()
-        .map(|row| (row.get(0).unwrap(), row.get(1).unwrap()))
-        .collect()
+/// The place of each task.
+fn places(session: &Session) -> BTreeMap<String, Place> {
+    let rows = session.sql(
+        "SELECT t.id, t.phase, (SELECT c.from_phase FROM task_store_circuits c WHERE c.task_id = t.id) \
+         FROM task_store_tasks t",
+    );
+    let place = |row: &Row| (row.get(0).unwrap(), (row.get(1).unwrap(), row.get(2).unwrap()));
+    rows.iter().map(place).collect()
 }
 
 fn count(session: &Session, sql: &str) -> i64 {
@@ -128,31 +147,81 @@ fn events(session: &Session) -> i64 {
     count(session, "SELECT count(*) FROM task_store_events")
 }
 
-/// Whether a call changed something, as its reply says.
-fn changed(effect: Effect, result: &Result<Reply, ToolError>) -> bool {
-    let Ok(reply) = result else {
-        return false;
+fn running(session: &Session) -> i64 {
+    count(
+        session,
+        "SELECT count(*) FROM task_store_attempts WHERE status = 'running'",
+    )
+}
+
+/// The number of events that a call has to leave, as its reply and the attempts that it ended say.
+fn changes(tool: &str, effect: Effect, result: &Result<Reply, ToolError>, ended: i64) -> i64 {
+    match result {
+        Err(err) => i64::from(err.code == "RETRIES_EXHAUSTED" && err.context.contains_key("phase")),
+        Ok(reply) => {
+            let reply: Value = serde_json::from_str(&reply.structured).unwrap();
+            let is_change = effect == Effect::Write && reply["replayed"] != json!(true);
+            let ended = if tool == "task_transition" { ended } else { 0 };
+            i64::from(is_change) + ended
+        }
+    }
+}
+
+/// Asserts the evidence of a task that has just moved, as the tables have it.
+fn has_evidence(session: &Session, line: &str, task: &str, to: &str) {
+    let verdict = |kind: &str, of: &str| {
+        format!(
+            "(SELECT verdict FROM task_store_reviews r WHERE r.task_id = t.id AND r.review_type = '{kind}' AND \
+             r.spec_revision = t.spec_revision AND r.attempt_id {of} ORDER BY r.seq DESC LIMIT 1) = 'approved'"
+        )
     };
-    let reply: Value = serde_json::from_str(&reply.structured).unwrap();
-    effect == Effect::Write && reply["replayed"] != json!(true)
+    let attempt = |status: &str| {
+        format!(
+            "(SELECT status FROM task_store_attempts a WHERE a.task_id = t.id ORDER BY ordinal DESC LIMIT 1) = '{status}'"
+        )
+    };
+    let of_spec = format!("t.acceptance_json <> '[]' AND {}", verdict("spec", "IS NULL"));
+    let of_attempt = "= (SELECT max(a.id) FROM task_store_attempts a WHERE a.task_id = t.id AND a.id = t.current_attempt_id)";
+    let evidence = match to {
+        "executing" => format!("{of_spec} AND {}", attempt("running")),
+        "completed" => [
+            of_spec,
+            verdict("spec", of_attempt),
+            verdict("quality", of_attempt),
+            attempt("succeeded"),
+        ]
+        .join(" AND "),
+        "failed" => {
+            "NOT EXISTS (SELECT 1 FROM task_store_attempts a WHERE a.task_id = t.id AND a.status = 'running')"
+                .to_owned()
+        }
+        _ => return,
+    };
+    let sql = format!("SELECT count(*) FROM task_store_tasks t WHERE t.id = '{task}' AND {evidence}");
+    assert_eq!(
+        count(session, &sql),
+        1,
+        "{line} moved {task} to {to} without evidence"
+    );
 }
 
 /// Runs one line and checks what has to hold after every call.
 fn step(session: &Session, line: &str) {
-    let (before, logged) = (phases(session), events(session));
+    let (before, logged, ran) = (places(session), events(session), running(session));
     let script = script(session);
     let (tool, arguments) = script.expand(line);
     let effect = task_store::PACK.tool(&tool).unwrap().effect;
     let result = script.call_with(&tool, &arguments);
-    assert_eq!(
-        events(session) - logged,
-        i64::from(changed(effect, &result)),
-        "{line}: {result:?}"
-    );
-    for (id, to) in phases(session) {
-        if let Some(from) = before.get(&id).filter(|from| **from != to) {
-            assert!(is_edge(&tool, from, &to), "{line} moved {id} from {from} to {to}");
-            assert!(result.is_ok(), "{line} moved {id} and failed");
+    let changes = changes(&tool, effect, &result, ran - running(session));
+    assert_eq!(events(session) - logged, changes, "{line}: {result:?}");
+    for (id, (to, _)) in places(session) {
+        if let Some(from) = before.get(&id).filter(|(from, _)| *from != to) {
+            assert!(
+                is_edge(&tool, from, &to),
+                "{line} moved {id} from {from:?} to {to}"
+            );
+            assert!(result.is_ok() || changes == 1, "{line} moved {id} and failed");
+            has_evidence(session, line, &id, &to);
         }
     }
     let crowded = "SELECT count(*) FROM (SELECT task_id FROM task_store_attempts WHERE status = 'running' \
@@ -161,6 +230,9 @@ fn step(session: &Session, line: &str) {
     let stale = "SELECT count(*) FROM task_store_tasks t WHERE t.updated_at <> \
         (SELECT max(e.created_at) FROM task_store_events e WHERE e.task_id = t.id)";
     assert_eq!(count(session, stale), 0, "{line}");
+    let circuits = "SELECT count(*) FROM task_store_circuits c WHERE NOT EXISTS \
+        (SELECT 1 FROM task_store_tasks t WHERE t.id = c.task_id AND t.phase = 'circuit_open')";
+    assert_eq!(count(session, circuits), 0, "{line}");
 }
 
 /// Ready tasks can be started, waiting ones cannot, and no task is missing from either list.
@@ -173,9 +245,9 @@ fn the_ready_list_is_right(session: &Session) {
             .collect()
     };
     let (ready, waiting) = (ids(&list["ready"]), ids(&list["waiting"]));
-    let queued = phases(session)
+    let queued = places(session)
         .values()
-        .filter(|phase| *phase == "execution_ready")
+        .filter(|(phase, _)| phase == "execution_ready")
         .count();
     assert_eq!(ready.len() + waiting.len(), queued.min(20), "{list}");
     for entry in list["waiting"].as_array().into_iter().flatten() {
@@ -194,7 +266,7 @@ fn the_ready_list_is_right(session: &Session) {
 
 /// What recovery calls ready works, and what it does not call ready is refused.
 fn recovery_is_right(session: &Session) {
-    for id in phases(session).into_keys() {
+    for id in places(session).into_keys() {
         let recovery = reply(session, &format!("recover {id}"));
         for offered in recovery["transitions"].as_array().unwrap() {
             let arguments = offered["next_call"]["arguments"].to_string();

@@ -61,12 +61,12 @@ fn unmet_conditions_come_together() {
         move tsk_1 awaiting_approval ready_to_resume
         ",
         expect![[r#"
-            err QUALITY_NOT_APPROVED: the quality is not approved: there is no review; and 1 more reason
-              - QUALITY_NOT_APPROVED: the quality is not approved: there is no review
-              - APPROVAL_PENDING: an approval is still pending
-            err APPROVAL_MISSING: no approval was granted; and 1 more reason
-              - APPROVAL_MISSING: no approval was granted
-              - APPROVAL_PENDING: an approval is still pending
+            err QUALITY_NOT_APPROVED: the quality of the current attempt is not approved: there is no review; and 1 more reason -> task_recover {"task_id":"tsk_1"}
+              - QUALITY_NOT_APPROVED: the quality of the current attempt is not approved: there is no review
+              - APPROVAL_PENDING: an approval for the current attempt is still pending
+            err APPROVAL_MISSING: no approval was granted for the current attempt; and 1 more reason -> task_recover {"task_id":"tsk_1"}
+              - APPROVAL_MISSING: no approval was granted for the current attempt
+              - APPROVAL_PENDING: an approval for the current attempt is still pending
         "#]],
     );
 }
@@ -84,11 +84,11 @@ fn a_transition_may_name_the_current_attempt_only() {
         task_transition {"task_id": "tsk_1", "from_phase": "executing", "to_phase": "spec_gate", "attempt_id": "att_2", "reason": "done", "actor": "boss", "actor_role": "orchestrator"}
         "#,
         expect![[r#"
-            err STALE_ATTEMPT: attempt att_1 is not the task's current one, which is att_2
+            err STALE_ATTEMPT: attempt att_1 is not the task's current one, which is att_2 -> task_recover {"task_id":"tsk_1"}
               - STALE_ATTEMPT (attempt_id): attempt att_1 is not the task's current one, which is att_2
-            err ATTEMPT_NOT_FOUND: attempt att_5 does not exist or belongs to another task
+            err ATTEMPT_NOT_FOUND: attempt att_5 does not exist or belongs to another task -> task_recover {"task_id":"tsk_1"}
               - ATTEMPT_NOT_FOUND (attempt_id): attempt att_5 does not exist or belongs to another task
-            ok {"task_id":"tsk_1","from_phase":"executing","phase":"spec_gate","circuit_status":"closed","attempt_id":"att_2","legal_transitions":["quality_gate","execution_ready","circuit_open","failed"],"event_id":9}
+            ok {"task_id":"tsk_1","from_phase":"executing","phase":"spec_gate","circuit_status":"closed","attempt_id":"att_2","legal_transitions":["quality_gate","execution_ready","circuit_open","failed"],"event_id":9,"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"spec_gate","updated_at":"2026-01-01T00:00:41.000Z"}}
         "#]],
     );
 }
@@ -119,7 +119,7 @@ fn unknown_ids_and_bad_arguments_come_together() {
               - INVALID_ARGUMENTS (checkpoint_type): checkpoint_type is blank
               - TASK_NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
               - ATTEMPT_NOT_FOUND (attempt_id): attempt att_9 does not exist or belongs to another task
-            err INVALID_ARGUMENTS: uri is blank; and 3 more reasons
+            err INVALID_ARGUMENTS: uri is blank; and 3 more reasons -> task_recover {"task_id":"tsk_1"}
               - INVALID_ARGUMENTS (uri): uri is blank
               - INVALID_ARGUMENTS (summary): summary is blank
               - INVALID_ARGUMENTS (produced_by): produced_by is blank
@@ -137,7 +137,7 @@ fn unknown_ids_and_bad_arguments_come_together() {
             err INVALID_ARGUMENTS: limit is 0, not within 1 to 200; and 1 more reason
               - INVALID_ARGUMENTS (limit): limit is 0, not within 1 to 200
               - TASK_NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
-            err INVALID_ARGUMENTS: include_events_limit is 201, not within 0 to 200
+            err INVALID_ARGUMENTS: include_events_limit is 201, not within 0 to 200 -> task_recover {"task_id":"tsk_1"}
               - INVALID_ARGUMENTS (include_events_limit): include_events_limit is 201, not within 0 to 200
             err INVALID_ARGUMENTS: limit is 101, not within 1 to 100
               - INVALID_ARGUMENTS (limit): limit is 101, not within 1 to 100

@@ -42,7 +42,7 @@ fn arguments(tool: &str, review_type: &str, role: &str) -> Value {
             "resolved_by": "r"})
         }
         "task_get" | "task_recover" => json!({"task_id": "tsk_0"}),
-        "task_list" | "task_list_ready" | "task_events" => json!({}),
+        "task_list" | "task_list_ready" | "task_list_approvals" | "task_events" => json!({}),
         other => panic!("no arguments for {other}"),
     };
     arguments["actor"] = json!("somebody");
@@ -78,6 +78,7 @@ fn every_role_against_every_tool() {
         task_get : orchestrator executor spec_reviewer quality_reviewer gateway human
         task_list : orchestrator executor spec_reviewer quality_reviewer gateway human
         task_list_ready : orchestrator executor spec_reviewer quality_reviewer gateway human
+        task_list_approvals : orchestrator executor spec_reviewer quality_reviewer gateway human
         task_recover : orchestrator executor spec_reviewer quality_reviewer gateway human
         task_events : orchestrator executor spec_reviewer quality_reviewer gateway human
         task_transition : orchestrator
@@ -106,13 +107,13 @@ fn a_forbidden_call_says_who_may() {
         task_get {"task_id": "tsk_1", "actor_role": "nobody"}
         "#,
         expect![[r#"
-            err ROLE_FORBIDDEN: executor may not call task_transition {"role":"executor","tool":"task_transition","allowed_roles":["orchestrator"]}
+            err ROLE_FORBIDDEN: executor may not call task_transition {"role":"executor","tool":"task_transition","allowed_roles":["orchestrator"]} -> task_list {}
               - ROLE_FORBIDDEN (actor_role): executor may not call task_transition
-            err ROLE_FORBIDDEN: spec_reviewer may not call task_append_review with review_type quality {"role":"spec_reviewer","tool":"task_append_review","allowed_roles":["quality_reviewer"]}
+            err ROLE_FORBIDDEN: spec_reviewer may not call task_append_review with review_type quality {"role":"spec_reviewer","tool":"task_append_review","allowed_roles":["quality_reviewer"]} -> task_list {}
               - ROLE_FORBIDDEN (actor_role): spec_reviewer may not call task_append_review with review_type quality
-            err ROLE_FORBIDDEN: orchestrator may not call task_resolve_approval {"role":"orchestrator","tool":"task_resolve_approval","allowed_roles":["gateway","human"]}
+            err ROLE_FORBIDDEN: orchestrator may not call task_resolve_approval {"role":"orchestrator","tool":"task_resolve_approval","allowed_roles":["gateway","human"]} -> task_list {}
               - ROLE_FORBIDDEN (actor_role): orchestrator may not call task_resolve_approval
-            err ROLE_FORBIDDEN: human may not call task_record_checkpoint {"role":"human","tool":"task_record_checkpoint","allowed_roles":["orchestrator","executor","spec_reviewer","quality_reviewer","gateway"]}
+            err ROLE_FORBIDDEN: human may not call task_record_checkpoint {"role":"human","tool":"task_record_checkpoint","allowed_roles":["orchestrator","executor","spec_reviewer","quality_reviewer","gateway"]} -> task_list {}
               - ROLE_FORBIDDEN (actor_role): human may not call task_record_checkpoint
             err INVALID_ARGUMENTS: the arguments do not fit task_get: `nobody` is not one of orchestrator, executor, spec_reviewer, quality_reviewer, gateway, human at line 1 column 44
         "#]],
@@ -120,7 +121,7 @@ fn a_forbidden_call_says_who_may() {
 }
 
 #[test]
-fn tools_that_write_want_an_actor_and_a_role() {
+fn tools_that_write_want_a_role_and_take_a_name() {
     let session = Session::new(&task_store::PACK);
     for tool in task_store::PACK.tools {
         for field in ["actor", "actor_role"] {
@@ -130,14 +131,26 @@ fn tools_that_write_want_an_actor_and_a_role() {
                 .call(tool.name, &arguments.to_string())
                 .map_err(|err| err.code);
             let refused = code == Err("INVALID_ARGUMENTS".to_owned());
-            assert_eq!(
-                refused,
-                tool.effect == Effect::Write,
-                "{} without {field}",
-                tool.name
-            );
+            let is_wanted = tool.effect == Effect::Write && field == "actor_role";
+            assert_eq!(refused, is_wanted, "{} without {field}", tool.name);
         }
     }
+}
+
+/// The name in an event: the argument, else the proven identity, else the role.
+#[test]
+fn an_event_has_the_best_name_that_is_known() {
+    let session = Session::new(&task_store::PACK);
+    let mut created = arguments("task_create", "", "orchestrator");
+    created.as_object_mut().unwrap().remove("actor");
+    reply(&session, &format!("task_create {created}"));
+    session.set_identity("token:ada");
+    reply(&session, &format!("task_create {created}"));
+    created["actor"] = json!("bob");
+    reply(&session, &format!("task_create {created}"));
+    let events = reply(&session, "task_events");
+    let actors: Vec<&Value> = (0..3).map(|place| &events["events"][place]["actor"]).collect();
+    assert_eq!(actors, ["orchestrator", "token:ada", "bob"]);
 }
 
 fn bound() -> Session {
@@ -189,13 +202,13 @@ fn a_misclaim_says_whose_the_role_is() {
     let as_human = arguments("task_resolve_approval", "", "human");
     log += &run(&session, &format!("task_resolve_approval {as_human}"));
     expect![[r#"
-        err ROLE_FORBIDDEN: this caller may not act as orchestrator in task_create {"role":"orchestrator","tool":"task_create","your_roles":["executor"]}
+        err ROLE_FORBIDDEN: this caller may not act as orchestrator in task_create {"role":"orchestrator","tool":"task_create","your_roles":["executor"]} -> task_list {}
           - ROLE_FORBIDDEN (actor_role): this caller may not act as orchestrator in task_create
-        err ROLE_FORBIDDEN: this caller may not act as human in task_resolve_approval {"role":"human","tool":"task_resolve_approval","your_roles":["executor"]}
+        err ROLE_FORBIDDEN: this caller may not act as human in task_resolve_approval {"role":"human","tool":"task_resolve_approval","your_roles":["executor"]} -> task_list {}
           - ROLE_FORBIDDEN (actor_role): this caller may not act as human in task_resolve_approval
-        err ROLE_FORBIDDEN: this caller may not act as gateway in task_list {"role":"gateway","tool":"task_list","your_roles":["executor"]}
+        err ROLE_FORBIDDEN: this caller may not act as gateway in task_list {"role":"gateway","tool":"task_list","your_roles":["executor"]} -> task_list {}
           - ROLE_FORBIDDEN (actor_role): this caller may not act as gateway in task_list
-        err ROLE_FORBIDDEN: this caller may not act as human in task_resolve_approval {"role":"human","tool":"task_resolve_approval","bound_to":{"clients":[],"identities":["ada"]}}
+        err ROLE_FORBIDDEN: this caller may not act as human in task_resolve_approval {"role":"human","tool":"task_resolve_approval","bound_to":{"clients":[],"identities":["ada"]}} -> task_list {}
           - ROLE_FORBIDDEN (actor_role): this caller may not act as human in task_resolve_approval
     "#]].assert_eq(&log);
 }

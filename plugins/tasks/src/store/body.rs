@@ -35,6 +35,29 @@ pub(crate) fn start(
     .transpose()
 }
 
+/// A piece of a body, by the place of its first character and the number of characters.
+pub(crate) fn slice(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    (root, evidence): (&str, &str),
+    from: usize,
+    most: usize,
+) -> Result<Option<String>, DbError> {
+    let whole = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    db.query_row(
+        "SELECT substr(body, ?4, ?5) FROM tasks_bodies WHERE workspace = ?1 AND root = ?2 AND evidence = ?3",
+        params![
+            workspace,
+            root,
+            evidence,
+            whole(from.saturating_add(1)),
+            whole(most)
+        ],
+    )?
+    .map(|row| row.get(0))
+    .transpose()
+}
+
 /// Deletes the bodies of a deleted root. Undone evidence keeps its body until then, because the capture can
 /// be redone.
 pub(crate) fn remove_of_root(db: &Db<'_>, workspace: &Workspace, root: &str) -> Result<(), DbError> {

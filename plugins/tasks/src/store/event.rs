@@ -110,6 +110,26 @@ pub(crate) fn since_revision(
     read(db, workspace, Some(root), ("revision >", revision), "seq", limit)
 }
 
+/// Times and reasons of the events of one kind about a part of a root, oldest first.
+pub(crate) fn reasons(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    root: &str,
+    target: &str,
+    event_type: EventType,
+) -> Result<Vec<(Timestamp, Option<String>)>, DbError> {
+    const MOST: i64 = 1_000;
+    let events: Vec<Event> = db.query_as(
+        &format!(
+            "SELECT {COLUMNS} FROM tasks_events \
+             WHERE workspace = ?1 AND root = ?2 AND target = ?3 AND event_type = ?4 ORDER BY seq LIMIT ?5"
+        ),
+        params![workspace, root, target, event_type, MOST],
+    )?;
+    let reason = |event: &Event| event.data.get("reason").and_then(Json::as_str).map(str::to_owned);
+    Ok(events.iter().map(|event| (event.at, reason(event))).collect())
+}
+
 fn read(
     db: &Db<'_>,
     workspace: &Workspace,

@@ -6,6 +6,7 @@ pub(crate) mod event;
 pub(crate) mod operation;
 pub(crate) mod record;
 pub(crate) mod root;
+pub(crate) mod search;
 pub(crate) mod workspace;
 
 use tollgate_sdk::text_enum;

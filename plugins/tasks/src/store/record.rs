@@ -113,6 +113,20 @@ pub(crate) fn children<T: Record>(
     )?)
 }
 
+/// At most `limit` children of a parent, the latest first.
+pub(crate) fn latest_children<T: Record>(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    parent: &str,
+    limit: usize,
+) -> Result<Vec<Placed<T>>, DbError> {
+    placed(&db.query(
+        "SELECT body, ordinal FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND parent = ?3 \
+         ORDER BY ordinal DESC LIMIT ?4",
+        params![workspace, T::KIND, parent, rows(limit)],
+    )?)
+}
+
 /// Like [`children`], of one status only.
 pub(crate) fn children_with<T: Record>(
     db: &Db<'_>,
@@ -179,6 +193,30 @@ pub(crate) fn of_root<T: Record>(
              WHERE workspace = ?1 AND root = ?2 AND kind = ?3 AND status = ?4 ORDER BY {order} LIMIT ?5"
         ),
         params![workspace, root, T::KIND, status, rows(limit)],
+    )?)
+}
+
+/// Records of a plan and its tasks with a status, in creation order or reversed.
+pub(crate) fn of_plan<T: Record>(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    plan: &str,
+    status: &str,
+    from: From,
+    limit: usize,
+) -> Result<Vec<Placed<T>>, DbError> {
+    let order = match from {
+        From::Oldest => "record.position",
+        From::Latest => "record.position DESC",
+    };
+    placed(&db.query(
+        &format!(
+            "SELECT record.body, record.ordinal FROM tasks_roots AS root JOIN tasks_records AS record \
+                 ON record.workspace = root.workspace AND record.root = root.id \
+             WHERE root.workspace = ?1 AND (root.id = ?2 OR root.plan = ?2) AND record.kind = ?3 \
+                 AND record.status = ?4 ORDER BY {order} LIMIT ?5"
+        ),
+        params![workspace, plan, T::KIND, status, rows(limit)],
     )?)
 }
 

@@ -2,7 +2,7 @@
 
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use crate::model::{RootKind, Status, Workspace};
+use crate::model::{Priority, RootKind, Status, Workspace};
 
 /// Index entry of a plan or task.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,9 +16,10 @@ pub(crate) struct Head {
     pub revision: i64,
     pub touched_at: Timestamp,
     pub title: String,
+    pub priority: Priority,
 }
 
-const COLUMNS: &str = "id, kind, plan, number, status, revision, touched_at, title";
+const COLUMNS: &str = "id, kind, plan, number, status, revision, touched_at, title, priority";
 
 impl TryFrom<Row> for Head {
     type Error = DbError;
@@ -33,6 +34,7 @@ impl TryFrom<Row> for Head {
             revision: row.get(5)?,
             touched_at: row.get(6)?,
             title: row.get(7)?,
+            priority: Priority::of_rank(row.get(8)?),
         })
     }
 }
@@ -49,10 +51,11 @@ pub(crate) fn head(db: &Db<'_>, workspace: &Workspace, id: &str) -> Result<Optio
 pub(crate) fn advance(db: &Db<'_>, workspace: &Workspace, head: &Head) -> Result<i64, DbError> {
     let status = head.status.map_or("ABSENT", Status::as_str);
     db.query_row(
-        "INSERT INTO tasks_roots (workspace, id, kind, plan, number, status, revision, touched_at, title) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8) \
+        "INSERT INTO tasks_roots (workspace, id, kind, plan, number, status, revision, touched_at, title, priority) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, ?9) \
          ON CONFLICT (workspace, id) DO UPDATE SET status = excluded.status, \
-             revision = tasks_roots.revision + 1, touched_at = excluded.touched_at, title = excluded.title \
+             revision = tasks_roots.revision + 1, touched_at = excluded.touched_at, title = excluded.title, \
+             priority = excluded.priority \
          RETURNING revision",
         params![
             workspace,
@@ -62,7 +65,8 @@ pub(crate) fn advance(db: &Db<'_>, workspace: &Workspace, head: &Head) -> Result
             head.number,
             status,
             head.touched_at,
-            head.title
+            head.title,
+            head.priority.rank()
         ],
     )?
     .ok_or(DbError::Internal)?
@@ -157,6 +161,70 @@ pub(crate) fn count(
     db.query_row(
         "SELECT count(*) FROM tasks_roots WHERE workspace = ?1 AND kind = ?2 AND status = ?3",
         params![workspace, kind, status],
+    )?
+    .ok_or(DbError::Internal)?
+    .get(0)
+}
+
+/// Place in the order of a queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rank {
+    pub status: Status,
+    pub priority: Priority,
+    /// Lower bound of the number, exclusive.
+    pub after: i64,
+}
+
+/// Tasks of one rank by number, of a plan or of the workspace.
+pub(crate) fn ranked(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    plan: Option<&str>,
+    rank: Rank,
+    limit: usize,
+) -> Result<Vec<Head>, DbError> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let (status, priority, after) = (rank.status, rank.priority.rank(), rank.after);
+    match plan {
+        Some(plan) => db.query_as(
+            &format!(
+                "SELECT {COLUMNS} FROM tasks_roots WHERE workspace = ?1 AND plan = ?2 AND status = ?3 \
+                 AND priority = ?4 AND number > ?5 ORDER BY number LIMIT ?6"
+            ),
+            params![workspace, plan, status, priority, after, limit],
+        ),
+        None => db.query_as(
+            &format!(
+                "SELECT {COLUMNS} FROM tasks_roots WHERE workspace = ?1 AND kind = 'task' AND status = ?2 \
+                 AND priority = ?3 AND number > ?4 ORDER BY number LIMIT ?5"
+            ),
+            params![workspace, status, priority, after, limit],
+        ),
+    }
+}
+
+/// Started plans all of whose tasks are finished, by rank. A plan without tasks is not among them.
+pub(crate) fn completable(db: &Db<'_>, workspace: &Workspace, limit: usize) -> Result<Vec<Head>, DbError> {
+    db.query_as(
+        &format!(
+            "SELECT {COLUMNS} FROM tasks_roots AS plan WHERE plan.workspace = ?1 AND plan.kind = 'plan' \
+             AND plan.status IN ('TODO', 'ACTIVE') \
+             AND EXISTS (SELECT 1 FROM tasks_roots AS task WHERE task.workspace = plan.workspace \
+                 AND task.plan = plan.id AND task.status IN ('DONE', 'CANCELED')) \
+             AND NOT EXISTS (SELECT 1 FROM tasks_roots AS task WHERE task.workspace = plan.workspace \
+                 AND task.plan = plan.id AND task.status IN ('TODO', 'ACTIVE', 'PARKED')) \
+             ORDER BY plan.priority DESC, plan.number LIMIT ?2"
+        ),
+        params![workspace, i64::try_from(limit).unwrap_or(i64::MAX)],
+    )
+}
+
+/// Unfinished tasks of a plan, parked ones included.
+pub(crate) fn count_open(db: &Db<'_>, workspace: &Workspace, plan: &str) -> Result<usize, DbError> {
+    db.query_row(
+        "SELECT count(*) FROM tasks_roots \
+         WHERE workspace = ?1 AND plan = ?2 AND status IN ('TODO', 'ACTIVE', 'PARKED')",
+        params![workspace, plan],
     )?
     .ok_or(DbError::Internal)?
     .get(0)

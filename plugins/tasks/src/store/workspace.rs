@@ -1,6 +1,6 @@
 //! Workspaces: counters and focus.
 
-use tollgate_sdk::{Db, DbError, Row, params};
+use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use crate::model::Workspace;
 
@@ -57,4 +57,90 @@ pub(crate) fn save(db: &Db<'_>, workspace: &Workspace, counters: &Counters) -> R
         ],
     )
     .map(drop)
+}
+
+/// A workspace in a list.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    pub name: String,
+    pub plans: i64,
+    pub tasks: i64,
+    pub touched_at: Option<Timestamp>,
+}
+
+impl TryFrom<Row> for Listed {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Listed, DbError> {
+        Ok(Listed {
+            name: row.get(0)?,
+            plans: row.get(1)?,
+            tasks: row.get(2)?,
+            touched_at: row.get(3)?,
+        })
+    }
+}
+
+/// Workspaces by name, after one of them.
+pub(crate) fn list(db: &Db<'_>, after: &str, limit: usize) -> Result<Vec<Listed>, DbError> {
+    db.query_as(
+        "SELECT name, plans, tasks, \
+             (SELECT max(touched_at) FROM tasks_roots AS root WHERE root.workspace = tasks_workspaces.name) \
+         FROM tasks_workspaces WHERE name > ?1 ORDER BY name LIMIT ?2",
+        params![after, i64::try_from(limit).unwrap_or(i64::MAX)],
+    )
+}
+
+/// The workspace whose name differs least from a mistyped one, if it differs in little.
+pub(crate) fn similar(db: &Db<'_>, name: &str) -> Result<Option<String>, DbError> {
+    const SEARCHED: i64 = 1_000;
+    let rows = db.query(
+        "SELECT name FROM tasks_workspaces ORDER BY name LIMIT ?1",
+        params![SEARCHED],
+    )?;
+    let mut nearest: Option<(usize, String)> = None;
+    for row in &rows {
+        let known: String = row.get(0)?;
+        let edits = edits(&known.to_ascii_lowercase(), &name.to_ascii_lowercase());
+        let is_near = edits <= 2 && edits * 2 < known.len();
+        if is_near && nearest.as_ref().is_none_or(|(least, _)| edits < *least) {
+            nearest = Some((edits, known));
+        }
+    }
+    Ok(nearest.map(|(_, known)| known))
+}
+
+/// Number of characters to insert, remove or replace to make one text the other.
+fn edits(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (place, here) in one.chars().enumerate() {
+        let mut next = vec![place + 1];
+        for (column, there) in other.iter().enumerate() {
+            let replaced = row.get(column).copied().unwrap_or_default() + usize::from(here != *there);
+            let removed = row.get(column + 1).copied().unwrap_or_default() + 1;
+            let inserted = next.last().copied().unwrap_or_default() + 1;
+            next.push(replaced.min(removed).min(inserted));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::edits;
+
+    #[test]
+    fn edits_are_counted() {
+        for (one, other, count) in [
+            ("", "", 0),
+            ("acme", "acme", 0),
+            ("acme", "amce", 2),
+            ("acme/repo", "acme-repo", 1),
+            ("a", "", 1),
+        ] {
+            assert_eq!(edits(one, other), count, "{one} {other}");
+        }
+    }
 }

@@ -107,6 +107,7 @@ impl Tool for Batch {
         let (db, workspace, actor) = (cx.db, self.workspace, self.actor);
         let before = store::workspace::counters(&db, &workspace)?.unwrap_or_default();
         let mut bytes = 0;
+        let mut wrote = false;
         let mut ahead = tools.iter().filter(|tool| writes(tool)).count() as u64;
         for (place, (operation, tool)) in self.operations.into_iter().zip(tools).enumerate() {
             ahead -= u64::from(writes(tool));
@@ -120,6 +121,10 @@ impl Tool for Batch {
             let outcome = (tool.call)(cx, &Json::Object(arguments).to_string());
             match outcome {
                 Ok(reply) => {
+                    if writes(tool) {
+                        wrote = true;
+                        outdate(&mut ran.results);
+                    }
                     ran.succeeded += 1;
                     bytes += reply.structured.len();
                     ran.results.push(succeeded(
@@ -129,7 +134,9 @@ impl Tool for Batch {
                     ));
                 }
                 // A storage error in the middle of a write may leave a part of it.
-                Err(err) if self.atomic || is_fatal(&err) => return Err(failure(place, tool.name, err)),
+                Err(err) if self.atomic || is_fatal(&err) => {
+                    return Err(failure(place, tool.name, err, wrote));
+                }
                 Err(err) => {
                     if writes(tool) {
                         mutation::pass(cx)?;
@@ -238,8 +245,33 @@ fn failed(tool: &str, err: ToolError, compact: bool) -> Outcome {
     }
 }
 
-/// Refusal of the whole batch because of one operation, with all of its reasons.
-fn failure(place: usize, tool: &str, err: ToolError) -> ToolError {
+/// Takes the suggested calls out of results that a later write follows, because that write may have made them wrong.
+fn outdate(results: &mut [Outcome]) {
+    for outcome in results {
+        if let Some(result) = &mut outcome.result {
+            for name in ["next", "next_calls"] {
+                result.shift_remove(name);
+            }
+        }
+        if let Some(error) = &mut outcome.error {
+            error.shift_remove("next_call");
+            let blockers = error.get_mut("blockers").and_then(Json::as_array_mut);
+            for blocker in blockers.into_iter().flatten().filter_map(Json::as_object_mut) {
+                blocker.shift_remove("next_call");
+            }
+        }
+    }
+}
+
+/// Refusal of the whole batch because of one operation, with all of its reasons. Calls that build on operations that
+/// are taken back are left out.
+fn failure(place: usize, tool: &str, mut err: ToolError, wrote: bool) -> ToolError {
+    if wrote {
+        err.next_call = None;
+        for blocker in &mut err.blockers {
+            blocker.next_call = None;
+        }
+    }
     let reason = Reason::BatchFailed {
         place,
         tool: tool.to_owned(),

@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
-use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use crate::checkpoint::Checkpoints;
+use crate::closing::Gate;
 use crate::error::{Reason, Refusals};
+use crate::evidence::{self, Proof};
 use crate::limits::{ENTRY, NAME};
 use crate::model::{Checkpoint, EventType};
-use crate::record::{Evidence, Step, Task};
+use crate::record::{Step, Task};
 use crate::reply::{Warning, Written};
-use crate::scope::{Located, Scope, Selector};
-use crate::store::record::children;
+use crate::scope::{Located, Selector};
 use crate::target::StepTarget;
 use crate::write::Write;
 use crate::{checkpoint, closing, lease, mutation};
@@ -35,7 +36,7 @@ pub(crate) struct Verify {
     /// criteria and tests, or "all" for every required one.
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
-    /// Old name of `actor`, which names the holder of a lease.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -60,9 +61,17 @@ impl Tool for Verify {
         if !located.record.is_done() {
             closing::progress(&mut write, &task, &mut refusals)?;
         }
+        let (confirms, now) = (
+            self.checkpoints.confirms(&located.record),
+            mutation::now(&write.scope)?,
+        );
+        evidence::want(&write.scope, &located, confirms.into_keys(), &now, &mut refusals)?;
         refusals.finish()?;
         confirm(&mut write, &located, &self.checkpoints)?;
-        Ok(Written::about(&task.meta.id, write.finish()?).step(&located.record.id, &located.path))
+        let (workspace, step) = (write.scope.workspace.clone(), &located.record.id);
+        let actor = write.actor().map(str::to_owned);
+        let written = Written::about(&task.meta.id, write.finish()?).step(step, &located.path);
+        written.then(cx, &workspace, Some(step), actor.as_deref())
     }
 }
 
@@ -76,7 +85,7 @@ pub(crate) struct CloseStep {
     /// "gate" for these two, or "all" for every required one.
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
-    /// Old name of `actor`, which names the holder of a lease.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -91,14 +100,11 @@ impl Tool for CloseStep {
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
-        if !self.checkpoints.mentions_gate() {
-            return Err(Reason::input("checkpoints", "names neither criteria nor tests").into());
-        }
         write.redact(&mut self.checkpoints);
         let task = self.target.task(&mut write)?;
         let selector = self.target.selector();
         let how = Closing::Confirming(&self.checkpoints);
-        Close { task, selector, how }.run(write)
+        Close { task, selector, how }.run(cx, write)
     }
 }
 
@@ -123,7 +129,7 @@ pub(crate) struct Close<'a> {
 }
 
 impl Close<'_> {
-    pub(crate) fn run(self, mut write: Write<'_>) -> Result<Written, ToolError> {
+    pub(crate) fn run(self, cx: &Cx<'_>, mut write: Write<'_>) -> Result<Written, ToolError> {
         let (id, workspace) = (self.task.meta.id.clone(), write.scope.workspace.clone());
         let located = write.scope.step(&id, &self.selector)?;
         let mut refusals = Refusals::default();
@@ -139,12 +145,9 @@ impl Close<'_> {
             _ => self.close(&mut write, &located, &mut refusals)?,
         }
         refusals.finish()?;
-        let mut written = Written::about(&id, write.finish()?).step(&located.record.id, &located.path);
-        if !matches!(self.how, Closing::Reopen(_)) {
-            let radar = json!({"workspace": workspace, "task": id});
-            written.next_calls.push(NextCall::new("tasks_radar", radar));
-        }
-        Ok(written)
+        let actor = write.actor().map(str::to_owned);
+        let written = Written::about(&id, write.finish()?).step(&located.record.id, &located.path);
+        written.then(cx, &workspace, None, actor.as_deref())
     }
 
     fn close(
@@ -165,7 +168,20 @@ impl Close<'_> {
             Closing::Forced(reason) => Some(reason),
             _ => None,
         };
-        closing::gate_step(write, &located, &names, forced.is_some(), refusals)?;
+        let gate = Gate {
+            names: &names,
+            force: forced.is_some(),
+            owner: write.actor(),
+        };
+        closing::gate_step(write, &located, &gate, refusals)?;
+        if forced.is_none() {
+            let now = mutation::now(&write.scope)?;
+            let required = checkpoint::required(&located.record, &names);
+            let confirmed = required
+                .into_iter()
+                .filter(|checkpoint| located.record.confirmed.contains_key(checkpoint));
+            evidence::want(&write.scope, &located, confirmed, &now, refusals)?;
+        }
         closing::progress(write, &self.task, refusals)?;
         if !refusals.is_empty() {
             return Ok(());
@@ -176,6 +192,13 @@ impl Close<'_> {
                 path: located.path.clone(),
             };
             located.record = confirm(write, &before, checkpoints)?;
+            if located.record == before.record {
+                // All were confirmed before. The stream has both events all the same.
+                let confirmed: Vec<Checkpoint> = located.record.confirmed.keys().copied().collect();
+                let data = json!({"path": located.path.to_string(), "checkpoints": confirmed});
+                let (task, id) = (&located.record.task, &located.record.id);
+                write.event(EventType::StepVerified, task, Some(id), data);
+            }
         }
         let forced = forced.filter(|_| !checkpoint::missing(&located.record, &names).is_empty());
         closing::close_step(write, &located, forced)
@@ -201,11 +224,12 @@ pub(crate) fn confirm(
         &checkpoints.names(),
         write.scope.now(),
     );
-    for checkpoint in confirms.keys() {
-        if let Some(warning) = stale(&write.scope, &step, *checkpoint)? {
-            write.warnings.push(warning);
-        }
-    }
+    let confirming: Vec<Checkpoint> = confirms.keys().copied().collect();
+    let proof = Proof::of(&write.scope, &step.id)?;
+    let now = mutation::now(&write.scope)?;
+    write
+        .warnings
+        .extend(evidence::warnings(&proof, &confirming, &now));
     let newly: Vec<Checkpoint> = confirms
         .keys()
         .copied()
@@ -228,24 +252,6 @@ pub(crate) fn confirm(
         return Ok(step);
     }
     Ok(located.record.clone())
-}
-
-/// Warning if the evidence for a checkpoint is older than the last mutation.
-fn stale(scope: &Scope<'_>, step: &Step, checkpoint: Checkpoint) -> Result<Option<Warning>, ToolError> {
-    const LATEST: usize = 200;
-    let evidence = children::<Evidence>(scope.db(), &scope.workspace, &step.id, LATEST)?;
-    let now = mutation::now(scope)?;
-    let passed = evidence
-        .iter()
-        .filter(|evidence| evidence.record.checkpoint == Some(checkpoint))
-        .map(|evidence| now.since(&evidence.record.taken))
-        .min();
-    Ok(passed.filter(|&passed| passed > 0).map(|passed| {
-        Warning::new(
-            "STALE_EVIDENCE",
-            format!("{passed} mutations happened after the evidence for {checkpoint} was captured; capture it again"),
-        )
-    }))
 }
 
 impl Write<'_> {

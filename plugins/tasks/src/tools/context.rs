@@ -82,15 +82,18 @@ pub(crate) struct ListEntry {
 impl View for Listing {
     const ORDER: &'static [Shrink] = &[Shrink::End("entries"), Shrink::Drop("focus")];
 
-    /// Moves the cursor to the last entry that is left.
-    fn settle(view: &mut Map<String, Json>) {
-        let last = view
-            .get("entries")
-            .and_then(Json::as_array)
-            .and_then(|entries| entries.last());
+    /// Moves the cursor to the last entry that is left. Without one, the call is repeated as it was.
+    fn settle(view: &mut Map<String, Json>, whole: &Map<String, Json>) {
+        if !budget::is_cut(view, whole, "entries") {
+            return;
+        }
+        view.insert("has_more".to_owned(), json!(true));
+        let entries = view.get("entries").and_then(Json::as_array);
+        let last = entries.and_then(|entries| entries.last());
         let number = last.and_then(|entry| entry.get("number")).cloned();
-        if let (Some(number), Some(slot)) = (number, view.get_mut("next_after")) {
-            *slot = number;
+        match (number, view.get_mut("next_after")) {
+            (Some(number), Some(slot)) => *slot = number,
+            _ => drop(view.shift_remove("next_after")),
         }
     }
 }
@@ -227,8 +230,13 @@ pub(crate) struct Slice {
 impl View for Slice {
     const ORDER: &'static [Shrink] = &[Shrink::End("tasks"), Shrink::End("steps")];
 
-    fn settle(view: &mut Map<String, Json>) {
-        view.insert("has_more".to_owned(), json!(true));
+    fn settle(view: &mut Map<String, Json>, whole: &Map<String, Json>) {
+        if ["tasks", "steps"]
+            .iter()
+            .any(|list| budget::is_cut(view, whole, list))
+        {
+            view.insert("has_more".to_owned(), json!(true));
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
-use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
+use serde_json::{Map, Value as Json};
+use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
 
 use crate::build::{self, NewMeta, NewStep};
 use crate::dependency;
@@ -64,6 +64,9 @@ pub(crate) struct Create {
     actor: Option<String>,
     /// Revision of the plan from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Include the events in the reply.
+    #[serde(default)]
+    events: bool,
 }
 
 impl Tool for Create {
@@ -74,6 +77,7 @@ impl Tool for Create {
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
+        write.shows_events = self.events;
         let above = one_plan(self.plan.as_deref(), self.parent.as_deref())?;
         let kind = self.kind.unwrap_or(if above.is_some() {
             RootKind::Task
@@ -225,6 +229,9 @@ pub(crate) struct Bootstrap {
     actor: Option<String>,
     /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Include the events in the reply.
+    #[serde(default)]
+    events: bool,
 }
 
 impl Tool for Bootstrap {
@@ -236,23 +243,24 @@ impl Tool for Bootstrap {
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
+        write.shows_events = self.events;
         self.check()?;
         let plan = self.plan_of(&mut write)?;
         let tasks = self.all_tasks();
         let (made, steps) = make(&mut write, &plan, &tasks)?;
         let first = made.first().cloned().unwrap_or_default();
+        let actor = write.actor().map(str::to_owned);
         let mut written = Written::about(&first, write.finish()?);
+        let about = match made.len() {
+            1 => first,
+            _ => plan.id.clone(),
+        };
         written.plan = Some(plan.id);
-        let mut about = json!({"workspace": self.workspace, "task": first});
         match made.len() {
             1 => written.steps = steps,
-            _ => {
-                about["task"] = json!(written.plan);
-                written.tasks = made;
-            }
+            _ => written.tasks = made,
         }
-        written.next_calls.push(NextCall::new("tasks_radar", about));
-        Ok(written)
+        written.then_at(cx, &self.workspace, &about, None, actor.as_deref())
     }
 }
 

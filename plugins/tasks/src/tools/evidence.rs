@@ -89,16 +89,19 @@ impl Tool for EvidenceCapture {
         let target = step.as_ref().map(|step| step.record.id.as_str());
         let data = json!({"evidence": ids, "checkpoints": linked});
         write.event(EventType::EvidenceCaptured, &id, target, data);
+        let workspace = write.scope.workspace.clone();
+        let actor = write.actor().map(str::to_owned);
         let mut written = Written::about(&id, write.finish()?);
         written.ids = ids;
         written.artifacts = kept
             .into_iter()
             .filter_map(|evidence| evidence.artifact)
             .collect();
-        Ok(match &step {
-            Some(step) => written.step(&step.record.id, &step.path),
-            None => written,
-        })
+        let at = step.as_ref().map(|step| step.record.id.clone());
+        if let Some(step) = &step {
+            written = written.step(&step.record.id, &step.path);
+        }
+        written.then(cx, &workspace, at.as_deref(), actor.as_deref())
     }
 }
 

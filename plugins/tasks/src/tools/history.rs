@@ -113,6 +113,9 @@ pub(crate) struct Undo {
     operation: Option<i64>,
     /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Include the events in the reply.
+    #[serde(default)]
+    events: bool,
 }
 
 impl Tool for Undo {
@@ -122,7 +125,8 @@ impl Tool for Undo {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let write = Write::begin(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
+        write.shows_events = self.events;
         Revert {
             task: self.task,
             actor: self.actor,
@@ -149,6 +153,9 @@ pub(crate) struct Redo {
     operation: Option<i64>,
     /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Include the events in the reply.
+    #[serde(default)]
+    events: bool,
 }
 
 impl Tool for Redo {
@@ -159,7 +166,8 @@ impl Tool for Redo {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let write = Write::begin(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
+        write.shows_events = self.events;
         Revert {
             task: self.task,
             actor: self.actor,

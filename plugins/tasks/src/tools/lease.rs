@@ -21,7 +21,7 @@ use crate::write::Write;
 pub(crate) struct StepClaim {
     #[serde(flatten)]
     target: StepTarget,
-    /// Old name of `actor`, which names the holder of a lease.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
     /// Length of the lease in workspace events (default 200).
@@ -66,7 +66,15 @@ impl Tool for StepClaim {
         let over = held.map(|lease| lease.owner).filter(|holder| *holder != owner);
         let reason = self.reason.filter(|_| over.is_some());
         let data = json!({"owner": owner, "taken_from": over, "reason": reason});
-        grant(write, &step, owner, length, (EventType::StepClaimed, data))
+        let workspace = write.scope.workspace.clone();
+        let written = grant(
+            write,
+            &step,
+            owner.clone(),
+            length,
+            (EventType::StepClaimed, data),
+        )?;
+        written.then(cx, &workspace, Some(&step.record.id), Some(&owner))
     }
 }
 
@@ -75,7 +83,7 @@ impl Tool for StepClaim {
 pub(crate) struct StepRenew {
     #[serde(flatten)]
     target: StepTarget,
-    /// Old name of `actor`, which names the holder of a lease.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
     /// Length of the lease from now, in workspace events (default 200).
@@ -111,7 +119,7 @@ impl Tool for StepRenew {
 pub(crate) struct StepRelease {
     #[serde(flatten)]
     target: StepTarget,
-    /// Old name of `actor`, which names the holder of a lease.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -142,7 +150,7 @@ impl Tool for StepRelease {
 
 /// Length of a lease as a call gives it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Length {
+pub(super) struct Length {
     events: Option<i64>,
     minutes: Option<i64>,
 }
@@ -176,7 +184,8 @@ fn held(write: &Write<'_>, step: &Located<Step>) -> Result<Lease, ToolError> {
     })
 }
 
-fn grant(
+/// Leases a step and plans the event.
+pub(super) fn grant(
     mut write: Write<'_>,
     step: &Located<Step>,
     owner: String,

@@ -2,21 +2,21 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
 use crate::closing::{cancel_tasks, set_status, want_content};
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRY, NAME, OPERATIONS, short};
-use crate::model::{RootKind, Status};
+use crate::model::Status;
 use crate::mutation;
 use crate::patch::{self, PatchKind, PatchOp};
 use crate::record::Root;
 use crate::reply::{Warning, Written};
-use crate::scope::Selector;
-use crate::store;
+use crate::scope::{Scope, Selector};
 use crate::store::event::Event;
 use crate::target::RootTarget;
+use crate::work;
 use crate::write::Write;
 
 /// Set the status of a plan or task (default DONE). DONE fails while a task has open steps or a plan has
@@ -61,33 +61,12 @@ impl Tool for Complete {
         set_status(&mut write, root.clone(), to, reason)?;
         write.faults(&mut refusals)?;
         refusals.finish()?;
-        let offer = plan_to_complete(&write, &root, to)?;
+        let workspace = write.scope.workspace.clone();
+        let actor = write.actor().map(str::to_owned);
         let mut written = Written::about(&root.meta().id, write.finish()?);
         written.tasks = canceled;
-        written.next_calls.extend(offer);
-        Ok(written)
+        written.then(cx, &workspace, None, actor.as_deref())
     }
-}
-
-/// The call that completes the plan, if this was its last open task. Plans do not complete by themselves.
-fn plan_to_complete(write: &Write<'_>, root: &Root, to: Status) -> Result<Option<NextCall>, ToolError> {
-    let Root::Task(task) = root else {
-        return Ok(None);
-    };
-    if !to.is_finished() {
-        return Ok(None);
-    }
-    let wanted = store::root::Wanted {
-        kind: RootKind::Task,
-        plan: Some(&task.plan),
-        statuses: &[Status::Todo, Status::Active, Status::Parked],
-        after: 0,
-        limit: 2,
-    };
-    let open = store::root::page(write.scope.db(), &write.scope.workspace, &wanted)?;
-    let others = open.iter().any(|other| other.id != task.meta.id);
-    let plan = json!({"workspace": write.scope.workspace, "task": task.plan});
-    Ok((!others).then(|| NextCall::new("tasks_complete", plan)))
 }
 
 /// Patch of a task that is being closed.
@@ -136,7 +115,8 @@ pub(crate) struct TaskClosed {
     revision: i64,
     /// Changes, field by field.
     diff: Vec<Difference>,
-    /// Events of the write, in order.
+    /// Events of the write, in order, if the call asked for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<Event>,
     /// Warnings that do not refuse the call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -183,7 +163,7 @@ impl Tool for CloseTask {
             .preview()
             .flat_map(|(_, id, before, after)| differences(id, before, after))
             .collect();
-        let offer = plan_to_complete(&write, &patched, Status::Done)?;
+        let workspace = write.scope.workspace.clone();
         let mut closed = TaskClosed {
             revision: write.scope.head(&id)?.revision,
             task: id,
@@ -194,6 +174,7 @@ impl Tool for CloseTask {
             next_calls: Vec::new(),
         };
         if self.apply {
+            let actor = write.actor().map(str::to_owned);
             let receipt = write.finish()?;
             closed.revision = receipt
                 .revisions
@@ -201,7 +182,9 @@ impl Tool for CloseTask {
                 .copied()
                 .unwrap_or(closed.revision);
             (closed.events, closed.warnings) = (receipt.events, receipt.warnings);
-            closed.next_calls.extend(offer);
+            let scope = Scope::known(cx, &workspace)?;
+            let upcoming = work::upcoming(&scope, &scope.root(&closed.task)?, None, actor.as_deref())?;
+            closed.next_calls.extend(upcoming.call);
         } else {
             mutation::pass(cx)?;
         }

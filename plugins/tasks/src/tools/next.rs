@@ -1,28 +1,21 @@
 //! The work queue of a workspace.
 
-use std::cmp::Reverse;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
 
 use super::views::bounded;
 use crate::budget::{self, Bounded, Shrink, View};
-use crate::closing;
-use crate::dependency::{self, Dependency};
-use crate::lease;
 use crate::limits::{NAME, short};
-use crate::model::{Priority, RootKind, Status, Workspace};
-use crate::record::{Step, Task};
-use crate::reply::StepRef;
-use crate::scope::{Located, Scope};
-use crate::store::root::{Wanted, page};
-use crate::view::current;
+use crate::model::{Status, Workspace};
+use crate::record::Meta;
+use crate::reply::{NodeRef, StepRef};
+use crate::scope::Scope;
+use crate::work::{self, Limits, Piece, Wait};
 
-/// Most tasks that one call examines.
-const TASKS: usize = 200;
-
-/// Show the work queue of a workspace or plan: ready steps by rank, and blocked tasks with their blockers.
+/// Show the work queue of a workspace or plan: ready work by rank, and blocked tasks with their blockers.
+/// tasks_take takes the first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Next {
@@ -43,26 +36,30 @@ pub(crate) struct Next {
 /// Ready and blocked work.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Queue {
-    /// Steps that are ready to work on, by rank.
+    /// Ready work, by rank: at most one step or node of each task, and tasks and plans to complete.
     ready: Vec<Ready>,
-    /// Tasks without a ready step.
+    /// Tasks without ready work.
     blocked: Vec<Waiting>,
     /// True if there are more entries of either list.
     has_more: bool,
 }
 
-/// A step that is ready to work on.
+/// A piece of ready work.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Ready {
-    /// Id of the step's task.
+    /// Id of the task, or of the plan to complete.
     task: String,
-    /// The ready step.
-    step: StepRef,
-    /// Title of the step.
+    /// The ready step, absent if the task or plan is to be completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<StepRef>,
+    /// The ready node of the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<NodeRef>,
+    /// Title of the step, node, task or plan.
     title: String,
     /// Reason for the rank.
     why: String,
-    /// The call that closes the step once it is done.
+    /// The call that starts, shows or ends the work.
     next_call: NextCall,
 }
 
@@ -80,8 +77,13 @@ pub(crate) struct Waiting {
 impl View for Queue {
     const ORDER: &'static [Shrink] = &[Shrink::End("blocked"), Shrink::End("ready")];
 
-    fn settle(view: &mut serde_json::Map<String, serde_json::Value>) {
-        view.insert("has_more".to_owned(), true.into());
+    fn settle(view: &mut Map<String, Json>, whole: &Map<String, Json>) {
+        if ["ready", "blocked"]
+            .iter()
+            .any(|list| budget::is_cut(view, whole, list))
+        {
+            view.insert("has_more".to_owned(), json!(true));
+        }
     }
 }
 
@@ -95,124 +97,57 @@ impl Tool for Next {
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = bounded("limit", self.limit, 5, 50)?;
         let scope = Scope::known(cx, &self.workspace)?;
-        let mut tasks = self.tasks(&scope)?;
-        tasks.sort_by_key(rank);
+        if let Some(plan) = &self.plan {
+            scope.plan_head(plan)?;
+        }
+        let owner = self.owner.as_deref();
+        let limits = Limits {
+            ready: limit,
+            waiting: limit,
+        };
+        let found = work::queue(&scope, self.plan.as_deref(), owner, limits)?;
         let mut queue = Queue {
-            has_more: tasks.len() >= TASKS,
+            has_more: found.more,
             ..Queue::default()
         };
-        for task in &tasks {
-            match look(&scope, task, self.owner.as_deref())? {
-                Ok(ready) if queue.ready.len() < limit => queue.ready.push(ready),
-                Err(waiting) if queue.blocked.len() < limit => queue.blocked.push(waiting),
-                _ => queue.has_more = true,
-            }
-            if queue.ready.len() >= limit && queue.blocked.len() >= limit {
-                queue.has_more = true;
-                break;
-            }
+        for ready in &found.ready {
+            queue.ready.push(entry(&scope, ready, owner)?);
+        }
+        for (meta, waits) in found.waiting {
+            queue.blocked.push(Waiting {
+                task: meta.id,
+                title: short(&meta.title, 200),
+                waits_for: waits.iter().map(Wait::line).collect(),
+            });
         }
         budget::fit(&queue, self.max_chars)
     }
 }
 
-impl Next {
-    fn tasks(&self, scope: &Scope<'_>) -> Result<Vec<Task>, ToolError> {
-        if let Some(plan) = &self.plan {
-            scope.plan_head(plan)?;
-        }
-        let mut tasks = Vec::new();
-        for statuses in [[Status::Active], [Status::Todo]] {
-            let wanted = Wanted {
-                kind: RootKind::Task,
-                plan: self.plan.as_deref(),
-                statuses: &statuses,
-                after: 0,
-                limit: TASKS - tasks.len(),
-            };
-            for head in page(scope.db(), &scope.workspace, &wanted)? {
-                tasks.extend(scope.get::<Task>(&head.id)?);
-            }
-        }
-        Ok(tasks)
-    }
+fn entry(scope: &Scope<'_>, ready: &work::Ready, owner: Option<&str>) -> Result<Ready, ToolError> {
+    Ok(Ready {
+        task: ready.root.id.clone(),
+        step: ready.piece.step_ref(),
+        node: ready.piece.node_ref(),
+        title: short(ready.piece.title(), 200),
+        why: why(&ready.root, &ready.piece),
+        next_call: ready.piece.call(scope, owner)?,
+    })
 }
 
-/// Sort key: ACTIVE tasks first, then higher priority, then lower number.
-fn rank(task: &Task) -> (bool, Reverse<Priority>, i64) {
-    (
-        task.meta.status != Status::Active,
-        Reverse(task.meta.priority),
-        task.meta.number,
-    )
-}
-
-fn look(scope: &Scope<'_>, task: &Task, owner: Option<&str>) -> Result<Result<Ready, Waiting>, ToolError> {
-    let open = dependency::of(scope, &task.meta)?
-        .into_iter()
-        .filter(Dependency::is_open);
-    let mut waits_for: Vec<String> = open
-        .map(|dependency| {
-            let status = dependency.status.map_or("deleted", Status::as_str);
-            format!("{}, which is {status}", dependency.id)
-        })
-        .collect();
-    let step = current::step(scope, &task.meta.id)?;
-    match &step {
-        None => waits_for.push("an open step: the task has none".to_owned()),
-        Some(step) => obstacles(scope, step, owner, &mut waits_for)?,
-    }
-    match step {
-        Some(step) if waits_for.is_empty() => Ok(Ok(Ready {
-            task: task.meta.id.clone(),
-            step: StepRef::new(&step.record.id, &step.path),
-            title: short(&step.record.title, 200),
-            why: why(task, &step.record),
-            next_call: closing::close_call(scope, &step.record),
-        })),
-        _ => Ok(Err(Waiting {
-            task: task.meta.id.clone(),
-            title: short(&task.meta.title, 200),
-            waits_for,
-        })),
-    }
-}
-
-fn obstacles(
-    scope: &Scope<'_>,
-    step: &Located<Step>,
-    owner: Option<&str>,
-    waits_for: &mut Vec<String>,
-) -> Result<(), ToolError> {
-    if step.record.blocked {
-        let reason = step.record.block_reason.as_deref().unwrap_or("no reason given");
-        waits_for.push(short(
-            &format!("step {}, which is blocked: {reason}", step.path),
-            240,
-        ));
-    }
-    if let Some(lease) = lease::live(scope, &step.record.id)?
-        && lease::owner(scope, owner) != Some(lease.owner.as_str())
-    {
-        waits_for.push(short(
-            &format!("step {}, which is leased to {}", step.path, lease.owner),
-            240,
-        ));
-    }
-    Ok(())
-}
-
-fn why(task: &Task, step: &Step) -> String {
-    let meta = &task.meta;
+/// Reason for the rank of a piece, and what it asks for if that is not to do a step.
+pub(super) fn why(meta: &Meta, piece: &Piece) -> String {
     let begun = if meta.status == Status::Active {
         "has been started"
     } else {
         "has no open dependencies"
     };
-    let proof = if step.tests.is_empty() {
-        ", but the step has no tests"
-    } else {
-        ""
+    let action = match piece {
+        Piece::Step(step) if step.record.tests.is_empty() => ", but the step has no tests",
+        Piece::Step(_) => "",
+        Piece::Node(..) => "; finish the node",
+        Piece::Confirm(_) => "; confirm the step that was closed without its checkpoints",
+        Piece::Complete(_) => "; everything below is closed, complete it",
     };
-    format!("{} is {} priority and {begun}{proof}", meta.id, meta.priority)
+    format!("{} is {} priority and {begun}{action}", meta.id, meta.priority)
 }

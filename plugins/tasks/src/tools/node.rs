@@ -130,9 +130,11 @@ impl Tool for TaskDefine {
             ..old
         };
         redefine_node(&mut write, &located, &node)?;
+        let workspace = write.scope.workspace.clone();
+        let actor = write.actor().map(str::to_owned);
         let mut written = Written::about(&task.meta.id, write.finish()?);
         written.node = Some(NodeRef::new(&located.record.id, &located.path));
-        Ok(written)
+        written.then(cx, &workspace, Some(&located.record.step), actor.as_deref())
     }
 }
 

@@ -21,7 +21,7 @@ use crate::tools::close::{Close, Closing};
 pub(crate) struct Done {
     #[serde(flatten)]
     target: StepTarget,
-    /// Old name of `actor`, which names the holder of a lease.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -42,7 +42,7 @@ impl Tool for Done {
             selector,
             how: Closing::Gated,
         };
-        close.run(write)
+        close.run(cx, write)
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Progress {
     /// Reason for reopening or forcing, kept with the step. Required with `force`.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
-    /// Old name of `actor`, which names the holder of a lease.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -89,7 +89,7 @@ impl Tool for Progress {
             (true, Some(reason)) => Closing::Forced(reason),
             (true, None) => Closing::Gated,
         };
-        Close { task, selector, how }.run(write)
+        Close { task, selector, how }.run(cx, write)
     }
 }
 

@@ -8,12 +8,13 @@ use tollgate_sdk::{Cx, DbError, Effect, Tier, Tool, ToolError};
 use super::views::from_zero;
 use crate::budget::{self, Bounded, Shrink, View};
 use crate::limits::short;
+use crate::model::RootKind;
 use crate::path::Path;
 use crate::record::{Evidence, Note, Record, Root};
 use crate::scope::Scope;
 use crate::store;
 use crate::store::event::{self, Event};
-use crate::store::record::{From, of_root};
+use crate::store::record::{From, of_plan, of_root};
 use crate::target::Subject;
 use crate::view::radar;
 use crate::view::tree::{self, Branch};
@@ -61,8 +62,10 @@ impl View for Loaded {
         Shrink::Drop("detail.description"),
     ];
 
-    fn settle(view: &mut Map<String, Json>) {
-        view.insert("has_more".to_owned(), Json::Bool(true));
+    fn settle(view: &mut Map<String, Json>, whole: &Map<String, Json>) {
+        if budget::is_cut(view, whole, "steps") {
+            view.insert("has_more".to_owned(), Json::Bool(true));
+        }
     }
 }
 
@@ -180,8 +183,8 @@ impl Tool for ResumePack {
         let (scope, id) = self.subject.open(cx)?;
         let fresh = Fresh {
             radar: radar::of(&scope, &id)?,
-            decisions: latest::<Note>(&scope, &id, "decision", decisions)?,
-            evidence: shown(&scope, &id, latest(&scope, &id, "", evidence)?)?,
+            decisions: decisions_of(&scope, &id, decisions)?,
+            evidence: shown(&scope, latest(&scope, &id, "", evidence)?)?,
             timeline: event::latest(scope.db(), &scope.workspace, Some(&id), events)?,
             next_since: scope.counters.events,
         };
@@ -189,18 +192,27 @@ impl Tool for ResumePack {
     }
 }
 
-/// The latest records of a root, oldest first.
+/// The latest decisions of a task, or of a plan and its tasks, oldest first.
+pub(super) fn decisions_of(scope: &Scope<'_>, root: &str, limit: usize) -> Result<Vec<Note>, ToolError> {
+    latest(scope, root, "decision", limit)
+}
+
+/// The latest records of a task, or of a plan and its tasks, oldest first.
 fn latest<T: Record>(scope: &Scope<'_>, root: &str, status: &str, limit: usize) -> Result<Vec<T>, ToolError> {
-    let latest = of_root::<T>(scope.db(), &scope.workspace, root, status, From::Latest, limit)?;
+    let (db, workspace) = (scope.db(), &scope.workspace);
+    let latest = match RootKind::of(root) {
+        Some(RootKind::Plan) => of_plan::<T>(db, workspace, root, status, From::Latest, limit)?,
+        _ => of_root::<T>(db, workspace, root, status, From::Latest, limit)?,
+    };
     Ok(latest.into_iter().rev().map(|placed| placed.record).collect())
 }
 
-fn shown(scope: &Scope<'_>, root: &str, evidence: Vec<Evidence>) -> Result<Vec<Shown>, ToolError> {
+fn shown(scope: &Scope<'_>, evidence: Vec<Evidence>) -> Result<Vec<Shown>, ToolError> {
     const START: i64 = 400;
     evidence
         .into_iter()
         .map(|item| {
-            let start = store::body::start(scope.db(), &scope.workspace, root, &item.id, START)?;
+            let start = store::body::start(scope.db(), &scope.workspace, &item.task, &item.id, START)?;
             Ok(Shown {
                 start: start.map(|start| short(&start.replace(['\n', '\r'], " "), 300)),
                 item,

@@ -24,7 +24,7 @@ use crate::write::Write;
 pub(crate) struct Decompose {
     #[serde(flatten)]
     target: StepTarget,
-    /// Alias of `step_id`. Give only one of them.
+    /// Step by id or path, instead of `step_id` or `path`.
     #[schemars(length(max = NAME))]
     parent_step: Option<String>,
     /// Index of the first new step among its siblings, from 0, for example 1 (default: the end).
@@ -65,25 +65,24 @@ impl Tool for Decompose {
 
 impl Decompose {
     fn parent(&self, write: &Write<'_>, task: &Task) -> Result<Option<Located<Step>>, ToolError> {
-        let named = self.parent_step.as_deref();
-        // As in tasks_task_add, the parent may be named by its path.
-        let (path, parent) = match named.filter(|name| name.starts_with("s:")) {
-            Some(path) => (Some(path), None),
-            None => (None, named),
+        let given = self.parent_step.as_deref();
+        let (path, id) = match given {
+            Some(parent) if parent.starts_with("s:") => (given, None),
+            _ => (None, given),
         };
-        let one = |name: &str, field: Option<&'_ str>, alias: Option<&'_ str>| match (field, alias) {
-            (Some(one), Some(other)) if one != other => Err(Reason::TargetMismatch {
-                given: format!("{name} {one}"),
-                other: format!("parent_step {other}"),
-            }),
-            (one, other) => Ok(one.or(other).map(str::to_owned)),
-        };
-        let id = one("step_id", self.target.step_id.as_deref(), parent)?;
-        let path = one("path", self.target.path.as_deref(), path)?;
+        let own = self.target.selector();
+        for (name, one, other) in [("step_id", own.id, id), ("path", own.path, path)] {
+            if let (Some(one), Some(other)) = (one, other)
+                && one != other
+            {
+                let (given, other) = (format!("{name} {one}"), format!("parent_step {other}"));
+                return Err(Reason::TargetMismatch { given, other }.into());
+            }
+        }
         let selector = Selector {
-            id: id.as_deref(),
-            path: path.as_deref(),
-            ..self.target.selector()
+            path: own.path.or(path),
+            id: own.id.or(id),
+            ..own
         };
         selector.step_of(&write.scope, &task.meta.id)
     }

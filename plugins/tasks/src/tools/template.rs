@@ -106,6 +106,9 @@ pub(crate) struct Scaffold {
     actor: Option<String>,
     /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Include the events in the reply.
+    #[serde(default)]
+    events: bool,
 }
 
 impl Tool for Scaffold {
@@ -116,6 +119,7 @@ impl Tool for Scaffold {
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
+        write.shows_events = self.events;
         let template = self.template(&write.scope)?;
         let plan = self.plan_of(&mut write, template.kind)?;
         let mut made = Vec::new();
@@ -138,15 +142,14 @@ impl Tool for Scaffold {
             (RootKind::Task, Some(task)) => task.clone(),
             _ => plan.id.clone(),
         };
+        let actor = write.actor().map(str::to_owned);
         let mut written = Written::about(&about, write.finish()?);
         written.plan = Some(plan.id);
         if template.kind == RootKind::Task {
             written.steps = steps;
         }
-        let radar = json!({"workspace": self.workspace, "task": about});
-        written.next_calls.push(NextCall::new("tasks_radar", radar));
         written.tasks = made;
-        Ok(written)
+        written.then(cx, &self.workspace, None, actor.as_deref())
     }
 }
 
@@ -207,6 +210,9 @@ pub(crate) struct TemplateSave {
     /// Steps of the template, in order.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<SavedStep>,
+    /// Include the events in the reply.
+    #[serde(default)]
+    events: bool,
 }
 
 /// A step that a template makes.
@@ -240,6 +246,7 @@ impl Tool for TemplateSave {
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
+        write.shows_events = self.events;
         let mut refusals = Refusals::default();
         for (place, step) in self.steps.iter().enumerate() {
             if step.task.is_some() != (self.kind == RootKind::Plan) {

@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
 
+use super::resume::decisions_of;
 use crate::budget::{self, Bounded, Shrink, View};
 use crate::error::Refusals;
 use crate::limits::NAME;
 use crate::model::Workspace;
+use crate::record::Note;
 use crate::scope::Scope;
 use crate::store::event::{self, Event};
 use crate::target::Subject;
@@ -99,7 +101,7 @@ impl View for Stream {
     const ORDER: &'static [Shrink] = &[Shrink::End("events")];
 
     /// Moves the cursor to the last event that is left, so that no event is skipped.
-    fn settle(view: &mut Map<String, Json>) {
+    fn settle(view: &mut Map<String, Json>, _whole: &Map<String, Json>) {
         settle_stream(view);
     }
 }
@@ -152,7 +154,10 @@ fn stream(scope: &Scope<'_>, task: Option<&str>, since: i64, limit: usize) -> Re
     })
 }
 
-/// Get the radar of a plan or task with its latest events.
+/// Decisions that tasks_context_pack shows.
+const DECISIONS: usize = 5;
+
+/// Get the radar of a plan or task with its latest decisions and events.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ContextPack {
     #[serde(flatten)]
@@ -169,6 +174,8 @@ pub(crate) struct ContextPack {
 pub(crate) struct Pack {
     /// Current state.
     radar: radar::Radar,
+    /// Latest decisions, at most 5, oldest first.
+    decisions: Vec<Note>,
     /// Latest events, oldest first. The earliest are dropped first if the reply is too large.
     delta: Vec<Event>,
     /// Cursor for `since` of tasks_delta.
@@ -178,6 +185,7 @@ pub(crate) struct Pack {
 impl View for Pack {
     const ORDER: &'static [Shrink] = &[
         Shrink::Start("delta"),
+        Shrink::Start("decisions"),
         Shrink::End("radar.next_calls"),
         Shrink::Drop("radar.horizon"),
         Shrink::Drop("radar.progress"),
@@ -201,6 +209,7 @@ impl Tool for ContextPack {
         let (scope, id) = self.subject.open(cx)?;
         let pack = Pack {
             radar: radar::of(&scope, &id)?,
+            decisions: decisions_of(&scope, &id, DECISIONS)?,
             delta: event::latest(scope.db(), &scope.workspace, Some(&id), limit)?,
             next_since: scope.counters.events,
         };

@@ -9,13 +9,15 @@ use crate::budget::{Shrink, View};
 use crate::dependency::{self, Dependency};
 use crate::limits::short;
 use crate::model::{RootKind, Status};
-use crate::record::{Meta, Root, Step, step_status};
+use crate::record::{Meta, Root, Step, Task, step_status};
 use crate::scope::Scope;
-use crate::store::record::{From, of_root};
+use crate::store::record::{From, of_plan as of_plan_steps, of_root};
 use crate::store::root::{Head, Wanted, page};
 
 /// Characters of one line.
 const LINE: usize = 200;
+/// Most finished tasks of a plan whose dependencies are examined.
+const TASKS: usize = 200;
 
 /// Handoff report.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -74,7 +76,16 @@ fn waiting(scope: &Scope<'_>, meta: &Meta) -> Result<Vec<String>, ToolError> {
         .into_iter()
         .filter(Dependency::is_open);
     Ok(open
-        .map(|dependency| format!("waits for {}", dependency.id))
+        .map(|dependency| {
+            let status = dependency.status.map_or("deleted", Status::as_str);
+            match meta.status.is_finished() {
+                true => format!(
+                    "{} is {}, but depends on {}, which is {status}",
+                    meta.id, meta.status, dependency.id
+                ),
+                false => format!("waits for {}", dependency.id),
+            }
+        })
         .collect())
 }
 
@@ -144,6 +155,8 @@ fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
     for head in tasks(&[Status::Done, Status::Canceled])? {
         handoff.done.push(line(&head));
     }
+    handoff.risks.extend(of_steps(scope, id, limit)?);
+    handoff.risks.extend(done_over_open(scope, id)?);
     for head in tasks(&[Status::Active, Status::Todo, Status::Parked])? {
         let told = line(&head);
         if head.touched_at < stale && head.status != Some(Status::Parked) {
@@ -155,4 +168,53 @@ fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
         handoff.remaining.push(told);
     }
     Ok(())
+}
+
+/// Risks of the steps of a plan's tasks: blocked ones, and those closed without their checkpoints.
+fn of_steps(scope: &Scope<'_>, plan: &str, limit: usize) -> Result<Vec<String>, ToolError> {
+    let mut risks = Vec::new();
+    for status in [step_status::BLOCKED, step_status::FORCED] {
+        for step in of_plan_steps::<Step>(scope.db(), &scope.workspace, plan, status, From::Oldest, limit)? {
+            let path = scope.placed_path(&step)?;
+            let step = step.record;
+            if scope.head(&step.task)?.status == Some(Status::Canceled) {
+                continue;
+            }
+            let why = match status {
+                step_status::BLOCKED => {
+                    format!(
+                        "blocked: {}",
+                        step.block_reason.as_deref().unwrap_or("no reason given")
+                    )
+                }
+                _ => format!(
+                    "closed without its checkpoints: {}",
+                    step.forced.as_deref().unwrap_or("unconfirmed")
+                ),
+            };
+            risks.push(short(
+                &format!("{} {path} {}: {why}", step.task, step.title),
+                LINE,
+            ));
+        }
+    }
+    Ok(risks)
+}
+
+/// Finished tasks whose dependencies were reopened.
+fn done_over_open(scope: &Scope<'_>, plan: &str) -> Result<Vec<String>, ToolError> {
+    let wanted = Wanted {
+        kind: RootKind::Task,
+        plan: Some(plan),
+        statuses: &[Status::Done],
+        after: 0,
+        limit: TASKS,
+    };
+    let mut risks = Vec::new();
+    for head in page(scope.db(), &scope.workspace, &wanted)? {
+        if let Some(task) = scope.get::<Task>(&head.id)? {
+            risks.extend(waiting(scope, &task.meta)?);
+        }
+    }
+    Ok(risks)
 }

@@ -1,7 +1,7 @@
 //! Building blocks of reads: the current state in few words.
 
-pub(crate) mod current;
 pub(crate) mod handoff;
 pub(crate) mod lint;
 pub(crate) mod radar;
+pub(crate) mod show;
 pub(crate) mod tree;

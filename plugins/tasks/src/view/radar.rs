@@ -4,30 +4,24 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 use tollgate_sdk::{NextCall, ToolError};
 
-use super::current;
 use crate::budget::{Shrink, View};
 use crate::checkpoint;
-use crate::closing;
-use crate::dependency::{self, Dependency};
-use crate::lease;
 use crate::limits::short;
-use crate::model::{Checkpoint, RootKind, Status};
+use crate::model::{Checkpoint, Status};
 use crate::record::{Meta, Plan, Root, Step, Task, step_status};
 use crate::reply::StepRef;
 use crate::scope::{Located, Scope};
 use crate::store::Kind;
 use crate::store::record::{From, count_by_status, of_root};
-use crate::store::root::{Wanted, count_stale, count_tasks, page};
+use crate::store::root::{count_stale, count_tasks};
+use crate::work::{self, Outlook, Wait};
 
 /// Most blockers that are listed.
 const BLOCKERS: usize = 10;
 /// Characters of one line.
 const LINE: usize = 240;
-/// Most tasks of a plan that are examined for one that can start.
-const CANDIDATES: usize = 20;
 
 /// State of a plan or task.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -111,6 +105,14 @@ pub(crate) fn of(scope: &Scope<'_>, id: &str) -> Result<Radar, ToolError> {
 }
 
 fn of_task(scope: &Scope<'_>, task: &Task) -> Result<Radar, ToolError> {
+    let outlook = work::of_task(scope, task, None)?;
+    let mut radar = about_task(scope, task)?;
+    at_hand(scope, &task.meta, &outlook, &mut radar)?;
+    Ok(radar)
+}
+
+/// The radar of a task without its work.
+fn about_task(scope: &Scope<'_>, task: &Task) -> Result<Radar, ToolError> {
     let id = &task.meta.id;
     let counts = count_by_status(scope.db(), &scope.workspace, id, Kind::Step)?;
     let of_status = |wanted: &str| -> usize {
@@ -124,23 +126,38 @@ fn of_task(scope: &Scope<'_>, task: &Task) -> Result<Radar, ToolError> {
         done: of_status(step_status::DONE) + of_status(step_status::FORCED),
         total: counts.iter().map(|(_, count)| count).sum(),
     };
-    let mut radar = Radar {
+    Ok(Radar {
         why: why(scope, task)?,
-        blockers: blockers(scope, task, of_status(step_status::BLOCKED) > 0)?,
+        blockers: blocked(scope, task, of_status(step_status::BLOCKED) > 0)?,
         progress: Some(progress),
         ..Radar::default()
-    };
-    let at_hand = if task.meta.status.is_finished() {
-        None
-    } else {
-        current::step(scope, id)?
-    };
-    match at_hand {
-        Some(step) => at_step(scope, task, &step, &mut radar)?,
-        None => without_step(scope, &task.meta, progress, &mut radar),
+    })
+}
+
+/// Adds the work, or what it waits for.
+fn at_hand(scope: &Scope<'_>, meta: &Meta, outlook: &Outlook, radar: &mut Radar) -> Result<(), ToolError> {
+    radar.now = short(&format!("{} {}: {}", meta.id, meta.status, meta.title), LINE);
+    let mut blockers: Vec<String> = outlook.waits.iter().filter_map(Wait::blocker).collect();
+    if meta.status.is_finished() {
+        "Nothing, it is finished.".clone_into(&mut radar.next);
+        blockers.clear();
+    } else if let Some(piece) = &outlook.piece {
+        if let Some(step) = piece.step() {
+            at_step(meta, step, radar);
+        }
+        radar.next = piece.action();
+        radar.next_calls.push(piece.call(scope, None)?);
+    } else if let Some(wait) = outlook.waits.first() {
+        if let Wait::Blocked(step) | Wait::Held { step, .. } | Wait::Parked(step, _) = wait {
+            at_step(meta, step, radar);
+        }
+        radar.next = wait.action();
+        radar.next_calls.push(wait.call(scope));
     }
-    radar.blockers.truncate(BLOCKERS);
-    Ok(radar)
+    blockers.append(&mut radar.blockers);
+    blockers.truncate(BLOCKERS);
+    radar.blockers = blockers;
+    Ok(())
 }
 
 /// Purpose of the task: its own description or its plan's.
@@ -154,8 +171,8 @@ fn why(scope: &Scope<'_>, task: &Task) -> Result<String, ToolError> {
     }))
 }
 
-fn blockers(scope: &Scope<'_>, task: &Task, has_blocked: bool) -> Result<Vec<String>, ToolError> {
-    let mut blockers = depends(&dependency::of(scope, &task.meta)?);
+fn blocked(scope: &Scope<'_>, task: &Task, has_blocked: bool) -> Result<Vec<String>, ToolError> {
+    let mut blockers = Vec::new();
     if has_blocked {
         let id = &task.meta.id;
         for step in of_root::<Step>(
@@ -174,24 +191,10 @@ fn blockers(scope: &Scope<'_>, task: &Task, has_blocked: bool) -> Result<Vec<Str
     Ok(blockers)
 }
 
-fn depends(dependencies: &[Dependency]) -> Vec<String> {
-    let open = dependencies.iter().filter(|dependency| dependency.is_open());
-    open.map(|dependency| {
-        let status = dependency.status.map_or("deleted", Status::as_str);
-        format!("depends on {}, which is {status}", dependency.id)
-    })
-    .collect()
-}
-
-fn at_step(scope: &Scope<'_>, task: &Task, step: &Located<Step>, radar: &mut Radar) -> Result<(), ToolError> {
+fn at_step(meta: &Meta, step: &Located<Step>, radar: &mut Radar) {
     let path = &step.path;
-    radar.now = short(
-        &format!(
-            "{} {} at {path}: {}",
-            task.meta.id, task.meta.status, step.record.title
-        ),
-        LINE,
-    );
+    let now = format!("{} {} at {path}: {}", meta.id, meta.status, step.record.title);
+    radar.now = short(&now, LINE);
     radar.step = Some(StepRef::new(&step.record.id, path));
     radar.verify = verify(&step.record);
     let words = step
@@ -200,28 +203,6 @@ fn at_step(scope: &Scope<'_>, task: &Task, step: &Located<Step>, radar: &mut Rad
         .iter()
         .map(|blocker| short(&format!("step {path}: {blocker}"), LINE));
     radar.blockers.extend(words);
-    if let Some(lease) = lease::live(scope, &step.record.id)? {
-        radar
-            .blockers
-            .push(short(&format!("step {path} is leased to {}", lease.owner), LINE));
-    }
-    if step.record.blocked {
-        radar.next = format!("Remove the obstacle of {path}, then unblock it.");
-        radar.next_calls.push(NextCall::new(
-            "tasks_block",
-            json!({"workspace": scope.workspace, "task": task.meta.id, "step_id": step.record.id, "blocked": false}),
-        ));
-    } else if let Some(node) = current::node(scope, step)? {
-        radar.next = short(&format!("Finish node {}: {}", node.path, node.record.title), LINE);
-        radar.next_calls.push(NextCall::new(
-            "tasks_task_define",
-            json!({"workspace": scope.workspace, "task": task.meta.id, "task_node_id": node.record.id, "status": "DONE"}),
-        ));
-    } else {
-        radar.next = format!("Do {path}, attach evidence, then confirm and close it.");
-        radar.next_calls.push(closing::close_call(scope, &step.record));
-    }
-    Ok(())
 }
 
 /// Checkpoints that a step still needs, with their items.
@@ -241,95 +222,24 @@ fn verify(step: &Step) -> String {
     short(&lines.collect::<Vec<_>>().join(" | "), LINE)
 }
 
-fn without_step(scope: &Scope<'_>, meta: &Meta, progress: Progress, radar: &mut Radar) {
-    let id = &meta.id;
-    radar.now = short(&format!("{id} {}: {}", meta.status, meta.title), LINE);
-    let (next, call) = if meta.status.is_finished() {
-        ("Nothing, it is finished.", None)
-    } else if progress.total == 0 {
-        let steps = json!([{"title": "First step", "success_criteria": ["criterion for done"], "tests": ["command or check that proves it"]}]);
-        let add = json!({"workspace": scope.workspace, "task": id, "steps": steps});
-        ("Add steps.", Some(NextCall::new("tasks_decompose", add)))
-    } else {
-        let complete = json!({"workspace": scope.workspace, "task": id});
-        (
-            "Every step is closed; complete the task.",
-            Some(NextCall::new("tasks_complete", complete)),
-        )
-    };
-    next.clone_into(&mut radar.next);
-    radar.next_calls.extend(call);
-}
-
+/// The radar of a plan: that of the task at hand, with the plan's purpose and counts.
 fn of_plan(scope: &Scope<'_>, plan: &Plan) -> Result<Radar, ToolError> {
-    let mut radar = match task_at_hand(scope, plan)? {
-        Some(task) => of_task(scope, &task)?,
-        None => idle(scope, plan),
+    let (task, outlook) = work::of_plan(scope, plan, None)?;
+    let task = match task {
+        Some(task) => scope.get::<Task>(&task)?,
+        None => None,
     };
+    let mut radar = match &task {
+        Some(task) => about_task(scope, task)?,
+        None => Radar::default(),
+    };
+    let meta = task.as_ref().map_or(&plan.meta, |task| &task.meta);
+    at_hand(scope, meta, &outlook, &mut radar)?;
     let promise = plan.contract.as_deref().or(plan.meta.description.as_deref());
     radar.why = short(promise.unwrap_or(&plan.meta.title), LINE);
-    let mut blockers = depends(&dependency::of(scope, &plan.meta)?);
-    blockers.append(&mut radar.blockers);
-    blockers.truncate(BLOCKERS);
-    radar.blockers = blockers;
     radar.progress = None;
-    let horizon = horizon(scope, &plan.meta.id)?;
-    if radar.now.is_empty() {
-        radar.now = short(
-            &format!("{} {}: {}", plan.meta.id, plan.meta.status, plan.meta.title),
-            LINE,
-        );
-    }
-    if radar.next.is_empty() {
-        radar.next = match horizon.total {
-            0 => "Add a task.".to_owned(),
-            _ if plan.meta.status.is_finished() => "Nothing, it is finished.".to_owned(),
-            _ if horizon.done == horizon.total => "Every task is finished; complete the plan.".to_owned(),
-            _ => "No task can start; check parked tasks and dependencies.".to_owned(),
-        };
-    }
-    radar.horizon = Some(horizon);
+    radar.horizon = Some(horizon(scope, &plan.meta.id)?);
     Ok(radar)
-}
-
-/// The plan's current task: an ACTIVE one, or the first that can start.
-fn task_at_hand(scope: &Scope<'_>, plan: &Plan) -> Result<Option<Task>, ToolError> {
-    if plan.meta.status.is_finished() {
-        return Ok(None);
-    }
-    for (statuses, limit) in [([Status::Active], 1), ([Status::Todo], CANDIDATES)] {
-        let wanted = Wanted {
-            kind: RootKind::Task,
-            plan: Some(&plan.meta.id),
-            statuses: &statuses,
-            after: 0,
-            limit,
-        };
-        for head in page(scope.db(), &scope.workspace, &wanted)? {
-            let Some(task) = scope.get::<Task>(&head.id)? else {
-                continue;
-            };
-            let waits = dependency::of(scope, &task.meta)?.iter().any(Dependency::is_open);
-            if head.status == Some(Status::Active) || !waits {
-                return Ok(Some(task));
-            }
-        }
-    }
-    Ok(None)
-}
-
-fn idle(scope: &Scope<'_>, plan: &Plan) -> Radar {
-    let id = &plan.meta.id;
-    let call = if plan.meta.status.is_finished() {
-        None
-    } else {
-        let next = json!({"workspace": scope.workspace, "plan": id});
-        Some(NextCall::new("tasks_next", next))
-    };
-    Radar {
-        next_calls: call.into_iter().collect(),
-        ..Radar::default()
-    }
 }
 
 /// The tasks of a plan, counted over an index.

@@ -32,7 +32,7 @@ pub(crate) struct Branch {
     pub confirmed: Vec<Checkpoint>,
 }
 
-/// At most `limit` steps and nodes below a parent. The flag tells whether there are more.
+/// At most `limit` steps and nodes below a task or step, its own nodes last. The flag tells whether there are more.
 pub(crate) fn below(
     scope: &Scope<'_>,
     parent: &str,
@@ -40,7 +40,12 @@ pub(crate) fn below(
     limit: usize,
 ) -> Result<(Vec<Branch>, bool), ToolError> {
     let mut branches = Vec::new();
-    let all = walk(scope, parent, above, limit.saturating_add(1), &mut branches)?;
+    let most = limit.saturating_add(1);
+    let mut all = walk(scope, parent, above, most, &mut branches)?;
+    if all && !above.steps.is_empty() {
+        nodes(scope, parent, above, most, &mut branches)?;
+        all = branches.len() < most;
+    }
     let more = !all || branches.len() > limit;
     branches.truncate(limit);
     Ok((branches, more))
@@ -59,31 +64,41 @@ fn walk(
         if branches.len() >= limit {
             return Ok(false);
         }
-        let mut path = above.clone();
-        path.steps.push(u32::try_from(child.ordinal).unwrap_or(u32::MAX));
+        let path = above.child(child.ordinal);
         branches.push(branch(&child.record, &path));
         if !walk(scope, &child.record.id, &path, limit, branches)? {
             return Ok(false);
         }
-        for node in children::<Node>(
-            scope.db(),
-            &scope.workspace,
-            &child.record.id,
-            limit.saturating_sub(branches.len()),
-        )? {
-            path.node = u32::try_from(node.ordinal).ok();
-            branches.push(Branch {
-                path: path.to_string(),
-                id: node.record.id,
-                title: node.record.title,
-                status: node.record.status.to_string(),
-                success_criteria: Vec::new(),
-                tests: Vec::new(),
-                confirmed: Vec::new(),
-            });
-        }
+        nodes(scope, &child.record.id, &path, limit, branches)?;
     }
     Ok(branches.len() < limit)
+}
+
+/// Adds the nodes of a step.
+fn nodes(
+    scope: &Scope<'_>,
+    step: &str,
+    at: &Path,
+    limit: usize,
+    branches: &mut Vec<Branch>,
+) -> Result<(), ToolError> {
+    let room = limit.saturating_sub(branches.len());
+    for node in children::<Node>(scope.db(), &scope.workspace, step, room)? {
+        let path = Path {
+            steps: at.steps.clone(),
+            node: u32::try_from(node.ordinal).ok(),
+        };
+        branches.push(Branch {
+            path: path.to_string(),
+            id: node.record.id,
+            title: node.record.title,
+            status: node.record.status.to_string(),
+            success_criteria: Vec::new(),
+            tests: Vec::new(),
+            confirmed: Vec::new(),
+        });
+    }
+    Ok(())
 }
 
 /// A step as an entry of the list.

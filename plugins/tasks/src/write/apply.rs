@@ -45,7 +45,7 @@ impl Write<'_> {
         store::workspace::save(&db, &workspace, &self.scope.counters)?;
         Ok(Receipt {
             revisions,
-            events,
+            events: if self.shows_events { events } else { Vec::new() },
             warnings: self.warnings,
         })
     }

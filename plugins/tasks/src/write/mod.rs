@@ -42,6 +42,8 @@ pub(crate) struct Write<'a> {
     pub scope: Scope<'a>,
     /// Warnings to add to the result.
     pub warnings: Vec<Warning>,
+    /// True if the reply has the events of the write.
+    pub shows_events: bool,
     tool: &'static str,
     /// Name of the caller.
     actor: Option<String>,
@@ -90,6 +92,7 @@ enum Journal {
 #[derive(Debug, Clone)]
 pub(crate) struct Receipt {
     pub revisions: BTreeMap<String, i64>,
+    /// The events, if the call asked for them.
     pub events: Vec<Event>,
     pub warnings: Vec<Warning>,
 }
@@ -118,6 +121,7 @@ impl<'a> Write<'a> {
             actor: scope.cx.identity().map(str::to_owned),
             scope,
             warnings: Vec::new(),
+            shows_events: false,
             tool,
             summary: None,
             pending: Vec::new(),
@@ -378,6 +382,7 @@ impl<'a> Write<'a> {
             revision: 0,
             touched_at: self.scope.now(),
             title: meta.title.clone(),
+            priority: meta.priority,
         };
         self.heads.insert(meta.id.clone(), head);
         Ok(())

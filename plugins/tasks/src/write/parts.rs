@@ -10,14 +10,15 @@ use super::Write;
 use super::overlay::Changed;
 use crate::checkpoint;
 use crate::closing;
-use crate::dependency::{self, Dependency};
 use crate::error::{Reason, Refusals};
 use crate::limits::short;
 use crate::model::Status;
 use crate::record::{Node, Root, Step, Task, step_status};
+use crate::scope::Located;
 use crate::store::operation::{self, State};
 use crate::store::record::{From, of_root};
 use crate::store::{self, Kind};
+use crate::work;
 
 /// Most parts that a refusal lists.
 const SHOWN: usize = 20;
@@ -97,12 +98,15 @@ impl Write<'_> {
             let Some(child) = open else {
                 continue;
             };
-            let look = json!({"workspace": self.scope.workspace, "task": step.task});
+            let look = match self.scope.get::<Step>(&step.id)? {
+                Some(stored) => work::show_step(&self.scope, &stored),
+                None => work::show_root(&self.scope, &step.task),
+            };
             let reason = Reason::ChildOpen {
                 parent: format!("step {}", self.place(&step.id)?),
                 child: format!("{kind} {id} {}", short(&child, 80)),
             };
-            refusals.add_with(reason, NextCall::new("tasks_radar", look));
+            refusals.add_with(reason, look);
         }
         Ok(())
     }
@@ -168,55 +172,56 @@ impl Write<'_> {
         }
         for (_, step) in steps {
             if let Some(step) = self.get::<Step>(&step)?.filter(|step| step.task == *id) {
-                self.want_closed(id, &step, refusals)?;
+                self.want_closed(after, &step, refusals)?;
             }
         }
         Ok(())
     }
 
-    /// Requires a closed step with confirmed checkpoints.
-    fn want_closed(&self, task: &str, step: &Step, refusals: &mut Refusals) -> Result<(), ToolError> {
+    /// Requires a closed step with confirmed checkpoints. The calls are about the stored step, because the
+    /// refused write leaves it as it is.
+    fn want_closed(&self, task: &Task, step: &Step, refusals: &mut Refusals) -> Result<(), ToolError> {
+        let id = &task.meta.id;
+        let stored = self.scope.get::<Step>(&step.id)?;
         if !step.is_done() {
             let child = format!("step {} {}", self.place(&step.id)?, short(&step.title, 80));
-            let reason = Reason::ChildOpen {
-                parent: task.to_owned(),
-                child,
+            let parent = id.clone();
+            let call = match &stored {
+                Some(stored) => self.work_on(id, stored)?,
+                None => self.journal(),
             };
-            let next_call = match self.can_close(step)? {
-                true => closing::close_call(&self.scope, step),
-                false => NextCall::new(
-                    "tasks_radar",
-                    json!({"workspace": self.scope.workspace, "task": task}),
-                ),
-            };
-            refusals.add_with(reason, next_call);
+            refusals.add_with(Reason::ChildOpen { parent, child }, call);
             return Ok(());
         }
+        if let Some(stored) = stored.filter(|stored| stored.status() == step.status()) {
+            let path = self.scope.step_path(&stored.id)?;
+            let located = Located { record: stored, path };
+            return closing::unconfirmed(&self.scope, &located, self.actor(), refusals);
+        }
+        let mut call = Some(self.journal());
         for checkpoint in checkpoint::missing(step, &BTreeSet::new()) {
-            let reason = Reason::NotConfirmed {
-                path: self.place(&step.id)?,
-                checkpoint,
-            };
-            refusals.add_with(reason, closing::verify_call(&self.scope, step, [checkpoint]));
+            let path = self.place(&step.id)?;
+            refusals.add_with(Reason::NotConfirmed { path, checkpoint }, call.take());
         }
         Ok(())
     }
 
-    /// Returns whether a stored step could be closed now.
-    fn can_close(&self, step: &Step) -> Result<bool, ToolError> {
-        let Some(task) = self.scope.get::<Task>(&step.task)? else {
-            return Ok(false);
+    /// The call that works on a stored step if it is the next of its task, otherwise the one that shows it.
+    fn work_on(&self, task: &str, step: &Step) -> Result<NextCall, ToolError> {
+        let piece = match self.scope.get::<Task>(task)? {
+            Some(task) => work::of_task(&self.scope, &task, self.actor())?.piece,
+            None => None,
         };
-        let works = match task.meta.status {
-            Status::Active => true,
-            Status::Todo => !dependency::of(&self.scope, &task.meta)?
-                .iter()
-                .any(Dependency::is_open),
-            Status::Done | Status::Parked | Status::Canceled => false,
-        };
-        let mut refusals = Refusals::default();
-        self.open_parts(step, &mut refusals)?;
-        Ok(works && !step.blocked && refusals.is_empty())
+        let at_hand = piece.filter(|piece| piece.step().is_some_and(|at| at.record.id == step.id));
+        match at_hand {
+            Some(piece) => piece.call(&self.scope, self.actor()),
+            None => Ok(work::show_step(&self.scope, step)),
+        }
+    }
+
+    /// The call that shows the journal.
+    fn journal(&self) -> NextCall {
+        NextCall::new("tasks_history", json!({"workspace": self.scope.workspace}))
     }
 
     /// Records that would be left without the record that they belong to.

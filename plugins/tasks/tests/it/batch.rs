@@ -137,10 +137,10 @@ fn members_see_what_members_before_them_wrote_and_are_undone_as_one() {
         let step = ok(&session, r#"mirror {"task": "TASK-001"}"#)["steps"][0].clone();
         (step["status"].clone(), step["confirmed"].clone())
     };
-    let undone = ok(&session, r#"undo {"task": "TASK-001"}"#);
+    let undone = ok(&session, r#"undo {"task": "TASK-001", "events": true}"#);
     assert_eq!(undone["events"][0]["data"]["operations"], json!([2, 3]));
     assert_eq!(step(), (json!("open"), Value::Null));
-    let redone = ok(&session, r#"redo {"task": "TASK-001"}"#);
+    let redone = ok(&session, r#"redo {"task": "TASK-001", "events": true}"#);
     assert_eq!(redone["events"][0]["data"]["tool"], "tasks_batch");
     assert_eq!(step(), (json!("done"), json!(["criteria", "tests"])));
 }

@@ -23,7 +23,7 @@ fn op() -> impl Strategy<Value = Op> {
 const WRITES: [&str; 6] = [
     r#"note {"task": "TASK-001", "note": "a note with some words in it"}"#,
     r#"note {"task": "PLAN-001", "note": "of the plan"}"#,
-    r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+    r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "events": true}"#,
     r#"progress {"task": "TASK-001", "path": "s:0", "completed": false}"#,
     r#"undo {"task": "TASK-001"}"#,
     r#"batch {"operations": [{"tool": "tasks_note", "args": {"task": "TASK-001", "note": "x"}}, {"tool": "tasks_note", "args": {"task": "TASK-009", "note": "x"}}], "atomic": true}"#,
@@ -81,7 +81,7 @@ fn events_of_one_close_come_in_order() {
     let session = after(&[THREE]);
     let closed = ok(
         &session,
-        r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+        r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "events": true}"#,
     );
     let types: Vec<&str> = closed["events"]
         .as_array()

@@ -230,3 +230,72 @@ fn secrets_are_not_stored() {
         }
     }
 }
+
+#[test]
+fn failing_evidence_is_told_until_a_later_run_passes() {
+    let session = after(&[THREE]);
+    let run = |code: i32| {
+        let items = json!([{"kind": "cmd_output", "title": "cargo test", "exit_code": code}]);
+        let arguments = json!({"task": "TASK-001", "path": "s:0", "checkpoint": "tests", "items": items});
+        call_tool(&session, "tasks_evidence_capture", arguments).unwrap()
+    };
+    let verify =
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": {"tests": {"confirmed": true}}}"#;
+    let captured: Value = serde_json::from_str(&run(1).structured).unwrap();
+    assert_eq!(
+        captured["next_calls"][0]["tool"], "tasks_show",
+        "a failing run is no reason to close"
+    );
+    assert_eq!(warned(&ok(&session, verify)), ["FAILING_EVIDENCE"]);
+    // What is said without a run does not outweigh the run.
+    ok(
+        &session,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checkpoint": "tests", "checks": ["it works"]}"#,
+    );
+    assert_eq!(warned(&ok(&session, verify)), ["FAILING_EVIDENCE"]);
+    let captured: Value = serde_json::from_str(&run(0).structured).unwrap();
+    assert_eq!(captured["next_calls"][0]["tool"], "tasks_close_step");
+    assert_eq!(warned(&ok(&session, verify)), [""; 0]);
+}
+
+#[test]
+fn a_workspace_can_require_evidence() {
+    let session = after(&[THREE]).config(&json!({"workspaces": {"w": {"evidence": "required"}}}));
+    let codes = |line: &str| -> Vec<String> {
+        let refused = crate::harness::refused(&session, line);
+        refused
+            .blockers
+            .into_iter()
+            .map(|blocker| blocker.message)
+            .collect()
+    };
+    assert_eq!(
+        codes(&close(0)),
+        [
+            "criteria of step s:0 has no evidence",
+            "tests of step s:0 has no evidence"
+        ]
+    );
+    let item = |code: i32| json!([{"kind": "cmd_output", "title": "cargo test", "exit_code": code}]);
+    let capture = |code: i32| {
+        let arguments = json!({"task": "TASK-001", "path": "s:0", "items": item(code)});
+        call_tool(&session, "tasks_evidence_capture", arguments).unwrap();
+    };
+    capture(1);
+    let verify = r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "all"}"#;
+    assert_eq!(codes(verify).len(), 2);
+    capture(0);
+    ok(&session, verify);
+    // What changed after the confirmation is seen when the step closes.
+    ok(&session, r#"edit {"task": "TASK-001", "title": "changed since"}"#);
+    let done = r#"done {"task": "TASK-001", "path": "s:0"}"#;
+    assert_eq!(codes(done).len(), 2);
+    capture(0);
+    ok(&session, done);
+    let elsewhere = r#"bootstrap {"workspace": "other", "plan_title": "P", "task_title": "T", "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]}"#;
+    ok(&session, elsewhere);
+    ok(
+        &session,
+        r#"close_step {"workspace": "other", "task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+    );
+}

@@ -326,7 +326,10 @@ fn my_own_change_is_undone_although_others_wrote_after_it() {
         ["added a note to TASK-001", "set priority of TASK-001 to HIGH"]
     );
     assert_eq!(entries[1]["operation"]["actor"], "ann");
-    let undone = ok(&session, &by("ann", "undo {\"task\": \"TASK-001\"}"));
+    let undone = ok(
+        &session,
+        &by("ann", r#"undo {"task": "TASK-001", "events": true}"#),
+    );
     assert_eq!(undone["events"][0]["actor"], "ann");
     assert_eq!(
         undone["events"][0]["data"]["summary"],

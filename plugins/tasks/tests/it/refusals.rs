@@ -1,7 +1,7 @@
 //! Every error code, each for the reason it is there.
 
 use serde_json::json;
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{NextCall, ToolError};
 
 use crate::harness::{THREE, after, follow, ok, refused};
 
@@ -217,15 +217,43 @@ fn every_reason_not_to_close_comes_at_once() {
             "STEP_BLOCKED"
         ]
     );
-    assert!(err.blockers.iter().all(|blocker| blocker.next_call.is_some()));
-    // Each but the lease is removed by the call that comes with it.
-    for blocker in &err.blockers[1..] {
-        let mut call = blocker.next_call.clone().unwrap();
-        if call.tool == "tasks_verify" {
-            call.arguments.insert("owner".to_owned(), json!("ada"));
-        }
-        follow(&session, &call);
+    let tools = |err: &ToolError| -> Vec<String> {
+        let calls = err
+            .blockers
+            .iter()
+            .filter_map(|blocker| blocker.next_call.as_ref());
+        calls.map(|call| call.tool.clone()).collect()
+    };
+    // Others' steps are neither confirmed nor taken over.
+    let wanted = [
+        "tasks_next",
+        "tasks_show",
+        "tasks_show",
+        "tasks_task_define",
+        "tasks_block",
+    ];
+    assert_eq!(tools(&err), wanted);
+    let err = refused(
+        &session,
+        r#"done {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
+    );
+    // One call confirms all three.
+    let wanted = ["tasks_verify", "tasks_show", "tasks_task_define", "tasks_block"];
+    assert_eq!(tools(&err), wanted);
+    let calls: Vec<NextCall> = err
+        .blockers
+        .iter()
+        .filter_map(|blocker| blocker.next_call.clone())
+        .collect();
+    assert_eq!(calls[0].arguments["checkpoints"].as_object().unwrap().len(), 3);
+    for call in &calls {
+        follow(&session, call);
     }
+    ok(
+        &session,
+        r#"task_define {"task": "TASK-001", "path": "s:0.t:0", "status": "DONE"}"#,
+    );
+    ok(&session, r#"done {"task": "TASK-001", "path": "s:0.s:0"}"#);
     ok(
         &session,
         r#"done {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
@@ -266,7 +294,11 @@ fn each_gate_alone_has_its_code() {
     let under = r#"decompose {"task": "TASK-001", "path": "s:2", "steps": [{"title": "x"}]}"#;
     let err = refused(&session, under);
     assert_eq!(err.code, "STEP_CLOSED");
-    follow(&session, &err.next_call.unwrap());
+    assert_eq!(follow(&session, &err.next_call.unwrap())["step"]["path"], "s:2");
+    ok(
+        &session,
+        r#"progress {"task": "TASK-001", "path": "s:2", "completed": false}"#,
+    );
     ok(&session, under);
     ok(&session, r#"complete {"task": "TASK-001", "status": "PARKED"}"#);
     let err = refused(&session, r#"done {"task": "TASK-001", "path": "s:0"}"#);
@@ -466,11 +498,13 @@ fn leases_name_their_holder_expire_and_are_taken_over_for_a_reason() {
     );
     let close = r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#;
     assert_eq!(refused(&session, close).code, "STEP_LEASE_HELD");
-    let taken = ok(
+    ok(
         &session,
         &claim("bob", r#", "force": true, "reason": "ada left""#),
     );
-    assert_eq!(taken["events"][0]["data"]["taken_from"], "ada");
+    let delta = ok(&session, r#"delta {"task": "TASK-001"}"#);
+    let last = delta["events"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["data"]["taken_from"], "ada");
     ok(
         &session,
         r#"step_renew {"task": "TASK-001", "path": "s:0", "owner": "bob", "events": 2}"#,

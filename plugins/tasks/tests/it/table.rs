@@ -12,7 +12,7 @@ const PACK: Pack = tasks::PACK;
 const NAMES: &str = "bootstrap batch block close_step close_task complete context context_pack contract create \
     decompose define delete delta done edit evidence_capture focus_clear focus_get focus_set handoff history lint \
     mirror move note patch plan progress radar redo resume resume_pack scaffold storage task_add task_define task_delete \
-    templates_list undo verify next step_claim step_renew step_release template_save";
+    templates_list undo verify next step_claim step_renew step_release template_save take show search workspaces";
 
 #[test]
 fn every_tool_of_the_contract_is_there() {
@@ -47,10 +47,17 @@ fn every_write_takes_a_revision_and_every_tool_a_workspace() {
         "tasks_focus_set",
         "tasks_focus_clear",
         "tasks_template_save",
+        "tasks_take",
     ];
     for tool in PACK.tools {
         let properties = (tool.input_schema)()["properties"].clone();
-        assert!(properties.get("workspace").is_some(), "{}", tool.name);
+        let lists_them = tool.name == "tasks_workspaces";
+        assert_eq!(
+            properties.get("workspace").is_some(),
+            !lists_them,
+            "{}",
+            tool.name
+        );
         if tool.effect == Effect::Write && !without.contains(&tool.name) {
             assert!(properties.get("expected_revision").is_some(), "{}", tool.name);
         }

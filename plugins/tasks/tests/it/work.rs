@@ -37,7 +37,7 @@ fn security_perf_and_docs_are_wanted_when_declared_linked_or_named() {
     }
     let neither =
         r#"close_step {"task": "TASK-001", "path": "s:2", "checkpoints": {"docs": {"confirmed": true}}}"#;
-    assert_eq!(refused(&session, neither).code, "INVALID_INPUT");
+    assert_eq!(refused(&session, neither).code, "CHECKPOINTS_NOT_CONFIRMED");
     let half =
         r#"close_step {"task": "TASK-001", "path": "s:2", "checkpoints": {"criteria": {"confirmed": true}}}"#;
     assert_eq!(
@@ -57,7 +57,7 @@ fn force_is_for_progress_alone_needs_a_reason_and_does_not_complete_the_task() {
         format!(r#"progress {{"task": "TASK-001", "path": "s:0", "completed": true, "force": true{more}}}"#)
     };
     assert_eq!(refused(&session, &force("")).code, "INVALID_INPUT");
-    let forced = ok(&session, &force(r#", "reason": "no time""#));
+    let forced = ok(&session, &force(r#", "reason": "no time", "events": true"#));
     assert_eq!(forced["events"][1]["data"]["forced"], "no time");
     for path in ["s:1", "s:2"] {
         ok(
@@ -110,7 +110,7 @@ fn what_a_call_says_does_not_hold_is_taken_back() {
     );
     let taken = ok(
         &session,
-        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": {"tests": {"confirmed": false}}}"#,
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": {"tests": {"confirmed": false}}, "events": true}"#,
     );
     assert_eq!(
         taken["events"][0]["data"],
@@ -143,7 +143,7 @@ fn reopening_a_step_reopens_what_is_above_it() {
     ]);
     let reopened = ok(
         &session,
-        r#"progress {"task": "TASK-001", "path": "s:0.s:0", "completed": false}"#,
+        r#"progress {"task": "TASK-001", "path": "s:0.s:0", "completed": false, "events": true}"#,
     );
     let paths: Vec<&Value> = reopened["events"]
         .as_array()
@@ -221,7 +221,10 @@ fn a_plan_has_a_checklist_and_a_contract() {
         &session,
         r#"plan {"plan": "PLAN-001", "steps": ["x", "y"], "doc": "how"}"#,
     );
-    let moved = ok(&session, r#"plan {"plan": "PLAN-001", "advance": true}"#);
+    let moved = ok(
+        &session,
+        r#"plan {"plan": "PLAN-001", "advance": true, "events": true}"#,
+    );
     assert_eq!(moved["events"][0]["data"], json!({"current": 1, "entries": 2}));
     ok(&session, r#"plan {"plan": "PLAN-001", "advance": true}"#);
     assert_eq!(

@@ -265,7 +265,7 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
         Positional::Paths,
         &[
             "-z -t -v -f -c --cached -d --deleted -m --modified -o --others -i --ignored -s --stage -u --unmerged -k --killed \
-           --directory --no-empty-directory --eol --deduplicate --exclude-standard -x:TEXT --exclude=TEXT --error-unmatch \
+           --directory --no-empty-directory --eol --deduplicate --exclude-standard --exclude-per-directory=.gitignore -x:TEXT --exclude=TEXT --error-unmatch \
            --full-name --abbrev[=NUMBER] --debug --sparse",
         ],
     ),

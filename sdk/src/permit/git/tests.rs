@@ -31,6 +31,8 @@ fn options_that_are_not_listed_are_refused() {
         log --pretty=mine
         log --remerge-diff
         ls-files -z --others --exclude-standard
+        ls-files --others --exclude-per-directory=.gitignore
+        ls-files --others --exclude-per-directory=/etc/passwd
         hash-object -w a
         config --list --show-scope --name-only -z
         config --list

@@ -80,6 +80,7 @@ fn open(id: &str) -> Envelope {
             limits: Limits::default(),
             mutations: 0,
             test_runs: 0,
+            edits: 0,
             opened_boot_ms: 0,
         },
         workspace: Some("notes-app".to_owned()),
@@ -99,6 +100,7 @@ fn open(id: &str) -> Envelope {
         parent: None,
         closed_actor: None,
         detached_until_ms: None,
+        index_version: None,
     }
 }
 

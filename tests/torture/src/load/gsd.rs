@@ -57,9 +57,9 @@ impl Load for Gsd {
     fn check(&self, db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
         let events = super::equal(
             db,
-            "SELECT count(*) FROM gsd_events",
+            "SELECT count(DISTINCT op_id) FROM gsd_audit WHERE severity = 'info'",
             "SELECT count(*) FROM core_operations WHERE pack = 'gsd' AND effect = 'write' AND success = 1",
-            "events of units, and changes in the ledger",
+            "audited changes of units, and changes in the ledger",
         )?;
         let audited = super::equal(
             db,

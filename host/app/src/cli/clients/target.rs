@@ -1,4 +1,4 @@
-//! What an entry is to say: flags, configuration and this program's own path.
+//! Content of a client's entry: flags, configuration and this program's own path.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// What an entry of a client says.
+    /// Server of a client's entry.
     pub(super) fn server(&self, global: &Global, client: Client, places: &Places) -> anyhow::Result<Server> {
         let config = config(global);
         let listens = match std::env::var("TOLLGATE_HTTP") {
@@ -188,7 +188,7 @@ pub(super) fn config(global: &Global) -> Config {
     })
 }
 
-/// Where clients on this machine reach a server that listens at an address.
+/// Address under which clients on this machine reach a server.
 fn url_of(address: SocketAddr) -> anyhow::Result<String> {
     ensure!(
         address.port() != 0,

@@ -10,15 +10,15 @@ use tollgate_store::storage::{OperationFilter, Session, StoredOperation};
 use super::{Global, Opened, PAGE, Shown, TITLES, cells, line, open, tell_none};
 use crate::cli::out::{self, Table};
 
-/// How often `-f` looks for new rows.
+/// Interval at which `-f` looks for new rows.
 const FOLLOW: Duration = Duration::from_millis(200);
-/// How wide columns are at least when rows are to follow.
+/// Minimum widths of columns when rows are to follow.
 const WIDTHS: &[usize] = &[6, 24, 24, 12, 24, 9, 30, 0];
 
 /// Show the last operations
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Tail {
-    /// How many
+    /// Number of rows
     #[arg(short = 'n', long, default_value_t = 20)]
     lines: u32,
     /// Go on with new ones as they come, from every host of the data directory

@@ -18,7 +18,7 @@ use crate::cli::out;
 /// Check that no row was changed, removed, inserted or replaced, and that nothing was added that could do so
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Verify {
-    /// What `ledger export` printed before: a file whose last line is the head, or SEQ:HASH
+    /// Output of an earlier `ledger export`: a file whose last line is the head, or SEQ:HASH
     #[arg(long, value_name = "FILE|SEQ:HASH")]
     head: Option<String>,
     /// The public key that the head and the anchors must be signed with; can be given more than once
@@ -116,7 +116,8 @@ fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
     }
     if let (Some(exported), Some(pruned)) = (exported, verified.pruned_before_head) {
         text.push_str(&format!(
-            "\nnothing before the exported head {} was changed",
+            "\nnothing before the {} head {} was changed",
+            exported.seal.as_ref().map_or("exported", |_| "signed"),
             exported.head.seq
         ));
         let before = exported.seal.as_ref().map_or(0, |seal| seal.pruned);

@@ -12,7 +12,7 @@ use tollgate::scaffold::File;
 #[error("{} is there already; name another folder with --path", .0.display())]
 pub(super) struct Taken(PathBuf);
 
-/// Whether a folder can be made. A link that leads nowhere is in the way too.
+/// Fails if a folder cannot be made. A link that leads nowhere is in the way too.
 pub(super) fn check_free(folder: &Path) -> Result<(), Taken> {
     match folder.symlink_metadata() {
         Ok(_) => Err(Taken(folder.to_owned())),

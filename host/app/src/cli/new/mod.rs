@@ -24,7 +24,7 @@ pub(super) enum New {
 /// Nothing that is there is changed.
 #[derive(Debug, Args)]
 pub(super) struct Crate {
-    /// What it is called: small letters, digits and `-`
+    /// Name of the crate: small letters, digits and `-`
     name: String,
     /// The folder to make [default: the name, in the current directory]
     #[arg(long, value_name = "DIR")]
@@ -75,7 +75,7 @@ impl Crate {
     }
 }
 
-/// What to do with it.
+/// Next steps with the crate.
 fn next(kind: Kind, name: &Name, folder: &Path) -> String {
     let component = format!("target/wasm32-wasip2/release/{}.wasm", name.snake());
     let lines = [

@@ -1,10 +1,10 @@
-//! Where the SDK is: in a checkout of this project, as it is not published elsewhere.
+//! Location of the SDK: in a checkout of this project, because it is not published elsewhere.
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// What the SDK's crate is called.
+/// Name of the SDK's crate.
 const PACKAGE: &str = "tollgate-sdk";
 
 /// Files of a checkout that a new crate begins with.
@@ -19,7 +19,7 @@ pub(super) struct Checkout {
     pub(super) pins: Vec<(&'static str, String)>,
 }
 
-/// Why there is no SDK to use.
+/// Reason why no SDK can be used.
 #[derive(Debug, Error)]
 pub(super) enum NoSdk {
     #[error("there is no Tollgate SDK in {}; name a checkout of the project, or its folder `sdk`, with --sdk", .0.display())]
@@ -68,7 +68,7 @@ fn around(place: &Path) -> Option<PathBuf> {
     folders.find(|folder| has_sdk(folder)).map(Path::to_owned)
 }
 
-/// Whether a folder has the SDK, and the interfaces that it is made from.
+/// True if a folder has the SDK, and the interfaces that it is made from.
 fn has_sdk(folder: &Path) -> bool {
     let manifest = read(&folder.join("sdk/Cargo.toml")).and_then(|text| text.parse::<toml::Table>().ok());
     let is_sdk = manifest.is_some_and(|manifest| {

@@ -28,7 +28,7 @@ pub(in crate::cli) struct Check {
     /// Let it run the programs that it asks for, as this user; otherwise none is started
     #[arg(long)]
     programs: bool,
-    /// How long everything may take together
+    /// Time limit of the whole check
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     time: u64,
 }
@@ -77,7 +77,7 @@ fn settings(argument: &str) -> anyhow::Result<Map<String, Value>> {
     serde_json::from_str(&text).context("the settings are not a JSON object")
 }
 
-/// What was done, and what came of it.
+/// Report of the check in words.
 fn tell(report: &Report) -> String {
     let rows: Vec<Vec<String>> = report
         .calls

@@ -101,7 +101,7 @@ impl Add {
         Ok((format!("builtin:{own}"), bytes.to_vec()))
     }
 
-    /// What it is granted. `None` if that is not enough, which is told.
+    /// Grants of the policy. `None` if they are not enough, which is reported.
     fn granted(
         &self,
         config: &Config,
@@ -142,7 +142,7 @@ impl Add {
         }
     }
 
-    /// What the flags say beside source and grants.
+    /// Keys that the flags set, beside source and grants.
     fn keys(&self) -> anyhow::Result<Vec<(&'static str, Value)>> {
         let settings = self.settings.as_deref().map(file::object).transpose();
         let settings: Option<Map<String, Value>> = settings.context("the settings are not a JSON object")?;

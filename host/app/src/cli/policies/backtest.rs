@@ -29,10 +29,10 @@ pub(in crate::cli) struct Backtest {
     /// Only calls of tools that match a pattern
     #[arg(long, value_delimiter = ',', value_name = "GLOB,…")]
     tools: Vec<String>,
-    /// How many examples to show of each tool
+    /// Number of examples to show of each tool
     #[arg(long, default_value_t = 3, value_name = "NUMBER")]
     examples: usize,
-    /// How long everything may take together
+    /// Time limit of the whole backtest
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
     time: u64,
 }
@@ -120,7 +120,7 @@ fn tell(replay: &Replay) -> String {
     parts.join("\n\n")
 }
 
-/// What the table does not say.
+/// Notes that complete the table.
 fn notes(replay: &Replay) -> Vec<String> {
     let calls: u64 = replay.tools.iter().map(|tool| tool.calls).sum();
     let mut notes = vec![format!("{calls} calls since {} were shown to it.", replay.since)];

@@ -22,7 +22,7 @@ pub(in crate::cli) struct Test {
     /// A file of cases; may be repeated
     #[arg(long = "case", value_name = "FILE", required = true)]
     cases: Vec<PathBuf>,
-    /// How long everything may take together
+    /// Time limit of all cases together
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
     time: u64,
 }

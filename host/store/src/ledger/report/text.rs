@@ -130,11 +130,12 @@ fn opening(text: &mut String, envelope: &Envelope) {
     }
 }
 
-/// Why the host closed it.
+/// Reason why the host closed the envelope.
 fn reason(closed_by: &str) -> &str {
     match closed_by {
         "MUTATION_BUDGET_EXHAUSTED" => "its mutations were used up",
         "DURATION_EXCEEDED" => "its time was over",
+        "EDIT_BUDGET_EXHAUSTED" => "its work tree was edited more often than it may be",
         "DISCONNECTED" => "its client went away",
         "HOST_GONE" => "its host process was gone",
         "HOST_STOPPED" => "its host was stopped",
@@ -164,6 +165,10 @@ fn limits(text: &mut String, envelope: &Envelope, boot_ms: i64) {
             "test runs",
         ),
     ];
+    if standing.edits > 0 || standing.limits.max_edits.is_some() {
+        let limit = standing.limits.max_edits;
+        parts.push(used(standing.edits, limit, "observed edit", "observed edits"));
+    }
     if let Some(limit) = standing.limits.max_duration_sec {
         parts.push(if standing.state == State::Open {
             format!("{} of {limit} s", standing.open_sec(boot_ms))
@@ -274,7 +279,7 @@ fn tell_refused(refused: &Refused) -> String {
     )
 }
 
-/// What a code means, for those that are the host's own.
+/// Meaning of a code, for those that are the host's own.
 fn explain(code: &str) -> Option<&'static str> {
     Some(match code {
         "MUTATION_BUDGET_EXHAUSTED" => "all mutations were used; this closed the envelope",
@@ -373,9 +378,11 @@ mod tests {
                     max_mutations: Some(3),
                     max_test_runs: None,
                     max_duration_sec: Some(600),
+                    max_edits: None,
                 },
                 mutations: 3,
                 test_runs: 2,
+                edits: 0,
                 opened_boot_ms: 0,
             },
             workspace: Some("notes".to_owned()),
@@ -394,6 +401,7 @@ mod tests {
             parent: None,
             closed_actor: None,
             detached_until_ms: None,
+            index_version: None,
         }
     }
 

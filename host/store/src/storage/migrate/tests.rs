@@ -77,7 +77,7 @@ fn a_new_column_that_the_rows_cannot_have_is_refused() {
     }
 }
 
-/// What SQLite says to a text that nobody read, with the rights of a migration.
+/// Answer of SQLite to a text that nobody read, with the rights of a migration.
 fn straight(sql: &str) -> StoreResult<()> {
     let dir = tempfile::tempdir().unwrap();
     let database = Database::open(&dir.path().join("t.db")).unwrap();

@@ -52,6 +52,11 @@ impl FactBook {
         Ok(read)
     }
 
+    /// True if there are no facts at all.
+    pub fn is_empty(&self) -> bool {
+        self.facts.is_empty()
+    }
+
     /// Files of a snapshot that should have facts and have none.
     pub fn unread<'a>(
         &self,
@@ -114,14 +119,14 @@ impl FactBook {
     }
 }
 
-/// Key of a file's facts: its content, and how it is read. A manifest is read by its name, other files by their
-/// extension. `None` for files that are not text.
+/// Key of a file's facts: its content, and how it is read. Manifests and settings are read by their name, other
+/// files by their extension. `None` for files that are not text.
 pub fn key(file: &FileRecord) -> Option<(Digest, &str)> {
     let Content::Text { digest } = file.content else {
         return None;
     };
     let name = crate::path::name(&file.path);
-    let reading = if language::is_manifest(name) || language::is_generated(name) {
+    let reading = if language::is_read_by_name(name) {
         name
     } else {
         crate::path::extension(name)

@@ -9,6 +9,44 @@ use super::{Facts, Import, Lines, What};
 /// Maximum number of names kept of one file. Each may be a class of the same package.
 const MAX_NAMES: usize = 500;
 
+/// Annotations of classes that a container finds by itself.
+const REGISTERING: [&str; 34] = [
+    "SpringBootApplication",
+    "Component",
+    "Service",
+    "Repository",
+    "Controller",
+    "RestController",
+    "ControllerAdvice",
+    "RestControllerAdvice",
+    "Configuration",
+    "TestConfiguration",
+    "AutoConfiguration",
+    "ConfigurationProperties",
+    "Entity",
+    "MappedSuperclass",
+    "Embeddable",
+    "Converter",
+    "Document",
+    "Mapper",
+    "Aspect",
+    "FeignClient",
+    "Path",
+    "Provider",
+    "WebServlet",
+    "WebFilter",
+    "WebListener",
+    "ApplicationScoped",
+    "RequestScoped",
+    "Singleton",
+    "Named",
+    "Stateless",
+    "MessageDriven",
+    "QuarkusMain",
+    "AutoService",
+    "Mojo",
+];
+
 /// Reads a Java source.
 pub(super) fn read(text: &str) -> Facts {
     let mut facts = Facts::default();
@@ -38,6 +76,10 @@ pub(super) fn read(text: &str) -> Facts {
             }
             (Symbol::Word, "main") => {
                 facts.runs |= tokens.peek().is_some_and(|next| next.0 == Symbol::OpenParen)
+            }
+            (Symbol::At, _) => {
+                let is_known = |next: &(Symbol, &str, usize)| REGISTERING.contains(&next.1);
+                facts.registers |= tokens.peek().is_some_and(is_known);
             }
             // After a dot there is a member, or part of a longer name.
             (Symbol::Dot, _) => drop(tokens.next_if(|next| next.0 == Symbol::Word)),

@@ -1,12 +1,20 @@
-//! JavaScript and TypeScript: `import`, `export … from`, `import()`, `require` and `new URL`.
+//! JavaScript and TypeScript: `import`, `export … from`, `import()`, `require`, `new URL`, `import.meta.glob` and
+//! `require.context`.
 
-mod tokens;
+pub(crate) mod tokens;
+
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 
 use super::{Facts, Import, Lines, MAX_IMPORTS, What};
 use tokens::{Place, Token, tokens};
 
 /// Maximum number of tokens between `import` and its `from`.
 const MAX_CLAUSE: usize = 4_000;
+
+/// Maximum number of tokens of a template or a list of patterns.
+const MAX_TEMPLATE: usize = 60;
 
 /// Reads a JavaScript or TypeScript source.
 pub(super) fn read(text: &str) -> Facts {
@@ -25,6 +33,40 @@ pub(super) fn read(text: &str) -> Facts {
     reading.facts
 }
 
+/// Minimum size of a bundle, and of its lines on average. Code that people write has lines of 30 to 50 bytes.
+const BUNDLE_BYTES: usize = 8_000;
+const BUNDLE_LINE: usize = 400;
+
+/// Beginnings of the code that bundlers put before modules.
+static BUNDLERS: LazyLock<[Finder<'_>; 6]> = LazyLock::new(|| {
+    [
+        "function(require,module,exports)",
+        "function (require, module, exports)",
+        "webpackBootstrap",
+        "__webpack_require__",
+        "parcelRequire",
+        "__commonJS",
+    ]
+    .map(Finder::new)
+});
+
+/// Beginning of the first module of a bundle that may be small.
+static BROWSERIFY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("[function(require,module,exports)"));
+
+/// Size of the head in which a bundler leaves its mark.
+const BUNDLE_HEAD: usize = 8_000;
+
+/// Checks whether a bundler or minifier wrote a text. Its imports are those of other files.
+pub(super) fn is_bundle(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    if bytes.len() < BUNDLE_BYTES {
+        return BROWSERIFY.find(bytes).is_some();
+    }
+    let lines = memchr::memchr_iter(b'\n', bytes).count() + 1;
+    let head = bytes.get(..BUNDLE_HEAD).unwrap_or(bytes);
+    bytes.len() / lines > BUNDLE_LINE || BUNDLERS.iter().any(|mark| mark.find(head).is_some())
+}
+
 /// Position of the last literal that may name a file: nothing after it has to be read. Most files import at
 /// their top, and literals are rarer than the words that may precede one.
 fn last_specifier(text: &[u8]) -> usize {
@@ -40,13 +82,14 @@ fn may_name(before: &[u8]) -> bool {
     match trimmed.last() {
         Some(b'm') => trimmed.ends_with(b"from"),
         Some(b't') => trimmed.ends_with(b"import"),
-        Some(b'(') => {
-            let callee = trimmed
+        Some(b'(') => calls(trimmed),
+        // The first of several patterns.
+        Some(b'[') => {
+            let before = trimmed
                 .get(..trimmed.len() - 1)
                 .unwrap_or_default()
                 .trim_ascii_end();
-            let names: [&[u8]; 4] = [b"import", b"require", b"resolve", b"URL"];
-            names.iter().any(|name| callee.ends_with(name))
+            before.ends_with(b"(") && calls(before)
         }
         Some(b'/') if trimmed.ends_with(b"*/") => true,
         Some(_) if space.contains(&b'\n') => {
@@ -55,6 +98,27 @@ fn may_name(before: &[u8]) -> bool {
         }
         _ => false,
     }
+}
+
+/// Checks whether a text that ends with a bracket calls a function that takes a specifier.
+fn calls(before: &[u8]) -> bool {
+    let callee = before
+        .get(..before.len() - 1)
+        .unwrap_or_default()
+        .trim_ascii_end();
+    let names: [&[u8]; 7] = [
+        b"import",
+        b"require",
+        b"resolve",
+        b"URL",
+        b"glob",
+        b"globEager",
+        b"context",
+    ];
+    // Types may come before the bracket.
+    let tail = callee.get(callee.len().saturating_sub(100)..).unwrap_or_default();
+    names.iter().any(|name| callee.ends_with(name))
+        || (callee.ends_with(b">") && memchr::memmem::find(tail, b".glob<").is_some())
 }
 
 struct Reading<'a> {
@@ -88,6 +152,10 @@ impl<'a> Reading<'a> {
         match (word, self.get(at + 1)) {
             ("import" | "require", (Token::Open, "(")) => self.called(at, at + 2, false),
             ("require", (_, ".")) if self.get(at + 2).1 == "resolve" => self.called(at, at + 4, true),
+            ("require", (_, ".")) if self.get(at + 2).1 == "context" => self.context(at, at + 4),
+            ("import", (_, ".")) if matches!(self.get(at + 4).1, "glob" | "globEager") => {
+                self.globs(at, at + 5)
+            }
             ("import", (Token::Text, _)) => self.push(at, at + 1, false),
             ("import", (Token::Word | Token::Open | Token::Star, _)) => self.clause(at),
             ("export", (Token::Star, _) | (Token::Open, "{")) => self.clause(at),
@@ -101,9 +169,59 @@ impl<'a> Reading<'a> {
 
     /// Reads a call whose first argument is a literal.
     fn called(&mut self, at: usize, argument: usize, resolves: bool) {
+        if self.get(argument).0 == Token::Template && !resolves {
+            return self.template(at, argument);
+        }
         let is_call = self.get(argument - 1) == (Token::Open, "(");
         if is_call && matches!(self.get(argument + 1).1, ")" | ",") {
             self.push(at, argument, resolves);
+        }
+    }
+
+    /// Reads `import(`./x/${name}.js`)`, which bundlers take as a pattern.
+    fn template(&mut self, at: usize, argument: usize) {
+        let start = self.get(argument).1.trim_matches('`').trim_end_matches("${");
+        let end = (argument + 1..argument + MAX_TEMPLATE).map(|place| self.get(place));
+        let end = end
+            .map(|(_, written)| written)
+            .find(|written| written.len() > 1 && written.ends_with('`'));
+        if let Some(end) = end {
+            let end = end.trim_start_matches('}').trim_end_matches('`');
+            self.glob(at, format!("{start}*{end}"));
+        }
+    }
+
+    /// Reads `require.context("./x", …)`: all files below a directory.
+    fn context(&mut self, at: usize, argument: usize) {
+        if let (Token::Text, written) = self.get(argument) {
+            let directory = tokens::inside(written).trim_end_matches('/');
+            self.glob(at, format!("{directory}/**/*"));
+        }
+    }
+
+    /// Reads the patterns of `import.meta.glob`, one or a list, behind any types.
+    fn globs(&mut self, at: usize, from: usize) {
+        let places = from..from + MAX_TEMPLATE;
+        let open = places
+            .clone()
+            .find(|place| self.get(*place) == (Token::Open, "("));
+        for place in open.into_iter().flat_map(|open| open + 1..open + MAX_TEMPLATE) {
+            match self.get(place) {
+                (Token::Text, written) => self.glob(at, tokens::inside(written).to_owned()),
+                (Token::Open, "[") | (Token::Mark, ",") => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// Adds a pattern. One without a fixed directory would fit everything.
+    fn glob(&mut self, at: usize, pattern: String) {
+        let is_fixed =
+            pattern.starts_with(['.', '/', '@', '~', '#']) && !pattern.contains(['\n', '\\', '\0']);
+        if is_fixed && pattern.len() <= 200 {
+            let line = self.lines.of(self.tokens.get(at).map_or(0, |place| place.at));
+            let what = What::JavaScriptGlob { pattern };
+            self.facts.imports.push(Import { line, what });
         }
     }
 

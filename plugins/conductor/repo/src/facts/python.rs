@@ -84,7 +84,78 @@ pub(super) fn read(text: &str) -> Facts {
         last: last_import(text.as_bytes()).max(last_of(text, &*MAIN)),
     };
     reading.all();
-    reading.facts
+    let mut facts = reading.facts;
+    serves(text, &mut facts);
+    facts
+}
+
+/// Packages whose applications a server imports by name.
+const SERVED: [&str; 12] = [
+    "fastapi",
+    "flask",
+    "starlette",
+    "sanic",
+    "quart",
+    "litestar",
+    "falcon",
+    "bottle",
+    "dash",
+    "connexion",
+    "celery",
+    "dramatiq",
+];
+
+/// Constructors and factories of such applications.
+const APPLICATIONS: [&str; 14] = [
+    "FastAPI",
+    "Flask",
+    "Starlette",
+    "Sanic",
+    "Quart",
+    "Litestar",
+    "App",
+    "API",
+    "Bottle",
+    "Dash",
+    "FlaskApp",
+    "Celery",
+    "create_app",
+    "make_app",
+];
+
+/// Marks files with `app = FastAPI(…)` on the left margin, which a server runs, and with tasks, which a worker
+/// finds. Only files that import such a package are searched.
+fn serves(text: &str, facts: &mut Facts) {
+    let is_served = |import: &Import| match &import.what {
+        What::Python { module, names, .. } => {
+            let first = module.split('.').next().unwrap_or_default();
+            SERVED.contains(&first) || names.iter().any(|name| APPLICATIONS.contains(&name.as_str()))
+        }
+        _ => false,
+    };
+    if !facts.imports.iter().any(is_served) {
+        return;
+    }
+    for line in text.lines() {
+        facts.runs |= is_application(line);
+        let decorator = line
+            .strip_prefix('@')
+            .map(|line| line.split('(').next().unwrap_or_default());
+        let name = decorator.and_then(|line| line.rsplit('.').next());
+        facts.registers |= name.is_some_and(|name| matches!(name.trim(), "task" | "shared_task" | "actor"));
+    }
+}
+
+/// Checks for `name = Application(` without any indentation.
+fn is_application(line: &str) -> bool {
+    let Some((name, value)) = line.split_once('=') else {
+        return false;
+    };
+    let name = name.split(':').next().unwrap_or_default().trim_end();
+    let is_word = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let called = value.trim_start().split_once('(').map(|(called, _)| called);
+    let last = called.and_then(|called| called.rsplit('.').next());
+    is_word && last.is_some_and(|last| APPLICATIONS.contains(&last))
 }
 
 /// Position of the last `import` that is a word, or the end of `__import__` or the start of `import_module`.

@@ -29,13 +29,11 @@ pub(super) fn read_pyproject(text: &str) -> Option<PythonProject> {
         for key in ["scripts", "gui-scripts"] {
             scripts(table.get(key), &mut found.scripts);
         }
-        for (_, group) in table
-            .get("entry-points")
-            .and_then(Value::as_table)
-            .into_iter()
-            .flatten()
-        {
-            scripts(Some(group), &mut found.scripts);
+        for key in ["entry-points", "plugins"] {
+            let groups = table.get(key).and_then(Value::as_table);
+            for (_, group) in groups.into_iter().flatten() {
+                scripts(Some(group), &mut found.scripts);
+            }
         }
     }
     Some(found)

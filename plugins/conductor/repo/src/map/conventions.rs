@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::frameworks::Run;
 use crate::language::{self, Language};
 use crate::path;
 use crate::resolve::Index;
@@ -33,7 +34,7 @@ const RULES: [(&str, &str); 19] = [
 const HABIT: usize = 5;
 
 /// Conventions, one sentence each.
-pub(super) fn find(index: &Index<'_>) -> Vec<String> {
+pub(super) fn find(index: &Index<'_>, run: &Run) -> Vec<String> {
     let mut found = Vec::new();
     for (name, rules) in RULES {
         if index.find(name).is_some() {
@@ -42,7 +43,18 @@ pub(super) fn find(index: &Index<'_>) -> Vec<String> {
     }
     found.extend(names(index));
     found.extend(tests(index));
+    found.extend(frameworks(run));
     found
+}
+
+/// Frameworks with the number of files that each runs without an import.
+fn frameworks(run: &Run) -> Vec<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in run.values() {
+        *counts.entry(name).or_default() += 1;
+    }
+    let line = |(name, count)| format!("Used by {name} without an import: {count} files.");
+    counts.into_iter().map(line).collect()
 }
 
 /// Naming style of the files of a language, if nine of ten agree.

@@ -102,7 +102,7 @@ impl RepoMap {
         }
     }
 
-    /// Writes the files that people edit, by owner; of all others only the number.
+    /// Writes the files that people edit, by owner, one line each. All others follow in one line for each directory.
     fn owners(&self, text: &mut String, limit: usize) {
         let mut owners: BTreeMap<&str, Vec<&MapFile>> = BTreeMap::new();
         for file in &self.files {
@@ -119,12 +119,36 @@ impl RepoMap {
             for file in &shown {
                 let _ = writeln!(text, "- {}", line(file));
             }
-            let rest = files.len() - shown.len();
+            let others = files.iter().filter(|file| !is_shown(file));
+            let named = others_by_directory(text, others.map(|file| file.path.as_str()), limit);
+            let rest = files.len() - shown.len() - named;
             if rest > 0 {
                 let _ = writeln!(text, "- … and {rest} more");
             }
         }
     }
+}
+
+/// Writes the names of files, one line for each directory. Returns their number, which is at most `limit`.
+fn others_by_directory<'a>(text: &mut String, paths: impl Iterator<Item = &'a str>, limit: usize) -> usize {
+    let mut directories: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut named = 0;
+    for path in paths.take(limit) {
+        directories
+            .entry(path::parent(path))
+            .or_default()
+            .push(path::name(path));
+        named += 1;
+    }
+    for (directory, names) in directories {
+        let names: Vec<String> = names.into_iter().map(code).collect();
+        let place = match directory {
+            "" => "top".to_owned(),
+            directory => code(&format!("{directory}/")),
+        };
+        let _ = writeln!(text, "- {place}: {}", names.join(", "));
+    }
+    named
 }
 
 fn line(file: &MapFile) -> String {
@@ -168,7 +192,7 @@ fn entry_point(entry: &EntryPoint) -> String {
 }
 
 /// A reason as text.
-pub(crate) fn reason(reason: &Reason) -> String {
+pub fn reason(reason: &Reason) -> String {
     match reason {
         Reason::Backup { part } => format!("named like a backup ({})", code(part)),
         Reason::NeverImported { mentioned_in: None } => "nothing imports it".to_owned(),
@@ -197,7 +221,7 @@ fn plain(text: &str) -> String {
 }
 
 /// A name as code, whatever its characters.
-pub(crate) fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let shown = path::show(text);
     let longest = shown.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);

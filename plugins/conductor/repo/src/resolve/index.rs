@@ -101,6 +101,19 @@ impl<'a> Index<'a> {
         self.directories.contains_key(directory)
     }
 
+    /// Files below a directory, at any depth.
+    pub(crate) fn below(&self, directory: &str) -> std::ops::Range<usize> {
+        let prefix = match directory {
+            "" => String::new(),
+            directory => format!("{directory}/"),
+        };
+        let start = self
+            .files
+            .partition_point(|file| file.path.as_str() < prefix.as_str());
+        let rest = self.files.get(start..).unwrap_or_default();
+        start..start + rest.partition_point(|file| file.path.starts_with(&prefix))
+    }
+
     /// Files directly in a directory.
     pub(crate) fn in_directory(&self, directory: &str) -> &[usize] {
         self.directories.get(directory).map_or(&[], |found| &found.files)

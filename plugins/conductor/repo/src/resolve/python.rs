@@ -68,7 +68,7 @@ impl<'a> Roots<'a> {
             };
             has_first |= match start {
                 Module::File(found) => found != file || module.contains('.'),
-                Module::Namespace(_) => self.holds_python(&path::below(root, first)),
+                Module::Namespace(directory) => self.holds_python(&directory) && !self.is_alembic(&directory),
             };
             if let Some(found) = self.names_in(&path::below(root, &module.replace('.', "/")), names)
                 && (found != [file] || module.contains('.'))
@@ -96,6 +96,53 @@ impl<'a> Roots<'a> {
         };
         self.names_in(&base, names)
             .map_or(Outcome::Missing, Outcome::Files)
+    }
+
+    /// Paths at which the file of a module could be, without its extension.
+    pub(super) fn bases(&self, file: usize, module: &str, level: u32) -> Vec<String> {
+        let relative = module.replace('.', "/");
+        if level == 0 {
+            let roots = self.own_roots(file);
+            return roots.iter().map(|root| path::below(root, &relative)).collect();
+        }
+        let above = path::ancestors(self.index.path(file));
+        let directory = above
+            .into_iter()
+            .nth(usize::try_from(level - 1).unwrap_or(usize::MAX));
+        directory
+            .map(|directory| path::below(directory, &relative))
+            .into_iter()
+            .collect()
+    }
+
+    /// Files of the longest part of a dotted name that is a module. A package alone is not enough: only its
+    /// submodule or an item in it is meant.
+    pub(super) fn named(&self, file: usize, name: &str) -> Vec<usize> {
+        let first = name.split('.').next().unwrap_or_default();
+        if is_standard(first) {
+            return Vec::new();
+        }
+        let own = self.own_roots(file);
+        let above = path::ancestors(self.index.path(file));
+        let roots: Vec<&str> = own
+            .iter()
+            .copied()
+            .chain(above)
+            .chain(self.foreign_roots(first))
+            .collect();
+        let mut part = name;
+        loop {
+            let relative = part.replace('.', "/");
+            for root in &roots {
+                if let Some(Module::File(found)) = self.module(&path::below(root, &relative)) {
+                    return vec![found];
+                }
+            }
+            match part.rsplit_once('.') {
+                Some((shorter, _)) => part = shorter,
+                None => return Vec::new(),
+            }
+        }
     }
 
     /// Files with the names of a module: the file of each submodule, and the module's own for other names.
@@ -168,6 +215,12 @@ impl<'a> Roots<'a> {
     fn foreign_roots(&self, first: &str) -> impl Iterator<Item = &'a str> {
         let roots = self.packages.get(first).filter(|_| !is_standard(first));
         roots.into_iter().flatten().copied()
+    }
+
+    /// Checks whether a directory holds migrations. It is often called like the package that runs them.
+    fn is_alembic(&self, directory: &str) -> bool {
+        let marks = ["env.py", "script.py.mako"].map(|name| path::below(directory, name));
+        self.index.first(marks).is_some()
     }
 
     fn holds_python(&self, directory: &str) -> bool {

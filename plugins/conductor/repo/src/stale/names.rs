@@ -61,6 +61,8 @@ fn lower(name: &str) -> Cow<'_, str> {
 /// describes the code.
 fn aside(stem: &str) -> Option<String> {
     let is_break = |c: char| matches!(c, '_' | '-' | '.' | ' ');
+    // A name for use inside the package: `_old_client`.
+    let stem = stem.trim_start_matches('_');
     let first = stem.split(is_break).next().unwrap_or_default();
     let last = stem.rsplit(is_break).next().unwrap_or_default();
     if first == last {

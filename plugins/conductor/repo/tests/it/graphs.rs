@@ -196,7 +196,7 @@ import { ui } from "@acme/ui";
             missing packages/app/src/view.tsx:1 #internal
             external ./optional, node, react
             Binary @acme/app packages/app/bin/app.js
-            Library @acme/app -
+            Library @acme/app packages/app/src/index.ts
             Library @acme/ui -
             Library @acme/ui packages/ui/src/button.js
             Library @acme/ui packages/ui/src/main.js

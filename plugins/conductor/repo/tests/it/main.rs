@@ -7,3 +7,4 @@ mod maps;
 mod random;
 mod snapshots;
 mod tidying;
+mod truths;

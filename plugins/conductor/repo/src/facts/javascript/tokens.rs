@@ -9,7 +9,7 @@ use logos::{Lexer, Logos, Skip};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Logos)]
 #[logos(extras = State)]
 #[logos(skip r"[ \t\r\n\f\v]+")]
-pub(super) enum Token {
+pub(crate) enum Token {
     #[token("//", line_comment)]
     #[token("#!", line_comment)]
     #[token("/*", block_comment)]
@@ -42,7 +42,7 @@ pub(super) enum Token {
 
 /// State that decides how the next `/` and `}` are read.
 #[derive(Default)]
-pub(super) struct State {
+pub(crate) struct State {
     /// True after the end of a value, where `/` divides.
     after_value: bool,
     braces: usize,
@@ -51,17 +51,17 @@ pub(super) struct State {
 }
 
 /// A token with its position.
-pub(super) struct Place<'a> {
-    pub(super) token: Token,
-    pub(super) written: &'a str,
-    pub(super) at: usize,
+pub(crate) struct Place<'a> {
+    pub(crate) token: Token,
+    pub(crate) written: &'a str,
+    pub(crate) at: usize,
 }
 
 /// Maximum number of tokens read after the last relevant word.
 const BEHIND: usize = 16;
 
 /// All tokens up to `last` and a few more; bytes that match no rule are skipped.
-pub(super) fn tokens(text: &str, last: usize) -> Vec<Place<'_>> {
+pub(crate) fn tokens(text: &str, last: usize) -> Vec<Place<'_>> {
     let mut lexer = Token::lexer(text);
     let mut places = Vec::new();
     let mut left = BEHIND;
@@ -84,7 +84,7 @@ pub(super) fn tokens(text: &str, last: usize) -> Vec<Place<'_>> {
 }
 
 /// Text between the quotes of a token.
-pub(super) fn inside(written: &str) -> &str {
+pub(crate) fn inside(written: &str) -> &str {
     let mut chars = written.chars();
     chars.next();
     chars.next_back();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use oxc_resolver::{FileMetadata, FileSystem, ResolveError};
 
+use super::configs::Configs;
 use crate::language::Language;
 use crate::manifest::Manifest;
 use crate::path;
@@ -29,7 +30,7 @@ struct Inner {
 
 impl Files {
     /// Indexes the files; empty if no source needs the index.
-    pub(super) fn of(index: &Index<'_>) -> Files {
+    pub(super) fn of(index: &Index<'_>, configs: &Configs) -> Files {
         let mut inner = Inner::default();
         let uses = |file| index.language(file) == Some(Language::JavaScript);
         if !(0..index.len()).any(uses) {
@@ -53,10 +54,13 @@ impl Files {
                     }
                     inner.manifests.insert(path, npm.json.clone());
                 }
-                Manifest::TsConfig(config) => drop(inner.manifests.insert(path, config.json.clone())),
                 _ => {}
             }
         }
+        let usable = configs.usable.iter();
+        inner
+            .manifests
+            .extend(usable.map(|(path, json)| (format!("/{path}"), json.clone())));
         Files(Arc::new(inner))
     }
 

@@ -23,6 +23,29 @@ pub enum Outcome {
     NoTests,
 }
 
+/// How the command of a run ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// By itself, with an exit code.
+    Exited(i32),
+    /// By a signal.
+    Signalled(i32),
+    /// By the time limit.
+    TimedOut,
+    /// Nobody knows.
+    #[default]
+    Unknown,
+}
+
+impl Ended {
+    /// By itself, if its exit code is known.
+    #[must_use]
+    pub fn by_code(exit_code: Option<i32>) -> Ended {
+        exit_code.map_or(Ended::Unknown, Ended::Exited)
+    }
+}
+
 /// Numbers of tests by result, as far as the tool reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
@@ -86,6 +109,8 @@ pub struct TestReport {
     pub more_errors: u64,
     /// Exit code of the command, absent after a signal or timeout, or if unknown.
     pub exit_code: Option<i32>,
+    /// How the command ended.
+    pub ended: Ended,
 }
 
 impl TestReport {
@@ -146,6 +171,7 @@ impl Findings {
             more_errors: cut(&mut self.errors, MAX_ERRORS),
             errors: self.errors,
             exit_code,
+            ended: Ended::by_code(exit_code),
         }
     }
 

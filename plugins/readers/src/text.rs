@@ -1,13 +1,15 @@
 //! Bytes a program wrote, as text that can be read line by line.
 
 /// Output of a program as valid text, without colours and with uniform line ends.
-pub(crate) fn clean(bytes: &[u8]) -> String {
+#[must_use]
+pub fn clean(bytes: &[u8]) -> String {
     let lossy = String::from_utf8_lossy(bytes);
     strip_ansi(lossy.strip_prefix('\u{feff}').unwrap_or(&lossy))
 }
 
 /// Removes escape sequences and control characters. Carriage returns end lines, as progress bars use them.
-pub(crate) fn strip_ansi(text: &str) -> String {
+#[must_use]
+pub fn strip_ansi(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -57,7 +59,8 @@ fn skip_short_sequence(chars: &mut Chars<'_>) {
 }
 
 /// At most `limit` characters of a text, and whether that is all of it.
-pub(crate) fn head(text: &str, limit: usize) -> (&str, bool) {
+#[must_use]
+pub fn head(text: &str, limit: usize) -> (&str, bool) {
     match text.char_indices().nth(limit) {
         Some((end, _)) => (text.get(..end).unwrap_or(text), false),
         None => (text, true),
@@ -65,14 +68,15 @@ pub(crate) fn head(text: &str, limit: usize) -> (&str, bool) {
 }
 
 /// Number at the start of a text, and the rest. Numbers are limited to 32 bits, so that their sums fit.
-pub(crate) fn number(text: &str) -> Option<(u64, &str)> {
+#[must_use]
+pub fn number(text: &str) -> Option<(u64, &str)> {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number = text.strip_suffix(rest)?;
     Some((number.parse::<u32>().ok()?.into(), rest))
 }
 
 /// The numbers and words in `1 failed, 3 passed`, whatever separates them.
-pub(crate) fn counted(text: &str) -> impl Iterator<Item = (u64, &str)> {
+pub fn counted(text: &str) -> impl Iterator<Item = (u64, &str)> {
     text.split([',', '|', ';']).filter_map(|part| {
         let (count, word) = number(part.trim())?;
         Some((count, word.trim()))
@@ -80,7 +84,8 @@ pub(crate) fn counted(text: &str) -> impl Iterator<Item = (u64, &str)> {
 }
 
 /// Number of leading spaces of a line.
-pub(crate) fn indent(line: &str) -> usize {
+#[must_use]
+pub fn indent(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 

@@ -9,7 +9,7 @@ use tollgate_core::hash::{hex, unhex};
 
 use crate::data_dir::{DataDir, DataDirError};
 
-/// Where the private half is, in the data directory.
+/// File of the private half, in the data directory.
 const FILE: &str = "ledger.key";
 
 /// The private half.
@@ -50,7 +50,7 @@ impl LedgerKey {
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// Whether the private half signed this text.
+    /// True if the private half signed this text.
     pub fn signed(&self, text: &str, signature: &str) -> bool {
         unhex::<64>(signature).is_some_and(|bytes| {
             self.0

@@ -1,0 +1,225 @@
+//! Looks at the work tree that a call is about, before and after it, off the writer's thread: so edits count that nobody
+//! tells of.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tollgate_components::packs::{Body, ToolEntry};
+use tollgate_core::effect::Effect;
+use tollgate_core::envelope::Charge;
+use tollgate_sandbox::work_tree;
+use tollgate_sandbox::workspaces::{Workspace, Workspaces};
+use tollgate_store::storage::{Cause, Database, Sighting};
+
+use super::guest::Runtime;
+use super::pending_operation::PendingOperation;
+use super::{Generation, core_tools};
+use crate::core_tools::EnvelopeChange;
+
+/// Whose work tree is looked at.
+#[derive(Clone)]
+pub(super) struct Watch {
+    generation: Arc<Generation>,
+    /// The workspace that the call names. Without one it is the envelope's.
+    named: Option<String>,
+    /// What the call may do to it.
+    pub(super) may: May,
+}
+
+/// What a call may do to a work tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum May {
+    /// It opens an envelope.
+    Open,
+    /// It changes nothing itself.
+    Nothing,
+    /// It runs tests, which leave files behind.
+    Test,
+    /// It changes files.
+    Change,
+}
+
+impl Watch {
+    /// The work tree that a call is about, if it is one whose edits count.
+    pub(super) fn of(
+        generation: &Arc<Generation>,
+        tool: &ToolEntry,
+        draft: &PendingOperation,
+        arguments: &Value,
+    ) -> Option<Watch> {
+        let named = named(&generation.workspaces, tool, arguments);
+        let may = match &tool.body {
+            Body::Core(_) => {
+                let opened = core_tools::envelope_change(&tool.spec.name);
+                matches!(opened, Some(EnvelopeChange::Opened(_))).then_some(May::Open)?;
+                named.as_ref()?;
+                May::Open
+            }
+            Body::Guest(pack) => {
+                draft.operation.envelope_id.as_ref()?;
+                let reach = named.as_ref().and_then(|name| pack.access.workspace(name).ok());
+                let info = reach.map(|reach| &reach.info);
+                let writes = info.is_none_or(|info| !info.write_prefixes.is_empty());
+                let changes = writes
+                    || !pack.access.programs().is_empty()
+                    || info.is_none_or(|info| info.git == Some(tollgate_sdk::GitAccess::Write));
+                match (tool.spec.effect, draft.charge) {
+                    (Effect::Run, Charge::TestRun) => May::Test,
+                    (Effect::Run, Charge::Mutations(_)) if changes => May::Change,
+                    (Effect::Run, Charge::Mutations(_)) | (Effect::Write, Charge::TestRun) => May::Nothing,
+                    // Only files that the call writes are of interest.
+                    (Effect::Write, Charge::Mutations(_)) if writes && info.is_some() => May::Change,
+                    _ => return None,
+                }
+            }
+        };
+        Some(Watch {
+            generation: Arc::clone(generation),
+            named,
+            may,
+        })
+    }
+
+    fn workspace(&self, database: &Database, envelope: Option<&str>) -> Result<Arc<Workspace>, String> {
+        let name = match (&self.named, envelope) {
+            (Some(name), _) => Some(name.clone()),
+            (None, Some(envelope)) => database
+                .read_session()
+                .ok()
+                .and_then(|session| session.envelope(envelope).ok().flatten())
+                .and_then(|envelope| envelope.workspace),
+            (None, None) => None,
+        };
+        let Some(name) = name else {
+            return Err("neither the call nor its envelope names a workspace".to_owned());
+        };
+        let found = self.generation.workspaces.get(&name).cloned();
+        found.ok_or_else(|| {
+            let name = tollgate_core::text::clean(tollgate_core::text::cut(&name, 100));
+            format!("workspace {name} is not registered")
+        })
+    }
+
+    /// Looks at the work tree, on this thread.
+    fn look(
+        &self,
+        runtime: &Runtime,
+        database: &Database,
+        envelope: Option<&str>,
+    ) -> Result<Sighting, String> {
+        let workspace = self.workspace(database, envelope)?;
+        let equipment = &runtime.equipment;
+        work_tree::look(&workspace, &equipment.launcher, &*equipment.clock)
+    }
+}
+
+/// The workspace that a call names, or that its tool takes without a name.
+fn named(workspaces: &Workspaces, tool: &ToolEntry, arguments: &Value) -> Option<String> {
+    let given = arguments.get("workspace");
+    let default = || {
+        tool.spec
+            .input_schema
+            .get("properties")?
+            .get("workspace")?
+            .get("default")
+    };
+    let name = given
+        .filter(|given| !given.is_null())
+        .or_else(default)?
+        .as_str()?;
+    workspaces.get(name).map(|_| name.to_owned())
+}
+
+impl PendingOperation {
+    /// Looks at the work tree before the call, on this thread.
+    pub(super) fn look_before(&mut self, runtime: &Runtime, database: &Database) {
+        let Some(watch) = &self.watch else { return };
+        let seen = watch.look(runtime, database, self.operation.envelope_id.as_deref());
+        if let Ok(seen) = &seen {
+            self.operation.repo_before_hash = Some(seen.state.clone());
+            if matches!(watch.may, May::Nothing | May::Open) {
+                self.operation.repo_after_hash = Some(seen.state.clone());
+            }
+        }
+        if let (Ok(seen), Some(envelope)) = (&seen, &self.operation.envelope_id) {
+            let before = database
+                .read_session()
+                .ok()
+                .and_then(|session| session.newest_sighting(envelope, &seen.workspace).ok().flatten());
+            if let Some(before) = before {
+                self.tell_change(runtime, database, &before, seen);
+            }
+        }
+        self.seen = Some(seen.map(Arc::new));
+    }
+
+    /// Tells what changed between two looks: in the row, and in a diff that is kept.
+    fn tell_change(&mut self, runtime: &Runtime, database: &Database, before: &Sighting, now: &Sighting) {
+        let Some(watch) = self.watch.as_ref().filter(|_| before.state != now.state) else {
+            return;
+        };
+        let workspace = watch.workspace(database, self.operation.envelope_id.as_deref());
+        let told = workspace
+            .and_then(|workspace| work_tree::change(&workspace, &runtime.equipment.launcher, before, now));
+        match told {
+            Ok(change) => {
+                self.recording.keep_diff(&change);
+                self.changes.push(change);
+            }
+            Err(why) => {
+                tracing::warn!(
+                    op_id = self.operation.op_id,
+                    why,
+                    "a change of the work tree is not told"
+                );
+            }
+        }
+    }
+
+    /// Looks at the work tree after the call, on this thread, if there was something to see before.
+    pub(super) fn look_after(&mut self, runtime: &Runtime, database: &Database) -> Option<Sighting> {
+        let (Some(watch), Some(Ok(_))) = (&self.watch, &self.seen) else {
+            return None;
+        };
+        // What changes during a call that changes nothing is for the next look.
+        if matches!(watch.may, May::Nothing | May::Open) {
+            return None;
+        }
+        match watch.look(runtime, database, self.operation.envelope_id.as_deref()) {
+            Ok(seen) => {
+                if let Some(before) = self.sighting().cloned() {
+                    self.tell_change(runtime, database, &before, &seen);
+                }
+                Some(seen)
+            }
+            Err(why) => {
+                tracing::warn!(
+                    op_id = self.operation.op_id,
+                    why,
+                    "the work tree was not seen after a call"
+                );
+                None
+            }
+        }
+    }
+
+    /// Notes how the call left the work tree. What it cannot have done is left to the next look, as an edit.
+    pub(super) fn leave_behind(&mut self, after: Option<Sighting>) {
+        let (Some(after), Some(Ok(before)), Some(watch)) = (after, &self.seen, &self.watch) else {
+            return;
+        };
+        self.operation.repo_after_hash = Some(after.state.clone());
+        let cause = match watch.may {
+            May::Change => Cause::Call,
+            // Tests leave files that nobody tracks. Who changes others edits.
+            May::Test if after.tracked == before.tracked => Cause::TestRun,
+            May::Test | May::Nothing | May::Open => return,
+        };
+        self.operation.left_behind = Some((after, cause));
+    }
+
+    /// What the call was found to work on.
+    pub(super) fn sighting(&self) -> Option<&Sighting> {
+        self.seen.as_ref()?.as_ref().ok().map(|seen| &**seen)
+    }
+}

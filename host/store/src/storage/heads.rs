@@ -1,0 +1,75 @@
+//! Commits that workspaces are at when their envelopes end, whoever ends them.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rusqlite::params;
+
+use super::error::StoreResult;
+use super::session::Session;
+
+/// Looks up the commit that a workspace is at, from a few small files.
+pub type HeadOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Lookup of commits that all sessions of a database share. Without one no commit is known.
+#[derive(Clone, Default)]
+pub(super) struct Heads(Arc<RwLock<Option<HeadOf>>>);
+
+impl Heads {
+    pub(super) fn know(&self, head_of: HeadOf) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(head_of);
+    }
+
+    fn of(&self, workspace: &str) -> Option<String> {
+        let head_of = self.0.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        head_of(workspace)
+    }
+}
+
+impl fmt::Debug for Heads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Heads")
+    }
+}
+
+impl Session {
+    /// Remembers the commit that an envelope's workspace is at now that the envelope ends.
+    pub(super) fn note_closing_head(&self, id: &str) -> StoreResult<Option<String>> {
+        let workspace = self.envelope(id)?.and_then(|envelope| envelope.workspace);
+        let Some(head) = workspace.and_then(|workspace| self.heads.of(&workspace)) else {
+            return Ok(None);
+        };
+        self.db
+            .prepare_cached("UPDATE core_envelopes SET closed_git_head = ?2 WHERE id = ?1")?
+            .execute(params![id, head])?;
+        Ok(Some(head))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Database;
+    use super::super::fixture::{NOW, envelope};
+    use super::*;
+
+    #[test]
+    fn an_envelope_that_the_host_ends_has_the_commit_of_its_end() {
+        let place = tempfile::tempdir().unwrap();
+        let database = Database::open(&place.path().join("t.db")).unwrap();
+        database.know_heads(Arc::new(|workspace| {
+            (workspace == "one").then(|| "c0ffee".to_owned())
+        }));
+        let session = database.write_session().unwrap();
+        session.begin_write().unwrap();
+        for (id, workspace) in [("env_1", Some("one")), ("env_2", Some("gone")), ("env_3", None)] {
+            let mut opened = envelope(id, None);
+            opened.workspace = workspace.map(str::to_owned);
+            session.open_envelope(&opened).unwrap();
+        }
+        let ended = session.interrupt_envelopes("h", None, NOW, "HOST_GONE").unwrap();
+        assert_eq!(ended, 3);
+        let heads =
+            ["env_1", "env_2", "env_3"].map(|id| session.envelope(id).unwrap().unwrap().closed_git_head);
+        assert_eq!(heads, [Some("c0ffee".to_owned()), None, None]);
+    }
+}

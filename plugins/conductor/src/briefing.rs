@@ -1,0 +1,166 @@
+//! Facts about a job that every prompt carries, each in one line.
+
+use std::fmt::Write as _;
+
+use crate::arguments::clip_to;
+use crate::plan::Plan;
+use crate::workspaces::WorkspaceLine;
+
+/// Maximum characters of one line of facts.
+const LINE: usize = 320;
+/// Maximum number of accepted steps shown, and characters of each.
+const STEPS: usize = 12;
+const STEP: usize = 160;
+
+/// An accepted step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub step_id: String,
+    pub summary: String,
+    pub commit: Option<String>,
+}
+
+/// Facts that a prompt repeats besides the plan.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Briefing {
+    /// Workspace of the repository, if it can be used.
+    pub workspace: Option<WorkspaceLine>,
+    /// Recorded decisions, oldest first.
+    pub decisions: Vec<String>,
+    /// Accepted steps in order.
+    pub accepted: Vec<Accepted>,
+}
+
+impl Briefing {
+    /// Facts about the repository, the environment and the boundaries of a job. `whole` adds what the whole job
+    /// delivers.
+    pub(crate) fn facts(&self, plan: &Plan, repo_root: Option<&str>, whole: bool) -> String {
+        let mut text = String::new();
+        let mut fact = |label: &str, value: &str| {
+            let _ = writeln!(text, "- {label}: {value}");
+        };
+        if let Some(root) = repo_root {
+            fact("Repository", &self.repository(root));
+        }
+        for (label, value) in [
+            ("Environment", plan.target_environment.as_deref()),
+            ("Priority", plan.timeline_priority.as_deref()),
+        ] {
+            if let Some(value) = value {
+                fact(label, value.trim());
+            }
+        }
+        for (label, list) in [
+            ("About the user", &plan.user_constraints),
+            ("Out of scope", &plan.out_of_scope),
+            ("Read first", &plan.key_files),
+            ("Entry points", &plan.entrypoints),
+            ("Architecture", &plan.architecture),
+            ("Assumed", &plan.assumptions),
+            ("Not known yet", &plan.unknowns),
+        ] {
+            if let Some(line) = list.as_deref().and_then(joined) {
+                fact(label, &line);
+            }
+        }
+        if let Some(line) = joined(&risks(plan)) {
+            fact("Risks", &line);
+        }
+        if let Some(line) = joined(&self.decisions) {
+            fact("Decided", &line);
+        }
+        if whole {
+            for (label, list) in [
+                ("The job delivers", &plan.deliverables),
+                ("The job is done when", &plan.definition_of_done),
+                ("Tests expected", &plan.tests_expected),
+            ] {
+                if let Some(line) = list.as_deref().and_then(joined) {
+                    fact(label, &line);
+                }
+            }
+        }
+        text
+    }
+
+    fn repository(&self, root: &str) -> String {
+        let Some(workspace) = &self.workspace else {
+            return format!("{root} (its workspace is not registered here)");
+        };
+        let below = root.split_once('/').map(|(_, below)| format!("/{below}"));
+        let below = below.unwrap_or_default();
+        let mut text = match &workspace.path {
+            Some(path) => format!("{path}{below} (workspace {}", workspace.name),
+            None => format!("{root} (workspace {}", workspace.name),
+        };
+        let _ = write!(text, ", Git: {})", workspace.git);
+        if !workspace.tests.is_empty() {
+            let _ = write!(text, "; tests: {}", workspace.tests.join(", "));
+        }
+        text
+    }
+
+    /// One line for each accepted step, the latest in full.
+    pub(crate) fn done(&self) -> String {
+        let mut text = String::new();
+        let hidden = self.accepted.len().saturating_sub(STEPS);
+        if let (Some(first), Some(last)) = (
+            self.accepted.first(),
+            hidden.checked_sub(1).and_then(|at| self.accepted.get(at)),
+        ) {
+            let _ = writeln!(
+                text,
+                "- {} to {}: devlog_list has them",
+                first.step_id, last.step_id
+            );
+        }
+        for done in self.accepted.iter().skip(hidden) {
+            let commit = done
+                .commit
+                .as_deref()
+                .map(|hash| format!(" ({})", short_hash(hash)));
+            let summary: Vec<&str> = done.summary.split_whitespace().collect();
+            let _ = writeln!(
+                text,
+                "- {}{}: {}",
+                done.step_id,
+                commit.unwrap_or_default(),
+                clip_to(&summary.join(" "), STEP)
+            );
+        }
+        text
+    }
+}
+
+fn short_hash(hash: &str) -> &str {
+    hash.get(..10).unwrap_or(hash)
+}
+
+fn risks(plan: &Plan) -> Vec<String> {
+    let risks = plan.risks.iter().flatten();
+    risks
+        .map(|risk| match &risk.mitigation {
+            Some(mitigation) => format!("{} ({mitigation})", risk.risk),
+            None => risk.risk.clone(),
+        })
+        .collect()
+}
+
+/// Entries in one line, as many as have room.
+fn joined(entries: &[String]) -> Option<String> {
+    let mut line = String::new();
+    for (place, entry) in entries.iter().enumerate() {
+        let words: Vec<&str> = entry.split_whitespace().collect();
+        let entry = words.join(" ");
+        let length = line.chars().count() + entry.chars().count();
+        if place > 0 && length > LINE {
+            let _ = write!(line, "; and {} more (job_get)", entries.len() - place);
+            break;
+        }
+        if place > 0 {
+            line += "; ";
+        }
+        line += &clip_to(entry.trim_end_matches(['.', ';']), LINE);
+    }
+    (!line.is_empty()).then_some(line)
+}

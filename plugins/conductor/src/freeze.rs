@@ -1,0 +1,236 @@
+//! Plan of a running job: what a change loosens, and what it changes at all. Pure.
+//!
+//! A plan is frozen when its job starts. Adding steps, gates and criteria is free. Whatever makes it easier to be
+//! accepted needs a person.
+
+use serde::Serialize;
+
+use crate::arguments::clip_to;
+use crate::gate::GateSpec;
+use crate::model::{EvidenceMode, Exhausted, StepStatus};
+use crate::policy::Policies;
+use crate::step::StepSpec;
+use crate::store::step::Step;
+
+/// Characters of a value in a line.
+const VALUE: usize = 600;
+
+/// A change of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// True if the plan is easier to fulfil afterwards.
+    pub loosens: bool,
+    /// The change, with the value before and after.
+    pub line: String,
+}
+
+/// Text of the lines of some changes.
+pub(crate) fn lines<'c>(changes: impl IntoIterator<Item = &'c Change>) -> String {
+    let lines: Vec<&str> = changes.into_iter().map(|change| change.line.as_str()).collect();
+    lines.join("; ")
+}
+
+/// Changes from one chain of steps to another.
+pub(crate) fn steps(before: &[Step], after: &[Step]) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for old in before.iter().filter(|old| old.status != StepStatus::Done) {
+        match after.iter().find(|new| new.step_id == old.step_id) {
+            Some(new) => step(&old.step_id, &old.spec, &new.spec, &mut changes),
+            None => changes.push(Change {
+                loosens: true,
+                line: format!(
+                    "{} \"{}\" is removed, with {}",
+                    old.step_id,
+                    old.spec.title,
+                    shown(&old.spec)
+                ),
+            }),
+        }
+    }
+    for new in after {
+        if !before.iter().any(|old| old.step_id == new.step_id) {
+            changes.push(Change {
+                loosens: false,
+                line: format!("{} \"{}\" is added", new.step_id, new.spec.title),
+            });
+        }
+    }
+    let order = |steps: &[Step], of: &[Step]| -> Vec<String> {
+        let kept = steps
+            .iter()
+            .filter(|step| of.iter().any(|other| other.step_id == step.step_id));
+        kept.map(|step| step.step_id.to_string()).collect()
+    };
+    let (was, is) = (order(before, after), order(after, before));
+    if was != is {
+        // A review that comes after what it should review is no review.
+        let checkpoints = before
+            .iter()
+            .any(|step| step.spec.checkpoint && step.status != StepStatus::Done);
+        changes.push(Change {
+            loosens: checkpoints,
+            line: format!("the order {} becomes {}", was.join(" "), is.join(" ")),
+        });
+    }
+    changes
+}
+
+fn step(id: &crate::model::StepId, old: &StepSpec, new: &StepSpec, changes: &mut Vec<Change>) {
+    let mut add = |loosens: bool, field: &str, was: String, is: String| {
+        changes.push(Change {
+            loosens,
+            line: format!("{id}.{field}: {was} becomes {is}"),
+        });
+    };
+    if old.gates != new.gates {
+        let loosens = old
+            .gates
+            .iter()
+            .any(|gate| !new.gates.iter().any(|other| covers(other, gate)));
+        add(loosens, "gates", shown(&old.gates), shown(&new.gates));
+    }
+    if old.acceptance_criteria != new.acceptance_criteria {
+        let kept = old
+            .acceptance_criteria
+            .iter()
+            .all(|text| new.acceptance_criteria.contains(text));
+        add(
+            !kept,
+            "acceptance_criteria",
+            shown(&old.acceptance_criteria),
+            shown(&new.acceptance_criteria),
+        );
+    }
+    if old.required_evidence != new.required_evidence {
+        let kept = old
+            .required_evidence
+            .iter()
+            .all(|(key, kind)| new.required_evidence.get(key) == Some(kind));
+        add(
+            !kept,
+            "required_evidence",
+            shown(&old.required_evidence),
+            shown(&new.required_evidence),
+        );
+    }
+    if old.instruction_prompt != new.instruction_prompt {
+        let kept = new.instruction_prompt.contains(&old.instruction_prompt);
+        add(
+            !kept,
+            "instruction_prompt",
+            shown(&old.instruction_prompt),
+            shown(&new.instruction_prompt),
+        );
+    }
+    if old.expected_outputs != new.expected_outputs {
+        let kept = old
+            .expected_outputs
+            .iter()
+            .all(|text| new.expected_outputs.contains(text));
+        add(
+            !kept,
+            "expected_outputs",
+            shown(&old.expected_outputs),
+            shown(&new.expected_outputs),
+        );
+    }
+    for (field, was, is) in [
+        ("checkpoint", old.checkpoint, new.checkpoint),
+        ("strict_git", old.strict_git, new.strict_git),
+    ] {
+        if was != is {
+            add(was, field, was.to_string(), is.to_string());
+        }
+    }
+    if old.max_attempts != new.max_attempts {
+        let fewer = matches!((old.max_attempts, new.max_attempts), (Some(was), Some(is)) if is < was);
+        let first = old.max_attempts.is_none() && new.max_attempts == Some(1);
+        add(
+            !fewer && !first,
+            "max_attempts",
+            shown(&old.max_attempts),
+            shown(&new.max_attempts),
+        );
+    }
+    let rest = |spec: &StepSpec| {
+        (
+            spec.title.clone(),
+            spec.remediation_prompt.clone(),
+            spec.context_refs.clone(),
+            spec.tags.clone(),
+        )
+    };
+    if rest(old) != rest(new) {
+        add(
+            false,
+            "title, remediation_prompt, context_refs, tags",
+            shown(&rest(old)),
+            shown(&rest(new)),
+        );
+    }
+}
+
+/// Checks whether a gate holds only if another one does.
+fn covers(new: &GateSpec, old: &GateSpec) -> bool {
+    if new == old {
+        return true;
+    }
+    let rest = |spec: &GateSpec| GateSpec {
+        min: None,
+        max: None,
+        paths: Vec::new(),
+        ..spec.clone()
+    };
+    if rest(new) != rest(old) {
+        return false;
+    }
+    let within = |inner: &[String], outer: &[String]| inner.iter().all(|path| outer.contains(path));
+    match old.gate.as_str() {
+        // An empty list of tests_unchanged means the usual places.
+        "changed_files_allowlist" => within(&new.paths, &old.paths),
+        "forbid_paths" | "file_exists" | "file_not_exists" | "reachable" => within(&old.paths, &new.paths),
+        "changed_files_minimum" | "diff_min_lines" => new.paths == old.paths && new.min >= old.min,
+        "diff_max_lines" => new.max <= old.max,
+        _ => false,
+    }
+}
+
+/// Changes from one set of policies to another.
+pub(crate) fn policies(old: &Policies, new: &Policies) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut compare = |field: &str, was: String, is: String, loosens: bool| {
+        if was != is {
+            let line = format!("policy {field}: {was} becomes {is}");
+            changes.push(Change { loosens, line });
+        }
+    };
+    macro_rules! compare {
+        ($($field:ident $loosens:expr),+ $(,)?) => {
+            $(compare(stringify!($field), shown(&old.$field), shown(&new.$field), $loosens);)+
+        };
+    }
+    compare!(
+        require_devlog_per_step old.require_devlog_per_step,
+        require_commit_per_step old.require_commit_per_step,
+        allow_batch_commits new.allow_batch_commits,
+        batch_commit_max_steps new.batch_commit_max_steps > old.batch_commit_max_steps,
+        require_tests_evidence old.require_tests_evidence,
+        require_diff_summary old.require_diff_summary,
+        require_repo_snapshot_on_init false,
+        inject_invariants_every_step old.inject_invariants_every_step,
+        inject_mistakes_every_step old.inject_mistakes_every_step,
+        evidence_schema_mode new.evidence_schema_mode == EvidenceMode::Loose,
+        require_mistake_on_reject old.require_mistake_on_reject,
+        require_file_descriptions old.require_file_descriptions,
+        checkpoint_interval_steps false,
+        max_retries_per_step new.max_retries_per_step > old.max_retries_per_step,
+        retry_exhausted_action new.retry_exhausted_action == Exhausted::PauseForHuman,
+        commit_message_template true,
+        prompt_max_chars false,
+    );
+    changes
+}
+
+fn shown<T: Serialize>(value: &T) -> String {
+    clip_to(&serde_json::to_string(value).unwrap_or_default(), VALUE)
+}

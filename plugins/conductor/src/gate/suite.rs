@@ -1,0 +1,97 @@
+//! Verdicts on runs of tests: pure.
+//!
+//! An exit code alone says little: a filter that matches nothing, deleted tests and skipped tests all end with 0.
+//! So the numbers that the test tool prints are compared with those of earlier runs.
+
+use test_readers::readers::{self, Run as Output};
+use test_readers::{Normaliser, Outcome};
+
+use super::decide::{Facts, Run, failed as command_failed, tail};
+use crate::store::job::Tally;
+
+/// Numbers of a run of tests, and its outcome.
+fn read(run: &Run, command: &[String]) -> (Outcome, Tally) {
+    let output = Output {
+        output: run.output.as_bytes(),
+        exit_code: run.exit,
+        command: &command.join(" "),
+        reader: None,
+    };
+    let report = readers::read(&output, &Normaliser::default());
+    let counts = report.counts;
+    let tally = Tally {
+        passed: report.outcome == Outcome::Passed && run.exit == Some(0),
+        failed: report.outcome == Outcome::Failed,
+        total: counts.total,
+        skipped: counts.skipped,
+    };
+    (report.outcome, tally)
+}
+
+/// Numbers of a run of tests.
+pub(crate) fn tally(run: &Run, command: &[String]) -> Tally {
+    read(run, command).1
+}
+
+/// Why a run does not show that all tests pass.
+pub(super) fn passed(run: &Run, command: &[String], facts: &Facts) -> Option<String> {
+    if let Some(why) = command_failed(run) {
+        return Some(why);
+    }
+    let (outcome, now) = read(run, command);
+    match outcome {
+        Outcome::NoTests => return Some(format!("it ran no tests: {}", tail(run))),
+        Outcome::Failed | Outcome::Error => {
+            return Some(format!(
+                "it ended with exit code 0, but reports failures: {}",
+                tail(run)
+            ));
+        }
+        Outcome::Passed => {}
+    }
+    fewer(&now, facts.before.get(&command.join(" "))?)
+}
+
+/// Why a run has lost tests, compared with an earlier one.
+fn fewer(now: &Tally, before: &Tally) -> Option<String> {
+    let lost =
+        |now: Option<u64>, before: Option<u64>| Some((before?, now?)).filter(|(before, now)| now < before);
+    if let Some((before, now)) = lost(now.total, before.total) {
+        return Some(format!(
+            "it ran {now} tests, but {before} when the step began; restore the missing tests"
+        ));
+    }
+    // More skipped tests than before; swapped, since more are worse here.
+    let (before, now) = lost(before.skipped, now.skipped).map(|(now, before)| (before, now))?;
+    Some(format!(
+        "it skipped or ignored {now} tests, but {before} when the step began; let them run"
+    ))
+}
+
+/// Why a run does not show that a test fails.
+pub(super) fn failed(run: &Run, command: &[String]) -> Option<String> {
+    match read(run, command).0 {
+        Outcome::Failed => None,
+        Outcome::Passed => Some("all tests pass, but at least one has to fail here".to_owned()),
+        Outcome::NoTests => Some(format!("it ran no tests: {}", tail(run))),
+        Outcome::Error => Some(format!(
+            "it broke before a test failed; let the tests start and fail: {}",
+            tail(run)
+        )),
+    }
+}
+
+/// Why a run does not show that tests which failed before pass now.
+pub(super) fn fail_to_pass(run: &Run, command: &[String], facts: &Facts) -> Option<String> {
+    if let Some(why) = passed(run, command, facts) {
+        return Some(why);
+    }
+    match facts.before.get(&command.join(" ")) {
+        Some(before) if before.failed => None,
+        Some(_) => Some("it passed before this step as well, so it shows no fix".to_owned()),
+        None => Some(
+            "no failing run was recorded before this step; a step with the gate tests_fail records one"
+                .to_owned(),
+        ),
+    }
+}

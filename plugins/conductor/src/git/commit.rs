@@ -1,0 +1,56 @@
+//! Facts about the commit that a submission names.
+
+use tollgate_kit::git::{parse_paths, text};
+
+use super::Git;
+use crate::error::GitFault;
+use crate::gate::decide::{Commit, CommitFacts};
+use crate::store::job::Baseline;
+
+impl Git<'_> {
+    /// Facts about a submitted commit, compared with the state when the step began.
+    pub(crate) fn commit_facts(
+        &self,
+        name: &str,
+        since: Option<&Baseline>,
+        head: Option<&str>,
+    ) -> Result<CommitFacts, GitFault> {
+        let Some(hash) = self.commit(name)? else {
+            return Ok(CommitFacts::default());
+        };
+        let base = match since {
+            Some(baseline) => baseline.commit.as_deref(),
+            None => head,
+        };
+        let is_old = match (since, base) {
+            (Some(_), Some(base)) => self.is_ancestor(&hash, base)?,
+            _ => false,
+        };
+        let standing = match () {
+            () if !self.is_ancestor(&hash, "HEAD")? => Commit::Elsewhere,
+            () if is_old => Commit::Old,
+            () => Commit::New,
+        };
+        let changes = [
+            "diff-tree",
+            "--no-commit-id",
+            "-r",
+            "-m",
+            "--root",
+            "--no-renames",
+            "--name-only",
+            "-z",
+        ];
+        let listed = self.beginning(&[changes.as_slice(), &[&hash]].concat())?;
+        let listed = parse_paths(&listed).entries;
+        let printed = self.beginning_of_text(&["log", "--max-count=1", "--format=%B", &hash]);
+        let printed = printed.unwrap_or_default();
+        Ok(CommitFacts {
+            is_empty: listed.is_empty(),
+            files: listed.iter().filter_map(|path| self.inside(path)).collect(),
+            message: text(printed.trim_ascii()),
+            standing,
+            hash,
+        })
+    }
+}

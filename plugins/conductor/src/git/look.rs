@@ -1,0 +1,196 @@
+//! State of a work tree at one moment, with everything that Git's index or exclude files could hide.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use tollgate_kit::git::{RepoPath, lines};
+use tollgate_sdk::FileKind;
+use tollgate_sdk::workspace::MAX_ENTRIES;
+
+use super::Git;
+use crate::digest::digest;
+use crate::error::GitFault;
+use crate::store::job::Baseline;
+
+/// Paths in one run of `git hash-object`.
+const CHUNK: usize = 500;
+/// Maximum files of a nested repository whose content is hashed. Of larger ones, size and time count.
+const NESTED: usize = 5_000;
+
+/// State of a work tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Commit of HEAD; `None` before the first commit.
+    pub commit: Option<String>,
+    /// Tracked paths that differ from HEAD.
+    pub tracked: BTreeSet<String>,
+    /// Paths that Git does not track and no committed `.gitignore` ignores.
+    pub untracked: BTreeSet<String>,
+    /// Those of `untracked` that Git itself does not show.
+    pub hidden: BTreeSet<String>,
+    /// Tracked paths whose changes the index hides from Git.
+    pub flagged: BTreeSet<String>,
+    /// Hash of the content of each of these paths, and of each nested repository.
+    pub hashes: BTreeMap<String, String>,
+}
+
+/// Facts in the index besides the content of files.
+#[derive(Debug, Default)]
+struct Index {
+    flagged: BTreeSet<String>,
+    submodules: BTreeSet<String>,
+}
+
+impl Look {
+    /// Uncommitted paths, but those that a gate's command wrote or that Git's user hides from Git.
+    pub(crate) fn uncommitted(&self, since: Option<&Baseline>) -> Vec<String> {
+        let known = |path: &String| {
+            since.is_some_and(|baseline| {
+                baseline.droppings.contains(path)
+                    || (self.hidden.contains(path)
+                        && (!baseline.whole || baseline.dirty.get(path) == self.hashes.get(path)))
+            })
+        };
+        let untracked = self.untracked.iter().filter(|path| !known(path));
+        self.tracked.iter().chain(untracked).cloned().collect()
+    }
+
+    /// The state as the baseline of a step.
+    pub(crate) fn baseline(&self) -> Baseline {
+        Baseline {
+            commit: self.commit.clone(),
+            dirty: self.hashes.clone(),
+            flagged: self.flagged.clone(),
+            whole: true,
+            ..Baseline::default()
+        }
+    }
+}
+
+impl Git<'_> {
+    /// Looks at the work tree.
+    pub(crate) fn look(&self) -> Result<Look, GitFault> {
+        let status = self.status_of("--untracked-files=no")?;
+        let index = self.index()?;
+        let (untracked, hidden) = self.untracked()?;
+        let tracked: BTreeSet<String> = status.entries.into_iter().map(|entry| entry.path).collect();
+        let mut paths: BTreeSet<&String> = tracked.iter().chain(&untracked).chain(&index.flagged).collect();
+        let nested: Vec<String> = index.submodules.iter().map(|path| format!("{path}/")).collect();
+        paths.extend(&nested);
+        let hashes = self.hashes(paths)?;
+        Ok(Look {
+            commit: self.head()?,
+            tracked,
+            untracked,
+            hidden,
+            flagged: index.flagged,
+            hashes,
+        })
+    }
+
+    /// Files that the index hides from Git, and submodules.
+    fn index(&self) -> Result<Index, GitFault> {
+        let mut index = Index::default();
+        let listed = self.pages(
+            &["ls-files", "-z", "-s", "-v", "--abbrev=4", "--full-name"],
+            &["HEAD"],
+        )?;
+        for entry in listed.iter().flat_map(|page| page.split(|byte| *byte == 0)) {
+            let Some(tab) = entry.iter().position(|byte| *byte == b'\t') else {
+                continue;
+            };
+            let (facts, path) = entry.split_at(tab);
+            let path = RepoPath::from_bytes(path.get(1..).unwrap_or_default());
+            let Some(path) = self.inside(&path) else { continue };
+            let tag = facts.first().copied().unwrap_or_default();
+            if tag.is_ascii_lowercase() || tag == b'S' {
+                index.flagged.insert(path.clone());
+            }
+            if facts.get(2..).is_some_and(|facts| facts.starts_with(b"160000")) {
+                index.submodules.insert(path);
+            }
+        }
+        Ok(index)
+    }
+
+    /// The hash of each path's content, empty for those that are gone. Nothing is stored.
+    pub(crate) fn hashes<'p>(
+        &self,
+        paths: impl IntoIterator<Item = &'p String>,
+    ) -> Result<BTreeMap<String, String>, GitFault> {
+        let mut hashes = BTreeMap::new();
+        let mut files = Vec::new();
+        for path in paths {
+            if path.ends_with('/') {
+                hashes.insert(
+                    path.clone(),
+                    self.tree_hash(&self.pathspec(path.trim_end_matches('/')))?,
+                );
+                continue;
+            }
+            let entry = self.workspace.find(&self.pathspec(path)).ok().flatten();
+            let told = match entry.map(|entry| (entry.kind, entry.modified_ms)) {
+                Some((FileKind::File, _)) => {
+                    files.push(path);
+                    continue;
+                }
+                Some((FileKind::Symlink, modified)) => format!("link {modified}"),
+                Some((FileKind::Directory, _)) => "directory".to_owned(),
+                Some(_) => "other".to_owned(),
+                None => String::new(),
+            };
+            hashes.insert(path.clone(), told);
+        }
+        for chunk in files.chunks(CHUNK) {
+            let specs: Vec<String> = chunk.iter().map(|path| self.pathspec(path)).collect();
+            let found = self.hash_objects(&specs)?;
+            hashes.extend(chunk.iter().map(|path| (*path).clone()).zip(found));
+        }
+        Ok(hashes)
+    }
+
+    /// Hashes of files of the workspace, as Git computes them for blobs.
+    fn hash_objects(&self, specs: &[String]) -> Result<Vec<String>, GitFault> {
+        let mut arguments = vec!["hash-object", "--no-filters", "--"];
+        arguments.extend(specs.iter().map(String::as_str));
+        Ok(lines(&self.run(&arguments)?).collect())
+    }
+
+    /// Hash of all files of a nested repository, which Git does not enter.
+    fn tree_hash(&self, directory: &str) -> Result<String, GitFault> {
+        let mut files = Vec::new();
+        let mut directories = vec![directory.to_owned()];
+        while let Some(directory) = directories.pop() {
+            let mut after: Option<String> = None;
+            while let Ok(listed) = self.workspace.list(&directory, after.as_deref(), MAX_ENTRIES) {
+                let Some(last) = listed.last() else { break };
+                after = last.path.rsplit('/').next().map(str::to_owned);
+                for entry in listed {
+                    match entry.kind {
+                        _ if entry.path.rsplit('/').next() == Some(".git") => {}
+                        FileKind::Directory => directories.push(entry.path),
+                        _ => files.push(entry),
+                    }
+                }
+            }
+        }
+        if files.is_empty() {
+            return Ok(String::new());
+        }
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        let mut text = String::new();
+        let (plain, odd): (Vec<_>, Vec<_>) = files
+            .iter()
+            .partition(|entry| entry.kind == FileKind::File && files.len() <= NESTED);
+        for entry in odd {
+            let _ = write!(text, "{} {} {}\0", entry.path, entry.size, entry.modified_ms);
+        }
+        for chunk in plain.chunks(CHUNK) {
+            let specs: Vec<String> = chunk.iter().map(|entry| entry.path.clone()).collect();
+            for (path, hash) in specs.iter().zip(self.hash_objects(&specs)?) {
+                let _ = write!(text, "{path} {hash}\0");
+            }
+        }
+        Ok(format!("tree {}", digest(&text)))
+    }
+}

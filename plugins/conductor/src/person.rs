@@ -1,0 +1,49 @@
+//! Decisions that only a person may take: at a terminal, or as the client's user.
+//!
+//! A model fills in arguments, so no argument proves a person. The name of the client and an answer to a question
+//! come from the client's program, which the model cannot change.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tollgate_sdk::{Cx, Question, ToolError};
+
+use crate::arguments::clip_to;
+use crate::digest::digest;
+
+/// Name under which the command line calls tools.
+const TERMINAL: &str = "tollgate call";
+/// Key of the question.
+const KEY: &str = "consent";
+
+/// Answer of a person.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Consent {
+    /// True to allow this change.
+    allow: bool,
+}
+
+/// Returns who allows a change, or asks. `tool` is the call that a person can make at a terminal.
+pub(crate) fn allows(cx: &Cx<'_>, change: &str, tool: &str) -> Result<&'static str, ToolError> {
+    if cx.client() == Some(TERMINAL) {
+        return Ok("a person at the terminal");
+    }
+    // An answer counts only for the question that was asked about this change.
+    let state = digest(change);
+    if let Some(answer) = cx.answer(KEY).filter(|_| cx.remembered() == Some(&state)) {
+        return match answer.form::<Consent>() {
+            Some(Consent { allow: true }) => Ok("the client's user"),
+            _ => Err(
+                ToolError::new("PERSON_DECLINED", format!("a person declined: {change}"))
+                    .remediation("Go on without this change, or ask the person what to do instead."),
+            ),
+        };
+    }
+    let message = clip_to(change, 1_500);
+    Err(ToolError::new("PERSON_REQUIRED", format!("only a person may decide this: {message}"))
+        .remediation(format!(
+            "Tell the user. A person runs this call in a terminal: tollgate call {tool} 'ARGUMENTS', with the arguments \
+             of this call."
+        ))
+        .ask(Question::new::<Consent>(KEY, format!("Allow this change of a running job? {message}")))
+        .remember(state))
+}

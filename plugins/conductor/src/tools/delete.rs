@@ -1,0 +1,74 @@
+//! Tool that deletes a job for good.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tollgate_sdk::{Cx, Effect, Event as Record, Hints, Tool, ToolError};
+
+use super::{after, find_job};
+use crate::arguments::{ENTRY, clip};
+use crate::error::Refusals;
+use crate::model::JobId;
+use crate::state::{Event, Status};
+use crate::store::{attempt, job, step};
+
+/// Delete a job with its steps, submissions, logs and context. Fails if the job is EXECUTING or PAUSED. The mistakes
+/// and file descriptions of its repository stay, and the ledger keeps a line about the job. Export it before.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobDelete {
+    job_id: JobId,
+    /// Reason for deleting, kept in the ledger. Default none.
+    reason: Option<String>,
+}
+
+/// A deleted job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DeletedJob {
+    /// Id of the deleted job.
+    deleted: JobId,
+    /// Title of the job.
+    title: String,
+    /// Status of the job before the call.
+    from: Status,
+    /// Number of steps that were deleted.
+    steps: usize,
+    /// Number of submissions that were deleted.
+    attempts: usize,
+}
+
+impl Tool for JobDelete {
+    const NAME: &'static str = "job_delete";
+    const TITLE: &'static str = "Delete a job";
+    const EFFECT: Effect = Effect::Write;
+    const HINTS: Hints = Hints::DESTRUCTIVE;
+    type Output = DeletedJob;
+
+    fn run(self, cx: &Cx<'_>) -> Result<DeletedJob, ToolError> {
+        let mut refusals = Refusals::default();
+        refusals.optional_text("reason", self.reason.as_deref(), ENTRY);
+        refusals.finish()?;
+        let job = find_job(&cx.db, &self.job_id)?;
+        after(&job, Event::Delete)?;
+        let deleted = DeletedJob {
+            steps: step::all(&cx.db, &job.id)?.len(),
+            attempts: attempt::all(&cx.db, &job.id)?.len(),
+            from: job.status,
+            title: job.title,
+            deleted: job.id,
+        };
+        job::delete(&cx.db, &deleted.deleted)?;
+        let why = self.reason.map(|reason| format!(": {}", clip(&reason)));
+        let note = format!(
+            "{} {:?} ({}, {} steps, {} submissions) deleted{}",
+            deleted.deleted,
+            clip(&deleted.title),
+            deleted.from,
+            deleted.steps,
+            deleted.attempts,
+            why.unwrap_or_default()
+        );
+        let record = Record::new("job.deleted").changed([format!("conductor/{}", deleted.deleted)]);
+        cx.ledger().append(&record.note(&note))?;
+        Ok(deleted)
+    }
+}

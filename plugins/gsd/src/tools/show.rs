@@ -1,0 +1,133 @@
+//! Everything that is stored about one unit, in pages.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tollgate_sdk::{Cx, DbError, Effect, Tool, ToolError};
+
+use super::status::require_known;
+use crate::arguments::WORKSPACE;
+use crate::describe;
+use crate::model::{MilestoneId, Unit};
+use crate::next;
+use crate::violation::Violation;
+
+/// Fewest and most characters of one page, and the default.
+const FEWEST: u32 = 200;
+const MOST: u32 = 50_000;
+const USUAL: u32 = 8_000;
+/// Characters of the longest key.
+const KEY: usize = 20;
+
+/// Show all that is stored about a milestone, slice or task: plan, status, claim, summary, verification,
+/// assessments, replans, reopenings and history. Works before a task starts and after it is closed. To read on,
+/// pass `next_after` as `after`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("x-resources" = json!([{
+    "path": "workspaces/{workspace}/milestones/{milestone_id}.md{?after}",
+    "name": "milestone",
+    "title": "Milestone",
+    "description": "A milestone with its plan, slices, validation, assessments and history.",
+    "mime_type": "text/markdown",
+}])))]
+pub(crate) struct ShowUnit {
+    /// Name of the workspace of the unit, from gsd_status.
+    #[schemars(length(min = 1, max = WORKSPACE))]
+    #[schemars(extend("x-values" = json!({"tool": "gsd_status", "items": "milestones", "value": "workspace"})))]
+    workspace: String,
+    /// Key of the unit, for example M01, M01/S01 or M01/S01/T01.
+    #[schemars(length(max = KEY))]
+    unit: Option<String>,
+    /// Milestone id, for example M01, instead of a milestone's key.
+    #[schemars(extend("x-values" = json!({"tool": "gsd_status", "items": "milestones", "value": "milestone_id"})))]
+    milestone_id: Option<MilestoneId>,
+    /// Cursor: `next_after` of the previous page (default 0).
+    after: Option<u32>,
+    /// Maximum number of characters, 200 to 50000 (default 8000).
+    #[schemars(range(min = FEWEST, max = MOST))]
+    limit: Option<u32>,
+}
+
+/// Page of a unit's description.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Shown {
+    /// Key of the unit.
+    unit: String,
+    /// Title of the unit.
+    title: String,
+    /// Status of the unit.
+    status: String,
+    /// Part of the description in Markdown.
+    content: String,
+    /// Cursor for `after` of the next call, if there is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<u32>,
+    /// True if there is more.
+    has_more: bool,
+}
+
+impl Tool for ShowUnit {
+    const NAME: &'static str = "gsd_show";
+    const TITLE: &'static str = "Show a unit";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Shown;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Shown, ToolError> {
+        let unit = self.unit()?;
+        require_known(cx, &self.workspace)?;
+        let Some(described) = describe::describe(&cx.db, &self.workspace, &unit, cx.now())? else {
+            return Err(self.not_found(cx, unit)?);
+        };
+        let after = self.after.unwrap_or_default();
+        let limit = self.limit.unwrap_or(USUAL).clamp(FEWEST, MOST);
+        let (skipped, most) = (after as usize, limit as usize);
+        let mut rest = described.content.chars().skip(skipped);
+        let content: String = rest.by_ref().take(most).collect();
+        let has_more = rest.next().is_some();
+        Ok(Shown {
+            unit: unit.to_string(),
+            title: described.title,
+            status: described.status,
+            content,
+            next_after: has_more.then(|| after.saturating_add(limit)),
+            has_more,
+        })
+    }
+
+    fn text(shown: &Shown) -> Option<String> {
+        let more = shown.next_after.map_or_else(String::new, |after| {
+            format!("\n… To read on, call gsd_show with after={after}.\n")
+        });
+        Some(format!("{}{more}", shown.content))
+    }
+}
+
+impl ShowUnit {
+    fn unit(&self) -> Result<Unit, ToolError> {
+        let key = match (&self.unit, &self.milestone_id) {
+            (Some(key), _) => key.as_str(),
+            (None, Some(id)) => id.as_str(),
+            (None, None) => "",
+        };
+        let unit = Unit::parse(key).filter(|unit| {
+            let id = self.milestone_id.as_ref();
+            id.is_none_or(|id| *id == unit.milestone)
+        });
+        unit.ok_or_else(|| {
+            let fault = format!("is `{}`, not a key such as M01/S01/T01", key.escape_debug());
+            let refusal: ToolError = Violation::argument("unit", fault).into();
+            refusal.next_call(next::status(None))
+        })
+    }
+
+    fn not_found(&self, cx: &Cx<'_>, unit: Unit) -> Result<ToolError, DbError> {
+        let milestone = Unit::milestone(&unit.milestone);
+        let exists = crate::store::exists(&cx.db, &self.workspace, &milestone)?;
+        let refusal: ToolError = Violation::NotFound(unit).into();
+        Ok(refusal.next_call(match exists {
+            true => next::show(&self.workspace, &milestone),
+            false => next::status(Some(&self.workspace)),
+        }))
+    }
+}

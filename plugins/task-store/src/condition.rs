@@ -1,0 +1,215 @@
+//! Evidence that transitions need, as a pure function over the table of phases.
+
+use thiserror::Error;
+
+use crate::model::{AttemptStatus, Verdict};
+use crate::phase::{Phase, Place};
+
+/// Facts for the conditions of a transition. All of them are of the current spec and the current attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Facts {
+    /// True if the spec has acceptance criteria.
+    pub acceptance: bool,
+    /// The latest review of the current spec itself.
+    pub spec_review: Option<Verdict>,
+    /// The latest review of the current attempt against the spec.
+    pub attempt_review: Option<Verdict>,
+    /// The latest quality review of the current attempt.
+    pub quality_review: Option<Verdict>,
+    /// Status of the current attempt, which is the latest.
+    pub attempt: Option<AttemptStatus>,
+    /// True if no attempt runs and none may start.
+    pub is_exhausted: bool,
+    /// True if an approval for the current attempt is pending.
+    pub approval_pending: bool,
+    /// True if an approval for the current attempt was granted.
+    pub approved: bool,
+}
+
+/// Evidence that an edge of the table needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    Acceptance,
+    SpecApproved,
+    AttemptApproved,
+    QualityApproved,
+    AttemptRunning,
+    AttemptSucceeded,
+    RetriesLeft,
+    Approved,
+    NothingPending,
+}
+
+/// Evidence of the spec, which every path into `executing` needs.
+pub(crate) const SPEC: &[Need] = &[Need::Acceptance, Need::SpecApproved];
+
+/// Everything that a legal transition needs. Entries of `executing` and `completed` depend on the target alone, so
+/// that no edge leads around them.
+pub(crate) const fn needs(place: Place, to: Phase) -> &'static [Need] {
+    match (place.phase, to) {
+        // Leaving the circuit counts retries anew.
+        (Phase::CircuitOpen, Phase::Executing) => {
+            &[Need::Acceptance, Need::SpecApproved, Need::AttemptRunning]
+        }
+        (_, Phase::Executing) => &[
+            Need::Acceptance,
+            Need::SpecApproved,
+            Need::AttemptRunning,
+            Need::RetriesLeft,
+        ],
+        (_, Phase::Completed) => &[
+            Need::AttemptApproved,
+            Need::QualityApproved,
+            Need::AttemptSucceeded,
+            Need::NothingPending,
+        ],
+        (Phase::SpecReview, Phase::ExecutionReady) => SPEC,
+        (Phase::CircuitOpen, Phase::ExecutionReady) if place.circuit_from.is_none() => SPEC,
+        (Phase::SpecGate, Phase::QualityGate) => &[Need::AttemptApproved],
+        (Phase::AwaitingApproval, Phase::ReadyToResume) => &[Need::Approved, Need::NothingPending],
+        _ => &[],
+    }
+}
+
+impl Need {
+    /// The condition that the facts do not meet.
+    fn unmet(self, facts: &Facts) -> Option<Condition> {
+        let approved = Some(Verdict::Approved);
+        let (is_met, condition) = match self {
+            Need::Acceptance => (facts.acceptance, Condition::AcceptanceMissing),
+            Need::SpecApproved => (
+                facts.spec_review == approved,
+                Condition::SpecNotApproved(facts.spec_review),
+            ),
+            Need::AttemptApproved => (
+                facts.attempt_review == approved,
+                Condition::AttemptNotApproved(facts.attempt_review),
+            ),
+            Need::QualityApproved => (
+                facts.quality_review == approved,
+                Condition::QualityNotApproved(facts.quality_review),
+            ),
+            Need::AttemptRunning => (
+                facts.attempt == Some(AttemptStatus::Running),
+                Condition::NoRunningAttempt,
+            ),
+            Need::AttemptSucceeded => (
+                facts.attempt == Some(AttemptStatus::Succeeded),
+                Condition::AttemptNotSucceeded(facts.attempt),
+            ),
+            Need::RetriesLeft => (!facts.is_exhausted, Condition::CircuitOpen),
+            Need::Approved => (facts.approved, Condition::ApprovalMissing),
+            Need::NothingPending => (!facts.approval_pending, Condition::ApprovalPending),
+        };
+        (!is_met).then_some(condition)
+    }
+}
+
+/// Every condition of a legal transition that does not hold.
+pub(crate) fn unmet(place: Place, to: Phase, facts: &Facts) -> Vec<Condition> {
+    unmet_of(needs(place, to), facts)
+}
+
+/// Every condition of some needs that does not hold.
+pub(crate) fn unmet_of(needs: &[Need], facts: &Facts) -> Vec<Condition> {
+    needs.iter().filter_map(|need| need.unmet(facts)).collect()
+}
+
+/// Returns whether a review of the spec itself may be appended: in `spec_review`, and later as long as the spec is not
+/// approved. An approval of the spec is thus final for its revision once work may begin.
+pub(crate) fn takes_spec_review(phase: Phase, facts: &Facts) -> bool {
+    match phase {
+        Phase::SpecReview => true,
+        Phase::SpecDraft | Phase::Completed | Phase::Failed => false,
+        _ => facts.spec_review != Some(Verdict::Approved),
+    }
+}
+
+/// Unmet condition of a legal transition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(crate) enum Condition {
+    #[error("the spec has no acceptance criteria")]
+    AcceptanceMissing,
+    #[error("the spec is not approved: {}", latest(*.0))]
+    SpecNotApproved(Option<Verdict>),
+    #[error("the current attempt is not approved against the spec: {}", latest(*.0))]
+    AttemptNotApproved(Option<Verdict>),
+    #[error("the quality of the current attempt is not approved: {}", latest(*.0))]
+    QualityNotApproved(Option<Verdict>),
+    #[error("no attempt is running")]
+    NoRunningAttempt,
+    #[error("the current attempt has not succeeded: {}", status(*.0))]
+    AttemptNotSucceeded(Option<AttemptStatus>),
+    #[error("no retry is left, so the circuit must be opened")]
+    CircuitOpen,
+    #[error("an approval for the current attempt is still pending")]
+    ApprovalPending,
+    #[error("no approval was granted for the current attempt")]
+    ApprovalMissing,
+}
+
+impl Condition {
+    /// Stable code in UPPER_SNAKE_CASE.
+    pub(crate) const fn code(self) -> &'static str {
+        match self {
+            Condition::AcceptanceMissing => "ACCEPTANCE_MISSING",
+            Condition::SpecNotApproved(_) | Condition::AttemptNotApproved(_) => "SPEC_NOT_APPROVED",
+            Condition::QualityNotApproved(_) => "QUALITY_NOT_APPROVED",
+            Condition::NoRunningAttempt => "NO_RUNNING_ATTEMPT",
+            Condition::AttemptNotSucceeded(_) => "ATTEMPT_NOT_SUCCEEDED",
+            Condition::CircuitOpen => "CIRCUIT_OPEN",
+            Condition::ApprovalPending => "APPROVAL_PENDING",
+            Condition::ApprovalMissing => "APPROVAL_MISSING",
+        }
+    }
+
+    /// Way to resolve the condition.
+    pub(crate) const fn remediation(self) -> &'static str {
+        match self {
+            Condition::AcceptanceMissing => {
+                "Add acceptance criteria with task_update_spec, in spec_draft or execution_ready."
+            }
+            Condition::SpecNotApproved(_) => {
+                "Have a spec_reviewer approve the spec with task_append_review, without attempt_id."
+            }
+            Condition::AttemptNotApproved(_) => {
+                "Have a spec_reviewer approve the attempt with task_append_review, with its attempt_id."
+            }
+            Condition::QualityNotApproved(_) => {
+                "Have a quality_reviewer approve the attempt with task_append_review, with its attempt_id."
+            }
+            Condition::NoRunningAttempt => "Start an attempt with task_start_attempt.",
+            Condition::AttemptNotSucceeded(Some(AttemptStatus::Running)) => {
+                "End the attempt with task_finish_attempt when its work is done."
+            }
+            Condition::AttemptNotSucceeded(_) => {
+                "Start another attempt with task_start_attempt, in execution_ready or ready_to_resume."
+            }
+            Condition::CircuitOpen => {
+                "Open the circuit with task_open_circuit, investigate the failures, then move the task back, which \
+                 resets the retry count."
+            }
+            Condition::ApprovalPending => "Have a gateway or human decide it with task_resolve_approval.",
+            Condition::ApprovalMissing => {
+                "Request approval for the current attempt with task_request_approval and have it granted."
+            }
+        }
+    }
+}
+
+fn latest(verdict: Option<Verdict>) -> String {
+    match verdict {
+        Some(verdict) => format!("the latest verdict is {verdict}"),
+        None => "there is no review".to_owned(),
+    }
+}
+
+fn status(status: Option<AttemptStatus>) -> String {
+    match status {
+        Some(status) => format!("its status is {status}"),
+        None => "there is no attempt".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Listing the approvals of all tasks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tollgate_sdk::{Cx, Effect, Id as _, NextCall, Tool, ToolError};
+
+use super::{Cursor, cut};
+use crate::arguments::{PAGE, PATH, REFERENCE};
+use crate::caller::Caller;
+use crate::model::{ApprovalId, ApprovalStatus};
+use crate::phase::Phase;
+use crate::role::Role;
+use crate::store::approval::{self, Approval, Filter, Listed};
+
+/// List approvals of all tasks, oldest first: the pending ones, unless `status` says otherwise. To read on, pass
+/// `next_after` as `after`. Next: task_resolve_approval with `task_id` and `approval_id`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskListApprovals {
+    /// Status of the approvals (default pending).
+    status: Option<ApprovalStatus>,
+    /// Workspace of the tasks. Default: all.
+    #[schemars(length(max = PATH))]
+    workspace: Option<String>,
+    /// Maximum number of approvals, 1 to 100 (default 20).
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+    /// Cursor: `next_after` of the previous page.
+    #[schemars(length(max = REFERENCE))]
+    after: Option<String>,
+    /// Your name, for next calls.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    actor: Option<String>,
+    /// Your role, for next calls.
+    actor_role: Option<Role>,
+}
+
+/// Page of approvals.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Approvals {
+    /// Approvals of the page.
+    approvals: Vec<ListedApproval>,
+    /// True if there are more approvals.
+    has_more: bool,
+    /// Cursor for `after` of the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<ApprovalId>,
+}
+
+/// An approval with its task.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ListedApproval {
+    /// The request with its decision.
+    #[serde(flatten)]
+    approval: Approval,
+    /// Title of the task.
+    task_title: String,
+    /// Workspace of the task.
+    workspace: String,
+    /// Phase of the task.
+    task_phase: Phase,
+    /// True if the answer counts: the task is not over, and the attempt is its current one.
+    counts: bool,
+}
+
+impl From<Listed> for ListedApproval {
+    fn from(listed: Listed) -> ListedApproval {
+        ListedApproval {
+            approval: listed.approval,
+            task_title: listed.title,
+            workspace: listed.workspace,
+            task_phase: listed.phase,
+            counts: listed.is_current,
+        }
+    }
+}
+
+impl Tool for TaskListApprovals {
+    const NAME: &'static str = "task_list_approvals";
+    const TITLE: &'static str = "List approvals";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Approvals;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Approvals, ToolError> {
+        let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
+        let mut refusals = caller.check();
+        let limit = self.limit.unwrap_or(20);
+        refusals.within("limit", limit, 1..=PAGE);
+        let status = self.status.unwrap_or(ApprovalStatus::Pending);
+        let after = self.after.clone().map(ApprovalId::from_text);
+        if let Some(id) = &after {
+            let is_known = approval::exists(&cx.db, id)?;
+            let cursor = Cursor::of(Self::NAME, self.after.as_ref(), None);
+            refusals.cursor(
+                &cursor,
+                is_known,
+                NextCall::new(Self::NAME, json!({"status": status})),
+            );
+        }
+        refusals.finish()?;
+        let filter = Filter {
+            status: Some(status),
+            workspace: self.workspace.as_ref(),
+        };
+        let mut found = approval::list(&cx.db, &filter, after.as_ref(), limit + 1)?;
+        let has_more = cut(&mut found, limit);
+        Ok(Approvals {
+            has_more,
+            next_after: found
+                .last()
+                .filter(|_| has_more)
+                .map(|listed| listed.approval.id.clone()),
+            approvals: found.into_iter().map(ListedApproval::from).collect(),
+        })
+    }
+}

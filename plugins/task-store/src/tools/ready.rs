@@ -1,0 +1,196 @@
+//! Listing the tasks that wait for a next call.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
+use tollgate_kit::Reason as _;
+use tollgate_sdk::{Blocker, Cx, DbError, Effect, NextCall, Tier, Tool, ToolError};
+
+use super::list::{TaskLine, check_cursor};
+use super::{Cursor, cut, start_blockers};
+use crate::arguments::{PAGE, PATH, REFERENCE};
+use crate::caller::Caller;
+use crate::error::look_call;
+use crate::model::{ApprovalId, ApprovalStatus, TaskId};
+use crate::phase::Phase;
+use crate::retry::Turn;
+use crate::role::Role;
+use crate::store::approval;
+use crate::store::queue::{self, Queue, Wanted};
+use crate::store::standing::Standing;
+use crate::store::task::TaskHead;
+
+/// List the tasks whose next attempt may start now, oldest first, tasks whose approval was answered, and waiting tasks
+/// in `execution_ready` with the reasons. Each comes with its next call, if there is one.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskListReady {
+    /// Workspace of the tasks. Default: all.
+    #[schemars(length(max = PATH))]
+    workspace: Option<String>,
+    /// Maximum number of tasks in each list, 1 to 100 (default 20).
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u32>,
+    /// Cursor: `next_after` of the previous page. Later pages have ready tasks only.
+    #[schemars(length(max = REFERENCE))]
+    after: Option<String>,
+    /// Earlier name of `after`, which is still accepted.
+    #[schemars(length(max = REFERENCE))]
+    cursor: Option<String>,
+    /// Your name, for next calls.
+    #[schemars(length(min = 1, max = REFERENCE))]
+    actor: Option<String>,
+    /// Your role, for next calls.
+    actor_role: Option<Role>,
+}
+
+/// Tasks whose next attempt may start, and tasks that wait.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Ready {
+    /// Tasks whose next attempt may start now.
+    ready: Vec<ReadyTask>,
+    /// True if there are more ready tasks.
+    has_more: bool,
+    /// Cursor for `after` of the next page of ready tasks, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_after: Option<TaskId>,
+    /// Earlier name of `next_after`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<TaskId>,
+    /// The first tasks whose approval was answered and that have not gone on since.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    answered: Vec<AnsweredTask>,
+    /// The first waiting tasks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<WaitingTask>,
+}
+
+/// A task whose next attempt may start.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReadyTask {
+    /// Task id from task_create.
+    task: TaskLine,
+    /// True to use a stronger executor or a person, because earlier attempts failed.
+    escalate: bool,
+    /// The call that starts the attempt.
+    #[schemars(with = "Map<String, Json>")]
+    next_call: NextCall,
+}
+
+/// A task whose approval was answered.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AnsweredTask {
+    /// The task, which has not gone on since the answer.
+    task: TaskLine,
+    /// Id of the latest approval of the current attempt.
+    approval_id: ApprovalId,
+    /// Answer to that approval.
+    status: ApprovalStatus,
+    /// The call that takes the task on.
+    #[schemars(with = "Map<String, Json>")]
+    next_call: NextCall,
+}
+
+/// A task whose next attempt may not start yet.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WaitingTask {
+    /// Task id from task_create.
+    task: TaskLine,
+    /// Reasons why the task waits.
+    #[schemars(with = "Vec<Map<String, Json>>")]
+    waiting_for: Vec<Blocker>,
+}
+
+impl Tool for TaskListReady {
+    const NAME: &'static str = "task_list_ready";
+    const TITLE: &'static str = "List tasks that are ready";
+    const EFFECT: Effect = Effect::Read;
+    const TIER: Tier = Tier::Standard;
+    type Output = Ready;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Ready, ToolError> {
+        let caller = Caller::reader(cx, Self::NAME, self.actor.as_deref(), self.actor_role)?;
+        let mut refusals = caller.check();
+        let limit = self.limit.unwrap_or(20);
+        refusals.within("limit", limit, 1..=PAGE);
+        let after = Cursor::of(Self::NAME, self.after.as_ref(), self.cursor.as_ref());
+        check_cursor(cx, &mut refusals, &after, json!({"workspace": self.workspace}))?;
+        refusals.finish()?;
+        let wanted = Wanted {
+            policy: &caller.config.retry,
+            now: cx.now(),
+            workspace: self.workspace.as_ref(),
+        };
+        let mut ready = queue::list(&cx.db, &wanted, Queue::Ready, after.text, limit + 1)?;
+        let has_more = cut(&mut ready, limit);
+        let on_first_page = |queue| match after.text {
+            None => queue::list(&cx.db, &wanted, queue, None, limit),
+            Some(_) => Ok(Vec::new()),
+        };
+        let next_after = ready
+            .last()
+            .filter(|_| has_more)
+            .map(|found| found.task.id.clone());
+        Ok(Ready {
+            has_more,
+            next_cursor: next_after.clone(),
+            next_after,
+            answered: on_first_page(Queue::Answered)?
+                .into_iter()
+                .map(|found| AnsweredTask::read(cx, &caller, found))
+                .collect::<Result<_, DbError>>()?,
+            waiting: on_first_page(Queue::Waiting)?
+                .into_iter()
+                .map(|found| WaitingTask::read(cx, &caller, found))
+                .collect::<Result<_, DbError>>()?,
+            ready: ready
+                .into_iter()
+                .map(|found| ReadyTask::new(&caller, found.task))
+                .collect(),
+        })
+    }
+}
+
+impl ReadyTask {
+    fn new(caller: &Caller, task: TaskHead) -> ReadyTask {
+        ReadyTask {
+            escalate: caller.config.retry.turn(task.attempts_used()) == Turn::Escalate,
+            next_call: caller.start_attempt(&task.id),
+            task: task.into(),
+        }
+    }
+}
+
+impl AnsweredTask {
+    fn read(cx: &Cx<'_>, caller: &Caller, found: Standing) -> Result<AnsweredTask, DbError> {
+        let task = found.task;
+        let approval = match &task.current_attempt_id {
+            Some(attempt) => approval::latest_of(&cx.db, attempt)?,
+            None => None,
+        };
+        let approval = approval.ok_or(DbError::Internal)?;
+        let go = |to, reason| caller.transition(&task.id, task.phase, to, reason);
+        Ok(AnsweredTask {
+            next_call: match (task.phase, found.approved) {
+                (Phase::AwaitingApproval, true) => go(Phase::ReadyToResume, "the approval was granted"),
+                (Phase::AwaitingApproval, false) => go(Phase::ExecutionReady, "the approval was not granted"),
+                _ => look_call(Some(&task.id)),
+            },
+            approval_id: approval.id,
+            status: approval.status,
+            task: task.into(),
+        })
+    }
+}
+
+impl WaitingTask {
+    fn read(cx: &Cx<'_>, caller: &Caller, found: Standing) -> Result<WaitingTask, DbError> {
+        Ok(WaitingTask {
+            waiting_for: start_blockers(cx, caller, &found)?
+                .into_iter()
+                .map(|(reason, next_call)| reason.blocker(next_call))
+                .collect(),
+            task: found.task.into(),
+        })
+    }
+}

@@ -1,0 +1,200 @@
+//! Circuits: where they return to, and the start that is one too many.
+
+use expect_test::expect;
+use serde_json::json;
+use tollgate_sdk::native::Session;
+
+use crate::harness::{EXECUTING, check_after, refusal, reply, run};
+
+#[test]
+fn an_open_circuit_returns_the_task_to_where_it_came_from() {
+    check_after(
+        "- create one",
+        "
+        open tsk_1 ? phase legal_transitions
+        # The circuit is no way around the reviews.
+        move tsk_1 circuit_open execution_ready
+        move tsk_1 circuit_open spec_draft ? phase circuit_status legal_transitions
+        ",
+        expect![[r#"
+            ok phase="circuit_open" legal_transitions=["spec_draft","failed"]
+            # The circuit is no way around the reviews.
+            err ILLEGAL_TRANSITION: no transition leads from circuit_open to execution_ready; the circuit was opened in spec_draft {"legal_transitions":["spec_draft","failed"]}
+              - ILLEGAL_TRANSITION (to_phase): no transition leads from circuit_open to execution_ready; the circuit was opened in spec_draft -> task_recover {"task_id":"tsk_1"}
+            ok phase="spec_draft" circuit_status="closed" legal_transitions=["spec_review","failed"]
+        "#]],
+    );
+    check_after(
+        "reach 10",
+        "
+        open tsk_1 ? phase legal_transitions
+        move tsk_1 circuit_open quality_gate ? phase legal_transitions
+        - open tsk_1
+        move tsk_1 circuit_open execution_ready ? phase
+        ",
+        expect![[r#"
+            ok phase="circuit_open" legal_transitions=["quality_gate","execution_ready","failed"]
+            ok phase="quality_gate" legal_transitions=["completed","execution_ready","awaiting_approval","circuit_open","failed"]
+            ok phase="execution_ready"
+        "#]],
+    );
+}
+
+#[test]
+fn a_running_attempt_goes_on_after_the_circuit() {
+    check_after(
+        EXECUTING,
+        "
+        - open tsk_1
+        move tsk_1 circuit_open executing ? phase attempt_id
+        - finish att_1 failed
+        - open tsk_1
+        # Without a running attempt the way back is to execution_ready.
+        move tsk_1 circuit_open executing
+        move tsk_1 circuit_open execution_ready ? phase
+        ",
+        expect![[r#"
+            ok phase="executing" attempt_id="att_1"
+            # Without a running attempt the way back is to execution_ready.
+            err NO_RUNNING_ATTEMPT: no attempt is running
+              - NO_RUNNING_ATTEMPT: no attempt is running -> task_transition {"task_id":"tsk_1","from_phase":"circuit_open","to_phase":"execution_ready","reason":"the failures were investigated","actor":"boss","actor_role":"orchestrator"}
+            ok phase="execution_ready"
+        "#]],
+    );
+}
+
+#[test]
+fn the_start_that_is_one_too_many_opens_the_circuit() {
+    let session =
+        Session::new(&task_store::PACK).config(&json!({"retry": {"max_attempts": 1, "backoff_ms": []}}));
+    run(&session, EXECUTING);
+    run(
+        &session,
+        "- finish att_1 failed\n- move tsk_1 executing execution_ready",
+    );
+    let log = run(
+        &session,
+        "
+        start tsk_1
+        recover tsk_1 ? phase task.circuit_status task.circuit_from
+        task_events {\"task_id\": \"tsk_1\", \"after\": 8} ? events.0.event_type events.0.payload
+        # Nobody gets around it.
+        start tsk_1
+        move tsk_1 execution_ready executing
+        - move tsk_1 circuit_open execution_ready
+        start tsk_1 ? attempt.ordinal attempts_left
+        ",
+    );
+    expect![[r#"
+        err RETRIES_EXHAUSTED: all 1 attempts are used {"phase":"circuit_open","legal_transitions":["execution_ready","failed"],"max_attempts":1} -> task_recover {"task_id":"tsk_1"}
+          - RETRIES_EXHAUSTED: all 1 attempts are used
+        ok phase="circuit_open" task.circuit_status="open" task.circuit_from="execution_ready"
+        ok events.0.event_type="circuit.opened" events.0.payload={"before":{"phase":"execution_ready","circuit_status":"closed","attempts_used":1},"after":{"phase":"circuit_open","circuit_status":"open","attempts_used":1},"reason":"all attempts are used"}
+        # Nobody gets around it.
+        err CIRCUIT_OPEN: the circuit is open
+          - CIRCUIT_OPEN: the circuit is open -> task_transition {"task_id":"tsk_1","from_phase":"circuit_open","to_phase":"execution_ready","reason":"the failures were investigated","actor":"boss","actor_role":"orchestrator"}
+        err PHASE_CONFLICT: the task is in circuit_open, not in execution_ready {"actual_phase":"circuit_open","legal_transitions":["execution_ready","failed"]}
+          - PHASE_CONFLICT (from_phase): the task is in circuit_open, not in execution_ready -> task_recover {"task_id":"tsk_1"}
+        ok attempt.ordinal=2 attempts_left=0
+    "#]].assert_eq(&log);
+}
+
+#[test]
+fn a_start_that_is_refused_for_other_reasons_opens_nothing() {
+    let session =
+        Session::new(&task_store::PACK).config(&json!({"retry": {"max_attempts": 1, "backoff_ms": []}}));
+    run(&session, "reach 5");
+    let err = refusal(&session, "start tsk_1");
+    assert_eq!(err.code, "ATTEMPT_RUNNING");
+    run(&session, "- finish att_1 failed");
+    let blank = r#"task_start_attempt {"task_id": "tsk_1", "phase": "executing", "runtime": "local", "executor_kind": "builder", "worker_ref": " ", "actor_role": "orchestrator"}"#;
+    assert_eq!(refusal(&session, blank).blockers.len(), 2);
+    assert_eq!(reply(&session, "recover tsk_1")["phase"], "execution_ready");
+}
+
+/// The statement of the migration that looks for where old circuits were opened.
+fn of_migration() -> &'static str {
+    let sql = task_store::PACK.migrations[1].sql;
+    let start = sql.find("INSERT INTO task_store_circuits").unwrap();
+    let end = sql.find("WHERE t.phase = 'circuit_open';").unwrap();
+    &sql[start..end + "WHERE t.phase = 'circuit_open'".len()]
+}
+
+#[test]
+fn circuits_of_earlier_versions_return_where_their_events_say() {
+    for (way, from) in [
+        ("- create one\n- open tsk_1", "spec_draft"),
+        ("reach 3\n- open tsk_1", "spec_review"),
+        ("reach 4\n- open tsk_1", "execution_ready"),
+        (
+            "reach 6\n- move tsk_1 executing circuit_open\n- note tsk_1 att_1",
+            "executing",
+        ),
+        ("reach 8\n- open tsk_1", "spec_gate"),
+        ("reach 10\n- open tsk_1", "quality_gate"),
+    ] {
+        let session = Session::new(&task_store::PACK);
+        run(&session, way);
+        session.sql("DELETE FROM task_store_circuits");
+        session.sql(of_migration());
+        assert_eq!(
+            reply(&session, "recover tsk_1")["task"]["circuit_from"],
+            from,
+            "{way}"
+        );
+    }
+}
+
+#[test]
+fn a_circuit_of_unknown_origin_leads_to_the_spec_or_past_its_conditions() {
+    let session = Session::new(&task_store::PACK);
+    run(&session, "- create one\n- open tsk_1");
+    session.sql("UPDATE task_store_circuits SET from_phase = NULL");
+    let log = run(
+        &session,
+        "
+        move tsk_1 circuit_open execution_ready
+        move tsk_1 circuit_open spec_draft ? phase
+        ",
+    );
+    expect![[r#"
+        err SPEC_NOT_APPROVED: the spec is not approved: there is no review -> task_recover {"task_id":"tsk_1"}
+          - SPEC_NOT_APPROVED: the spec is not approved: there is no review
+        ok phase="spec_draft"
+    "#]].assert_eq(&log);
+}
+
+/// Tasks that an earlier version let into `executing` or `ready_to_resume` without a reviewed spec.
+#[test]
+fn tasks_without_a_reviewed_spec_are_led_out() {
+    let session = Session::new(&task_store::PACK);
+    run(&session, "- create one");
+    session.sql("UPDATE task_store_tasks SET phase = 'execution_ready', acceptance_json = '[]'");
+    let log = run(
+        &session,
+        "
+        start tsk_1
+        task_list_ready ? waiting.0.waiting_for.0.code waiting.0.waiting_for.1.code
+        review tsk_1 none spec approved ? review.verdict
+        - spec tsk_1 -works
+        start tsk_1
+        - review tsk_1 none spec approved
+        start tsk_1 ? attempt.status
+        move tsk_1 execution_ready executing ? phase
+        spec tsk_1 -other
+        ",
+    );
+    expect![[r#"
+        err ACCEPTANCE_MISSING: the spec has no acceptance criteria; and 1 more reason -> task_recover {"task_id":"tsk_1"}
+          - ACCEPTANCE_MISSING: the spec has no acceptance criteria
+          - SPEC_NOT_APPROVED: the spec is not approved: there is no review
+        ok waiting.0.waiting_for.0.code="ACCEPTANCE_MISSING" waiting.0.waiting_for.1.code="SPEC_NOT_APPROVED"
+        ok review.verdict="approved"
+        err SPEC_NOT_APPROVED: the spec is not approved: there is no review -> task_recover {"task_id":"tsk_1"}
+          - SPEC_NOT_APPROVED: the spec is not approved: there is no review
+        ok attempt.status="running"
+        ok phase="executing"
+        err WRONG_PHASE: task_update_spec is not allowed in phase executing {"phase":"executing","allowed_phases":["spec_draft","execution_ready"]} -> task_recover {"task_id":"tsk_1"}
+          - WRONG_PHASE: task_update_spec is not allowed in phase executing
+    "#]].assert_eq(&log);
+}

@@ -1,0 +1,133 @@
+//! Evidence behind a checkpoint: missing, failing, or older than the last change.
+
+use std::fmt;
+
+use tollgate_sdk::ToolError;
+
+use crate::error::{Reason, Refusals};
+use crate::model::Checkpoint;
+use crate::mutation::Moment;
+use crate::record::{Evidence, Step};
+use crate::reply::Warning;
+use crate::scope::{Located, Scope};
+use crate::store::record::latest_children;
+
+/// Most pieces of evidence of a step that are examined, the latest first.
+const LATEST: usize = 200;
+
+/// Reason why evidence does not prove a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Missing,
+    Failing { id: String, exit_code: i32 },
+    Stale { mutations: i64 },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Missing => write!(f, "has no evidence"),
+            Fault::Failing { id, exit_code } => {
+                write!(f, "has failing evidence: {id} has exit code {exit_code}")
+            }
+            Fault::Stale { mutations } => {
+                write!(f, "has evidence that is older than the last {mutations} changes")
+            }
+        }
+    }
+}
+
+/// The latest evidence of one step.
+pub(crate) struct Proof(Vec<Evidence>);
+
+impl Proof {
+    /// Loads the evidence of a step.
+    pub(crate) fn of(scope: &Scope<'_>, step: &str) -> Result<Proof, ToolError> {
+        let latest = latest_children::<Evidence>(scope.db(), &scope.workspace, step, LATEST)?;
+        Ok(Proof(latest.into_iter().map(|placed| placed.record).collect()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Faults of the evidence for a checkpoint at a moment.
+    pub(crate) fn faults(&self, checkpoint: Checkpoint, now: &Moment) -> Vec<Fault> {
+        let Some(evidence) = self.deciding(checkpoint) else {
+            return vec![Fault::Missing];
+        };
+        let mut faults = Vec::new();
+        if let Some(exit_code) = evidence.exit_code.filter(|&code| code != 0) {
+            faults.push(Fault::Failing {
+                id: evidence.id.clone(),
+                exit_code,
+            });
+        }
+        let mutations = now.since(&evidence.taken);
+        if mutations > 0 {
+            faults.push(Fault::Stale { mutations });
+        }
+        faults
+    }
+
+    /// The evidence that counts for a checkpoint: linked to it, otherwise linked to none. Of several, the latest
+    /// run of a command, otherwise the latest.
+    fn deciding(&self, checkpoint: Checkpoint) -> Option<&Evidence> {
+        let linked = |to: Option<Checkpoint>| {
+            let mut of = self.0.iter().filter(move |evidence| evidence.checkpoint == to);
+            let run = of.clone().find(|evidence| evidence.exit_code.is_some());
+            run.or_else(|| of.next())
+        };
+        linked(Some(checkpoint)).or_else(|| linked(None))
+    }
+}
+
+/// Warnings about the evidence of checkpoints that a call confirms. Evidence is optional, so none is no fault.
+pub(crate) fn warnings(proof: &Proof, confirmed: &[Checkpoint], now: &Moment) -> Vec<Warning> {
+    let told = |checkpoint: &Checkpoint, fault: Fault| match fault {
+        Fault::Missing => None,
+        Fault::Failing { id, exit_code } => Some(Warning::new(
+            "FAILING_EVIDENCE",
+            format!("{checkpoint} is confirmed, but its evidence {id} has exit code {exit_code}"),
+        )),
+        Fault::Stale { mutations } => Some(Warning::new(
+            "STALE_EVIDENCE",
+            format!(
+                "{mutations} mutations happened after the evidence for {checkpoint} was captured; capture it again"
+            ),
+        )),
+    };
+    confirmed
+        .iter()
+        .flat_map(|checkpoint| {
+            proof
+                .faults(*checkpoint, now)
+                .into_iter()
+                .filter_map(|fault| told(checkpoint, fault))
+        })
+        .collect()
+}
+
+/// Requires evidence that proves checkpoints, where the workspace says so.
+pub(crate) fn want(
+    scope: &Scope<'_>,
+    step: &Located<Step>,
+    checkpoints: impl IntoIterator<Item = Checkpoint>,
+    now: &Moment,
+    refusals: &mut Refusals,
+) -> Result<(), ToolError> {
+    if !scope.config.requires_evidence(&scope.workspace) {
+        return Ok(());
+    }
+    let proof = Proof::of(scope, &step.record.id)?;
+    for checkpoint in checkpoints {
+        for fault in proof.faults(checkpoint, now) {
+            refusals.add(Reason::EvidenceRequired {
+                path: step.path.to_string(),
+                checkpoint,
+                fault: fault.to_string(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Search of the records' JSON.
+
+use serde_json::Value as Json;
+use tollgate_sdk::{Db, DbError, Row, ToValue, Value};
+
+use super::Kind;
+use crate::model::Workspace;
+
+/// Filter of a search.
+pub(crate) struct Wanted<'a> {
+    pub kinds: &'a [Kind],
+    /// Only this plan or task; for a plan, its tasks too.
+    pub root: Option<&'a str>,
+    /// Texts in lower case that all occur somewhere in the JSON.
+    pub terms: &'a [&'a String],
+    pub limit: usize,
+}
+
+/// A record that may match.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub kind: Kind,
+    pub id: String,
+    pub root: String,
+    pub status: String,
+    pub record: Json,
+}
+
+impl TryFrom<Row> for Found {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Found, DbError> {
+        Ok(Found {
+            kind: row.get(0)?,
+            id: row.get(1)?,
+            root: row.get(2)?,
+            status: row.get(3)?,
+            record: row.get::<Json>(4)?,
+        })
+    }
+}
+
+/// Records whose JSON has all terms, the latest first. Keys of the JSON match as well, so the caller looks again.
+pub(crate) fn find(db: &Db<'_>, workspace: &Workspace, wanted: &Wanted<'_>) -> Result<Vec<Found>, DbError> {
+    let limit = i64::try_from(wanted.limit).unwrap_or(i64::MAX);
+    let mut params: Vec<Value> = vec![workspace.to_value(), limit.to_value()];
+    let mut sql = "SELECT record.kind, record.id, record.root, record.status, record.body \
+        FROM tasks_records AS record WHERE record.workspace = ?1"
+        .to_owned();
+    let kinds: Vec<String> = wanted.kinds.iter().map(|kind| format!("'{kind}'")).collect();
+    sql.push_str(&format!(" AND record.kind IN ({})", kinds.join(", ")));
+    if let Some(root) = wanted.root {
+        params.push(root.to_value());
+        let place = params.len();
+        sql.push_str(&format!(
+            " AND (record.root = ?{place} OR record.root IN (SELECT id FROM tasks_roots \
+             WHERE workspace = ?1 AND plan = ?{place}))"
+        ));
+    }
+    for term in wanted.terms.iter().filter(|term| term.is_ascii()) {
+        params.push(pattern(term).to_value());
+        sql.push_str(&format!(
+            " AND lower(record.body) LIKE ?{} ESCAPE '!'",
+            params.len()
+        ));
+    }
+    sql.push_str(" ORDER BY record.position DESC, record.id LIMIT ?2");
+    db.query_as(&sql, &params)
+}
+
+/// The pattern of a term as JSON writes it. Only ASCII has one case in storage; other terms are left to the caller.
+fn pattern(term: &str) -> String {
+    let json = Json::from(term).to_string();
+    let inner = json.get(1..json.len().saturating_sub(1)).unwrap_or_default();
+    let mut pattern = "%".to_owned();
+    for character in inner.chars() {
+        if matches!(character, '!' | '%' | '_') {
+            pattern.push('!');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    pattern
+}

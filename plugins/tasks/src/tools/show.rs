@@ -1,0 +1,177 @@
+//! One plan, task, step or node in full.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use tollgate_sdk::{Cx, Effect, NextCall, Tool, ToolError};
+
+use crate::budget::{self, Bounded, Shrink, View};
+use crate::error::{Reason, refusal};
+use crate::limits::NAME;
+use crate::path::Path;
+use crate::record::Root;
+use crate::reply::{NodeRef, StepRef};
+use crate::scope::{Scope, Selector};
+use crate::target::Subject;
+use crate::view::show::{self, Cursor, Part};
+use crate::work;
+
+/// Bytes of a page without `max_chars`.
+const PAGE: usize = 20_000;
+/// Bytes of a reply beside its parts.
+const AROUND: usize = 700;
+
+/// Show everything recorded about a plan, task, step or node: texts, criteria, checkpoints with notes, blockers,
+/// reasons of reopening, notes and evidence in full. To read the next page, pass `next_cursor` as `cursor`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-resources" = addresses()))]
+pub(crate) struct Show {
+    #[serde(flatten)]
+    subject: Subject,
+    /// Step or node by path, for example s:0.s:1 or s:0.t:1.
+    #[schemars(length(max = NAME))]
+    path: Option<String>,
+    /// Step by id, for example STEP-8QZ3M0T4. Ids stay the same when paths move.
+    #[schemars(length(max = NAME))]
+    step_id: Option<String>,
+    /// Node by id, for example NODE-8QZ3M0T4. Ids stay the same when paths move.
+    #[schemars(length(max = NAME))]
+    task_node_id: Option<String>,
+    /// Id of a note or piece of evidence, to show only that, for example EVD-8QZ3M0T4.
+    #[schemars(length(max = NAME))]
+    id: Option<String>,
+    /// Cursor: `next_cursor` of the previous page.
+    #[schemars(length(max = NAME))]
+    cursor: Option<String>,
+    /// Reply size limit in bytes (default 20000).
+    max_chars: Option<i64>,
+}
+
+fn addresses() -> Json {
+    json!([{
+        "path": "{workspace}/{task}.json{?cursor}",
+        "name": "plan",
+        "title": "Plan or task",
+        "description": "A plan or task of a workspace with everything recorded about it.",
+        "mime_type": "application/json",
+    }])
+}
+
+/// A page of what is recorded.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Shown {
+    /// Id of the plan or task.
+    task: String,
+    /// Revision, for `expected_revision` of the next write.
+    revision: i64,
+    /// The step that is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<StepRef>,
+    /// The node that is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<NodeRef>,
+    /// Parts in order. Every part is on one page, or divided over several.
+    parts: Vec<Part>,
+    /// True if there are more parts.
+    has_more: bool,
+    /// Cursor for `cursor` of the next call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    /// Suggested next calls with complete arguments, on the last page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    next_calls: Vec<NextCall>,
+}
+
+impl View for Shown {
+    // A page is made to fit. A limit that no page fits leads to the minimal reply.
+    const ORDER: &'static [Shrink] = &[Shrink::End("next_calls")];
+}
+
+impl Tool for Show {
+    const NAME: &'static str = "tasks_show";
+    const TITLE: &'static str = "Show one in full";
+    const EFFECT: Effect = Effect::Read;
+    type Output = Bounded<Shown>;
+
+    fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
+        let (scope, id) = self.subject.open(cx)?;
+        let from = self.from()?;
+        let mut shown = Shown {
+            revision: scope.head(&id)?.revision,
+            task: id,
+            step: None,
+            node: None,
+            parts: Vec::new(),
+            has_more: false,
+            next_cursor: None,
+            next_calls: Vec::new(),
+        };
+        let root = scope.root(&shown.task)?;
+        let mut parts = self.parts(&scope, &root, &mut shown)?;
+        if let Some(id) = &self.id {
+            parts.retain(|part| part.id.as_ref() == Some(id));
+            if parts.is_empty() {
+                return Err(Reason::unknown("note or evidence", id).into());
+            }
+        }
+        let most = self
+            .max_chars
+            .and_then(|max| usize::try_from(max).ok())
+            .unwrap_or(PAGE);
+        let page = show::page(&scope, &parts, from, most.saturating_sub(AROUND))?;
+        shown.parts = page.parts;
+        shown.has_more = page.next.is_some();
+        shown.next_cursor = page.next.map(|next| next.to_string());
+        if !shown.has_more {
+            let step = shown.step.as_ref().map(|step| step.step_id.as_str());
+            let upcoming = work::at_hand(&scope, &root, step)?;
+            shown.next_calls.extend(upcoming);
+        }
+        budget::fit(&shown, Some(self.max_chars.unwrap_or(PAGE as i64)))
+    }
+}
+
+impl Show {
+    fn from(&self) -> Result<Cursor, ToolError> {
+        let Some(cursor) = &self.cursor else {
+            return Ok(Cursor::default());
+        };
+        cursor.parse().map_err(|_| {
+            let fault = "is not a cursor; pass next_cursor of the previous page";
+            refusal(Reason::input("cursor", fault), None)
+        })
+    }
+
+    /// The parts of the target, which the reply then names.
+    fn parts(&self, scope: &Scope<'_>, root: &Root, shown: &mut Shown) -> Result<Vec<Part>, ToolError> {
+        let task = &root.meta().id;
+        let path = self.path.as_deref();
+        let is_node = self.task_node_id.is_some()
+            || path.is_some_and(|path| Path::parse(path).is_ok_and(|path| path.node.is_some()));
+        if is_node {
+            if self.step_id.is_some() {
+                return Err(Reason::input("step_id", "cannot be combined with a node").into());
+            }
+            let selector = Selector {
+                path,
+                id: self.task_node_id.as_deref(),
+                expected: None,
+            };
+            let node = scope.node(task, &selector)?;
+            shown.node = Some(NodeRef::new(&node.record.id, &node.path));
+            return Ok(show::of_node(&node));
+        }
+        let selector = Selector {
+            path,
+            id: self.step_id.as_deref(),
+            expected: None,
+        };
+        match selector.step_of(scope, task)? {
+            Some(step) => {
+                shown.step = Some(StepRef::new(&step.record.id, &step.path));
+                show::of_step(scope, &step)
+            }
+            None => show::of_root(scope, root),
+        }
+    }
+}

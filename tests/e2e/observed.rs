@@ -1,0 +1,249 @@
+//! Edits that no call tells of: an agent that never heard of envelopes and edits with its own editor.
+#![allow(clippy::disallowed_methods, reason = "tests make files")]
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Session};
+
+/// A failing run of pytest. The value in its message is that of the file under test.
+const FAILING: &str = "value=$(cat value)\n\
+    echo '=========================== test session starts ============================'\n\
+    echo '=========================== short test summary info ========================'\n\
+    echo \"FAILED test_calc.py::test_add - AssertionError: assert $value == 3\"\n\
+    echo '========================= 1 failed, 2 passed in 0.02s ======================'\nexit 1\n";
+
+fn git(place: &Place, arguments: &[&str]) {
+    let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+    let status = Command::new("git")
+        .current_dir(place.path().join("work"))
+        .args(identity)
+        .args(arguments)
+        .status();
+    assert!(status.unwrap().success(), "{arguments:?}");
+}
+
+/// A repository with a test that fails, and what the operator says of envelopes.
+fn place(envelope: &str) -> Place {
+    let place = Place::with(&format!(
+        "[workspaces.default]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n{envelope}"
+    ));
+    std::fs::create_dir(place.path().join("work")).unwrap();
+    write(&place, "run.sh", FAILING);
+    write(&place, "value", "-1");
+    git(&place, &["init", "-q"]);
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-qm", "first"]);
+    place
+}
+
+fn write(place: &Place, file: &str, content: &str) {
+    std::fs::write(place.path().join("work").join(file), content).unwrap();
+}
+
+/// The envelope that the connection was given.
+async fn envelope(session: &Session) -> Value {
+    let listed = session.ok("envelope_list", json!({})).await;
+    let id = listed["envelopes"][0]["envelope_id"].clone();
+    session.ok("envelope_get", json!({"envelope_id": id})).await
+}
+
+#[tokio::test]
+async fn an_agent_that_never_heard_of_envelopes_is_told_that_it_makes_no_progress() {
+    let place = place("[envelope]\nauto = true\n");
+    let session = place.serve(&["--tier", "full"]).await;
+    let mut last = session.ok("test_run", json!({})).await;
+    assert_eq!(
+        (&last["non_progress"], &last["observed_edits"]),
+        (&json!(false), &json!(0))
+    );
+    for edit in 1..=6 {
+        write(&place, "value", &edit.to_string());
+        last = session.ok("test_run", json!({})).await;
+        assert_eq!(last["non_progress"], true, "{last:#}");
+        assert_eq!(last["observed_edits"], edit);
+    }
+    let message = last["message"].as_str().unwrap();
+    assert!(
+        message.contains("same failure seen 7 times across 6 edits; no progress"),
+        "{message}"
+    );
+    let shown = envelope(&session).await;
+    assert_eq!(shown["counters"]["observed_edits"], 6);
+    assert_eq!(shown["counters"]["mutation_count"], 0);
+    assert_eq!(shown["flags"]["non_progress"], true);
+    assert_eq!(shown["flags"]["failure_seen"], 7);
+    assert_eq!(shown["flags"]["failure_mutations"], 6);
+    assert!(shown["repo_snapshot"]["index_version"].is_i64(), "{shown:#}");
+    let status = session.ok("convergence_status", json!({})).await;
+    assert_eq!(
+        (&status["non_progress"], &status["observed_edits"]),
+        (&json!(true), &json!(6))
+    );
+    let id = shown["envelope_id"].clone();
+    let report = session.ok("ledger_report", json!({"envelope_id": id})).await;
+    assert!(
+        report["text"].as_str().unwrap().contains("6 observed edits"),
+        "{report:#}"
+    );
+    session.close().await;
+    let hashes = place.sql(
+        "SELECT count(DISTINCT repo_before_hash) || ' ' || count(repo_after_hash) FROM core_operations
+         WHERE tool = 'test_run'",
+    );
+    assert_eq!(hashes, ["7 7"]);
+    let told = place.sql(
+        "SELECT DISTINCT short_diff || ' ' || diff_stats FROM core_operations WHERE short_diff IS NOT NULL",
+    );
+    assert_eq!(
+        told,
+        ["~ value {\"files_changed\":1,\"insertions\":1,\"deletions\":1}"]
+    );
+    assert!(place.run(&["ledger", "verify"]).status.success());
+}
+
+#[tokio::test]
+async fn edits_are_bounded_when_the_operator_says_so() {
+    let place = place("[envelope]\nauto = true\nmax_edits = 4\n");
+    let session = place.serve(&["--tier", "full"]).await;
+    session.ok("test_run", json!({})).await;
+    for edit in 1..=4 {
+        write(&place, "value", &edit.to_string());
+        session.ok("test_run", json!({})).await;
+    }
+    write(&place, "value", "5");
+    let refusal = session.refused("test_run", json!({})).await;
+    assert_eq!(refusal["code"], "EDIT_BUDGET_EXHAUSTED", "{refusal:#}");
+    assert_eq!(
+        (&refusal["context"]["limit"], &refusal["context"]["used"]),
+        (&json!(4), &json!(4))
+    );
+    let refusal = session.refused("test_run", json!({})).await;
+    assert_eq!(refusal["code"], "ENVELOPE_CLOSED");
+    assert_eq!(refusal["context"]["closed_by"], "EDIT_BUDGET_EXHAUSTED");
+    let shown = envelope(&session).await;
+    assert_eq!(
+        (&shown["state"], &shown["counters"]["observed_edits"]),
+        (&json!("CLOSED_FAILED"), &json!(4))
+    );
+    session.close().await;
+    let limits = place.sql("SELECT limit_triggered FROM core_operations WHERE limit_triggered IS NOT NULL");
+    assert_eq!(limits, ["EDIT_BUDGET_EXHAUSTED"]);
+    assert!(place.run(&["ledger", "verify"]).status.success());
+}
+
+#[tokio::test]
+async fn going_back_to_where_the_work_began_is_oscillation_and_a_commit_is_no_edit() {
+    let place = place("");
+    let session = place.serve(&["--tier", "full"]).await;
+    let opened = session.ok("envelope_open", json!({"workspace": "default"})).await;
+    let id = opened["envelope_id"].clone();
+    let flags = async || session.ok("envelope_get", json!({"envelope_id": id})).await["flags"].clone();
+    write(&place, "value", "1");
+    session.ok("test_run", json!({})).await;
+    write(&place, "value", "-1");
+    session.ok("test_run", json!({})).await;
+    assert_eq!(flags().await["oscillation_period"], 2);
+    let status = session.ok("convergence_status", json!({})).await;
+    assert_eq!(status["mutations"]["period"], 2);
+    write(&place, "new file", "1\n2\n");
+    session.ok("test_run", json!({})).await;
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-qm", "second"]);
+    let committed = session.ok("test_run", json!({})).await;
+    assert_eq!(committed["observed_edits"], 3);
+    let recorded = session.ok("mutation_record", json!({})).await;
+    assert_eq!(recorded["no_op"], false, "{recorded:#}");
+    let again = session.ok("mutation_record", json!({})).await;
+    assert_eq!(again["no_op"], true, "{again:#}");
+    assert_eq!(flags().await["no_op"], true);
+    let closed = session
+        .ok("envelope_close", json!({"envelope_id": id, "outcome": "failed"}))
+        .await;
+    let snapshot = &closed["envelope"]["repo_snapshot"];
+    assert_ne!(snapshot["git_head"], snapshot["closed_git_head"]);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn without_git_everything_works_and_says_why_nothing_is_seen() {
+    let place = Place::with(
+        "[workspaces.default]\npath = \"work\"\ntests.default = [\"sh\", \"run.sh\"]\n\
+         [workspaces.bare]\npath = \"bare\"\ngit = \"read\"\ntests.default = [\"sh\", \"-c\", \"exit 1\"]\n",
+    );
+    for folder in ["work", "bare"] {
+        std::fs::create_dir(place.path().join(folder)).unwrap();
+    }
+    write(&place, "run.sh", FAILING);
+    write(&place, "value", "1");
+    let session = place.serve(&["--tier", "full"]).await;
+    session.ok("envelope_open", json!({"workspace": "default"})).await;
+    for (workspace, why) in [
+        ("default", "workspace default has no Git access (git = \"read\")"),
+        ("bare", "workspace bare is not a Git repository"),
+    ] {
+        session.ok("test_run", json!({"workspace": workspace})).await;
+        let ran = session.ok("test_run", json!({"workspace": workspace})).await;
+        assert_eq!(
+            (&ran["failure_seen"], &ran["unobserved"]),
+            (&json!(2), &json!(why))
+        );
+        assert_eq!(ran["observed_edits"], Value::Null);
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn each_new_state_has_one_diff_and_git_leaves_no_logs() {
+    let place = place("[artifacts]\nenabled = true\n");
+    let session = place.serve(&["--tier", "full"]).await;
+    session.ok("envelope_open", json!({"workspace": "default"})).await;
+    session.ok("test_run", json!({})).await;
+    write(&place, "value", "two\n");
+    for number in 0..3_000 {
+        write(&place, &format!("new-{number}"), "line\n");
+    }
+    session.ok("mutation_record", json!({})).await;
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-qm", "second"]);
+    write(&place, "value", "three\n");
+    session.ok("mutation_record", json!({})).await;
+    session.close().await;
+    let kinds = place.sql("SELECT kind || ' ' || count(*) FROM core_artifacts GROUP BY kind ORDER BY kind");
+    // One log of the test run, and one diff for each of two edits.
+    assert_eq!(kinds, ["diff 2", "log 1"]);
+    let stats =
+        place.sql("SELECT diff_stats FROM core_operations WHERE tool = 'mutation_record' ORDER BY seq");
+    let stats: Vec<Value> = stats
+        .iter()
+        .map(|stats| serde_json::from_str(stats).unwrap())
+        .collect();
+    assert_eq!(
+        stats[1],
+        json!({"files_changed": 1, "insertions": 1, "deletions": 1})
+    );
+    let counted = stats[0]["insertions"].as_u64().unwrap();
+    assert!(counted >= 3_001 || stats[0]["cut"] == true, "{stats:?}");
+}
+
+#[tokio::test]
+async fn a_failure_is_known_from_earlier_envelopes_and_how_it_ended_counts() {
+    let place = place("");
+    let session = place.serve(&["--tier", "full"]).await;
+    for earlier in 0..3_u64 {
+        let opened = session.ok("envelope_open", json!({"workspace": "default"})).await;
+        let ran = session.ok("test_run", json!({})).await;
+        assert_eq!(ran["earlier_envelopes"].as_u64().unwrap_or(0), earlier, "{ran:#}");
+        assert_eq!(ran["failure_seen"], 1);
+        assert_eq!(ran["first_seen"].is_string(), earlier > 0);
+        let arguments = json!({"envelope_id": opened["id"], "outcome": "failed"});
+        session.ok("envelope_close", arguments).await;
+    }
+    write(&place, "run.sh", "kill -KILL $$\n");
+    let killed = session.ok("test_run", json!({})).await;
+    write(&place, "run.sh", "sleep 60\n");
+    let late = session.ok("test_run", json!({"timeout_sec": 1})).await;
+    assert_ne!(killed["failure_fingerprint"], late["failure_fingerprint"]);
+    session.close().await;
+}

@@ -1,0 +1,135 @@
+//! The pack `task-store` over several hosts: workers that are gone, approvals of all tasks, and their budget.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Session, until};
+
+fn lead(mut arguments: Value) -> Value {
+    arguments["actor_role"] = "orchestrator".into();
+    arguments
+}
+
+/// A task in `executing`. Returns the ids of the task and its running attempt.
+async fn executing(session: &Session) -> (Value, Value) {
+    let created = json!({"title": "t", "spec_markdown": "# Acceptance\n- it works", "workspace": "w", "initial_phase": "spec_review"});
+    let created = session.ok("task_create", lead(created)).await;
+    let task = created["task"]["task_id"].clone();
+    let review = json!({"task_id": task, "review_type": "spec", "reviewer_ref": "r", "verdict": "approved", "findings": [],
+        "actor_role": "spec_reviewer"});
+    session.ok("task_append_review", review).await;
+    let moved = |from: &str, to: &str| {
+        lead(json!({"task_id": task, "from_phase": from, "to_phase": to, "reason": "next"}))
+    };
+    session
+        .ok("task_transition", moved("spec_review", "execution_ready"))
+        .await;
+    let start =
+        json!({"task_id": task, "phase": "executing", "runtime": "local", "executor_kind": "builder"});
+    let started = session.ok("task_start_attempt", lead(start)).await;
+    session
+        .ok("task_transition", moved("execution_ready", "executing"))
+        .await;
+    (task, started["attempt"]["attempt_id"].clone())
+}
+
+#[tokio::test]
+async fn an_attempt_of_a_killed_host_is_named_and_costs_nothing() {
+    let place = Place::new();
+    let session = place.serve(&[]).await;
+    let opened = session.ok("envelope_open", json!({"label": "work"})).await;
+    let (task, attempt) = executing(&session).await;
+    let recover = json!({"task_id": task});
+    let there = session.ok("task_recover", recover.clone()).await;
+    assert_eq!(there["worker"]["state"], "active", "{there}");
+    assert_eq!(there["worker"]["envelope_id"], opened["id"], "{there}");
+    session.kill();
+
+    let session = place.serve(&[]).await;
+    until(async || session.ok("task_recover", recover.clone()).await["worker"]["state"] == "gone").await;
+    let gone = session.ok("task_recover", recover).await;
+    let next = &gone["worker"]["next_call"];
+    assert_eq!(next["arguments"]["attempt_id"], attempt, "{gone}");
+    let ended = session
+        .ok(next["tool"].as_str().unwrap(), next["arguments"].clone())
+        .await;
+    assert_eq!(
+        (&ended["attempts_left"], ended.get("next_retry_at")),
+        (&json!(3), None)
+    );
+    let start =
+        json!({"task_id": task, "phase": "executing", "runtime": "local", "executor_kind": "builder"});
+    let started = session.ok("task_start_attempt", lead(start)).await;
+    assert_eq!(
+        (&started["attempt"]["ordinal"], &started["attempts_left"]),
+        (&json!(2), &json!(2))
+    );
+    session.close().await;
+}
+
+fn request(task: &Value, attempt: &Value, key: &str) -> Value {
+    json!({"task_id": task, "attempt_id": attempt, "requested_action": "put it online", "side_effect_kind": "deploy",
+        "idempotency_key": key, "actor_role": "gateway"})
+}
+
+#[tokio::test]
+async fn requests_for_approval_take_from_the_budget_of_the_envelope() {
+    let place = Place::with("[envelope]\nbudgets = { approvals = 2 }\n");
+    let session = place.serve(&[]).await;
+    let (task, attempt) = executing(&session).await;
+    // Outside of envelopes there is no budget.
+    session
+        .ok("task_request_approval", request(&task, &attempt, "v0"))
+        .await;
+    session.ok("envelope_open", json!({})).await;
+    for key in ["v1", "v2", "v1"] {
+        session
+            .ok("task_request_approval", request(&task, &attempt, key))
+            .await;
+    }
+    let refused = session
+        .refused("task_request_approval", request(&task, &attempt, "v3"))
+        .await;
+    assert_eq!(refused["code"], "BUDGET_EXHAUSTED", "{refused}");
+    session.close().await;
+
+    let session = place.serve(&[]).await;
+    let pending = session.ok("task_list_approvals", json!({"limit": 2})).await;
+    let keys: Vec<&Value> = (0..2)
+        .map(|at| &pending["approvals"][at]["idempotency_key"])
+        .collect();
+    assert_eq!(
+        (keys, &pending["has_more"]),
+        (vec![&json!("v0"), &json!("v1")], &json!(true))
+    );
+    session.close().await;
+}
+
+#[tokio::test]
+async fn the_start_after_the_last_opens_the_circuit_for_good() {
+    let place = Place::with("[packs.task-store.config.retry]\nmax_attempts = 1\n");
+    let session = place.serve(&[]).await;
+    let (task, attempt) = executing(&session).await;
+    let failed = json!({"attempt_id": attempt, "status": "failed", "actor_role": "executor"});
+    session.ok("task_finish_attempt", failed).await;
+    let start =
+        lead(json!({"task_id": task, "phase": "executing", "runtime": "local", "executor_kind": "builder"}));
+    let refused = session.refused("task_start_attempt", start.clone()).await;
+    assert_eq!(
+        (&refused["code"], &refused["context"]["phase"]),
+        (&json!("RETRIES_EXHAUSTED"), &json!("circuit_open"))
+    );
+    session.close().await;
+
+    let session = place.serve(&[]).await;
+    assert_eq!(
+        session.refused("task_start_attempt", start).await["code"],
+        "CIRCUIT_OPEN"
+    );
+    let events = place.sql("SELECT event_type FROM task_store_events ORDER BY id DESC LIMIT 1");
+    assert_eq!(events, ["circuit.opened"]);
+    let changed =
+        place.sql("SELECT changed_paths FROM core_operations WHERE error_code = 'RETRIES_EXHAUSTED'");
+    let name = format!("task_store/{}", task.as_str().unwrap());
+    assert!(changed[0].contains(&name), "{changed:?}");
+    session.close().await;
+}
