@@ -146,7 +146,8 @@ impl Driver {
         let evidence = json!({"task": task, "path": "s:0", "checkpoint": "tests", "items": items, "checks": ["seen"], "attachments": ["log.txt"]});
         let ids = self.call("evidence_capture", evidence, "/ids").await;
         assert_eq!(ids.as_array().map(Vec::len), Some(4));
-        let note = json!({"task": task, "path": "s:0", "note": "went well", "decision": true, "events": true});
+        let note =
+            json!({"task": task, "path": "s:0", "note": "went well", "decision": true, "events": true});
         self.says("note", note, "/events/0/type", json!("note_added"))
             .await;
         let node = json!({"task": task, "parent_step": "s:1", "title": "node"});
