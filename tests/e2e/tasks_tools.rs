@@ -113,6 +113,8 @@ impl Driver {
         let made = json!({"task": task, "path": "s:1", "steps": steps});
         let inner = self.call("decompose", made, "/steps/0").await;
         assert_eq!(inner["path"], "s:1.s:0");
+        let same = json!({"task": task, "step_id": inner["step_id"], "position": 0});
+        self.says("move", same, "/step/path", json!("s:1.s:0")).await;
         let define = json!({"task": task, "step_id": inner["step_id"], "title": "inner step", "success_criteria": ["c"], "tests": [], "blockers": ["b"]});
         self.says("define", define, "/step/path", json!("s:1.s:0")).await;
         let both = json!({"task": task, "path": "s:0", "step_id": inner["step_id"]});

@@ -86,6 +86,7 @@ impl NewMeta {
             depends_on: self.depends_on,
             created_at: write.scope.now(),
             done_at: None,
+            status_reason: None,
         }
     }
 }
@@ -144,19 +145,52 @@ pub(crate) fn task(
 fn add_root(write: &mut Write<'_>, root: &Root, event: EventType, data: Json) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     refusals.root(root);
-    dependency::check(&write.scope, root, &mut refusals)?;
+    dependency::check(write, &[], root, &mut refusals)?;
     refusals.finish()?;
     write.put_root(root)?;
     write.event(event, &root.meta().id, None, data);
     Ok(())
 }
 
-/// Appends steps to a task or to one of its steps.
+/// Steps under a parent, in order.
+pub(crate) fn siblings(write: &Write<'_>, parent: &str) -> Result<Vec<Step>, ToolError> {
+    let found = store::record::children(write.scope.db(), &write.scope.workspace, parent, usize::MAX)?;
+    Ok(found.into_iter().map(|placed| placed.record).collect())
+}
+
+/// The steps behind an index, at most as many as one operation can order anew.
+pub(crate) fn tail(siblings: &[Step], at: usize) -> Result<&[Step], ToolError> {
+    let count = siblings.len();
+    match siblings.get(at..) {
+        Some(tail) if tail.len() <= STEPS => Ok(tail),
+        Some(tail) => {
+            let fault = format!(
+                "is {at}, in front of {} steps, at most {STEPS} are allowed",
+                tail.len()
+            );
+            Err(Reason::input("position", fault).into())
+        }
+        None => Err(Reason::input("position", format!("is {at}, but there are {count} other steps")).into()),
+    }
+}
+
+/// Places steps behind everything that this write placed before.
+pub(crate) fn behind(write: &mut Write<'_>, steps: &[Step]) -> Result<(), ToolError> {
+    for step in steps {
+        let mut step = step.clone();
+        step.position = write.position();
+        write.put(&step)?;
+    }
+    Ok(())
+}
+
+/// Adds steps to a task or to one of its steps, at the end or at an index.
 pub(crate) fn steps(
     write: &mut Write<'_>,
     task: &str,
     parent: Option<&Located<Step>>,
     new: &[NewStep],
+    at: Option<usize>,
 ) -> Result<Vec<StepRef>, ToolError> {
     let mut refusals = Refusals::default();
     refusals.at_most("steps", new.len(), STEPS, "entries");
@@ -170,7 +204,18 @@ pub(crate) fn steps(
         ));
     }
     let above = parent.map_or(task, |parent| parent.record.id.as_str());
-    let mut ordinal = store::record::count_children(write.scope.db(), &write.scope.workspace, above)?;
+    let siblings = match at {
+        Some(_) => siblings(write, above)?,
+        None => Vec::new(),
+    };
+    let behind_new = match at {
+        Some(at) => tail(&siblings, at)?,
+        None => &[],
+    };
+    let mut ordinal = match at {
+        Some(at) => u32::try_from(at).unwrap_or(u32::MAX),
+        None => store::record::count_children(write.scope.db(), &write.scope.workspace, above)?,
+    };
     let mut made = Vec::new();
     for (place, new) in new.iter().take(STEPS).enumerate() {
         let step = step(write, task, parent, new)?;
@@ -190,6 +235,7 @@ pub(crate) fn steps(
         }
     }
     refusals.finish()?;
+    behind(write, behind_new)?;
     let first = made.first().map(|step| step.path.clone());
     let data = json!({"count": made.len(), "first": first});
     write.event(
@@ -223,6 +269,7 @@ fn step(
         created_at: write.scope.now(),
         completed_at: None,
         forced: None,
+        reopen_reason: None,
     })
 }
 

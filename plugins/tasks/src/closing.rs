@@ -14,9 +14,9 @@ use crate::lease;
 use crate::limits::short;
 use crate::model::{Checkpoint, EventType, RootKind, Status};
 use crate::path::Path;
-use crate::record::{Confirmation, Lease, Meta, Node, Plan, Root, Step, Task, step_status};
+use crate::record::{Confirmation, Lease, Meta, Node, Root, Step, Task, step_status};
 use crate::scope::{Located, Scope};
-use crate::store::record::{From, children_with, count_by_status, of_root};
+use crate::store::record::{children_with, count_by_status};
 use crate::store::{self, Kind};
 use crate::work;
 use crate::write::Write;
@@ -56,28 +56,48 @@ pub(crate) fn progress(write: &mut Write<'_>, task: &Task, refusals: &mut Refusa
         Status::Done | Status::Parked | Status::Canceled => refusals.not_open(&write.scope, &task.meta),
     }
     if refusals.is_empty() && task.meta.status == Status::Todo {
-        set_status(write, Root::Task(task.clone()), Status::Active)?;
+        let task = write.get::<Task>(&task.meta.id)?.unwrap_or_else(|| task.clone());
+        set_status(write, Root::Task(task), Status::Active, None)?;
     }
     Ok(())
 }
 
-/// Changes a status and plans its event.
-pub(crate) fn set_status(write: &mut Write<'_>, mut root: Root, to: Status) -> Result<(), ToolError> {
+/// Changes a status, for a reason if one is given, and plans its event.
+pub(crate) fn set_status(
+    write: &mut Write<'_>,
+    mut root: Root,
+    to: Status,
+    reason: Option<&str>,
+) -> Result<(), ToolError> {
     let now = write.scope.now();
     let meta = root.meta_mut();
     let from = std::mem::replace(&mut meta.status, to);
     meta.done_at = (to == Status::Done).then_some(now);
     let id = meta.id.clone();
     if from != to {
-        write.event(
-            EventType::StatusChanged,
-            &id,
-            None,
-            json!({"from": from, "to": to}),
-        );
+        meta.status_reason = reason.map(str::to_owned);
+        let mut data = json!({"from": from, "to": to});
+        if let Some(reason) = reason {
+            data["reason"] = json!(reason);
+        }
+        write.event(EventType::StatusChanged, &id, None, data);
         write.put_root(&root)?;
     }
     Ok(())
+}
+
+/// Cancels the unfinished tasks of a plan.
+pub(crate) fn cancel_tasks(
+    write: &mut Write<'_>,
+    plan: &str,
+    reason: Option<&str>,
+) -> Result<Vec<String>, ToolError> {
+    let mut canceled = Vec::new();
+    for task in write.open_tasks(plan, usize::MAX)? {
+        canceled.push(task.meta.id.clone());
+        set_status(write, Root::Task(task), Status::Canceled, reason)?;
+    }
+    Ok(canceled)
 }
 
 /// Adds every reason why a step cannot be closed.
@@ -153,7 +173,7 @@ fn confirm_call(
     }
     let mut call = verify_call(scope, &step.record, missing.iter().copied());
     if held.is_some() {
-        call.arguments.insert("owner".to_owned(), json!(owner));
+        call.arguments.insert("actor".to_owned(), json!(owner));
     }
     Ok(call)
 }
@@ -221,6 +241,7 @@ pub(crate) fn close_step(
     let mut closed = step.record.clone();
     closed.completed_at = Some(write.scope.now());
     closed.forced = forced.map(str::to_owned);
+    closed.reopen_reason = None;
     write.put(&closed)?;
     if let Some(lease) = write.scope.get::<Lease>(&closed.id)? {
         write.remove(&lease)?;
@@ -233,7 +254,7 @@ pub(crate) fn close_step(
     Ok(())
 }
 
-/// Reopens a step, the closed steps above it, and a task that was DONE.
+/// Reopens a step, the closed steps above it, and a task that was DONE, for a reason if one is given.
 pub(crate) fn reopen_step(
     write: &mut Write<'_>,
     task: &Task,
@@ -247,6 +268,7 @@ pub(crate) fn reopen_step(
         if step_here.is_done() {
             step_here.completed_at = None;
             step_here.forced = None;
+            step_here.reopen_reason = reason.map(str::to_owned);
             write.put(&step_here)?;
             let steps = step.path.steps.iter().take(depth).copied().collect();
             let path = Path { steps, node: None };
@@ -269,111 +291,23 @@ pub(crate) fn reopen_step(
             true => Status::Todo,
             false => Status::Active,
         };
-        set_status(write, Root::Task(task.clone()), to)?;
-    }
-    Ok(())
-}
-
-/// Adds every reason why a plan or task cannot get a status.
-pub(crate) fn gate_status(
-    scope: &Scope<'_>,
-    root: &Root,
-    to: Status,
-    allow_empty: bool,
-    refusals: &mut Refusals,
-) -> Result<(), ToolError> {
-    if to == Status::Done {
-        match root {
-            Root::Task(task) => gate_task(scope, task, allow_empty, refusals)?,
-            Root::Plan(plan) => gate_plan(scope, &plan.meta.id, allow_empty, refusals)?,
-        }
-    }
-    if let Root::Task(task) = root
-        && task.meta.status.is_finished()
-        && !to.is_finished()
-    {
-        want_open_plan(scope, task, refusals)?;
-    }
-    if matches!(to, Status::Active | Status::Done) && root.meta().status != to {
-        dependency::want_finished(scope, root.meta(), refusals)?;
-    }
-    Ok(())
-}
-
-/// Requires an unfinished plan. A finished plan has no open tasks, so it is reopened before any of them.
-pub(crate) fn want_open_plan(
-    scope: &Scope<'_>,
-    task: &Task,
-    refusals: &mut Refusals,
-) -> Result<(), ToolError> {
-    if let Some(plan) = scope.get::<Plan>(&task.plan)?
-        && plan.meta.status.is_finished()
-    {
-        let reason = Reason::NotOpen {
-            id: plan.meta.id.clone(),
-            status: plan.meta.status,
-        };
-        // The caller asked to reopen, and the plan comes first.
-        refusals.add_with(reason, reopen_call(scope, &plan.meta)?);
-    }
-    Ok(())
-}
-
-/// The call that reopens a plan or task, to ACTIVE if its dependencies allow that.
-fn reopen_call(scope: &Scope<'_>, meta: &Meta) -> Result<NextCall, ToolError> {
-    let waits = dependency::of(scope, meta)?.iter().any(Dependency::is_open);
-    let status = if waits { Status::Todo } else { Status::Active };
-    Ok(NextCall::new(
-        "tasks_complete",
-        json!({"workspace": scope.workspace, "task": meta.id, "status": status}),
-    ))
-}
-
-fn gate_task(
-    scope: &Scope<'_>,
-    task: &Task,
-    allow_empty: bool,
-    refusals: &mut Refusals,
-) -> Result<(), ToolError> {
-    let id = &task.meta.id;
-    let counts = count_by_status(scope.db(), &scope.workspace, id, Kind::Step)?;
-    if counts.is_empty() && !allow_empty {
-        refusals.add(Reason::NoSteps(id.clone()));
-    }
-    let piece = work::of_task(scope, task, None)?.piece;
-    for (status, _) in counts.iter().filter(|(status, _)| status != step_status::DONE) {
-        for step in of_root::<Step>(scope.db(), &scope.workspace, id, status, From::Oldest, SHOWN)? {
-            let path = scope.placed_path(&step)?;
-            let step = Located {
-                record: step.record,
-                path,
-            };
-            if status == step_status::FORCED {
-                unconfirmed(scope, &step, refusals)?;
-                continue;
-            }
-            let child = format!("step {} {}", step.path, short(&step.record.title, 80));
-            let at_hand = piece
-                .as_ref()
-                .filter(|piece| piece.step().is_some_and(|at| at.record.id == step.record.id));
-            let call = match at_hand {
-                Some(piece) => piece.call(scope, None)?,
-                None => work::show_step(scope, &step.record),
-            };
-            let parent = id.clone();
-            refusals.add_with(Reason::ChildOpen { parent, child }, call);
-        }
+        set_status(write, Root::Task(task.clone()), to, reason)?;
     }
     Ok(())
 }
 
 /// Adds the missing checkpoints of a step that was closed without them, with one call that confirms all.
-fn unconfirmed(scope: &Scope<'_>, step: &Located<Step>, refusals: &mut Refusals) -> Result<(), ToolError> {
+pub(crate) fn unconfirmed(
+    scope: &Scope<'_>,
+    step: &Located<Step>,
+    owner: Option<&str>,
+    refusals: &mut Refusals,
+) -> Result<(), ToolError> {
     let missing = checkpoint::missing(&step.record, &BTreeSet::new());
     let gate = Gate {
         names: &BTreeSet::new(),
         force: false,
-        owner: None,
+        owner,
     };
     let mut call = Some(confirm_call(scope, step, &missing, &gate)?);
     for checkpoint in missing {
@@ -386,44 +320,25 @@ fn unconfirmed(scope: &Scope<'_>, step: &Located<Step>, refusals: &mut Refusals)
     Ok(())
 }
 
-fn gate_plan(
-    scope: &Scope<'_>,
-    plan: &str,
-    allow_empty: bool,
-    refusals: &mut Refusals,
-) -> Result<(), ToolError> {
-    let wanted = |statuses: &'static [Status]| store::root::Wanted {
-        kind: RootKind::Task,
-        plan: Some(plan),
-        statuses,
-        after: 0,
-        limit: SHOWN,
-    };
-    let open = store::root::page(
-        scope.db(),
-        &scope.workspace,
-        &wanted(&[Status::Todo, Status::Active, Status::Parked]),
-    )?;
-    for task in &open {
-        let status = task.status.map_or("gone", Status::as_str);
-        let child = format!("{} is {status}", task.id);
-        let radar = NextCall::new(
-            "tasks_radar",
-            json!({"workspace": scope.workspace, "task": task.id}),
-        );
-        refusals.add_with(
-            Reason::ChildOpen {
-                parent: plan.to_owned(),
-                child,
-            },
-            radar,
-        );
-    }
-    if open.is_empty() && !allow_empty {
-        let finished = wanted(&[Status::Done, Status::Canceled]);
-        if store::root::page(scope.db(), &scope.workspace, &finished)?.is_empty() {
-            refusals.add(Reason::NoSteps(plan.to_owned()));
+/// Requires steps in a task and tasks in a plan that becomes DONE. Everything else about a status is a rule
+/// that every write keeps.
+pub(crate) fn want_content(scope: &Scope<'_>, root: &Root, refusals: &mut Refusals) -> Result<(), ToolError> {
+    let id = &root.meta().id;
+    let is_empty = match root {
+        Root::Task(_) => count_by_status(scope.db(), &scope.workspace, id, Kind::Step)?.is_empty(),
+        Root::Plan(_) => {
+            let wanted = store::root::Wanted {
+                kind: RootKind::Task,
+                plan: Some(id),
+                statuses: Status::ALL,
+                after: 0,
+                limit: 1,
+            };
+            store::root::page(scope.db(), &scope.workspace, &wanted)?.is_empty()
         }
+    };
+    if is_empty {
+        refusals.add(Reason::NoSteps(id.clone()));
     }
     Ok(())
 }

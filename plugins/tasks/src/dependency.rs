@@ -6,10 +6,11 @@ use serde_json::json;
 use tollgate_sdk::{NextCall, ToolError};
 
 use crate::error::{Reason, Refusals};
-use crate::model::Status;
-use crate::record::{Meta, Root};
+use crate::model::{RootKind, Status};
+use crate::record::{Meta, Plan, Root, Task};
 use crate::scope::Scope;
 use crate::store;
+use crate::write::Write;
 
 /// A dependency and its status, `None` if it was deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,22 +46,52 @@ pub(crate) fn want_finished(
     refusals: &mut Refusals,
 ) -> Result<(), ToolError> {
     for dependency in of(scope, meta)?.into_iter().filter(Dependency::is_open) {
-        let next_call = if dependency.status.is_some() {
-            NextCall::new(
+        refusals.dependency_open(scope, meta, &dependency.id, dependency.status);
+    }
+    Ok(())
+}
+
+impl Refusals {
+    /// Adds an open dependency, with the call that shows it or takes it away.
+    pub(crate) fn dependency_open(
+        &mut self,
+        scope: &Scope<'_>,
+        meta: &Meta,
+        dependency: &str,
+        status: Option<Status>,
+    ) {
+        let next_call = match status {
+            Some(_) => NextCall::new(
                 "tasks_radar",
-                json!({"workspace": scope.workspace, "task": dependency.id}),
-            )
-        } else {
-            without(scope, meta, &dependency.id)
+                json!({"workspace": scope.workspace, "task": dependency}),
+            ),
+            None => without(scope, meta, dependency),
         };
         let reason = Reason::DependencyOpen {
             id: meta.id.clone(),
-            dependency: dependency.id,
-            status: dependency.status,
+            dependency: dependency.to_owned(),
+            status,
         };
-        refusals.add_with(reason, next_call);
+        self.add_with(reason, next_call);
     }
-    Ok(())
+}
+
+/// The stored plans or tasks that depend on one.
+pub(crate) fn dependents(scope: &Scope<'_>, id: &str) -> Result<Vec<Root>, ToolError> {
+    let (db, workspace) = (scope.db(), &scope.workspace);
+    let mut roots: Vec<Root> = match RootKind::of(id) {
+        Some(RootKind::Plan) => store::record::mentioning::<Plan>(db, workspace, id)?
+            .into_iter()
+            .map(Root::Plan)
+            .collect(),
+        Some(RootKind::Task) => store::record::mentioning::<Task>(db, workspace, id)?
+            .into_iter()
+            .map(Root::Task)
+            .collect(),
+        None => Vec::new(),
+    };
+    roots.retain(|root| root.meta().depends_on.iter().any(|other| other == id));
+    Ok(roots)
 }
 
 /// The call that removes one dependency, together with all deleted ones.
@@ -81,24 +112,26 @@ pub(crate) fn without(scope: &Scope<'_>, meta: &Meta, dependency: &str) -> NextC
     )
 }
 
-/// Checks the dependencies of a plan or task: they exist, are of the same kind and form no cycle.
-pub(crate) fn check(scope: &Scope<'_>, root: &Root, refusals: &mut Refusals) -> Result<(), ToolError> {
-    let meta = root.meta();
-    for (place, id) in meta.depends_on.iter().enumerate() {
-        let head = store::root::head(scope.db(), &scope.workspace, id)?;
-        match head.filter(|head| head.status.is_some()) {
+/// Checks the new dependencies of a plan or task: they exist and are of the same kind. Cycles and open
+/// dependencies are checked with the whole write.
+pub(crate) fn check(
+    write: &Write<'_>,
+    old: &[String],
+    root: &Root,
+    refusals: &mut Refusals,
+) -> Result<(), ToolError> {
+    for (place, id) in root.meta().depends_on.iter().enumerate() {
+        if old.contains(id) {
+            continue;
+        }
+        match write.root_after(id)? {
             None => refusals.add(Reason::unknown(format!("dependency depends_on[{place}]"), id)),
-            Some(head) if head.kind != root.kind() => {
+            Some(other) if other.kind() != root.kind() => {
                 let fault = format!("is {id}, but a {} can depend only on its own kind", root.kind());
                 refusals.add(Reason::input(format!("depends_on[{place}]"), fault));
             }
             Some(_) => {}
         }
-    }
-    if refusals.is_empty()
-        && let Some(cycle) = circle(scope, meta)?
-    {
-        refusals.add(Reason::DependencyCycle(cycle));
     }
     Ok(())
 }
@@ -114,7 +147,7 @@ pub(crate) fn circle(scope: &Scope<'_>, meta: &Meta) -> Result<Option<Vec<String
 }
 
 /// The first cycle through `start`, depth first.
-fn find_circle<E>(
+pub(crate) fn find_circle<E>(
     start: &str,
     first: &[String],
     dependencies: &mut impl FnMut(&str) -> Result<Vec<String>, E>,

@@ -4,9 +4,11 @@ use serde_json::{Value as Json, json};
 use thiserror::Error;
 pub(crate) use tollgate_kit::refusal;
 pub(crate) use tollgate_kit::text::clip;
+use tollgate_sdk::Timestamp;
 
 use crate::model::{Checkpoint, Status};
 use crate::store::Kind;
+use crate::store::operation::State;
 
 /// One reason why a call is refused.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -40,6 +42,18 @@ pub(crate) enum Reason {
         dependency: String,
         status: Option<Status>,
     },
+    #[error("{id} would depend on {dependency}, which does not exist")]
+    DependencyGone { id: String, dependency: String },
+    #[error("{id} is DONE and depends on {dependency}, which would be open")]
+    DependentDone { id: String, dependency: String },
+    #[error("{kind} {id} belongs to {parent}, which would not exist")]
+    Orphan { kind: Kind, id: String, parent: String },
+    #[error("operation {seq} is {state} and cannot be {wanted}")]
+    OperationState {
+        seq: i64,
+        state: State,
+        wanted: &'static str,
+    },
     #[error("depends_on would form a cycle: {}", .0.join(" → "))]
     DependencyCycle(Vec<String>),
     #[error("{id} is {status}")]
@@ -69,8 +83,13 @@ pub(crate) enum Reason {
     },
     #[error("{tool} cannot be part of a batch")]
     NotInBatch { place: usize, tool: String },
-    #[error("step {path} is leased by {holder} for {left} more events")]
-    LeaseHeld { path: String, holder: String, left: i64 },
+    #[error("step {path} is leased by {holder} until {until}, or for {left} more events")]
+    LeaseHeld {
+        path: String,
+        holder: String,
+        left: i64,
+        until: Timestamp,
+    },
     #[error("{owner} holds no lease on step {path}")]
     LeaseNotHeld { path: String, owner: String },
     #[error("{field} has {size}, at most {limit} are allowed")]
@@ -123,13 +142,18 @@ impl tollgate_kit::Reason for Reason {
             Reason::ChildOpen { .. } => "CHILDREN_OPEN",
             Reason::StepBlocked { .. } => "STEP_BLOCKED",
             Reason::DependencyOpen { .. } => "DEPENDENCY_OPEN",
+            Reason::DependencyGone { .. } => "DEPENDENCY_MISSING",
+            Reason::DependentDone { .. } => "DEPENDENT_DONE",
             Reason::DependencyCycle(_) => "DEPENDENCY_CYCLE",
             Reason::NotOpen { .. } => "NOT_OPEN",
             Reason::StepClosed(_) => "STEP_CLOSED",
             Reason::NoSteps(_) => "NO_STEPS",
             Reason::NothingToUndo => "NOTHING_TO_UNDO",
             Reason::NothingToRedo => "NOTHING_TO_REDO",
-            Reason::UndoConflict { .. } | Reason::OutOfOrder { .. } => "UNDO_CONFLICT",
+            Reason::UndoConflict { .. }
+            | Reason::OutOfOrder { .. }
+            | Reason::Orphan { .. }
+            | Reason::OperationState { .. } => "UNDO_CONFLICT",
             Reason::BatchFailed { .. } | Reason::NotInBatch { .. } => "BATCH_FAILED",
             Reason::LeaseHeld { .. } => "STEP_LEASE_HELD",
             Reason::LeaseNotHeld { .. } => "STEP_LEASE_NOT_HELD",
@@ -152,6 +176,10 @@ impl tollgate_kit::Reason for Reason {
             Reason::ChildOpen { .. } => "Close what is open first.",
             Reason::StepBlocked { .. } => "Remove the obstacle, then unblock the step.",
             Reason::DependencyOpen { .. } => "Finish the dependencies first, or edit depends_on.",
+            Reason::DependencyGone { .. } => "Edit depends_on of the plan or task that depends on it first.",
+            Reason::DependentDone { .. } => "Reopen what depends on it first.",
+            Reason::Orphan { .. } => "Undo or redo the operation that made the other record first.",
+            Reason::OperationState { .. } => "tasks_history shows the state of each operation.",
             Reason::DependencyCycle(_) => "Remove one of the dependencies in the cycle.",
             Reason::NotOpen { .. } => "Reopen it with tasks_complete and status ACTIVE first.",
             Reason::StepClosed(_) => "Reopen the step with tasks_progress and completed=false first.",
@@ -182,6 +210,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::Input { field, .. } | Reason::EvidenceTooLarge { field, .. } => Some(field),
             Reason::UnknownWorkspace(_) => Some("workspace"),
             Reason::RevisionMismatch { .. } => Some("expected_revision"),
+            Reason::OperationState { .. } => Some("operation"),
             Reason::DependencyCycle(_) => Some("depends_on"),
             Reason::BudgetTooSmall(_) => Some("max_chars"),
             _ => None,
@@ -200,7 +229,9 @@ impl tollgate_kit::Reason for Reason {
                 json!({"task": id, "expected": expected, "actual": actual, "changed": changed, "more": more})
             }
             Reason::DependencyCycle(cycle) => json!({"cycle": cycle}),
-            Reason::LeaseHeld { holder, left, .. } => json!({"holder": holder, "events_left": left}),
+            Reason::LeaseHeld {
+                holder, left, until, ..
+            } => json!({"holder": holder, "events_left": left, "expires_at": until}),
             Reason::EvidenceTooLarge { size, limit, .. } => json!({"size": size, "limit": limit}),
             Reason::TargetMismatch { given, other } => json!({"given": given, "other": other}),
             Reason::OutOfOrder {

@@ -1,7 +1,7 @@
-//! Leases on steps, measured in events of the workspace.
+//! Leases on steps. A lease expires by events of the workspace or by time, whichever comes first.
 
 use serde_json::json;
-use tollgate_sdk::{NextCall, ToolError};
+use tollgate_sdk::{NextCall, Timestamp, ToolError};
 
 use crate::error::{Reason, Refusals};
 use crate::record::{Lease, Step};
@@ -12,10 +12,27 @@ pub(crate) const LENGTH: i64 = 200;
 /// Longest lease, in events.
 pub(crate) const LONGEST: i64 = 10_000;
 
+/// Default length of a lease, in minutes.
+pub(crate) const MINUTES: i64 = 120;
+/// Longest lease, in minutes: a week.
+pub(crate) const LONGEST_MINUTES: i64 = 7 * 24 * 60;
+
+/// Time after some minutes.
+pub(crate) fn after(time: Timestamp, minutes: i64) -> Timestamp {
+    time.plus_ms(minutes.saturating_mul(60_000))
+}
+
+/// Time at which a lease expires. Leases of earlier versions have the default length.
+pub(crate) fn until(lease: &Lease) -> Timestamp {
+    lease
+        .expires_at
+        .unwrap_or_else(|| after(lease.claimed_at, MINUTES))
+}
+
 /// Events until a lease expires, `None` if it has expired.
 pub(crate) fn left(scope: &Scope<'_>, lease: &Lease) -> Option<i64> {
     let left = lease.expires_after.saturating_sub(scope.counters.events);
-    (left > 0).then_some(left)
+    (left > 0 && scope.now() < until(lease)).then_some(left)
 }
 
 /// The unexpired lease on a step.
@@ -49,6 +66,7 @@ pub(crate) fn guard(
         let reason = Reason::LeaseHeld {
             path: step.path.to_string(),
             left: left(scope, &lease).unwrap_or_default(),
+            until: until(&lease),
             holder: lease.owner,
         };
         // Other work, and no takeover: whether the owner is gone is for the caller to find out.

@@ -52,6 +52,7 @@ pub const PACK: Pack = Pack {
         migration!("../../../migrations/tasks", "0001_init"),
         migration!("../../../migrations/tasks", "0002_envelopes"),
         migration!("../../../migrations/tasks", "0003_priority"),
+        migration!("../../../migrations/tasks", "0004_actors"),
     ],
     wants: &[Want::Artifacts],
     tools: &[
@@ -64,6 +65,7 @@ pub const PACK: Pack = Pack {
         entry::<tools::focus::FocusClear>(),
         entry::<tools::steps::Decompose>(),
         entry::<tools::steps::Define>(),
+        entry::<tools::place::Move>(),
         entry::<tools::progress::AddNote>(),
         entry::<tools::close::Verify>(),
         entry::<tools::progress::Done>(),

@@ -175,6 +175,7 @@ text_enum! {
         StepBlocked = "step_blocked",
         StepUnblocked = "step_unblocked",
         StepDeleted = "step_deleted",
+        StepMoved = "step_moved",
         NoteAdded = "note_added",
         EvidenceCaptured = "evidence_captured",
         NodeAdded = "node_added",

@@ -164,9 +164,7 @@ fn patch_root(write: &mut Write<'_>, id: &str, ops: &[PatchOp]) -> Result<(), To
 pub(crate) fn replace_root(write: &mut Write<'_>, old: &Root, new: &Root) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     refusals.root(new);
-    if old.meta().depends_on != new.meta().depends_on {
-        dependency::check(&write.scope, new, &mut refusals)?;
-    }
+    dependency::check(write, &old.meta().depends_on, new, &mut refusals)?;
     refusals.finish()?;
     if old != new {
         write.put_root(new)?;
@@ -212,8 +210,9 @@ pub(crate) fn redefine_node(write: &mut Write<'_>, old: &Located<Node>, new: &No
             node: None,
         };
         refusals.step_open(&write.scope, &Located { record: step, path });
+        // Work on a node is progress of its task. Parking or canceling a node is not.
         if matches!(new.status, Status::Active | Status::Done)
-            && let Some(task) = write.scope.get::<Task>(&new.task)?
+            && let Some(task) = write.get::<Task>(&new.task)?
         {
             closing::progress(write, &task, &mut refusals)?;
         }

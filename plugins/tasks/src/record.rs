@@ -38,6 +38,9 @@ pub(crate) struct Meta {
     pub created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_at: Option<Timestamp>,
+    /// Reason given for the present status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_reason: Option<String>,
 }
 
 /// A plan: container of tasks, with a checklist and a contract.
@@ -139,6 +142,9 @@ pub(crate) struct Step {
     /// Reason given for closing the step without its checkpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
+    /// Reason given for reopening the step, until it is closed again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reopen_reason: Option<String>,
 }
 
 /// Status of a step in its row's column.
@@ -239,6 +245,9 @@ pub(crate) struct Note {
     /// True if the note records a decision.
     #[serde(default)]
     pub decision: bool,
+    /// Name of the author, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
     /// Time of creation.
     pub created_at: Timestamp,
 }
@@ -254,6 +263,9 @@ pub(crate) struct Lease {
     pub owner: String,
     /// Event sequence number of the workspace after which the lease has expired.
     pub expires_after: i64,
+    /// Time at which the lease expires, absent in leases of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
     /// Time of the claim.
     pub claimed_at: Timestamp,
 }

@@ -92,10 +92,10 @@ pub(crate) struct Written {
     /// The node that the write changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeRef>,
-    /// Created steps, in order.
+    /// Created or moved steps, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepRef>,
-    /// Created tasks, in order.
+    /// Created or canceled tasks, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
     /// Ids of other records that were created, such as notes or evidence.
@@ -137,17 +137,29 @@ impl Written {
 
     /// Adds what comes next, at a step if one is named.
     pub(crate) fn then(
-        mut self,
+        self,
         cx: &Cx<'_>,
         workspace: &Workspace,
         step: Option<&str>,
-        owner: Option<&str>,
+        actor: Option<&str>,
     ) -> Result<Written, ToolError> {
-        let Some(id) = self.task.as_deref().or(self.plan.as_deref()) else {
-            return Ok(self);
-        };
+        match self.task.clone().or_else(|| self.plan.clone()) {
+            Some(id) => self.then_at(cx, workspace, &id, step, actor),
+            None => Ok(self),
+        }
+    }
+
+    /// Like [`then`](Written::then), but about a plan or task other than that of the reply.
+    pub(crate) fn then_at(
+        mut self,
+        cx: &Cx<'_>,
+        workspace: &Workspace,
+        id: &str,
+        step: Option<&str>,
+        actor: Option<&str>,
+    ) -> Result<Written, ToolError> {
         let scope = Scope::known(cx, workspace)?;
-        let upcoming = work::upcoming(&scope, &scope.root(id)?, step, owner)?;
+        let upcoming = work::upcoming(&scope, &scope.root(id)?, step, actor)?;
         self.next = upcoming.line;
         self.next_calls.extend(upcoming.call);
         Ok(self)

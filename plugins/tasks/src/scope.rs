@@ -224,6 +224,14 @@ impl<'a> Scope<'a> {
         Ok(located)
     }
 
+    /// The step that an identifier or a path names.
+    pub(crate) fn step_named(&self, task: &str, name: &str) -> Result<Located<Step>, ToolError> {
+        match name.starts_with("s:") {
+            true => self.step_by_path(task, name),
+            false => self.step_by_id(task, name),
+        }
+    }
+
     fn step_by_id(&self, task: &str, id: &str) -> Result<Located<Step>, ToolError> {
         let step = self.get::<Step>(id)?.filter(|step| step.task == task);
         let step = step.ok_or_else(|| self.unknown_step(task, id))?;

@@ -5,11 +5,26 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tollgate_sdk::{Cx, ToolError};
 
+use crate::error::Reason;
 use crate::limits::NAME;
 use crate::model::Workspace;
 use crate::record::{Node, Plan, Root, Step, Task};
 use crate::scope::{Located, Scope, Selector, expect_target};
 use crate::write::Write;
+
+/// The caller that `actor` or its old name `owner` names.
+pub(crate) fn one_actor<'a>(
+    actor: Option<&'a str>,
+    owner: Option<&'a str>,
+) -> Result<Option<&'a str>, ToolError> {
+    match (actor, owner) {
+        (Some(actor), Some(owner)) if actor != owner => {
+            let (given, other) = (format!("actor {actor}"), format!("owner {owner}"));
+            Err(Reason::TargetMismatch { given, other }.into())
+        }
+        (actor, owner) => Ok(actor.or(owner)),
+    }
+}
 
 /// The plan or task that a read is about. Without either, the focus.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -44,7 +59,10 @@ pub(crate) struct RootTarget {
     /// Id that the target must have.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
-    /// Include the events in the reply (default false).
+    /// Your name, for the history and leases.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
+    /// Include the events in the reply.
     #[serde(default)]
     events: bool,
 }
@@ -52,7 +70,18 @@ pub(crate) struct RootTarget {
 impl RootTarget {
     /// Begins a write in the workspace.
     pub(crate) fn begin<'a>(&self, cx: &'a Cx<'a>, tool: &'static str) -> Result<Write<'a>, ToolError> {
-        let mut write = Write::begin(cx, tool, &self.workspace)?;
+        self.begin_as(cx, tool, None)
+    }
+
+    /// Begins a write whose caller may be named by `owner`, the old name of `actor`.
+    pub(crate) fn begin_as<'a>(
+        &self,
+        cx: &'a Cx<'a>,
+        tool: &'static str,
+        owner: Option<&str>,
+    ) -> Result<Write<'a>, ToolError> {
+        let actor = one_actor(self.actor.as_deref(), owner)?;
+        let mut write = Write::begin(cx, tool, &self.workspace)?.by(actor)?;
         write.shows_events = self.events;
         Ok(write)
     }
@@ -94,7 +123,10 @@ pub(crate) struct PlanTarget {
     /// Id that the target must have.
     #[schemars(length(max = NAME))]
     expected_target_id: Option<String>,
-    /// Include the events in the reply (default false).
+    /// Your name, for the history and leases.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
+    /// Include the events in the reply.
     #[serde(default)]
     events: bool,
 }
@@ -106,7 +138,7 @@ impl PlanTarget {
         cx: &'a Cx<'a>,
         tool: &'static str,
     ) -> Result<(Write<'a>, Plan), ToolError> {
-        let mut write = Write::begin(cx, tool, &self.workspace)?;
+        let mut write = Write::begin(cx, tool, &self.workspace)?.by(self.actor.as_deref())?;
         write.shows_events = self.events;
         let plan = write.plan(&self.plan, self.expected_revision)?;
         expect_target(self.expected_target_id.as_deref(), &plan.meta.id)?;
@@ -131,6 +163,16 @@ impl StepTarget {
     /// Begins a write in the workspace.
     pub(crate) fn begin<'a>(&self, cx: &'a Cx<'a>, tool: &'static str) -> Result<Write<'a>, ToolError> {
         self.root.begin(cx, tool)
+    }
+
+    /// Begins a write whose caller may be named by `owner`, the old name of `actor`.
+    pub(crate) fn begin_as<'a>(
+        &self,
+        cx: &'a Cx<'a>,
+        tool: &'static str,
+        owner: Option<&str>,
+    ) -> Result<Write<'a>, ToolError> {
+        self.root.begin_as(cx, tool, owner)
     }
 
     /// The step's task, at the expected revision.

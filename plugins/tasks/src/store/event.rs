@@ -23,6 +23,9 @@ pub(crate) struct Event {
     /// The step, node or other part that changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// Name of the caller, as given in `actor` or proven by the transport.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
     /// Details of the event by name.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Json>,
@@ -30,7 +33,7 @@ pub(crate) struct Event {
     pub at: Timestamp,
 }
 
-const COLUMNS: &str = "seq, event_type, root, revision, target, data, at";
+const COLUMNS: &str = "seq, event_type, root, revision, target, data, at, actor";
 
 impl TryFrom<Row> for Event {
     type Error = DbError;
@@ -48,6 +51,7 @@ impl TryFrom<Row> for Event {
             target: row.get(4)?,
             data,
             at: row.get(6)?,
+            actor: row.get(7)?,
         })
     }
 }
@@ -55,8 +59,8 @@ impl TryFrom<Row> for Event {
 /// Appends to the stream.
 pub(crate) fn append(db: &Db<'_>, workspace: &Workspace, event: &Event) -> Result<(), DbError> {
     db.execute(
-        "INSERT INTO tasks_events (workspace, seq, root, revision, event_type, target, data, at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO tasks_events (workspace, seq, root, revision, event_type, target, data, at, actor) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             workspace,
             event.seq,
@@ -65,7 +69,8 @@ pub(crate) fn append(db: &Db<'_>, workspace: &Workspace, event: &Event) -> Resul
             event.event_type,
             event.target,
             Json::Object(event.data.clone()),
-            event.at
+            event.at,
+            event.actor
         ],
     )
     .map(drop)

@@ -28,11 +28,22 @@ pub(crate) struct Operation {
     pub seq: i64,
     /// Name of the tool.
     pub tool: String,
-    /// True if the operation can be undone or redone.
+    /// State of the operation: done, undone, dropped (cannot be redone) or final (cannot be undone).
     pub state: State,
     /// Time of creation.
     pub at: Timestamp,
+    /// Name of the caller, as given in `actor` or proven by the transport.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// Changes of the operation in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// First operation of the batch that the operation is part of. A batch is undone as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<i64>,
 }
+
+const COLUMNS: &str = "o.seq, o.tool, o.state, o.at, o.actor, o.summary, o.batch";
 
 impl TryFrom<Row> for Operation {
     type Error = DbError;
@@ -43,6 +54,9 @@ impl TryFrom<Row> for Operation {
             tool: row.get(1)?,
             state: row.get(2)?,
             at: row.get(3)?,
+            actor: row.get(4)?,
+            summary: row.get(5)?,
+            batch: row.get(6)?,
         })
     }
 }
@@ -78,13 +92,16 @@ pub(crate) fn insert<'a>(
     roots: impl IntoIterator<Item = &'a String>,
 ) -> Result<(), DbError> {
     db.execute(
-        "INSERT INTO tasks_operations (workspace, seq, tool, state, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO tasks_operations (workspace, seq, tool, state, at, actor, summary) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
             workspace,
             operation.seq,
             operation.tool,
             operation.state,
-            operation.at
+            operation.at,
+            operation.actor,
+            operation.summary
         ],
     )?;
     for root in roots {
@@ -129,46 +146,130 @@ pub(crate) fn changes(db: &Db<'_>, workspace: &Workspace, operation: i64) -> Res
     )
 }
 
-/// The latest operation that can be undone, of a root or of the workspace.
+/// Operations to choose from for undo and redo.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Choice<'a> {
+    /// Only operations that changed this plan or task.
+    pub root: Option<&'a str>,
+    /// Only operations of this caller.
+    pub actor: Option<&'a str>,
+}
+
+/// The latest operation that can be undone.
 pub(crate) fn to_undo(
     db: &Db<'_>,
     workspace: &Workspace,
-    root: Option<&str>,
+    choice: &Choice<'_>,
 ) -> Result<Option<Operation>, DbError> {
-    match root {
-        Some(root) => db.query_one(
-            "SELECT o.seq, o.tool, o.state, o.at FROM tasks_operation_roots AS r \
-             JOIN tasks_operations AS o ON o.workspace = r.workspace AND o.seq = r.seq \
-             WHERE r.workspace = ?1 AND r.root = ?2 AND r.state = 'done' ORDER BY r.seq DESC LIMIT 1",
-            params![workspace, root],
-        ),
-        None => db.query_one(
-            "SELECT seq, tool, state, at FROM tasks_operations \
-             WHERE workspace = ?1 AND state = 'done' ORDER BY seq DESC LIMIT 1",
-            params![workspace],
-        ),
-    }
+    choose(db, workspace, choice, State::Done, "o.seq DESC")
 }
 
-/// The operation that was undone last, of a root or of the workspace.
+/// The operation that was undone last. Of a batch, this is its first operation.
 pub(crate) fn to_redo(
     db: &Db<'_>,
     workspace: &Workspace,
-    root: Option<&str>,
+    choice: &Choice<'_>,
 ) -> Result<Option<Operation>, DbError> {
-    let mut params: Vec<Value> = vec![workspace.to_value()];
-    let mut of_root = "";
-    if let Some(root) = root {
-        params.push(root.to_value());
-        of_root = " AND EXISTS (SELECT 1 FROM tasks_operation_roots AS r \
-             WHERE r.workspace = o.workspace AND r.root = ?2 AND r.seq = o.seq)";
+    choose(db, workspace, choice, State::Undone, "o.undone_at DESC, o.seq")
+}
+
+fn choose(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    choice: &Choice<'_>,
+    state: State,
+    order: &str,
+) -> Result<Option<Operation>, DbError> {
+    let mut params: Vec<Value> = vec![workspace.to_value(), state.to_value()];
+    let mut sql = format!("SELECT {COLUMNS} FROM ");
+    match choice.root {
+        // The index of roots leads to the latest operation of a root at once.
+        Some(root) => {
+            params.push(root.to_value());
+            sql.push_str(
+                "tasks_operation_roots AS r \
+                 JOIN tasks_operations AS o ON o.workspace = r.workspace AND o.seq = r.seq \
+                 WHERE r.workspace = ?1 AND r.state = ?2 AND r.root = ?3",
+            );
+        }
+        None => sql.push_str("tasks_operations AS o WHERE o.workspace = ?1 AND o.state = ?2"),
     }
+    if let Some(actor) = choice.actor {
+        params.push(actor.to_value());
+        sql.push_str(&format!(" AND o.actor = ?{}", params.len()));
+    }
+    sql.push_str(&format!(" ORDER BY {order} LIMIT 1"));
+    db.query_one(&sql, &params)
+}
+
+/// An operation by its sequence number.
+pub(crate) fn get(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Option<Operation>, DbError> {
+    db.query_one(
+        &format!("SELECT {COLUMNS} FROM tasks_operations AS o WHERE o.workspace = ?1 AND o.seq = ?2"),
+        params![workspace, seq],
+    )
+}
+
+/// An operation and the others of its batch that are in the same state, in order. They are undone and redone
+/// together.
+pub(crate) fn unit(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    operation: Operation,
+) -> Result<Vec<Operation>, DbError> {
+    let Some(batch) = operation.batch else {
+        return Ok(vec![operation]);
+    };
+    db.query_as(
+        &format!(
+            "SELECT {COLUMNS} FROM tasks_operations AS o \
+             WHERE o.workspace = ?1 AND o.batch = ?2 AND o.state = ?3 ORDER BY o.seq"
+        ),
+        params![workspace, batch, operation.state],
+    )
+}
+
+/// Joins the operations after one into a batch.
+pub(crate) fn join(db: &Db<'_>, workspace: &Workspace, after: i64) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE tasks_operations SET batch = ?2 + 1 WHERE workspace = ?1 AND seq > ?2",
+        params![workspace, after],
+    )
+    .map(drop)
+}
+
+/// The latest operation in a state that made a record.
+pub(crate) fn maker(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    id: &str,
+    state: State,
+) -> Result<Option<i64>, DbError> {
+    // The kinds are listed, so that the index by record is used.
+    db.query_row(
+        "SELECT max(o.seq) FROM tasks_changes AS c \
+         JOIN tasks_operations AS o ON o.workspace = c.workspace AND o.seq = c.operation \
+         WHERE c.workspace = ?1 AND c.kind IN ('plan', 'task', 'step', 'node', 'evidence', 'note', 'lease') \
+             AND c.id = ?2 AND c.before IS NULL AND o.state = ?3",
+        params![workspace, id, state],
+    )?
+    .map_or(Ok(None), |row| row.get(0))
+}
+
+/// The latest operation that changed a record and is not undone.
+pub(crate) fn latest_of(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    kind: Kind,
+    id: &str,
+) -> Result<Option<Operation>, DbError> {
     db.query_one(
         &format!(
-            "SELECT o.seq, o.tool, o.state, o.at FROM tasks_operations AS o \
-             WHERE o.workspace = ?1 AND o.state = 'undone'{of_root} ORDER BY o.undone_at DESC LIMIT 1"
+            "SELECT {COLUMNS} FROM tasks_changes AS c \
+             JOIN tasks_operations AS o ON o.workspace = c.workspace AND o.seq = c.operation \
+             WHERE c.workspace = ?1 AND c.kind = ?2 AND c.id = ?3 AND o.state = 'done' ORDER BY o.seq DESC LIMIT 1"
         ),
-        &params,
+        params![workspace, kind, id],
     )
 }
 
@@ -190,26 +291,36 @@ impl TryFrom<Row> for Before {
     }
 }
 
-/// The latest later operation that changed one of the same roots and is not undone.
-pub(crate) fn later(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Option<Before>, DbError> {
+/// The latest operation beyond `after` that changed one of the roots of `seq` and is not undone.
+pub(crate) fn later(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    seq: i64,
+    after: i64,
+) -> Result<Option<Before>, DbError> {
     db.query_one(
         "SELECT later.seq, later.root FROM tasks_operation_roots AS own JOIN tasks_operation_roots AS later \
              ON later.workspace = own.workspace AND later.root = own.root AND later.state = 'done' \
-                 AND later.seq > own.seq \
+                 AND later.seq > ?3 \
          WHERE own.workspace = ?1 AND own.seq = ?2 ORDER BY later.seq DESC, later.root LIMIT 1",
-        params![workspace, seq],
+        params![workspace, seq, after],
     )
 }
 
-/// The first earlier operation that changed one of the same roots and is undone.
-pub(crate) fn earlier(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Option<Before>, DbError> {
+/// The first operation below `before` that changed one of the roots of `seq` and is undone.
+pub(crate) fn earlier(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    seq: i64,
+    before: i64,
+) -> Result<Option<Before>, DbError> {
     db.query_one(
         "SELECT earlier.seq, earlier.root FROM tasks_operation_roots AS own \
          JOIN tasks_operation_roots AS earlier \
              ON earlier.workspace = own.workspace AND earlier.root = own.root AND earlier.state = 'undone' \
-                 AND earlier.seq < own.seq \
+                 AND earlier.seq < ?3 \
          WHERE own.workspace = ?1 AND own.seq = ?2 ORDER BY earlier.seq, earlier.root LIMIT 1",
-        params![workspace, seq],
+        params![workspace, seq, before],
     )
 }
 
@@ -243,10 +354,12 @@ pub(crate) fn set_state(
     .map(drop)
 }
 
-/// Makes all operations of a deleted root final.
+/// Makes all operations of a deleted root final, with the batches that they are part of.
 pub(crate) fn seal(db: &Db<'_>, workspace: &Workspace, root: &str) -> Result<(), DbError> {
     for seq in of_state(db, workspace, root, State::Done, 0)? {
-        set_state(db, workspace, seq, State::Final, 0)?;
+        for operation in whole(db, workspace, seq)? {
+            set_state(db, workspace, operation.seq, State::Final, 0)?;
+        }
     }
     Ok(())
 }
@@ -260,12 +373,24 @@ pub(crate) fn drop_undone<'a>(
     let mut open: Vec<(String, i64)> = roots.into_iter().map(|root| (root.clone(), 0)).collect();
     while let Some((root, after)) = open.pop() {
         for seq in of_state(db, workspace, &root, State::Undone, after)? {
-            set_state(db, workspace, seq, State::Dropped, 0)?;
-            let shared = self::roots(db, workspace, seq)?;
-            open.extend(shared.into_iter().map(|root| (root, seq)));
+            let unit = whole(db, workspace, seq)?;
+            let first = unit.first().map_or(seq, |operation| operation.seq);
+            for operation in unit {
+                set_state(db, workspace, operation.seq, State::Dropped, 0)?;
+                let shared = self::roots(db, workspace, operation.seq)?;
+                open.extend(shared.into_iter().map(|root| (root, first)));
+            }
         }
     }
     Ok(())
+}
+
+/// An operation with the rest of its batch.
+fn whole(db: &Db<'_>, workspace: &Workspace, seq: i64) -> Result<Vec<Operation>, DbError> {
+    match get(db, workspace, seq)? {
+        Some(operation) => unit(db, workspace, operation),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// The operations of a root in one state, after one of them.
@@ -296,13 +421,18 @@ pub(crate) fn latest(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     match root {
         Some(root) => db.query_as(
-            "SELECT o.seq, o.tool, o.state, o.at FROM tasks_operation_roots AS r \
-             JOIN tasks_operations AS o ON o.workspace = r.workspace AND o.seq = r.seq \
-             WHERE r.workspace = ?1 AND r.root = ?2 ORDER BY r.seq DESC LIMIT ?3",
+            &format!(
+                "SELECT {COLUMNS} FROM tasks_operation_roots AS r \
+                 JOIN tasks_operations AS o ON o.workspace = r.workspace AND o.seq = r.seq \
+                 WHERE r.workspace = ?1 AND r.root = ?2 ORDER BY r.seq DESC LIMIT ?3"
+            ),
             params![workspace, root, limit],
         ),
         None => db.query_as(
-            "SELECT seq, tool, state, at FROM tasks_operations WHERE workspace = ?1 ORDER BY seq DESC LIMIT ?2",
+            &format!(
+                "SELECT {COLUMNS} FROM tasks_operations AS o \
+                 WHERE o.workspace = ?1 ORDER BY o.seq DESC LIMIT ?2"
+            ),
             params![workspace, limit],
         ),
     }

@@ -237,7 +237,8 @@ pub(crate) fn count_by_status(
     .collect()
 }
 
-/// Replaces a record, or adds it after the siblings that were made before it.
+/// Replaces a record, or adds it after the siblings with lower positions. A record with a new parent or
+/// position moves.
 pub(crate) fn write(
     db: &Db<'_>,
     workspace: &Workspace,
@@ -246,12 +247,22 @@ pub(crate) fn write(
     body: &str,
 ) -> Result<(), DbError> {
     let replaced = db.execute(
-        "UPDATE tasks_records SET status = ?4, body = ?5 WHERE workspace = ?1 AND kind = ?2 AND id = ?3",
-        params![workspace, kind, columns.id, columns.status, body],
+        "UPDATE tasks_records SET status = ?4, body = ?5 \
+         WHERE workspace = ?1 AND kind = ?2 AND id = ?3 AND parent = ?6 AND position = ?7",
+        params![
+            workspace,
+            kind,
+            columns.id,
+            columns.status,
+            body,
+            columns.parent,
+            columns.position
+        ],
     )?;
     if replaced == 1 {
         return Ok(());
     }
+    remove(db, workspace, kind, &columns.id)?;
     let ordinal = make_room(db, workspace, kind, columns)?;
     db.execute(
         "INSERT INTO tasks_records (workspace, kind, id, root, parent, ordinal, position, status, body) \
@@ -314,6 +325,34 @@ pub(crate) fn remove(db: &Db<'_>, workspace: &Workspace, kind: Kind, id: &str) -
         )?;
     }
     Ok(())
+}
+
+/// The records that hang under another one, at most `limit`.
+pub(crate) fn hanging(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    parent: &str,
+    limit: usize,
+) -> Result<Vec<(Kind, String)>, DbError> {
+    db.query(
+        "SELECT kind, id FROM tasks_records WHERE workspace = ?1 \
+         AND kind IN ('task', 'step', 'node', 'evidence', 'note', 'lease') AND parent = ?2 ORDER BY kind, id LIMIT ?3",
+        params![workspace, parent, rows(limit)],
+    )?
+    .iter()
+    .map(|row| Ok((row.get(0)?, row.get(1)?)))
+    .collect()
+}
+
+/// The plans or tasks whose record mentions an identifier, which those that depend on it do.
+pub(crate) fn mentioning<T: Record>(db: &Db<'_>, workspace: &Workspace, id: &str) -> Result<Vec<T>, DbError> {
+    db.query(
+        "SELECT body FROM tasks_records WHERE workspace = ?1 AND kind = ?2 AND instr(body, ?3) > 0 ORDER BY position",
+        params![workspace, T::KIND, format!("\"{id}\"")],
+    )?
+    .iter()
+    .map(|row| parse(row, 0))
+    .collect()
 }
 
 /// Removes everything below a root, but not the root's own record.

@@ -9,14 +9,17 @@ use crate::error::{Reason, Refusals, clip};
 use crate::limits::{NAME, OPERATIONS};
 use crate::model::Workspace;
 use crate::mutation;
+use crate::store;
+use crate::store::operation;
+use crate::tools::history::{Redo, Undo};
 use crate::tools::steps::Delete;
 
 /// Size of results in bytes after which further results are compact.
 const AMPLE: usize = 256 << 10;
 
 /// Run several tasks_* operations in order. With `atomic=true` all operations are applied or none; otherwise
-/// each successful one is kept. Policies and budgets apply to every operation separately. Fails if an
-/// operation is a batch itself.
+/// each successful one is kept. Policies and budgets apply to every operation separately. tasks_undo undoes
+/// the batch as a whole. Fails if an operation is a batch itself.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Batch {
@@ -26,6 +29,9 @@ pub(crate) struct Batch {
     /// Operations to run, in order: tool name and arguments.
     #[schemars(length(min = 1, max = OPERATIONS))]
     operations: Vec<Operation>,
+    /// Your name, for operations that name no `actor` themselves.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
     /// Roll back everything if one operation fails (default false).
     #[serde(default)]
     atomic: bool,
@@ -98,6 +104,8 @@ impl Tool for Batch {
             failed: 0,
             results: Vec::new(),
         };
+        let (db, workspace, actor) = (cx.db, self.workspace, self.actor);
+        let before = store::workspace::counters(&db, &workspace)?.unwrap_or_default();
         let mut bytes = 0;
         let mut wrote = false;
         let mut ahead = tools.iter().filter(|tool| writes(tool)).count() as u64;
@@ -106,9 +114,10 @@ impl Tool for Batch {
             let cx = &cx.member(ahead);
             let mut arguments = operation.args;
             // The gate adds the workspace before policies see the operation. Without a gate it is added here.
-            arguments
-                .entry("workspace")
-                .or_insert_with(|| json!(self.workspace));
+            arguments.entry("workspace").or_insert_with(|| json!(workspace));
+            if let Some(actor) = actor.as_ref().filter(|_| takes_actor(tool)) {
+                arguments.entry("actor").or_insert_with(|| json!(actor));
+            }
             let outcome = (tool.call)(cx, &Json::Object(arguments).to_string());
             match outcome {
                 Ok(reply) => {
@@ -136,6 +145,9 @@ impl Tool for Batch {
                     ran.results.push(failed(tool.name, err, self.compact));
                 }
             }
+        }
+        if ran.succeeded > 1 {
+            operation::join(&db, &workspace, before.operations)?;
         }
         Ok(ran)
     }
@@ -188,6 +200,13 @@ impl Batch {
 
 fn writes(tool: &Entry) -> bool {
     tool.effect != Effect::Read
+}
+
+/// Returns whether a tool has the argument `actor`. For undo and redo it also chooses the operation, so these
+/// are left out.
+fn takes_actor(tool: &Entry) -> bool {
+    let chooses = [Undo::NAME, Redo::NAME].contains(&tool.name);
+    !chooses && (tool.input_schema)()["properties"].get("actor").is_some()
 }
 
 /// Returns whether storage itself failed, so that a write may be incomplete.

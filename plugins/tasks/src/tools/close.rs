@@ -12,7 +12,7 @@ use crate::closing::Gate;
 use crate::error::{Reason, Refusals};
 use crate::evidence::{self, Proof};
 use crate::limits::{ENTRY, NAME};
-use crate::model::{Checkpoint, EventType, Status};
+use crate::model::{Checkpoint, EventType};
 use crate::record::{Step, Task};
 use crate::reply::{Warning, Written};
 use crate::scope::{Located, Selector};
@@ -36,7 +36,7 @@ pub(crate) struct Verify {
     /// criteria and tests, or "all" for every required one.
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
-    /// Your name as in tasks_step_claim. Needed if the step is leased.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -49,11 +49,11 @@ impl Tool for Verify {
     type Output = Written;
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin(cx, Self::NAME)?;
+        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         write.redact(&mut self.checkpoints);
         let (task, located) = self.target.step(&mut write)?;
         let mut refusals = Refusals::default();
-        lease::guard(&write.scope, &located, self.owner.as_deref(), &mut refusals)?;
+        lease::guard(&write.scope, &located, write.actor(), &mut refusals)?;
         refusals.notes(&self.checkpoints);
         if self.checkpoints.denies() {
             refusals.step_open(&write.scope, &located);
@@ -69,8 +69,9 @@ impl Tool for Verify {
         refusals.finish()?;
         confirm(&mut write, &located, &self.checkpoints)?;
         let (workspace, step) = (write.scope.workspace.clone(), &located.record.id);
+        let actor = write.actor().map(str::to_owned);
         let written = Written::about(&task.meta.id, write.finish()?).step(step, &located.path);
-        written.then(cx, &workspace, Some(step), self.owner.as_deref())
+        written.then(cx, &workspace, Some(step), actor.as_deref())
     }
 }
 
@@ -84,7 +85,7 @@ pub(crate) struct CloseStep {
     /// "gate" for these two, or "all" for every required one.
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
-    /// Your name as in tasks_step_claim. Needed if the step is leased.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -98,18 +99,12 @@ impl Tool for CloseStep {
     type Output = Written;
 
     fn run(mut self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin(cx, Self::NAME)?;
+        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         write.redact(&mut self.checkpoints);
         let task = self.target.task(&mut write)?;
         let selector = self.target.selector();
         let how = Closing::Confirming(&self.checkpoints);
-        Close {
-            task,
-            selector,
-            owner: self.owner.as_deref(),
-            how,
-        }
-        .run(cx, write)
+        Close { task, selector, how }.run(cx, write)
     }
 }
 
@@ -122,7 +117,7 @@ pub(crate) enum Closing<'a> {
     Confirming(&'a Checkpoints),
     /// Close despite missing checkpoints, with a reason.
     Forced(&'a str),
-    /// Reopen the step, with the reason if one was given.
+    /// Reopen the step, for a reason if one is given.
     Reopen(Option<&'a str>),
 }
 
@@ -130,7 +125,6 @@ pub(crate) enum Closing<'a> {
 pub(crate) struct Close<'a> {
     pub task: Task,
     pub selector: Selector<'a>,
-    pub owner: Option<&'a str>,
     pub how: Closing<'a>,
 }
 
@@ -139,24 +133,21 @@ impl Close<'_> {
         let (id, workspace) = (self.task.meta.id.clone(), write.scope.workspace.clone());
         let located = write.scope.step(&id, &self.selector)?;
         let mut refusals = Refusals::default();
-        lease::guard(&write.scope, &located, self.owner, &mut refusals)?;
+        lease::guard(&write.scope, &located, write.actor(), &mut refusals)?;
         match self.how {
             Closing::Reopen(_) if !located.record.is_done() => {}
             Closing::Reopen(reason) => {
-                if self.task.meta.status == Status::Done {
-                    closing::want_open_plan(&write.scope, &self.task, &mut refusals)?;
-                }
-                refusals.finish()?;
-                refusals = Refusals::default();
                 closing::reopen_step(&mut write, &self.task, &located, reason)?;
+                write.faults(&mut refusals)?;
             }
             // Closing a closed step changes nothing.
             _ if located.record.is_done() => {}
             _ => self.close(&mut write, &located, &mut refusals)?,
         }
         refusals.finish()?;
+        let actor = write.actor().map(str::to_owned);
         let written = Written::about(&id, write.finish()?).step(&located.record.id, &located.path);
-        written.then(cx, &workspace, None, self.owner)
+        written.then(cx, &workspace, None, actor.as_deref())
     }
 
     fn close(
@@ -180,7 +171,7 @@ impl Close<'_> {
         let gate = Gate {
             names: &names,
             force: forced.is_some(),
-            owner: self.owner,
+            owner: write.actor(),
         };
         closing::gate_step(write, &located, &gate, refusals)?;
         if forced.is_none() {

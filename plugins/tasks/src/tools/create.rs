@@ -6,11 +6,12 @@ use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
 
 use crate::build::{self, NewMeta, NewStep};
+use crate::dependency;
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRIES, ENTRY, NAME, STEPS, TEXT, TITLE};
 use crate::model::{Priority, RootKind, Workspace};
-use crate::record::Meta;
-use crate::reply::Written;
+use crate::record::{Meta, Root};
+use crate::reply::{StepRef, Written};
 use crate::write::Write;
 
 /// Create a plan, or a task in a plan. Without `kind`, it creates a task if `plan` is given. Next:
@@ -58,9 +59,12 @@ pub(crate) struct Create {
     #[serde(default)]
     #[schemars(length(max = STEPS))]
     steps: Vec<NewStep>,
+    /// Your name, for the history and leases.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
     /// Revision of the plan from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
-    /// Include the events in the reply (default false).
+    /// Include the events in the reply.
     #[serde(default)]
     events: bool,
 }
@@ -72,7 +76,7 @@ impl Tool for Create {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?;
+        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
         write.shows_events = self.events;
         let above = one_plan(self.plan.as_deref(), self.parent.as_deref())?;
         let kind = self.kind.unwrap_or(if above.is_some() {
@@ -97,7 +101,7 @@ impl Tool for Create {
         let task = build::task(&mut write, &plan.meta, new, self.domain)?;
         let steps = match self.steps.as_slice() {
             [] => Vec::new(),
-            steps => build::steps(&mut write, &task.meta.id, None, steps)?,
+            steps => build::steps(&mut write, &task.meta.id, None, steps, None)?,
         };
         let mut written = Written::about(&task.meta.id, write.finish()?);
         (written.plan, written.steps) = (Some(plan.meta.id), steps);
@@ -176,8 +180,23 @@ pub(crate) struct ReadyStep {
     blockers: Vec<String>,
 }
 
-/// Create a task with its steps, in an existing plan or in a new one (`plan_title`). Every step needs success
-/// criteria and tests, which gate it. Next: tasks_radar.
+/// Task that is created with its steps.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadyTask {
+    title: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    priority: Option<Priority>,
+    /// Ids of existing tasks, or titles of tasks in the same call.
+    #[serde(default)]
+    depends_on: Vec<String>,
+    steps: Vec<ReadyStep>,
+}
+
+/// Create a task with its steps, or several `tasks`, in an existing plan or in a new one (`plan_title`). Every
+/// step needs success criteria and tests, which gate it. Next: tasks_radar.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Bootstrap {
@@ -193,16 +212,24 @@ pub(crate) struct Bootstrap {
     plan_title: Option<String>,
     /// Title of the task to bootstrap.
     #[schemars(length(min = 1, max = TITLE))]
-    task_title: String,
+    task_title: Option<String>,
     /// Goal and scope of the task.
     #[schemars(length(max = TEXT))]
     description: Option<String>,
     /// Steps of the task to bootstrap.
-    #[schemars(length(min = 1, max = STEPS))]
+    #[serde(default)]
+    #[schemars(length(max = STEPS))]
     steps: Vec<ReadyStep>,
+    /// Instead of task_title and steps: {title, steps, description, priority, depends_on: titles or ids}.
+    #[serde(default)]
+    #[schemars(with = "Vec<Map<String, Json>>", length(max = ENTRIES))]
+    tasks: Vec<ReadyTask>,
+    /// Your name, for the history and leases.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
     /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
-    /// Include the events in the reply (default false).
+    /// Include the events in the reply.
     #[serde(default)]
     events: bool,
 }
@@ -215,19 +242,66 @@ impl Tool for Bootstrap {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?;
+        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
         write.shows_events = self.events;
         self.check()?;
         let plan = self.plan_of(&mut write)?;
-        let mut new = NewMeta::titled(&self.task_title);
-        new.description = self.description;
-        let task = build::task(&mut write, &plan, new, None)?;
-        let steps: Vec<NewStep> = self.steps.into_iter().map(NewStep::from).collect();
-        let steps = build::steps(&mut write, &task.meta.id, None, &steps)?;
-        let mut written = Written::about(&task.meta.id, write.finish()?);
-        (written.plan, written.steps) = (Some(plan.id), steps);
-        written.then(cx, &self.workspace, None, None)
+        let tasks = self.all_tasks();
+        let (made, steps) = make(&mut write, &plan, &tasks)?;
+        let first = made.first().cloned().unwrap_or_default();
+        let actor = write.actor().map(str::to_owned);
+        let mut written = Written::about(&first, write.finish()?);
+        let about = match made.len() {
+            1 => first,
+            _ => plan.id.clone(),
+        };
+        written.plan = Some(plan.id);
+        match made.len() {
+            1 => written.steps = steps,
+            _ => written.tasks = made,
+        }
+        written.then_at(cx, &self.workspace, &about, None, actor.as_deref())
     }
+}
+
+/// Makes tasks with their steps. Dependencies follow when all tasks are there.
+fn make(
+    write: &mut Write<'_>,
+    plan: &Meta,
+    tasks: &[ReadyTask],
+) -> Result<(Vec<String>, Vec<StepRef>), ToolError> {
+    let (mut made, mut steps) = (Vec::new(), Vec::new());
+    for ready in tasks {
+        let mut new = NewMeta::titled(&ready.title);
+        new.description.clone_from(&ready.description);
+        new.priority = ready.priority;
+        let task = build::task(write, plan, new, None)?;
+        let new_steps: Vec<NewStep> = ready.steps.iter().cloned().map(NewStep::from).collect();
+        steps.extend(build::steps(write, &task.meta.id, None, &new_steps, None)?);
+        made.push(task);
+    }
+    let ids: Vec<String> = made.iter().map(|task| task.meta.id.clone()).collect();
+    let mut refusals = Refusals::default();
+    for (place, (ready, mut task)) in tasks.iter().zip(made).enumerate() {
+        for name in &ready.depends_on {
+            let named = tasks.iter().position(|other| other.title == *name);
+            let id = named.and_then(|place| ids.get(place)).unwrap_or(name);
+            task.meta.depends_on.push(id.clone());
+        }
+        if task.meta.depends_on.is_empty() {
+            continue;
+        }
+        let root = Root::Task(task);
+        refusals.root(&root);
+        dependency::check(write, &[], &root, &mut refusals)?;
+        if refusals.is_empty() {
+            write.put_root(&root)?;
+        } else {
+            refusals.fact("task", place);
+        }
+    }
+    refusals.finish()?;
+    Ok((ids, steps))
 }
 
 impl Bootstrap {
@@ -252,23 +326,62 @@ impl Bootstrap {
             }
             (true, None) => {}
         }
-        refusals.text("task_title", &self.task_title, TITLE);
-        for (place, step) in self.steps.iter().take(STEPS).enumerate() {
-            refusals.filled(
-                &format!("steps[{place}].success_criteria"),
-                &step.success_criteria,
-            );
-            refusals.filled(&format!("steps[{place}].tests"), &step.tests);
-            refusals.texts(
-                &format!("steps[{place}].blockers"),
-                &step.blockers,
-                ENTRIES,
-                ENTRY,
-            );
-            refusals.text(&format!("steps[{place}].title"), &step.title, TITLE);
-        }
-        refusals.at_most("steps", self.steps.len(), STEPS, "entries");
+        self.check_tasks(&mut refusals);
         refusals.finish()
+    }
+
+    /// Requires one task or several, with steps that have criteria and tests.
+    fn check_tasks(&self, refusals: &mut Refusals) {
+        let single = self.task_title.is_some() || !self.steps.is_empty() || self.description.is_some();
+        match (single, self.tasks.is_empty()) {
+            (true, false) => refusals.add(Reason::input(
+                "tasks",
+                "cannot be combined with task_title, description and steps",
+            )),
+            (false, true) => refusals.add(Reason::input("task_title", "or tasks is required")),
+            (true, true) => {
+                refusals.text(
+                    "task_title",
+                    self.task_title.as_deref().unwrap_or_default(),
+                    TITLE,
+                );
+                ready_steps("", &self.steps, refusals);
+            }
+            (false, false) => {}
+        }
+        refusals.at_most("tasks", self.tasks.len(), ENTRIES, "entries");
+        let steps = self.tasks.iter().map(|task| task.steps.len()).sum();
+        refusals.at_most("tasks", steps, STEPS, "steps");
+        for (place, task) in self.tasks.iter().take(ENTRIES).enumerate() {
+            let at = format!("tasks[{place}].");
+            refusals.text(&format!("{at}title"), &task.title, TITLE);
+            let twice = self
+                .tasks
+                .iter()
+                .take(place)
+                .any(|other| other.title == task.title);
+            if twice {
+                refusals.add(Reason::input(
+                    format!("{at}title"),
+                    "is the title of another task of the call",
+                ));
+            }
+            ready_steps(&at, &task.steps, refusals);
+        }
+    }
+
+    /// The tasks to make.
+    fn all_tasks(&self) -> Vec<ReadyTask> {
+        match &self.task_title {
+            None => self.tasks.clone(),
+            Some(title) => vec![ReadyTask {
+                title: title.clone(),
+                description: self.description.clone(),
+                priority: None,
+                depends_on: Vec::new(),
+                steps: self.steps.clone(),
+            }],
+        }
     }
 
     fn plan_of(&self, write: &mut Write<'_>) -> Result<Meta, ToolError> {
@@ -283,6 +396,21 @@ impl Bootstrap {
             }
         }
     }
+}
+
+/// Checks steps that have to be complete.
+fn ready_steps(at: &str, steps: &[ReadyStep], refusals: &mut Refusals) {
+    if steps.is_empty() {
+        refusals.add(Reason::input(format!("{at}steps"), "is empty"));
+    }
+    for (place, step) in steps.iter().take(STEPS).enumerate() {
+        let at = format!("{at}steps[{place}]");
+        refusals.filled(&format!("{at}.success_criteria"), &step.success_criteria);
+        refusals.filled(&format!("{at}.tests"), &step.tests);
+        refusals.texts(&format!("{at}.blockers"), &step.blockers, ENTRIES, ENTRY);
+        refusals.text(&format!("{at}.title"), &step.title, TITLE);
+    }
+    refusals.at_most(&format!("{at}steps"), steps.len(), STEPS, "entries");
 }
 
 impl From<ReadyStep> for NewStep {

@@ -8,11 +8,12 @@ use serde_json::json;
 use tollgate_sdk::{ArtifactKind, Cx, Effect, Level, Tier, Tool, ToolError};
 
 use crate::build::declared;
+use crate::checkpoint;
 use crate::error::{Reason, Refusals};
 use crate::limits::{ENTRIES, ENTRY, TITLE};
 use crate::model::{Checkpoint, EventType, EvidenceKind};
 use crate::mutation;
-use crate::record::{Evidence, Step};
+use crate::record::{Evidence, Root, Step};
 use crate::redact;
 use crate::reply::{Warning, Written};
 use crate::scope::Located;
@@ -82,13 +83,14 @@ impl Tool for EvidenceCapture {
             kept.push(keep(&mut write, &id, step.as_ref(), item, &mut found)?);
         }
         write.warnings.extend(Warning::redacted(found));
-        link(&mut write, step.as_ref(), &kept)?;
+        link(&mut write, &root, step.as_ref(), &kept)?;
         let ids: Vec<String> = kept.iter().map(|evidence| evidence.id.clone()).collect();
         let linked: Vec<Checkpoint> = kept.iter().filter_map(|evidence| evidence.checkpoint).collect();
         let target = step.as_ref().map(|step| step.record.id.as_str());
         let data = json!({"evidence": ids, "checkpoints": linked});
         write.event(EventType::EvidenceCaptured, &id, target, data);
         let workspace = write.scope.workspace.clone();
+        let actor = write.actor().map(str::to_owned);
         let mut written = Written::about(&id, write.finish()?);
         written.ids = ids;
         written.artifacts = kept
@@ -99,7 +101,7 @@ impl Tool for EvidenceCapture {
         if let Some(step) = &step {
             written = written.step(&step.record.id, &step.path);
         }
-        written.then(cx, &workspace, at.as_deref(), None)
+        written.then(cx, &workspace, at.as_deref(), actor.as_deref())
     }
 }
 
@@ -244,16 +246,37 @@ fn set_aside(write: &Write<'_>, kind: EvidenceKind, body: &str) -> Option<String
     })
 }
 
-/// Makes the checkpoints that evidence is linked to required.
-fn link(write: &mut Write<'_>, step: Option<&Located<Step>>, kept: &[Evidence]) -> Result<(), ToolError> {
-    let Some(step) = step.filter(|step| !step.record.is_done()) else {
+/// Makes the checkpoints that evidence is linked to required. On a closed step this takes effect as well: the
+/// task is not completed before they are confirmed.
+fn link(
+    write: &mut Write<'_>,
+    root: &Root,
+    step: Option<&Located<Step>>,
+    kept: &[Evidence],
+) -> Result<(), ToolError> {
+    let Some(step) = step else {
         return Ok(());
     };
     let linked: BTreeSet<Checkpoint> = kept.iter().filter_map(|evidence| evidence.checkpoint).collect();
     let mut wanting = step.record.clone();
     wanting.required.extend(declared(&linked));
-    if wanting != step.record {
-        write.put(&wanting)?;
+    if wanting == step.record {
+        return Ok(());
     }
-    Ok(())
+    let missing = checkpoint::missing(&wanting, &BTreeSet::new());
+    if wanting.is_done() && !missing.is_empty() {
+        let mut refusals = Refusals::default();
+        refusals.unfinished(&write.scope, root.meta());
+        refusals.finish()?;
+        let names: Vec<&str> = missing.iter().map(|checkpoint| checkpoint.as_str()).collect();
+        write.warnings.push(Warning::new(
+            "CHECKPOINT_REQUIRED",
+            format!(
+                "step {} is closed without {}; confirm it with tasks_verify before the task is completed",
+                step.path,
+                names.join(", ")
+            ),
+        ));
+    }
+    write.put(&wanting)
 }

@@ -2,21 +2,22 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
+use serde_json::json;
+use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
 
-use crate::error::{Reason, Refusals};
+use crate::error::{Reason, Refusals, refusal};
 use crate::limits::NAME;
 use crate::model::Workspace;
 use crate::reply::Written;
 use crate::scope::Scope;
-use crate::store::operation::{self, Operation, State};
-use crate::write::Write;
+use crate::store::operation::{self, Choice, Operation, State};
+use crate::write::{Order, Write, settled, words};
 
 /// Default number of operations that are shown.
 const SHOWN: u32 = 20;
 
-/// Show the latest operations of a workspace, plan or task, newest first, and the ones that tasks_undo and
-/// tasks_redo would revert.
+/// Show the latest operations of a workspace, plan or task in words, newest first, with their callers, and the
+/// ones that tasks_undo and tasks_redo would revert.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct History {
@@ -69,7 +70,12 @@ impl Tool for History {
         scope.was_there(task)?;
         let operations = operation::latest(db, workspace, task, limit)?
             .into_iter()
-            .map(|operation| {
+            .map(|mut operation| {
+                if operation.summary.is_none() {
+                    // Operations of earlier versions have no words.
+                    let changes = operation::changes(db, workspace, operation.seq)?;
+                    operation.summary = (!changes.is_empty()).then(|| words::of(&changes));
+                }
                 let tasks = operation::roots(db, workspace, operation.seq)?;
                 Ok(Entry {
                     tasks: tasks.into_iter().filter(|id| !id.is_empty()).collect(),
@@ -77,16 +83,21 @@ impl Tool for History {
                 })
             })
             .collect::<Result<_, ToolError>>()?;
+        let choice = Choice {
+            root: task,
+            actor: None,
+        };
         Ok(Journal {
             operations,
-            undo: operation::to_undo(db, workspace, task)?.map(|operation| operation.seq),
-            redo: operation::to_redo(db, workspace, task)?.map(|operation| operation.seq),
+            undo: operation::to_undo(db, workspace, &choice)?.map(|operation| operation.seq),
+            redo: operation::to_redo(db, workspace, &choice)?.map(|operation| operation.seq),
         })
     }
 }
 
-/// Undo the latest operation of the workspace, plan or task that can be undone. Call tasks_history to see it
-/// first.
+/// Undo the latest operation that can be undone, of the workspace, a plan or a task. A batch is undone as a
+/// whole. Fails with every reason if other operations built on it or the result would break a rule. Call
+/// tasks_history to see it first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Undo {
@@ -94,9 +105,15 @@ pub(crate) struct Undo {
     /// Plan or task id, to consider only operations that changed it. Default: the workspace.
     #[schemars(length(max = NAME))]
     task: Option<String>,
+    /// Your name, to undo your own latest operation although others wrote after it. Fails if they changed the
+    /// same records.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
+    /// Sequence number of the operation to undo, from tasks_history, instead of the latest one.
+    operation: Option<i64>,
     /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
-    /// Include the events in the reply (default false).
+    /// Include the events in the reply.
     #[serde(default)]
     events: bool,
 }
@@ -108,14 +125,20 @@ impl Tool for Undo {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
         write.shows_events = self.events;
-        revert(write, self.task.as_deref(), self.expected_revision, State::Undone)
+        Revert {
+            task: self.task,
+            actor: self.actor,
+            operation: self.operation,
+            to: State::Undone,
+        }
+        .run(write, self.expected_revision)
     }
 }
 
-/// Redo the operation of the workspace, plan or task that was undone last. Fails if another write followed
-/// the undo.
+/// Redo the operation that was undone last, of the workspace, a plan or a task. A batch is redone as a whole.
+/// Fails if another write to the same plans and tasks followed the undo, or if the result would break a rule.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Redo {
@@ -123,9 +146,14 @@ pub(crate) struct Redo {
     /// Plan or task id, to consider only operations that changed it. Default: the workspace.
     #[schemars(length(max = NAME))]
     task: Option<String>,
+    /// Your name, to redo your own operation that was undone last.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
+    /// Sequence number of the operation to redo, from tasks_history, instead of the one undone last.
+    operation: Option<i64>,
     /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
-    /// Include the events in the reply (default false).
+    /// Include the events in the reply.
     #[serde(default)]
     events: bool,
 }
@@ -138,37 +166,93 @@ impl Tool for Redo {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
         write.shows_events = self.events;
-        revert(write, self.task.as_deref(), self.expected_revision, State::Done)
+        Revert {
+            task: self.task,
+            actor: self.actor,
+            operation: self.operation,
+            to: State::Done,
+        }
+        .run(write, self.expected_revision)
     }
 }
 
-fn revert(
-    mut write: Write<'_>,
-    task: Option<&str>,
-    expected_revision: Option<i64>,
+/// Choice of an operation to undo or redo.
+struct Revert {
+    task: Option<String>,
+    actor: Option<String>,
+    operation: Option<i64>,
     to: State,
-) -> Result<Written, ToolError> {
-    let (db, workspace) = (*write.scope.db(), write.scope.workspace.clone());
-    match (task, expected_revision) {
-        // A redo may restore a plan or task that does not exist yet.
-        (Some(task), Some(_)) => write.expect_revision(task, expected_revision)?,
-        (None, Some(_)) => {
-            return Err(Reason::input("task", "is required with expected_revision").into());
+}
+
+impl Revert {
+    fn run(self, mut write: Write<'_>, expected_revision: Option<i64>) -> Result<Written, ToolError> {
+        let (db, workspace) = (*write.scope.db(), write.scope.workspace.clone());
+        match (self.task.as_deref(), expected_revision) {
+            // A redo may restore a plan or task that does not exist yet.
+            (Some(task), Some(_)) => write.expect_revision(task, expected_revision)?,
+            (None, Some(_)) => {
+                return Err(Reason::input("task", "is required with expected_revision").into());
+            }
+            (_, None) => {}
         }
-        (_, None) => {}
+        write.scope.was_there(self.task.as_deref())?;
+        let chosen = self.choose(&write.scope)?;
+        let unit = operation::unit(&db, &workspace, chosen)?;
+        let mut roots = Vec::new();
+        for operation in &unit {
+            roots.extend(operation::roots(&db, &workspace, operation.seq)?);
+        }
+        // Somebody who names the operation or its author leaves the others as they are.
+        let order = match self.actor.is_some() || self.operation.is_some() {
+            true => Order::Records,
+            false => Order::Journal,
+        };
+        let cx = write.scope.cx;
+        let receipt = match write.revert(&unit, self.to, order) {
+            Ok(receipt) => receipt,
+            Err(err) => return Err(settled(cx, &workspace, err)?),
+        };
+        let about = self.task.or_else(|| roots.last().cloned()).unwrap_or_default();
+        Ok(Written::about(&about, receipt))
     }
-    write.scope.was_there(task)?;
-    let operation = match to {
-        State::Undone => operation::to_undo(&db, &workspace, task)?.ok_or(Reason::NothingToUndo)?,
-        _ => operation::to_redo(&db, &workspace, task)?.ok_or(Reason::NothingToRedo)?,
-    };
-    let roots = operation::roots(&db, &workspace, operation.seq)?;
-    let receipt = write.revert(&operation, to)?;
-    let about = task
-        .map(str::to_owned)
-        .or_else(|| roots.last().cloned())
-        .unwrap_or_default();
-    Ok(Written::about(&about, receipt))
+
+    fn choose(&self, scope: &Scope<'_>) -> Result<Operation, ToolError> {
+        let (db, workspace) = (scope.db(), &scope.workspace);
+        let Some(seq) = self.operation else {
+            let choice = Choice {
+                root: self.task.as_deref(),
+                actor: self.actor.as_deref(),
+            };
+            let chosen = match self.to {
+                State::Undone => operation::to_undo(db, workspace, &choice)?.ok_or(Reason::NothingToUndo)?,
+                _ => operation::to_redo(db, workspace, &choice)?.ok_or(Reason::NothingToRedo)?,
+            };
+            return Ok(chosen);
+        };
+        let history = NextCall::new("tasks_history", json!({"workspace": workspace}));
+        let Some(operation) = operation::get(db, workspace, seq)? else {
+            let reason = Reason::unknown("operation", &seq.to_string());
+            return Err(refusal(reason, Some(history)));
+        };
+        let (from, wanted) = match self.to {
+            State::Undone => (State::Done, "undone"),
+            _ => (State::Undone, "redone"),
+        };
+        if operation.state != from {
+            let state = operation.state;
+            return Err(refusal(
+                Reason::OperationState { seq, state, wanted },
+                Some(history),
+            ));
+        }
+        if let Some(task) = &self.task
+            && !operation::roots(db, workspace, seq)?.contains(task)
+        {
+            let (given, other) = (task.clone(), format!("operation {seq}"));
+            return Err(Reason::TargetMismatch { given, other }.into());
+        }
+        Ok(operation)
+    }
 }

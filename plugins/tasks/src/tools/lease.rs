@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
-use crate::lease::{self, LENGTH, LONGEST};
+use crate::lease::{self, LENGTH, LONGEST, LONGEST_MINUTES, MINUTES};
 use crate::limits::{ENTRY, NAME};
 use crate::model::EventType;
 use crate::record::{Lease, Step};
@@ -15,18 +15,21 @@ use crate::scope::Located;
 use crate::target::StepTarget;
 use crate::write::Write;
 
-/// Lease a step. Until `events` workspace events have passed, only `owner` can verify or close it. The same
-/// owner renews the lease by claiming again. Taking over another owner's lease needs `force` and a `reason`.
+/// Lease a step: only `actor` can verify or close it, until `minutes` or `events` have passed. The same actor
+/// renews the lease by claiming again. Taking over another actor's lease needs `force` and a `reason`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StepClaim {
     #[serde(flatten)]
     target: StepTarget,
-    /// Your name, the same in every call about the lease.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
-    owner: String,
+    owner: Option<String>,
     /// Length of the lease in workspace events (default 200).
     #[schemars(range(min = 1, max = LONGEST))]
     events: Option<i64>,
+    /// Length of the lease in minutes (default 120).
+    #[schemars(range(min = 1, max = LONGEST_MINUTES))]
+    minutes: Option<i64>,
     /// Take the lease over from its owner (default false).
     #[serde(default)]
     force: bool,
@@ -42,47 +45,53 @@ impl Tool for StepClaim {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin(cx, Self::NAME)?;
+        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         let (_, step) = self.target.step(&mut write)?;
-        let mut refusals = check(&self.owner, self.events);
+        let length = Length {
+            events: self.events,
+            minutes: self.minutes,
+        };
+        let mut refusals = length.check(&write);
         refusals.optional_text("reason", self.reason.as_deref(), ENTRY);
         refusals.step_open(&write.scope, &step);
         if self.force && self.reason.is_none() {
             refusals.add(Reason::input("reason", "is required with force=true"));
         }
         if !self.force {
-            lease::guard(&write.scope, &step, Some(&self.owner), &mut refusals)?;
+            lease::guard(&write.scope, &step, write.actor(), &mut refusals)?;
         }
         refusals.finish()?;
+        let owner = write.actor().unwrap_or_default().to_owned();
         let held = lease::live(&write.scope, &step.record.id)?;
-        let over = held
-            .map(|lease| lease.owner)
-            .filter(|holder| *holder != self.owner);
-        let data = json!({"owner": self.owner, "taken_from": over, "reason": self.reason.filter(|_| over.is_some())});
+        let over = held.map(|lease| lease.owner).filter(|holder| *holder != owner);
+        let reason = self.reason.filter(|_| over.is_some());
+        let data = json!({"owner": owner, "taken_from": over, "reason": reason});
         let workspace = write.scope.workspace.clone();
         let written = grant(
             write,
             &step,
-            &self.owner,
-            self.events,
-            EventType::StepClaimed,
-            data,
+            owner.clone(),
+            length,
+            (EventType::StepClaimed, data),
         )?;
-        written.then(cx, &workspace, Some(&step.record.id), Some(&self.owner))
+        written.then(cx, &workspace, Some(&step.record.id), Some(&owner))
     }
 }
 
-/// Renew your lease on a step, from the current event on. Fails if you do not hold one.
+/// Renew your lease on a step, from the current event and time on. Fails if you do not hold one.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StepRenew {
     #[serde(flatten)]
     target: StepTarget,
-    /// Your name, the same in every call about the lease.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
-    owner: String,
+    owner: Option<String>,
     /// Length of the lease from now, in workspace events (default 200).
     #[schemars(range(min = 1, max = LONGEST))]
     events: Option<i64>,
+    /// Length of the lease from now, in minutes (default 120).
+    #[schemars(range(min = 1, max = LONGEST_MINUTES))]
+    minutes: Option<i64>,
 }
 
 impl Tool for StepRenew {
@@ -92,19 +101,16 @@ impl Tool for StepRenew {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin(cx, Self::NAME)?;
+        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         let (_, step) = self.target.step(&mut write)?;
-        check(&self.owner, self.events).finish()?;
-        held(&write, &step, &self.owner)?;
-        let data = json!({"owner": self.owner});
-        grant(
-            write,
-            &step,
-            &self.owner,
-            self.events,
-            EventType::LeaseRenewed,
-            data,
-        )
+        let length = Length {
+            events: self.events,
+            minutes: self.minutes,
+        };
+        length.check(&write).finish()?;
+        let owner = held(&write, &step)?.owner;
+        let data = json!({"owner": owner});
+        grant(write, &step, owner, length, (EventType::LeaseRenewed, data))
     }
 }
 
@@ -113,9 +119,9 @@ impl Tool for StepRenew {
 pub(crate) struct StepRelease {
     #[serde(flatten)]
     target: StepTarget,
-    /// Your name, the same in every call about the lease.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
-    owner: String,
+    owner: Option<String>,
 }
 
 impl Tool for StepRelease {
@@ -126,12 +132,12 @@ impl Tool for StepRelease {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin(cx, Self::NAME)?;
+        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         let (task, step) = self.target.step(&mut write)?;
-        check(&self.owner, None).finish()?;
-        let lease = held(&write, &step, &self.owner)?;
+        Length::default().check(&write).finish()?;
+        let lease = held(&write, &step)?;
         write.remove(&lease)?;
-        let data = json!({"owner": self.owner});
+        let data = json!({"owner": lease.owner});
         write.event(
             EventType::LeaseReleased,
             &task.meta.id,
@@ -142,49 +148,68 @@ impl Tool for StepRelease {
     }
 }
 
-fn check(owner: &str, events: Option<i64>) -> Refusals {
-    let mut refusals = Refusals::default();
-    refusals.text("owner", owner, NAME);
-    if let Some(events) = events {
-        refusals.within("events", events, 1..=LONGEST);
-    }
-    refusals
+/// Length of a lease as a call gives it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Length {
+    events: Option<i64>,
+    minutes: Option<i64>,
 }
 
-/// The lease that an owner holds on a step.
-fn held(write: &Write<'_>, step: &Located<Step>, owner: &str) -> Result<Lease, ToolError> {
+impl Length {
+    /// Requires a holder, and lengths within their limits.
+    fn check(self, write: &Write<'_>) -> Refusals {
+        let mut refusals = Refusals::default();
+        if write.actor().is_none() {
+            refusals.add(Reason::input("actor", "is required for a lease"));
+        }
+        if let Some(events) = self.events {
+            refusals.within("events", events, 1..=LONGEST);
+        }
+        if let Some(minutes) = self.minutes {
+            refusals.within("minutes", minutes, 1..=LONGEST_MINUTES);
+        }
+        refusals
+    }
+}
+
+/// The caller's lease on a step.
+fn held(write: &Write<'_>, step: &Located<Step>) -> Result<Lease, ToolError> {
     let mut refusals = Refusals::default();
-    lease::guard(&write.scope, step, Some(owner), &mut refusals)?;
+    lease::guard(&write.scope, step, write.actor(), &mut refusals)?;
     refusals.finish()?;
     lease::live(&write.scope, &step.record.id)?.ok_or_else(|| {
-        let (path, owner) = (step.path.to_string(), owner.to_owned());
+        let owner = write.actor().unwrap_or_default().to_owned();
+        let path = step.path.to_string();
         Reason::LeaseNotHeld { path, owner }.into()
     })
 }
 
+/// Leases a step and plans the event.
 pub(super) fn grant(
     mut write: Write<'_>,
     step: &Located<Step>,
-    owner: &str,
-    events: Option<i64>,
-    event: EventType,
-    mut data: Json,
+    owner: String,
+    length: Length,
+    (event, mut data): (EventType, Json),
 ) -> Result<Written, ToolError> {
+    let now = write.scope.now();
     let lease = Lease {
         step: step.record.id.clone(),
         task: step.record.task.clone(),
-        owner: owner.to_owned(),
+        owner,
         // The event of this call comes first and does not count.
         expires_after: write
             .scope
             .counters
             .events
             .saturating_add(1)
-            .saturating_add(events.unwrap_or(LENGTH)),
-        claimed_at: write.scope.now(),
+            .saturating_add(length.events.unwrap_or(LENGTH)),
+        expires_at: Some(lease::after(now, length.minutes.unwrap_or(MINUTES))),
+        claimed_at: now,
     };
     write.put(&lease)?;
     data["expires_after"] = json!(lease.expires_after);
+    data["expires_at"] = json!(lease.expires_at);
     write.event(event, &lease.task, Some(&lease.step), data);
     let mut written = Written::about(&lease.task, write.finish()?);
     written.step = Some(StepRef::new(&lease.step, &step.path));

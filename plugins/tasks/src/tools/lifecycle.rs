@@ -5,23 +5,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
-use crate::closing::{gate_status, set_status};
+use crate::closing::{cancel_tasks, set_status, want_content};
 use crate::error::{Reason, Refusals};
-use crate::limits::{NAME, OPERATIONS, short};
-use crate::model::{RootKind, Status};
+use crate::limits::{ENTRY, NAME, OPERATIONS, short};
+use crate::model::Status;
 use crate::mutation;
 use crate::patch::{self, PatchKind, PatchOp};
 use crate::record::Root;
 use crate::reply::{Warning, Written};
 use crate::scope::{Scope, Selector};
-use crate::store;
 use crate::store::event::Event;
 use crate::target::RootTarget;
 use crate::work;
 use crate::write::Write;
 
 /// Set the status of a plan or task (default DONE). DONE fails while a task has open steps or a plan has
-/// unfinished tasks. CANCELED cancels a plan's unfinished tasks, too.
+/// unfinished tasks. CANCELED of a plan cancels its unfinished tasks.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Complete {
     #[serde(flatten)]
@@ -31,6 +30,9 @@ pub(crate) struct Complete {
     /// Allow DONE without steps or tasks.
     #[serde(default)]
     allow_empty: bool,
+    /// Reason, kept with the status.
+    #[schemars(length(min = 1, max = ENTRY))]
+    reason: Option<String>,
 }
 
 impl Tool for Complete {
@@ -46,35 +48,25 @@ impl Tool for Complete {
         let root = self.target.root(&mut write)?;
         self.target.expect(&root.meta().id)?;
         let to = self.status.unwrap_or(Status::Done);
+        let reason = self.reason.as_deref();
         let mut refusals = Refusals::default();
-        gate_status(&write.scope, &root, to, self.allow_empty, &mut refusals)?;
-        refusals.finish()?;
-        if root.meta().status != to {
-            set_status(&mut write, root.clone(), to)?;
+        refusals.optional_text("reason", reason, ENTRY);
+        if to == Status::Done && !self.allow_empty {
+            want_content(&write.scope, &root, &mut refusals)?;
         }
+        let mut canceled = Vec::new();
         if let (Root::Plan(plan), Status::Canceled) = (&root, to) {
-            cancel_tasks(&mut write, &plan.meta.id)?;
+            canceled = cancel_tasks(&mut write, &plan.meta.id, reason)?;
         }
+        set_status(&mut write, root.clone(), to, reason)?;
+        write.faults(&mut refusals)?;
+        refusals.finish()?;
         let workspace = write.scope.workspace.clone();
-        let written = Written::about(&root.meta().id, write.finish()?);
-        written.then(cx, &workspace, None, None)
+        let actor = write.actor().map(str::to_owned);
+        let mut written = Written::about(&root.meta().id, write.finish()?);
+        written.tasks = canceled;
+        written.then(cx, &workspace, None, actor.as_deref())
     }
-}
-
-/// Cancels the unfinished tasks of a plan. A finished plan has no open tasks.
-fn cancel_tasks(write: &mut Write<'_>, plan: &str) -> Result<(), ToolError> {
-    let wanted = store::root::Wanted {
-        kind: RootKind::Task,
-        plan: Some(plan),
-        statuses: &[Status::Todo, Status::Active, Status::Parked],
-        after: 0,
-        limit: usize::MAX,
-    };
-    for head in store::root::page(write.scope.db(), &write.scope.workspace, &wanted)? {
-        let task = write.scope.root(&head.id)?;
-        set_status(write, task, Status::Canceled)?;
-    }
-    Ok(())
 }
 
 /// Patch of a task that is being closed.
@@ -163,9 +155,10 @@ impl Tool for CloseTask {
         self.patch(&mut write, &id)?;
         let patched = Root::Task(write.get(&id)?.unwrap_or(task));
         let mut refusals = Refusals::default();
-        gate_status(&write.scope, &patched, Status::Done, false, &mut refusals)?;
+        want_content(&write.scope, &patched, &mut refusals)?;
+        set_status(&mut write, patched.clone(), Status::Done, None)?;
+        write.faults(&mut refusals)?;
         refusals.finish()?;
-        set_status(&mut write, patched.clone(), Status::Done)?;
         let diff = write
             .preview()
             .flat_map(|(_, id, before, after)| differences(id, before, after))
@@ -181,6 +174,7 @@ impl Tool for CloseTask {
             next_calls: Vec::new(),
         };
         if self.apply {
+            let actor = write.actor().map(str::to_owned);
             let receipt = write.finish()?;
             closed.revision = receipt
                 .revisions
@@ -189,7 +183,7 @@ impl Tool for CloseTask {
                 .unwrap_or(closed.revision);
             (closed.events, closed.warnings) = (receipt.events, receipt.warnings);
             let scope = Scope::known(cx, &workspace)?;
-            let upcoming = work::upcoming(&scope, &scope.root(&closed.task)?, None, None)?;
+            let upcoming = work::upcoming(&scope, &scope.root(&closed.task)?, None, actor.as_deref())?;
             closed.next_calls.extend(upcoming.call);
         } else {
             mutation::pass(cx)?;

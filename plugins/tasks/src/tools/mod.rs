@@ -13,6 +13,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod lint;
 pub(crate) mod next;
 pub(crate) mod node;
+pub(crate) mod place;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod resume;

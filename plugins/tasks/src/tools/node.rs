@@ -131,9 +131,10 @@ impl Tool for TaskDefine {
         };
         redefine_node(&mut write, &located, &node)?;
         let workspace = write.scope.workspace.clone();
+        let actor = write.actor().map(str::to_owned);
         let mut written = Written::about(&task.meta.id, write.finish()?);
         written.node = Some(NodeRef::new(&located.record.id, &located.path));
-        written.then(cx, &workspace, Some(&located.record.step), None)
+        written.then(cx, &workspace, Some(&located.record.step), actor.as_deref())
     }
 }
 

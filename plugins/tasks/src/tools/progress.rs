@@ -21,7 +21,7 @@ use crate::tools::close::{Close, Closing};
 pub(crate) struct Done {
     #[serde(flatten)]
     target: StepTarget,
-    /// Your name as in tasks_step_claim. Needed if the step is leased.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -34,13 +34,12 @@ impl Tool for Done {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = self.target.begin(cx, Self::NAME)?;
+        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         let task = self.target.task(&mut write)?;
         let selector = self.target.selector();
         let close = Close {
             task,
             selector,
-            owner: self.owner.as_deref(),
             how: Closing::Gated,
         };
         close.run(cx, write)
@@ -58,10 +57,10 @@ pub(crate) struct Progress {
     /// Close the step despite missing checkpoints (default false).
     #[serde(default)]
     force: bool,
-    /// Reason for forcing or reopening, which tasks_show shows. Required with `force`.
+    /// Reason for reopening or forcing, kept with the step. Required with `force`.
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
-    /// Your name as in tasks_step_claim. Needed if the step is leased.
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -82,24 +81,15 @@ impl Tool for Progress {
             _ => {}
         }
         refusals.finish()?;
-        let mut write = self.target.begin(cx, Self::NAME)?;
+        let mut write = self.target.begin_as(cx, Self::NAME, self.owner.as_deref())?;
         let task = self.target.task(&mut write)?;
         let selector = self.target.selector();
-        let how = match (
-            self.completed,
-            self.reason.as_deref().filter(|_| self.force || !self.completed),
-        ) {
-            (false, reason) => Closing::Reopen(reason),
+        let how = match (self.completed, self.reason.as_deref().filter(|_| self.force)) {
+            (false, _) => Closing::Reopen(self.reason.as_deref()),
             (true, Some(reason)) => Closing::Forced(reason),
             (true, None) => Closing::Gated,
         };
-        Close {
-            task,
-            selector,
-            owner: self.owner.as_deref(),
-            how,
-        }
-        .run(cx, write)
+        Close { task, selector, how }.run(cx, write)
     }
 }
 
@@ -182,6 +172,7 @@ impl Tool for AddNote {
             position: write.position(),
             text: redact::clean(&self.note, &mut found),
             decision: self.decision,
+            actor: write.actor().map(str::to_owned),
             created_at: write.scope.now(),
         };
         write.warnings.extend(Warning::redacted(found));

@@ -18,7 +18,8 @@ use crate::store::{self, record::children};
 use crate::target::StepTarget;
 use crate::write::Write;
 
-/// Append steps to a task, or below the step that `step_id`, `parent_step` or `path` names.
+/// Add steps to a task, or below the step that `step_id`, `parent_step` or `path` names: at the end, or in front
+/// of the step that is at `position`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Decompose {
     #[serde(flatten)]
@@ -26,7 +27,9 @@ pub(crate) struct Decompose {
     /// Step by id or path, instead of `step_id` or `path`.
     #[schemars(length(max = NAME))]
     parent_step: Option<String>,
-    /// Steps to append, in order.
+    /// Index of the first new step among its siblings, from 0, for example 1 (default: the end).
+    position: Option<usize>,
+    /// Steps to add, in order, each with title, success criteria and tests.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<NewStep>,
 }
@@ -47,7 +50,13 @@ impl Tool for Decompose {
             refusals.step_open(&write.scope, parent);
         }
         refusals.finish()?;
-        let steps = build::steps(&mut write, &task.meta.id, parent.as_ref(), &self.steps)?;
+        let steps = build::steps(
+            &mut write,
+            &task.meta.id,
+            parent.as_ref(),
+            &self.steps,
+            self.position,
+        )?;
         let mut written = Written::about(&task.meta.id, write.finish()?);
         written.steps = steps;
         Ok(written)

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tool, ToolError};
 
-use super::lease::grant;
+use super::lease::{Length, grant};
 use super::next::why;
-use crate::error::{Reason, Refusals};
+use crate::error::Reason;
 use crate::lease;
 use crate::limits::{NAME, short};
 use crate::model::{EventType, Workspace};
@@ -15,6 +15,7 @@ use crate::record::{Lease, Task};
 use crate::reply::{NodeRef, StepRef};
 use crate::scope::Scope;
 use crate::store::record::all;
+use crate::target::one_actor;
 use crate::work::{self, Limits, Piece, Ready, Wait};
 use crate::write::Write;
 
@@ -23,9 +24,9 @@ const LEASES: usize = 1_000;
 /// Waiting tasks that a reply without work explains.
 const WAITING: usize = 3;
 
-/// Take the first ready work of tasks_next for `owner`, in one call: leases the step and shows it. Returns the step
-/// that `owner` already holds, if there is one. Without ready work, `waits_for` says why. Next: do it, then
-/// tasks_evidence_capture and tasks_close_step with the same `owner`.
+/// Take the first ready work of tasks_next for `actor`, in one call: leases the step and shows it. Returns the step
+/// that `actor` already holds, if there is one. Without ready work, `waits_for` says why. Next: do it, then
+/// tasks_evidence_capture and tasks_close_step with the same `actor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Take {
@@ -34,6 +35,9 @@ pub(crate) struct Take {
     #[schemars(length(max = NAME))]
     plan: Option<String>,
     /// Your name, the same in every call about the lease. Default: the identity of your connection.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
+    /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
 }
@@ -82,11 +86,15 @@ impl Tool for Take {
     type Output = Taken;
 
     fn run(self, cx: &Cx<'_>) -> Result<Taken, ToolError> {
-        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?;
+        let actor = one_actor(self.actor.as_deref(), self.owner.as_deref())?;
+        let mut write = Write::begin(cx, Self::NAME, &self.workspace)?.by(actor)?;
         if let Some(plan) = &self.plan {
             write.scope.plan_head(plan)?;
         }
-        let owner = self.owner(&write.scope)?;
+        let owner = write
+            .actor()
+            .ok_or_else(|| Reason::input("actor", "is required, because the connection has no identity"))?
+            .to_owned();
         let found = match self.held(&write.scope, &owner)? {
             Some(ready) => Some(ready),
             None => first(&write.scope, self.plan.as_deref(), &owner)?,
@@ -101,8 +109,16 @@ impl Tool for Take {
             Some(step) => {
                 let data: Json = json!({"owner": owner});
                 write.shows_events = false;
-                taken.revision =
-                    Some(grant(write, step, &owner, None, EventType::StepClaimed, data)?.revision);
+                taken.revision = Some(
+                    grant(
+                        write,
+                        step,
+                        owner,
+                        Length::default(),
+                        (EventType::StepClaimed, data),
+                    )?
+                    .revision,
+                );
             }
             None => crate::mutation::pass(cx)?,
         }
@@ -112,20 +128,6 @@ impl Tool for Take {
 }
 
 impl Take {
-    fn owner(&self, scope: &Scope<'_>) -> Result<String, ToolError> {
-        let mut refusals = Refusals::default();
-        let owner = lease::owner(scope, self.owner.as_deref());
-        match owner {
-            Some(owner) => refusals.text("owner", owner, NAME),
-            None => refusals.add(Reason::input(
-                "owner",
-                "is required, because the connection has no identity",
-            )),
-        }
-        refusals.finish()?;
-        Ok(owner.unwrap_or_default().to_owned())
-    }
-
     /// The first piece of a step that the owner holds already.
     fn held(&self, scope: &Scope<'_>, owner: &str) -> Result<Option<Ready>, ToolError> {
         for lease in all::<Lease>(scope.db(), &scope.workspace, LEASES)? {

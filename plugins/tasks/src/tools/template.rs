@@ -101,9 +101,12 @@ pub(crate) struct Scaffold {
     /// Title of a new plan for a task template.
     #[schemars(length(min = 1, max = TITLE))]
     plan_title: Option<String>,
+    /// Your name, for the history and leases.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
     /// Revision of the existing plan. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
-    /// Include the events in the reply (default false).
+    /// Include the events in the reply.
     #[serde(default)]
     events: bool,
 }
@@ -115,7 +118,7 @@ impl Tool for Scaffold {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?;
+        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
         write.shows_events = self.events;
         let template = self.template(&write.scope)?;
         let plan = self.plan_of(&mut write, template.kind)?;
@@ -132,20 +135,21 @@ impl Tool for Scaffold {
             }
             let task_steps: Vec<NewStep> = task.steps.iter().map(NewStep::from).collect();
             let task = build::task(&mut write, &plan, new, None)?;
-            steps = build::steps(&mut write, &task.meta.id, None, &task_steps)?;
+            steps = build::steps(&mut write, &task.meta.id, None, &task_steps, None)?;
             made.push(task.meta.id);
         }
         let about = match (template.kind, made.first()) {
             (RootKind::Task, Some(task)) => task.clone(),
             _ => plan.id.clone(),
         };
+        let actor = write.actor().map(str::to_owned);
         let mut written = Written::about(&about, write.finish()?);
         written.plan = Some(plan.id);
         if template.kind == RootKind::Task {
             written.steps = steps;
         }
         written.tasks = made;
-        written.then(cx, &self.workspace, None, None)
+        written.then(cx, &self.workspace, None, actor.as_deref())
     }
 }
 
@@ -192,6 +196,9 @@ impl Scaffold {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplateSave {
     workspace: Workspace,
+    /// Your name, for the history and leases.
+    #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
     /// Name of the template, for tasks_scaffold.
     #[schemars(length(min = 1, max = NAME))]
     name: String,
@@ -203,7 +210,7 @@ pub(crate) struct TemplateSave {
     /// Steps of the template, in order.
     #[schemars(length(min = 1, max = STEPS))]
     steps: Vec<SavedStep>,
-    /// Include the events in the reply (default false).
+    /// Include the events in the reply.
     #[serde(default)]
     events: bool,
 }
@@ -238,7 +245,7 @@ impl Tool for TemplateSave {
     type Output = Written;
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
-        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?;
+        let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
         write.shows_events = self.events;
         let mut refusals = Refusals::default();
         for (place, step) in self.steps.iter().enumerate() {

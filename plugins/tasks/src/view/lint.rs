@@ -1,5 +1,7 @@
 //! Lint: problems of a plan or task, each with the call that fixes it.
 
+mod broken;
+
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
@@ -80,7 +82,10 @@ pub(crate) fn of(scope: &Scope<'_>, id: &str) -> Result<Lint, ToolError> {
         partial: false,
     };
     match scope.root(id)? {
-        Root::Task(task) => linter.task(&head, &task)?,
+        Root::Task(task) => {
+            linter.task(&head, &task)?;
+            linter.open_in_finished_plan(&task)?;
+        }
         Root::Plan(plan) => linter.plan(&head, &plan)?,
     }
     linter.active_limit(&head)?;
@@ -163,6 +168,7 @@ impl Linter<'_> {
                 patch,
             );
         }
+        self.finished_over_open(&plan.meta, &tasks)?;
         self.partial |= tasks.len() > TASKS;
         tasks.truncate(TASKS);
         for head in tasks {
@@ -200,6 +206,11 @@ impl Linter<'_> {
                 patch,
             );
         }
+        if task.meta.status == Status::Done && open {
+            self.done_with_open_steps(task)?;
+        }
+        self.open_below_closed(task)?;
+        self.unconfirmed_evidence(task)?;
         for status in [step_status::OPEN, step_status::BLOCKED, step_status::FORCED] {
             let most = STEPS.min(self.steps_left);
             let mut steps = of_root::<Step>(
@@ -294,6 +305,7 @@ impl Linter<'_> {
             let message = format!("dependencies form a cycle: {}", circle.join(" → "));
             self.add("DEPENDENCY_CYCLE", Severity::Error, &meta.id, message, patch);
         }
+        self.over_open_dependencies(root)?;
         let stale = scope.now().plus_ms(-scope.config.stale_ms());
         if is_under_way(meta) && head.touched_at < stale {
             let patch = self.call("tasks_complete", json!({"task": meta.id, "status": "PARKED"}));
@@ -342,6 +354,12 @@ fn recovery(code: &str) -> &'static str {
         "ORPHAN_DEPENDENCY" => "Remove the dependency, or replace it.",
         "STALE_TASK" => "Continue or park it.",
         "EMPTY_PLAN" => "Add a task, or delete the plan.",
+        "FINISHED_PLAN_OPEN_TASKS" => "Reopen the plan, then finish its tasks.",
+        "DONE_OVER_OPEN_DEPENDENCY" => "Reopen what depends on open work, or remove the dependency.",
+        "ACTIVE_OVER_OPEN_DEPENDENCY" => "Set it to TODO until its dependencies are finished.",
+        "DONE_WITH_OPEN_STEPS" => "Reopen the task, then close its steps.",
+        "CLOSED_OVER_OPEN" => "Reopen the step, then close what is below it.",
+        "UNCONFIRMED_EVIDENCE" => "Check the evidence, then confirm the checkpoint.",
         _ => "Check the work and confirm the checkpoints, or reopen the step.",
     }
 }

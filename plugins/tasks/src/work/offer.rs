@@ -43,7 +43,7 @@ pub(crate) fn step_call(
     Ok(match owner {
         Some(owner) if held.is_none() && !is_begun => NextCall::new(
             "tasks_step_claim",
-            json!({"workspace": scope.workspace, "task": step.record.task, "step_id": step.record.id, "owner": owner}),
+            json!({"workspace": scope.workspace, "task": step.record.task, "step_id": step.record.id, "actor": owner}),
         ),
         _ => show_step(scope, &step.record),
     })
@@ -74,7 +74,7 @@ fn close_call(scope: &Scope<'_>, step: &Step, owner: Option<&str>) -> NextCall {
         "tasks_close_step"
     };
     if let Some(owner) = owner {
-        arguments["owner"] = json!(owner);
+        arguments["actor"] = json!(owner);
     }
     NextCall::new(tool, arguments)
 }

@@ -36,8 +36,10 @@ impl Write<'_> {
         }
         let revisions = self.advance()?;
         let events = self.publish(&revisions)?;
-        if let Journal::Reverts(seq, state) = journal {
-            operation::set_state(&db, &workspace, seq, state, self.scope.counters.events)?;
+        if let Journal::Reverts(unit, state) = journal {
+            for seq in unit {
+                operation::set_state(&db, &workspace, seq, state, self.scope.counters.events)?;
+            }
         }
         mutation::advance(&mut self.scope, self.tool)?;
         store::workspace::save(&db, &workspace, &self.scope.counters)?;
@@ -78,6 +80,9 @@ impl Write<'_> {
                 State::Done
             },
             at: self.scope.now(),
+            actor: self.actor.clone(),
+            summary: Some(self.words()),
+            batch: None,
         };
         operation::insert(&db, &workspace, &operation, &self.touched)?;
         if matches!(journal, Journal::Final) {
@@ -126,6 +131,7 @@ impl Write<'_> {
                 target: planned.target,
                 data: planned.data,
                 at: self.scope.now(),
+                actor: self.actor.clone(),
             };
             event::append(self.scope.db(), &self.scope.workspace, &event)?;
             events.push(event);

@@ -6,15 +6,20 @@
 //! tool.
 
 mod apply;
+mod integrity;
+mod overlay;
+mod parts;
+mod ready;
 mod revert;
+pub(crate) mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, DbError, NextCall, ToolError};
 
-use crate::error::{Reason, refusal};
-use crate::limits::RECORD;
+use crate::error::{Reason, Refusals, refusal};
+use crate::limits::{NAME, RECORD};
 use crate::model::{EventType, Workspace, short_id};
 use crate::record::{Plan, Record, Root, Task};
 use crate::reply::Warning;
@@ -23,6 +28,9 @@ use crate::store::event::{self, Event};
 use crate::store::operation::{self, State};
 use crate::store::root::Head;
 use crate::store::{self, Columns, Kind};
+
+pub(crate) use ready::settled;
+pub(crate) use revert::Order;
 
 /// Most changes that a revision mismatch lists.
 const CHANGES_SHOWN: usize = 20;
@@ -37,6 +45,10 @@ pub(crate) struct Write<'a> {
     /// True if the reply has the events of the write.
     pub shows_events: bool,
     tool: &'static str,
+    /// Name of the caller.
+    actor: Option<String>,
+    /// The operation in words, if the changed records do not tell it.
+    summary: Option<String>,
     pending: Vec<Pending>,
     heads: BTreeMap<String, Head>,
     touched: BTreeSet<String>,
@@ -72,8 +84,8 @@ enum Journal {
     Undoable,
     /// The operation has too many changes to record for undo.
     Final,
-    /// The operation undoes or redoes another one.
-    Reverts(i64, State),
+    /// The operation undoes or redoes others.
+    Reverts(Vec<i64>, State),
 }
 
 /// Result of an applied write.
@@ -106,10 +118,12 @@ impl<'a> Write<'a> {
 
     fn over(scope: Scope<'a>, tool: &'static str) -> Write<'a> {
         Write {
+            actor: scope.cx.identity().map(str::to_owned),
             scope,
             warnings: Vec::new(),
             shows_events: false,
             tool,
+            summary: None,
             pending: Vec::new(),
             heads: BTreeMap::new(),
             touched: BTreeSet::new(),
@@ -117,6 +131,27 @@ impl<'a> Write<'a> {
             bodies: Vec::new(),
             places: 0,
         }
+    }
+
+    /// Names the caller. Without a name it is the identity that the transport proved.
+    pub(crate) fn by(mut self, actor: Option<&str>) -> Result<Write<'a>, ToolError> {
+        let mut refusals = Refusals::default();
+        refusals.optional_text("actor", actor, NAME);
+        refusals.finish()?;
+        if let Some(actor) = actor {
+            self.actor = Some(actor.to_owned());
+        }
+        Ok(self)
+    }
+
+    /// Name of the caller, if known.
+    pub(crate) fn actor(&self) -> Option<&str> {
+        self.actor.as_deref()
+    }
+
+    /// Tells the operation in words.
+    pub(crate) fn say(&mut self, summary: String) {
+        self.summary = Some(summary);
     }
 
     /// The plan or task that a write is about, at the expected revision. Without `task`, the focus, if the
@@ -198,18 +233,6 @@ impl<'a> Write<'a> {
             more: since.len() > CHANGES_SHOWN,
         };
         Err(refusal(reason, Some(look)))
-    }
-
-    /// A record as this write leaves it.
-    pub(crate) fn get<T: Record>(&self, id: &str) -> Result<Option<T>, ToolError> {
-        let pending = self
-            .pending
-            .iter()
-            .find(|pending| pending.kind == T::KIND && pending.columns.id == id);
-        match pending {
-            None => Ok(self.scope.get(id)?),
-            Some(pending) => Ok(pending.after.as_deref().map(parse).transpose()?),
-        }
     }
 
     /// An identifier that no record of the kind has.
@@ -306,8 +329,11 @@ impl<'a> Write<'a> {
             })
     }
 
-    /// Applies the write.
+    /// Applies the write, unless it leads to a state that breaks a rule.
     pub(crate) fn finish(self) -> Result<Receipt, ToolError> {
+        let mut refusals = Refusals::default();
+        self.faults(&mut refusals)?;
+        refusals.finish()?;
         self.apply(Journal::Undoable)
     }
 
@@ -316,9 +342,6 @@ impl<'a> Write<'a> {
         let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
         for root in roots {
             let id = &root.meta().id;
-            store::record::remove_content(&db, &workspace, id)?;
-            store::body::remove_of_root(&db, &workspace, id)?;
-            operation::seal(&db, &workspace, id)?;
             self.follow(root)?;
             if let Some(head) = self.heads.get_mut(id) {
                 head.status = None;
@@ -327,6 +350,15 @@ impl<'a> Write<'a> {
                 Root::Plan(plan) => self.remove(plan)?,
                 Root::Task(task) => self.remove(task)?,
             }
+        }
+        let mut refusals = Refusals::default();
+        self.root_faults(&mut BTreeSet::new(), &mut refusals)?;
+        refusals.finish()?;
+        for root in roots {
+            let id = &root.meta().id;
+            store::record::remove_content(&db, &workspace, id)?;
+            store::body::remove_of_root(&db, &workspace, id)?;
+            operation::seal(&db, &workspace, id)?;
             if self.scope.counters.focus.as_ref() == Some(id) {
                 self.scope.counters.focus = None;
             }

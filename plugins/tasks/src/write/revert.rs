@@ -1,88 +1,182 @@
-//! Undo and redo: restoring records from the journal, in its order.
+//! Undo and redo: restoring records from the journal.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use tollgate_sdk::{NextCall, ToolError};
 
-use super::{Journal, Receipt, Write, parse};
+use super::{Journal, Receipt, Write};
 use crate::error::{Reason, Refusals, refusal};
 use crate::model::EventType;
-use crate::record::{Plan, Task};
-use crate::store::operation::{self, Operation, State};
-use crate::store::{self, Kind};
+use crate::store::Kind;
+use crate::store::operation::{self, Before, Change, Operation, State};
+
+/// Treatment of other operations on the same plans and tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// They are undone before and redone after.
+    Journal,
+    /// They stay, unless they changed the same records.
+    Records,
+}
 
 impl Write<'_> {
-    /// Restores records as they were before or after an operation.
-    pub(crate) fn revert(mut self, operation: &Operation, to: State) -> Result<Receipt, ToolError> {
-        let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
-        self.in_order(operation.seq, to)?;
-        let mut changes = operation::changes(&db, &workspace, operation.seq)?;
-        if to == State::Undone {
-            changes.reverse();
+    /// Restores records as they were before or after the operations of a unit. The result has to be a state
+    /// that direct calls could have reached.
+    pub(crate) fn revert(
+        mut self,
+        unit: &[Operation],
+        to: State,
+        order: Order,
+    ) -> Result<Receipt, ToolError> {
+        self.plan_revert(unit, to, order)?;
+        self.tell(unit, to)?;
+        let seqs = unit.iter().map(|operation| operation.seq).collect();
+        self.apply(Journal::Reverts(seqs, to))
+    }
+
+    /// Plans to restore the records, unless that is refused.
+    pub(super) fn plan_revert(
+        &mut self,
+        unit: &[Operation],
+        to: State,
+        order: Order,
+    ) -> Result<(), ToolError> {
+        if order == Order::Journal {
+            self.in_order(unit, to)?;
         }
-        let mut reopened = Vec::new();
-        for change in changes {
+        let mut refusals = Refusals::default();
+        for (seq, change) in self.changes_of_unit(unit, to)? {
             let (present, wanted) = match to {
                 State::Undone => (change.after, change.before),
                 _ => (change.before, change.after),
             };
-            if store::record::body(&db, &workspace, change.kind, &change.id)? != present {
-                let reason = Reason::UndoConflict {
-                    operation: operation.seq,
-                    kind: change.kind,
-                    id: change.id,
-                };
-                return Err(reason.into());
-            }
-            reopened.extend(task_reopened(change.kind, present.as_deref(), wanted.as_deref())?);
-            self.restore(change.kind, present.as_deref(), wanted)?;
-        }
-        self.want_open_plans(&reopened)?;
-        for root in operation::roots(&db, &workspace, operation.seq)? {
-            let event_type = if to == State::Undone {
-                EventType::Undone
+            if self.body(change.kind, &change.id)? == present {
+                self.restore(change.kind, present.as_deref(), wanted)?;
             } else {
-                EventType::Redone
-            };
-            let data = json!({"operation": operation.seq, "tool": operation.tool});
-            self.event(event_type, &root, None, data);
-            self.touch(&root);
+                self.conflict(seq, change.kind, &change.id, to, &mut refusals)?;
+            }
         }
-        self.apply(Journal::Reverts(operation.seq, to))
+        // Without all of its records, the state is not the one to judge.
+        if refusals.is_empty() {
+            self.faults(&mut refusals)?;
+        }
+        refusals.finish()
     }
 
-    /// Requires later dependent operations to be undone first, and earlier ones to be redone first. Comparing
-    /// records is not enough, because an operation may depend on a plan that it does not change.
-    fn in_order(&self, operation: i64, to: State) -> Result<(), ToolError> {
-        let (db, workspace) = (self.scope.db(), &self.scope.workspace);
-        let (before, tool) = match to {
-            State::Undone => (operation::later(db, workspace, operation)?, "tasks_undo"),
-            _ => (operation::earlier(db, workspace, operation)?, "tasks_redo"),
+    /// The changes of all operations together, one for each record, in the order in which they are reverted.
+    fn changes_of_unit(&self, unit: &[Operation], to: State) -> Result<Vec<(i64, Change)>, ToolError> {
+        let mut changes: Vec<(i64, Change)> = Vec::new();
+        let mut places: BTreeMap<(Kind, String), usize> = BTreeMap::new();
+        for operation in unit {
+            let seq = operation.seq;
+            for change in operation::changes(self.scope.db(), &self.scope.workspace, seq)? {
+                let key = (change.kind, change.id.clone());
+                match places.get(&key).and_then(|&place| changes.get_mut(place)) {
+                    Some((latest, known)) => (*latest, known.after) = (seq, change.after),
+                    None => {
+                        places.insert(key, changes.len());
+                        changes.push((seq, change));
+                    }
+                }
+            }
+        }
+        changes.retain(|(_, change)| change.before != change.after);
+        if to == State::Undone {
+            changes.reverse();
+        }
+        Ok(changes)
+    }
+
+    /// Plans the events, one for each plan and task.
+    fn tell(&mut self, unit: &[Operation], to: State) -> Result<(), ToolError> {
+        let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
+        let mut roots = BTreeSet::new();
+        for operation in unit {
+            roots.extend(operation::roots(&db, &workspace, operation.seq)?);
+        }
+        let event_type = match to {
+            State::Undone => EventType::Undone,
+            _ => EventType::Redone,
         };
-        let Some(before) = before else {
+        for root in roots {
+            self.event(event_type, &root, None, told(unit));
+            self.touch(&root);
+        }
+        Ok(())
+    }
+
+    /// Requires later dependent operations to be undone first, and earlier ones to be redone first.
+    fn in_order(&self, unit: &[Operation], to: State) -> Result<(), ToolError> {
+        let mut first: Option<(i64, Before)> = None;
+        for operation in unit {
+            let before = self.before(operation.seq, unit, to)?;
+            first = first.or_else(|| before.map(|before| (operation.seq, before)));
+        }
+        let Some((operation, before)) = first else {
             return Ok(());
         };
+        // The other operation may wait for a third one. The call names the one that waits for none.
+        let mut ready = before.seq;
+        while let Some(next) = self.beyond(ready, ready, to)? {
+            ready = next.seq;
+        }
+        let tool = match to {
+            State::Undone => "tasks_undo",
+            _ => "tasks_redo",
+        };
+        let first = json!({"workspace": self.scope.workspace, "operation": ready});
         let reason = Reason::OutOfOrder {
             operation,
             before: before.seq,
-            root: before.root.clone(),
+            root: before.root,
         };
-        let first = json!({"workspace": workspace, "task": before.root});
-        let first = (!before.root.is_empty()).then(|| NextCall::new(tool, first));
-        Err(refusal(reason, first))
+        Err(refusal(reason, Some(NextCall::new(tool, first))))
     }
 
-    /// Requires the plans of reopened tasks to be open.
-    fn want_open_plans(&self, tasks: &[Task]) -> Result<(), ToolError> {
-        let mut refusals = Refusals::default();
-        let plans: BTreeSet<&str> = tasks.iter().map(|task| task.plan.as_str()).collect();
-        for plan in plans {
-            if let Some(plan) = self.get::<Plan>(plan)? {
-                refusals.unfinished(&self.scope, &plan.meta);
-            }
-        }
-        refusals.finish()
+    /// The operation outside of the unit that comes before one of the unit.
+    fn before(&self, seq: i64, unit: &[Operation], to: State) -> Result<Option<Before>, ToolError> {
+        let seqs = unit.iter().map(|operation| operation.seq);
+        let bound = match to {
+            State::Undone => seqs.max(),
+            _ => seqs.min(),
+        };
+        self.beyond(seq, bound.unwrap_or(seq), to)
+    }
+
+    fn beyond(&self, seq: i64, bound: i64, to: State) -> Result<Option<Before>, ToolError> {
+        let (db, workspace) = (self.scope.db(), &self.scope.workspace);
+        Ok(match to {
+            State::Undone => operation::later(db, workspace, seq, bound)?,
+            _ => operation::earlier(db, workspace, seq, bound)?,
+        })
+    }
+
+    /// Adds a record that another operation changed since, with the call that undoes that operation.
+    fn conflict(
+        &self,
+        seq: i64,
+        kind: Kind,
+        id: &str,
+        to: State,
+        refusals: &mut Refusals,
+    ) -> Result<(), ToolError> {
+        let workspace = &self.scope.workspace;
+        let since = operation::latest_of(self.scope.db(), workspace, kind, id)?;
+        let next_call = match since {
+            Some(since) if since.seq > seq && to == State::Undone => NextCall::new(
+                "tasks_undo",
+                json!({"workspace": workspace, "operation": since.seq}),
+            ),
+            _ => NextCall::new("tasks_history", json!({"workspace": workspace})),
+        };
+        let reason = Reason::UndoConflict {
+            operation: seq,
+            kind,
+            id: id.to_owned(),
+        };
+        refusals.add_with(reason, next_call);
+        Ok(())
     }
 
     /// Plans to restore a record from the journal.
@@ -110,12 +204,23 @@ impl Write<'_> {
     }
 }
 
-/// The task that an undo or redo reopens, if any.
-fn task_reopened(kind: Kind, present: Option<&str>, wanted: Option<&str>) -> Result<Option<Task>, ToolError> {
-    let (Kind::Task, Some(present), Some(wanted)) = (kind, present, wanted) else {
-        return Ok(None);
+/// Data of the events of an undo or redo.
+fn told(unit: &[Operation]) -> Json {
+    let Some(first) = unit.first() else {
+        return json!({});
     };
-    let (before, after): (Task, Task) = (parse(present)?, parse(wanted)?);
-    let reopened = before.meta.status.is_finished() && !after.meta.status.is_finished();
-    Ok(reopened.then_some(after))
+    let mut data = json!({"operation": first.seq, "tool": first.tool});
+    if unit.len() > 1 {
+        let seqs: Vec<i64> = unit.iter().map(|operation| operation.seq).collect();
+        data["tool"] = json!("tasks_batch");
+        data["operations"] = json!(seqs);
+    }
+    let words: Vec<&str> = unit
+        .iter()
+        .filter_map(|operation| operation.summary.as_deref())
+        .collect();
+    if !words.is_empty() {
+        data["summary"] = json!(super::words::joined(words.into_iter().map(str::to_owned)));
+    }
+    data
 }

@@ -117,7 +117,7 @@ fn a_batch_takes_every_write_but_batch_and_delete() {
 }
 
 #[test]
-fn members_see_what_members_before_them_wrote_and_are_undone_one_by_one() {
+fn members_see_what_members_before_them_wrote_and_are_undone_as_one() {
     let session = after(&[THREE]);
     let operations = json!([
         {"tool": "tasks_verify", "args": {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "expected_revision": 1}},
@@ -133,10 +133,14 @@ fn members_see_what_members_before_them_wrote_and_are_undone_one_by_one() {
         ok(&session, r#"mirror {"task": "TASK-001"}"#)["steps"][0]["status"],
         "done"
     );
-    ok(&session, r#"undo {"task": "TASK-001"}"#);
-    let step = ok(&session, r#"mirror {"task": "TASK-001"}"#)["steps"][0].clone();
-    assert_eq!(
-        (&step["status"], &step["confirmed"]),
-        (&json!("open"), &json!(["criteria", "tests"]))
-    );
+    let step = || {
+        let step = ok(&session, r#"mirror {"task": "TASK-001"}"#)["steps"][0].clone();
+        (step["status"].clone(), step["confirmed"].clone())
+    };
+    let undone = ok(&session, r#"undo {"task": "TASK-001", "events": true}"#);
+    assert_eq!(undone["events"][0]["data"]["operations"], json!([2, 3]));
+    assert_eq!(step(), (json!("open"), Value::Null));
+    let redone = ok(&session, r#"redo {"task": "TASK-001", "events": true}"#);
+    assert_eq!(redone["events"][0]["data"]["tool"], "tasks_batch");
+    assert_eq!(step(), (json!("done"), json!(["criteria", "tests"])));
 }

@@ -145,6 +145,26 @@ fn made(choice: Choice) -> (&'static str, Value) {
         24 => ("close_task", json!({"task": task, "apply": flag})),
         25 => ("search", json!({"query": "s"})),
         26 => ("radar", json!({"workspace": "ww", "task": root})),
+        27 => (
+            "undo",
+            if flag {
+                json!({"actor": owner})
+            } else {
+                json!({"task": root})
+            },
+        ),
+        28 => ("redo", if flag { json!({"actor": owner}) } else { json!({}) }),
+        29 => ("undo", json!({"operation": other})),
+        30 => (
+            "move",
+            at(json!({"parent_step": PATHS[other % 4], "actor": owner})),
+        ),
+        31 => ("close_step", at(json!({"checkpoints": "all", "actor": owner}))),
+        32 => (
+            "evidence_capture",
+            at(json!({"checks": ["seen"], "checkpoint": "docs", "actor": owner})),
+        ),
+        33 => ("take", json!({"actor": owner})),
         _ => ("delete", at(json!({}))),
     }
 }
@@ -172,7 +192,7 @@ proptest! {
 
     #[test]
     fn every_call_that_is_named_is_accepted(
-        choices in proptest::collection::vec((0..28_usize, 0..4_usize, 0..4_usize, 0..20_usize, any::<bool>()), 1..40),
+        choices in proptest::collection::vec((0..35_usize, 0..4_usize, 0..4_usize, 0..20_usize, any::<bool>()), 1..40),
         required in any::<bool>(),
     ) {
         let session = after(&SETUP);

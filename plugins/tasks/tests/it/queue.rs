@@ -183,9 +183,15 @@ fn risks_of_a_plan_are_those_of_its_tasks() {
         r#"close_step {"task": "TASK-001", "path": "s:2", "checkpoints": "gate"}"#,
         r#"complete {"task": "TASK-001"}"#,
         r#"complete {"task": "TASK-002", "allow_empty": true}"#,
-        r#"progress {"task": "TASK-001", "path": "s:0", "completed": false, "reason": "the format changed"}"#,
     ] {
         ok(&session, line);
+    }
+    // No call leads to this state, but data of earlier versions can have it.
+    for table in [
+        "tasks_records SET body = replace(body, '\"DONE\"', '\"ACTIVE\"'),",
+        "tasks_roots SET",
+    ] {
+        session.sql(&format!("UPDATE {table} status = 'ACTIVE' WHERE id = 'TASK-001'"));
     }
     assert_eq!(
         ok(&session, r#"handoff {"plan": "PLAN-001"}"#)["risks"],

@@ -11,7 +11,7 @@ const PACK: Pack = tasks::PACK;
 /// Every tool that the contract names, and those that were added.
 const NAMES: &str = "bootstrap batch block close_step close_task complete context context_pack contract create \
     decompose define delete delta done edit evidence_capture focus_clear focus_get focus_set handoff history lint \
-    mirror note patch plan progress radar redo resume resume_pack scaffold storage task_add task_define task_delete \
+    mirror move note patch plan progress radar redo resume resume_pack scaffold storage task_add task_define task_delete \
     templates_list undo verify next step_claim step_renew step_release template_save take show search workspaces";
 
 #[test]

@@ -28,6 +28,7 @@ const RECORDS: usize = 5_000;
 pub(crate) fn of_root(scope: &Scope<'_>, root: &Root) -> Result<Vec<Part>, ToolError> {
     let meta = root.meta();
     let mut parts = vec![facts_of(root), Part::text("title", &meta.title)];
+    optional(&mut parts, "status_reason", meta.status_reason.as_deref());
     optional(&mut parts, "description", meta.description.as_deref());
     optional(&mut parts, "context", meta.context.as_deref());
     if let Root::Plan(plan) = root {
@@ -95,9 +96,11 @@ pub(crate) fn of_step(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<Par
     let record = &step.record;
     let lease = lease::live(scope, &record.id)?;
     let left = lease.as_ref().and_then(|lease| lease::left(scope, lease));
+    let until = lease.as_ref().map(lease::until);
     let facts = json!({
         "path": step.path.to_string(), "status": record.status(), "created_at": record.created_at,
         "completed_at": record.completed_at, "leased_to": lease.map(|lease| lease.owner), "lease_events_left": left,
+        "lease_until": until,
     });
     let mut parts = vec![
         Part::facts("step", facts).with_id(&record.id),
@@ -193,7 +196,7 @@ fn recorded(scope: &Scope<'_>, parent: &str, parts: &mut Vec<Part>) -> Result<()
         let note = note.record;
         let kind = if note.decision { "decision" } else { "note" };
         parts.push(
-            Part::facts(kind, json!({"at": note.created_at}))
+            Part::facts(kind, json!({"at": note.created_at, "actor": note.actor}))
                 .with_id(&note.id)
                 .with_text(&note.text),
         );

@@ -269,7 +269,7 @@ pub(super) fn gates() -> Vec<Row> {
             json!({"task": T1, "kind": "task_detail", "ops": [{"op": "append", "field": "depends_on", "value": "TASK-002"}]}),
         ),
         row(
-            "DEPENDENCY_CYCLE",
+            "CHILDREN_OPEN",
             "close_task",
             json!({"task": T1, "patches": [{"kind": "task_detail", "ops": [{"op": "set", "field": "depends_on", "value": ["TASK-003"]}]}]}),
         ),

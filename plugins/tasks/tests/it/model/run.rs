@@ -305,11 +305,12 @@ impl Run {
         if let Op::NodeStatus(_, done) = op {
             let status = if *done { "DONE" } else { "TODO" };
             let same = step.nodes[last].status == status;
-            let allowed = same || (!step.done && (is_open || !done));
+            let allowed = same || (!step.done && (!*done || is_open));
             if allowed {
                 step.nodes[last].status = status;
             }
-            if allowed && !same && *done {
+            // Work on a node is progress of its task.
+            if allowed && *done && !same {
                 next.status = "ACTIVE";
             }
             return Some((
