@@ -34,7 +34,7 @@ async fn filters_decide_what_exists() {
     let session = place.serve(&["--tools", "task_get,task_li*"]).await;
     assert_eq!(
         names(&session).await,
-        ["task_get", "task_list", "task_list_ready", "task_list_approvals"]
+        ["task_get", "task_list", "task_list_approvals", "task_list_ready"]
     );
     let gone = session
         .client()

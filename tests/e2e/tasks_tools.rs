@@ -211,6 +211,18 @@ impl Driver {
         )
         .await;
         self.call("storage", json!({}), "").await;
+        self.says("show", json!({"task": "TASK-001"}), "/task", json!("TASK-001"))
+            .await;
+        self.says(
+            "search",
+            json!({"query": "Build"}),
+            "/matches/0/title",
+            json!("Build"),
+        )
+        .await;
+        let known = self.session.ok("tasks_workspaces", json!({})).await;
+        assert!(known.to_string().contains("acme/repo"), "{known:#}");
+        self.called.insert("tasks_workspaces".to_owned());
         self.says("focus_clear", json!({}), "/focus", Value::Null).await;
     }
 
@@ -277,6 +289,7 @@ async fn every_tool_does_what_the_contract_says() {
     driver.steps().await;
     driver.views().await;
     driver.ends().await;
+    driver.call("take", json!({"actor": "ann"}), "").await;
     assert_eq!(driver.called, listed, "every tool was called");
     driver.session.close().await;
 }

@@ -259,7 +259,7 @@ fn invariants(material: &Material<'_>) -> String {
     let constraints = material.plan.constraints.as_deref().unwrap_or_default();
     let repeat =
         material.policies.inject_invariants_every_step || material.place.0 == 1 || material.step.checkpoint;
-    if !repeat && !(invariants.is_empty() && constraints.is_empty()) {
+    if !(repeat || invariants.is_empty() && constraints.is_empty()) {
         return "The invariants of the first prompt apply; job_get lists them.\n".to_owned();
     }
     let mut text = bullets(invariants);
