@@ -159,7 +159,7 @@ mod tests {
         for output in ["", "\0\0", "1 .M N...", "1", "?", "x y", "u UU N... 1 2 3"] {
             assert!(parse(output.as_bytes()).is_empty(), "{output:?}");
         }
-        let tree = b"100644 blob aa\ta b\0bad\0160000 commit bb\tsub\0";
+        let tree = b"100644 blob aa\ta b\0bad\x00160000 commit bb\tsub\0";
         let found: Vec<_> = parse_tree(tree).collect();
         assert_eq!(
             found,
