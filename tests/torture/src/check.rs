@@ -273,7 +273,8 @@ const RULES: &[(Promise, &str)] = &[
     (
         Promise::Whole,
         "SELECT 'request ' || request_id || ' of ' || connection || ' has ' || count(*) || ' rows'
-         FROM core_operations WHERE seq > ?1 GROUP BY connection, request_id HAVING count(*) > 1",
+         FROM core_operations WHERE seq > ?1 AND request_id IS NOT NULL
+         GROUP BY connection, request_id HAVING count(*) > 1",
     ),
 ];
 
