@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn only_first_lines_count() {
-        let source = "/// Noun.\n/// It goes on.\nfn a() {}\n//! Whether.\n    /// Who.\n";
+        let source = "/// Noun.\n/// It goes on.\nfn a() {}\n//! Whether.\nfn b() {}\n    /// Who.\n";
         let found: Vec<&str> = first_lines(source).collect();
         assert_eq!(found, ["Noun.", "Whether.", "Who."]);
     }

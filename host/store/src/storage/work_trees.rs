@@ -359,8 +359,8 @@ mod tests {
         assert_eq!(session.work_tree_progress("env_in", "third").unwrap(), None);
         let around = session.envelope("env_around").unwrap().unwrap();
         assert_eq!(
-            around.standing.edits, 2,
-            "it was first looked at after the opening of the part"
+            around.standing.edits, 3,
+            "its baseline is the first call of the part"
         );
         let opened = session.envelope("env_in").unwrap().unwrap();
         assert_eq!(opened.index_version, Some(1));

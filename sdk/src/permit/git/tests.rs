@@ -80,6 +80,10 @@ fn options_that_are_not_listed_are_refused() {
           no: `--remerge-diff` is not one of the options of `git log` that packs may use:
         ls-files -z --others --exclude-standard
           git ls-files -z --others --exclude-standard -- Nothing
+        ls-files --others --exclude-per-directory=.gitignore
+          git ls-files --others --exclude-per-directory=.gitignore -- Nothing
+        ls-files --others --exclude-per-directory=/etc/passwd
+          no: `--exclude-per-directory` cannot have the value `/etc/passwd`; it must be .
         hash-object -w a
           no: `-w` is not one of the options of `git hash-object` that packs may use: -t:
         config --list --show-scope --name-only -z
