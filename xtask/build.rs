@@ -1,6 +1,7 @@
-//! Makes components of the modules that are written by hand, in WebAssembly's own text, and a page of the
-//! interfaces. It is done here because what it takes would otherwise change how the host's dependencies are built.
+//! Makes components of the modules that are written by hand, in WebAssembly's own text, a page of the interfaces, and the
+//! SDK's bindings. It is done here because what it takes would otherwise change how the host's dependencies are built.
 
+mod bindings;
 mod wit_page;
 
 use std::path::Path;
@@ -27,6 +28,9 @@ fn main() -> anyhow::Result<()> {
         std::fs::write(Path::new(&out).join(format!("{name}.wasm")), component)?;
     }
     std::fs::write(Path::new(&out).join("wit.md"), wit_page::page(interfaces)?)?;
+    for (world, code) in bindings::all(interfaces)? {
+        std::fs::write(Path::new(&out).join(format!("{world}.rs")), code)?;
+    }
     Ok(())
 }
 
