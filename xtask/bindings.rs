@@ -13,10 +13,7 @@ const PACK: &str = "tool-pack";
 /// World of policies.
 const POLICY: &str = "policy";
 /// Module of the packs' bindings in the SDK, and that of the policies'.
-const MODULES: [(&str, &str); 2] = [
-    (PACK, "guest::bindings"),
-    (POLICY, "guest::policy::bindings"),
-];
+const MODULES: [(&str, &str); 2] = [(PACK, "guest::bindings"), (POLICY, "guest::policy::bindings")];
 
 /// Code of both worlds, by the world's name.
 pub(super) fn all(interfaces: &Path) -> anyhow::Result<Vec<(&'static str, String)>> {
@@ -41,7 +38,10 @@ pub(super) fn all(interfaces: &Path) -> anyhow::Result<Vec<(&'static str, String
         };
         let mut files = Files::default();
         options.build().generate(&mut resolve, id, &mut files)?;
-        ensure!(files.iter().count() == 1, "world {world} has bindings in one file");
+        ensure!(
+            files.iter().count() == 1,
+            "world {world} has bindings in one file"
+        );
         let (_, code) = files.iter().next().context("no bindings were made")?;
         made.push((world, String::from_utf8(code.to_vec())?));
     }

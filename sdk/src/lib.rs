@@ -113,7 +113,7 @@
 //!
 //! | subject | items |
 //! |---|---|
-//! | tools and their tables | [`Tool`], [`tools!`], [`Effect`], [`Hints`], [`Tier`], [`Pack`] |
+//! | tools and their tables | [`Tool`], [`tool!`], [`tools!`], [`Effect`], [`Hints`], [`Tier`], [`Pack`] |
 //! | SQL | [`Db`], [`Row`], [`params!`], [`Migration`], [`id!`], [`text_enum!`], [`Timestamp`] |
 //! | refusals | [`ToolError`], [`Blocker`], [`NextCall`] |
 //! | files and programs | [`Workspace`], [`Command`], [`Want`] |
@@ -134,6 +134,7 @@ mod content;
 mod cx;
 mod db;
 mod error;
+mod function;
 mod host;
 pub mod ledger;
 mod pack;
@@ -191,6 +192,10 @@ pub use tool::{Effect, Entry, Hints, Reply, Tier, Tool};
 pub use workspace::{
     FileEntry, FileKind, GitAccess, Listing, MAX_WRITE, TestCommand, Workspace, WorkspaceError, WorkspaceInfo,
 };
+
+/// Crates of types in this one's interface, so that a component needs them neither as dependencies nor in the same version.
+/// Derives say where they are: `#[serde(crate = "tollgate_sdk::serde")]`, `#[schemars(crate = "tollgate_sdk::schemars")]`.
+pub use {schemars, serde, serde_json};
 
 #[doc(hidden)]
 pub mod reexport {

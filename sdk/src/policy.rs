@@ -71,6 +71,11 @@ pub enum Phase {
     Both,
 }
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a policy",
+    label = "a policy is the struct of its settings",
+    note = "derive `Deserialize` of serde and `JsonSchema` of schemars for `{Self}`, and write `impl Policy for {Self}`"
+)]
 /// A policy. Derive `Deserialize` with `deny_unknown_fields`, and `JsonSchema`. Give optional settings a
 /// `#[serde(default)]`.
 ///
@@ -285,13 +290,32 @@ pub struct Outcome {
 ///     Ok(text.parse::<u32>()?)
 /// }
 /// assert!(minutes("many").is_err());
+///
+/// // Errors without a type of their own are as good: `anyhow::Error`, boxed ones, texts.
+/// fn rule(text: &str) -> Result<u32, Box<dyn std::error::Error>> {
+///     Ok(text.parse()?)
+/// }
+/// let judge = |text: &str| -> Result<u32, CannotJudge> { Ok(rule(text)?) };
+/// assert_eq!(judge("many").unwrap_err().0, "invalid digit found in string");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CannotJudge(pub String);
 
-impl<E: std::error::Error> From<E> for CannotJudge {
+impl<E: Into<Box<dyn std::error::Error>>> From<E> for CannotJudge {
+    /// The message of any error, such as `anyhow::Error`, and of those that caused it.
     fn from(err: E) -> CannotJudge {
-        CannotJudge(err.to_string())
+        let err = err.into();
+        let mut message = err.to_string();
+        let mut cause = err.source();
+        while let Some(err) = cause {
+            let why = err.to_string();
+            // Some errors have the message of their cause in their own.
+            if !message.contains(&why) {
+                message = format!("{message}: {why}");
+            }
+            cause = err.source();
+        }
+        CannotJudge(message)
     }
 }
 

@@ -8,6 +8,11 @@ use serde_json::{Value, json};
 
 use crate::{Content, Cx, Reply, ToolError, schema};
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a prompt",
+    label = "a prompt is the struct of its arguments",
+    note = "derive `Deserialize` of serde and `JsonSchema` of schemars for `{Self}`, and write `impl Prompt for {Self}`"
+)]
 /// A prompt. The struct's fields are its arguments, which are texts. The doc comments of fields and struct are
 /// shown by clients. A prompt may read storage and cannot change anything.
 ///

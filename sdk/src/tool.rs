@@ -108,6 +108,12 @@ impl Hints {
     };
 }
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "a tool is the struct of its arguments",
+    note = "derive `Deserialize` of serde and `JsonSchema` of schemars for `{Self}`, and write `impl Tool for {Self}`, or write \
+            the tool as a function with `tool!`"
+)]
 /// A tool. The struct's fields are its parameters. Clients read the doc comments of fields and struct. Derive
 /// `Deserialize` with `deny_unknown_fields`, and `JsonSchema`.
 ///

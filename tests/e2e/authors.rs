@@ -56,11 +56,12 @@ fn cargo(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Makes a crate of a kind, tests it natively, and builds its component.
+/// Makes a crate of a kind with the SDK that the program has, tests it natively, and builds its component.
 fn built(place: &Place, kind: &str, name: &str) -> PathBuf {
     let folder = place.path().join(name);
-    let sdk = checkout();
-    let made = place.run(&["new", kind, name, "--path", path(&folder), "--sdk", path(&sdk)]);
+    let made = place.run(&["new", kind, name, "--path", path(&folder)]);
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    assert!(!manifest.contains(path(&checkout())), "{manifest}");
     let said = succeeded(&made);
     assert!(
         said.contains("cargo test") && said.contains("tollgate packs check"),
@@ -174,7 +175,7 @@ fn a_crate_is_made_whole_or_not_at_all() {
     for problem in [
         "it cannot be called \"fn\"",
         "is there already",
-        "there is no Tollgate SDK in",
+        "there is no Tollgate SDK in that folder, and it is no version",
         "nothing was made",
     ] {
         assert!(said.contains(problem), "{problem}: {said}");
@@ -199,7 +200,7 @@ fn a_crate_is_made_whole_or_not_at_all() {
         .map(|entry| entry.unwrap().file_name());
     assert_eq!(left.collect::<Vec<_>>(), ["mine"]);
 
-    // The folder `sdk` names its checkout too, and a checkout is found from inside it.
+    // The folder `sdk` names its checkout too.
     let made = place.path().join("made");
     let arguments = [
         "--json",
@@ -212,7 +213,9 @@ fn a_crate_is_made_whole_or_not_at_all() {
     ];
     let output = place.run(&[&arguments[..], &[path(&sdk.join("sdk"))]].concat());
     let told: Value = serde_json::from_str(&succeeded(&output)).unwrap();
-    assert_eq!(told["checkout"], path(&sdk));
+    assert_eq!(told["sdk"], path(&sdk));
+    let manifest = std::fs::read_to_string(made.join("Cargo.toml")).unwrap();
+    assert!(manifest.contains(path(&sdk.join("sdk"))), "{manifest}");
     for file in told["files"].as_array().unwrap() {
         assert!(made.join(file.as_str().unwrap()).is_file(), "{file}");
     }

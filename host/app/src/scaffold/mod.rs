@@ -41,9 +41,82 @@ const POLICY: &[Template] = templates!(
     "policy": "Cargo.toml", ".gitignore", "README.md", "cases.toml", "src/lib.rs", "tollgate.toml"
 );
 
-/// The SDK as the manifests of the templates name it, and the checkout as their other files do.
-const SDK: &str = "\"../../../sdk\"";
-const CHECKOUT: &str = "../../..";
+/// The SDK as the manifests of the templates name it, the pages for authors, and the crate's own workspace.
+const SDK: &str = "{ path = \"../../../sdk\" }";
+const PAGES: &str = "../../../docs/";
+const WORKSPACE: &str = "[workspace]\n";
+
+/// Files of the SDK in this program: its crates and pages below `vendor`, and the pins of other crates.
+const SDK_FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sdk_files.rs"));
+/// The file that pins the compiler.
+const TOOLCHAIN: &str = "rust-toolchain.toml";
+
+/// Origin of a new crate's SDK.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sdk {
+    /// This program. The crate gets a copy, so it builds on any machine.
+    BuiltIn,
+    /// A checkout of the project, and the files that say with which compiler and other crates it is tested.
+    Checkout {
+        /// Absolute path of the checkout.
+        folder: String,
+        /// Paths and contents.
+        pins: Vec<(&'static str, String)>,
+    },
+    /// A version in the registry of crates.
+    Version(String),
+}
+
+impl Sdk {
+    /// Words for the origin.
+    pub fn origin(&self) -> &str {
+        match self {
+            Sdk::BuiltIn => "built in",
+            Sdk::Checkout { folder, .. } => folder,
+            Sdk::Version(version) => version,
+        }
+    }
+
+    /// The dependency in the manifest.
+    fn dependency(&self) -> String {
+        match self {
+            Sdk::BuiltIn => "{ path = \"vendor/tollgate-sdk\" }".to_owned(),
+            Sdk::Checkout { folder, .. } => {
+                format!("{{ path = {} }}", Value::String(format!("{folder}/sdk")))
+            }
+            Sdk::Version(version) => format!("\"{version}\""),
+        }
+    }
+
+    /// Place of the pages for authors.
+    fn pages(&self) -> String {
+        match self {
+            Sdk::BuiltIn => "vendor/docs/".to_owned(),
+            Sdk::Checkout { folder, .. } => format!("{folder}/docs/"),
+            Sdk::Version(_) => "Tollgate's `docs/`, page ".to_owned(),
+        }
+    }
+
+    /// Files that the crate begins with besides those of its template.
+    fn files(&self) -> Vec<File> {
+        let of_program = SDK_FILES.iter().map(|&(path, text)| File {
+            path,
+            text: text.to_owned(),
+        });
+        match self {
+            Sdk::BuiltIn => of_program.collect(),
+            Sdk::Checkout { pins, .. } => {
+                let pins = pins.iter();
+                pins.map(|(path, text)| File {
+                    path,
+                    text: text.clone(),
+                })
+                .collect()
+            }
+            Sdk::Version(_) => of_program.filter(|file| file.path == TOOLCHAIN).collect(),
+        }
+    }
+}
 
 impl Kind {
     /// The word for it.
@@ -70,19 +143,24 @@ impl Kind {
     }
 }
 
-/// The files of a new crate that uses the SDK of a checkout.
-pub fn files(kind: Kind, name: &Name, checkout: &str) -> Vec<File> {
-    let sdk = Value::String(format!("{checkout}/sdk")).to_string();
+/// The files of a new crate.
+pub fn files(kind: Kind, name: &Name, sdk: &Sdk) -> Vec<File> {
     let stand_in = kind.stand_in();
+    let workspace = match sdk {
+        // The copies are not the crate's own: its commands leave them alone.
+        Sdk::BuiltIn => "[workspace]\nexclude = [\"vendor\"]\n",
+        Sdk::Checkout { .. } | Sdk::Version(_) => WORKSPACE,
+    };
     let files = kind.templates().iter().map(|&(path, text)| File {
         path,
         text: text
             .replace(stand_in, name.as_str())
             .replace(&stand_in.replace('-', "_"), &name.snake())
-            .replace(SDK, &sdk)
-            .replace(CHECKOUT, checkout),
+            .replace(SDK, &sdk.dependency())
+            .replace(WORKSPACE, workspace)
+            .replace(PAGES, &sdk.pages()),
     });
-    files.collect()
+    files.chain(sdk.files()).collect()
 }
 
 #[cfg(test)]
@@ -91,23 +169,54 @@ mod tests {
 
     #[test]
     fn nothing_of_the_template_is_left() {
-        for kind in [Kind::Pack, Kind::Policy] {
-            let name = Name::new("release-notes", kind).unwrap();
-            let files = files(kind, &name, "/src/toll \"gate\"");
-            for file in &files {
-                for left in ["my-p", "my_p", "../.."] {
-                    assert!(!file.text.contains(left), "{}: {left}", file.path);
+        let checkout = Sdk::Checkout {
+            folder: "/src/toll \"gate\"".to_owned(),
+            pins: vec![("Cargo.lock", String::new())],
+        };
+        for (sdk, dependency) in [
+            (checkout, "{ path = '/src/toll \"gate\"/sdk' }"),
+            (Sdk::BuiltIn, "{ path = \"vendor/tollgate-sdk\" }"),
+            (Sdk::Version("0.1".to_owned()), "\"0.1\""),
+        ] {
+            for kind in [Kind::Pack, Kind::Policy] {
+                let name = Name::new("release-notes", kind).unwrap();
+                let files = files(kind, &name, &sdk);
+                let own = files.iter().filter(|file| !file.path.starts_with("vendor/"));
+                for file in own {
+                    for left in ["my-p", "my_p", "../.."] {
+                        assert!(!file.text.contains(left), "{}: {left}", file.path);
+                    }
                 }
+                let manifest = files.iter().find(|file| file.path == "Cargo.toml").unwrap();
+                let line = format!("tollgate-sdk = {dependency}");
+                assert!(manifest.text.contains(&line), "{}", manifest.text);
+                let manifest: toml::Table = manifest.text.parse().unwrap();
+                assert_eq!(manifest["package"]["name"].as_str(), Some("release-notes"));
+                let configuration = files.iter().find(|file| file.path == "tollgate.toml").unwrap();
+                assert!(configuration.text.contains("release/release_notes.wasm"));
             }
-            let manifest = files.iter().find(|file| file.path == "Cargo.toml").unwrap();
-            let manifest: toml::Table = manifest.text.parse().unwrap();
-            assert_eq!(manifest["package"]["name"].as_str(), Some("release-notes"));
-            assert_eq!(
-                manifest["dependencies"]["tollgate-sdk"]["path"].as_str(),
-                Some("/src/toll \"gate\"/sdk")
-            );
-            let configuration = files.iter().find(|file| file.path == "tollgate.toml").unwrap();
-            assert!(configuration.text.contains("release/release_notes.wasm"));
+        }
+    }
+
+    #[test]
+    fn the_sdk_in_this_program_is_whole_and_needs_no_workspace() {
+        let text = |path: &str| {
+            SDK_FILES
+                .iter()
+                .find(|(other, _)| *other == path)
+                .map(|(_, text)| *text)
+        };
+        for name in ["tollgate-sdk", "tollgate-sql"] {
+            let manifest = text(&format!("vendor/{name}/Cargo.toml")).unwrap();
+            assert!(!manifest.contains("workspace"), "{manifest}");
+            let manifest: toml::Table = manifest.parse().unwrap();
+            assert_eq!(manifest["package"]["name"].as_str(), Some(name));
+            for path in ["src/lib.rs", "LICENSE-MIT", "LICENSE-APACHE"] {
+                assert!(text(&format!("vendor/{name}/{path}")).is_some(), "{name}/{path}");
+            }
+        }
+        for path in ["Cargo.lock", TOOLCHAIN, "vendor/docs/writing-a-pack.md"] {
+            assert!(text(path).is_some(), "{path}");
         }
     }
 }

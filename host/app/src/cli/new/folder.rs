@@ -23,7 +23,7 @@ pub(super) fn check_free(folder: &Path) -> Result<(), Taken> {
 /// Makes a folder with files, which are the user's own as far as their umask lets others in. They are
 /// written beside it and take its name when they are complete; nobody else's files can be under it then,
 /// because only an empty folder gives way.
-pub(super) fn make(folder: &Path, files: &[File], pins: &[(&str, String)], umask: u32) -> anyhow::Result<()> {
+pub(super) fn make(folder: &Path, files: &[File], umask: u32) -> anyhow::Result<()> {
     let folder = std::path::absolute(folder)?;
     let parent = folder
         .parent()
@@ -33,9 +33,7 @@ pub(super) fn make(folder: &Path, files: &[File], pins: &[(&str, String)], umask
         .prefix(".tollgate-new-")
         .tempdir_in(parent)
         .with_context(|| format!("nothing can be written in {}", parent.display()))?;
-    let files = files.iter().map(|file| (file.path, file.text.as_str()));
-    let pins = pins.iter().map(|(path, text)| (*path, text.as_str()));
-    for (path, text) in files.chain(pins) {
+    for File { path, text } in files {
         write(made.path(), path, text, umask).with_context(|| format!("{path} cannot be written"))?;
     }
     let shared = std::fs::Permissions::from_mode(0o777 & !umask);

@@ -11,7 +11,6 @@ use serde_json::json;
 use tollgate::scaffold::{self, Kind, Name};
 
 use super::{Global, out};
-use sdk::Checkout;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum New {
@@ -29,8 +28,9 @@ pub(super) struct Crate {
     /// The folder to make [default: the name, in the current directory]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
-    /// The checkout of Tollgate whose SDK it uses [default: the one that this program, or the new folder, is in]
-    #[arg(long, env = "TOLLGATE_SDK", value_name = "CHECKOUT")]
+    /// The SDK it uses: a checkout of Tollgate, or a version in the registry of crates, such as 0.1 [default: the one in
+    /// this program, which is copied into the crate's folder `vendor`]
+    #[arg(long, env = "TOLLGATE_SDK", value_name = "CHECKOUT|VERSION")]
     sdk: Option<PathBuf>,
 }
 
@@ -48,26 +48,25 @@ impl Crate {
         let folder = self.path.clone().unwrap_or_else(|| PathBuf::from(&self.name));
         let name = Name::new(&self.name, kind);
         let free = folder::check_free(&folder);
-        let checkout = Checkout::find(self.sdk.as_deref(), &folder);
-        let (name, checkout) = match (name, free, checkout) {
-            (Ok(name), Ok(()), Ok(checkout)) => (name, checkout),
-            (name, free, checkout) => {
+        let sdk = sdk::find(self.sdk.as_deref());
+        let (name, sdk) = match (name, free, sdk) {
+            (Ok(name), Ok(()), Ok(sdk)) => (name, sdk),
+            (name, free, sdk) => {
                 let problems = [
                     name.err().map(|bad| bad.to_string()),
                     free.err().map(|err| err.to_string()),
-                    checkout.err().map(|err| err.to_string()),
+                    sdk.err().map(|err| err.to_string()),
                 ];
                 let problems: Vec<String> = problems.into_iter().flatten().collect();
                 anyhow::bail!("{}; nothing was made", problems.join("; "));
             }
         };
-        let files = scaffold::files(kind, &name, &checkout.text);
-        folder::make(&folder, &files, &checkout.pins, global.umask)?;
+        let files = scaffold::files(kind, &name, &sdk);
+        folder::make(&folder, &files, global.umask)?;
         if global.json {
-            let pins = checkout.pins.iter().map(|(path, _)| *path);
-            let paths: Vec<&str> = files.iter().map(|file| file.path).chain(pins).collect();
+            let paths: Vec<&str> = files.iter().map(|file| file.path).collect();
             let folder = std::path::absolute(&folder)?;
-            out::print_json(&json!({ "made": folder, "files": paths, "checkout": checkout.text }));
+            out::print_json(&json!({ "made": folder, "files": paths, "sdk": sdk.origin() }));
         } else {
             out::print(&next(kind, &name, &folder));
         }

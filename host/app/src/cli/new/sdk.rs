@@ -1,8 +1,9 @@
-//! Location of the SDK: in a checkout of this project, because it is not published elsewhere.
+//! Origin of a new crate's SDK: this program, a checkout of the project, or the registry of crates.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use thiserror::Error;
+use tollgate::scaffold::Sdk;
 
 /// Name of the SDK's crate.
 const PACKAGE: &str = "tollgate-sdk";
@@ -10,62 +11,55 @@ const PACKAGE: &str = "tollgate-sdk";
 /// Files of a checkout that a new crate begins with.
 const PINS: [&str; 2] = ["Cargo.lock", "rust-toolchain.toml"];
 
-/// A checkout with an SDK.
-#[derive(Debug)]
-pub(super) struct Checkout {
-    /// Its folder.
-    pub(super) text: String,
-    /// Files that say with which compiler, and with which versions of other crates, it is tested.
-    pub(super) pins: Vec<(&'static str, String)>,
-}
-
 /// Reason why no SDK can be used.
 #[derive(Debug, Error)]
 pub(super) enum NoSdk {
-    #[error("there is no Tollgate SDK in {}; name a checkout of the project, or its folder `sdk`, with --sdk", .0.display())]
-    NotThere(PathBuf),
     #[error(
-        "where the SDK is cannot be told from where this program is; name a checkout of the project with --sdk"
+        "--sdk {0}: there is no Tollgate SDK in that folder, and it is no version such as 0.1; name a checkout of the project, \
+         its folder `sdk` or a version, or leave --sdk out to use the SDK in this program"
     )]
-    NotFound,
-    #[error("{} is not UTF-8, which Cargo's manifests are; move the checkout", .0.display())]
-    NotUtf8(PathBuf),
+    NotThere(String),
+    #[error("--sdk {0}: the path is not UTF-8, which Cargo's manifests are; move the checkout")]
+    NotUtf8(String),
 }
 
-impl Checkout {
-    /// The one that is named, or else the one that the new crate or this program is in.
-    pub(super) fn find(named: Option<&Path>, folder: &Path) -> Result<Checkout, NoSdk> {
-        if let Some(named) = named {
-            // Its folder `sdk` is as good a name for it.
-            let around = named.join("..");
-            let found = [named, &around].into_iter().find(|place| has_sdk(place));
-            return Checkout::open(found.ok_or_else(|| NoSdk::NotThere(named.to_owned()))?);
-        }
-        let program = std::env::current_exe().and_then(|program| program.canonicalize());
-        let starts = [std::path::absolute(folder), program];
-        let found = starts.iter().flatten().find_map(|start| around(start));
-        Checkout::open(&found.ok_or(NoSdk::NotFound)?)
+/// The SDK that is named, or else the one in this program.
+pub(super) fn find(named: Option<&Path>) -> Result<Sdk, NoSdk> {
+    let Some(named) = named else {
+        return Ok(Sdk::BuiltIn);
+    };
+    // Its folder `sdk` is as good a name for it.
+    let around = named.join("..");
+    if let Some(found) = [named, &around].into_iter().find(|place| has_sdk(place)) {
+        return checkout(found);
     }
-
-    fn open(folder: &Path) -> Result<Checkout, NoSdk> {
-        let folder = folder
-            .canonicalize()
-            .map_err(|_| NoSdk::NotThere(folder.to_owned()))?;
-        let text = folder.to_str().ok_or_else(|| NoSdk::NotUtf8(folder.clone()))?;
-        Ok(Checkout {
-            text: text.to_owned(),
-            pins: PINS
-                .into_iter()
-                .filter_map(|pin| Some((pin, read(&folder.join(pin))?)))
-                .collect(),
-        })
+    match named.to_str() {
+        Some(text) if is_version(text) => Ok(Sdk::Version(text.to_owned())),
+        _ => Err(NoSdk::NotThere(named.display().to_string())),
     }
 }
 
-/// The nearest folder above that has an SDK.
-fn around(place: &Path) -> Option<PathBuf> {
-    let mut folders = place.ancestors().skip(1);
-    folders.find(|folder| has_sdk(folder)).map(Path::to_owned)
+fn checkout(folder: &Path) -> Result<Sdk, NoSdk> {
+    let folder = folder
+        .canonicalize()
+        .map_err(|_| NoSdk::NotThere(folder.display().to_string()))?;
+    let text = folder
+        .to_str()
+        .ok_or_else(|| NoSdk::NotUtf8(folder.display().to_string()))?;
+    let pins = PINS.into_iter();
+    Ok(Sdk::Checkout {
+        folder: text.to_owned(),
+        pins: pins
+            .filter_map(|pin| Some((pin, read(&folder.join(pin))?)))
+            .collect(),
+    })
+}
+
+/// True for one to three numbers with dots between them.
+fn is_version(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    parts.len() <= 3 && parts.iter().all(is_number)
 }
 
 /// True if a folder has the SDK, and the interfaces that it is made from.
@@ -84,4 +78,32 @@ fn has_sdk(folder: &Path) -> bool {
 )]
 fn read(file: &Path) -> Option<String> {
     std::fs::read_to_string(file).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_one_to_three_numbers() {
+        for (text, is_one) in [
+            ("0", true),
+            ("0.1", true),
+            ("0.1.0", true),
+            ("", false),
+            ("0.1.0.0", false),
+            ("sdk", false),
+            (".", false),
+            ("1.x", false),
+        ] {
+            assert_eq!(is_version(text), is_one, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_neither_a_checkout_nor_a_version_is_refused() {
+        let empty = tempfile::tempdir().unwrap();
+        assert!(matches!(find(Some(empty.path())), Err(NoSdk::NotThere(_))));
+        assert!(matches!(find(Some(Path::new("0.1"))), Ok(Sdk::Version(_))));
+    }
 }
