@@ -28,6 +28,7 @@ fn main() -> std::io::Result<()> {
         std::fs::write(&alone, standalone(&manifest, &workspace))?;
         files.insert(format!("vendor/{name}/Cargo.toml"), alone);
         sources(&folder.join("src"), &format!("vendor/{name}/src"), &mut files)?;
+        files.insert(format!("vendor/{name}/README.md"), folder.join("README.md"));
         for licence in LICENCES {
             files.insert(format!("vendor/{name}/{licence}"), root.join(licence));
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::components::{self, WASM};
 use crate::run::{cargo, run, say};
 use crate::test::Length;
-use crate::{conformance, deny, fuzz, languages, package, reproduce, test, torture};
+use crate::{conformance, deny, fuzz, languages, package, reproduce, sdk, test, torture};
 
 /// Rounds of torture for each change. Every run draws a fresh seed, so many runs cover what one long run does.
 const ROUNDS: u32 = 25;
@@ -60,6 +60,8 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     summary.push(("fuzzing", fuzz::replayed()?));
     step("conformance");
     summary.push(("conformance", conformance::all()?));
+    step("SDK");
+    summary.push(("SDK", sdk::check()?));
     if full {
         step("other languages");
         summary.push(("languages", languages::test()?));

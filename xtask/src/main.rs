@@ -17,6 +17,7 @@ mod python;
 mod reproduce;
 mod run;
 mod sbom;
+mod sdk;
 mod test;
 mod torture;
 #[cfg(test)]
@@ -93,6 +94,8 @@ enum Task {
     },
     /// Make the files of a release: npm packages, a Python wheel, an archive and `server.json`
     Package(package::Package),
+    /// Package the SDK, and build a component from the package alone
+    Sdk,
     /// Measure, each figure beside its baseline
     Bench {
         /// Flags of the bench
@@ -126,6 +129,7 @@ fn main() -> ExitCode {
         Task::Bundle { debug: false } => bundle::make(components::Profile::Dist),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
         Task::Package(package) => package.make().map(|came_to| run::say(&came_to)),
+        Task::Sdk => sdk::check().map(drop),
         Task::Bench { flags } => bench::all(&flags),
     };
     match result {
