@@ -15,6 +15,9 @@ use crate::storage::Session;
 const FOLDER: &str = "heads";
 const FILE: &str = "heads.ndjson";
 const UNFINISHED: &str = "heads.ndjson.new";
+/// Warning where a ledger has rows and no head that was noted or exported.
+pub const NONE: &str = "no signed head is there to compare with, so rows cut from the end would not show: none was noted \
+                        yet, or somebody removed them";
 /// Heads that are kept, and how many more there may be before the oldest go.
 const KEPT: usize = 1_000;
 

@@ -1,5 +1,7 @@
 //! Ends of envelopes: each is an event in a row of the ledger, so that states can be counted again from the rows.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
 use tollgate_core::effect::Effect;
@@ -52,17 +54,22 @@ impl<'a> Ending<'a> {
 /// Difference from which an envelope counts as opened before the machine's last start.
 const CLOCK_TOLERANCE_MS: i64 = 60_000;
 
-/// Settings that an envelope was opened with, as an event.
-pub fn opened(envelope: &Envelope) -> Value {
+/// Settings that an envelope was opened with, and the limits of its named budgets, as an event.
+pub fn opened(envelope: &Envelope, budgets: &BTreeMap<String, i64>) -> Value {
     let mut event = json!({
         "type": OPENED,
         "envelope_id": envelope.id,
         "limits": envelope.standing.limits,
+        "opened_boot_ms": envelope.standing.opened_boot_ms,
     });
+    if !budgets.is_empty() {
+        event["budgets"] = json!(budgets);
+    }
     let named = [
         ("workspace", &envelope.workspace),
         ("label", &envelope.label),
         ("parent", &envelope.parent),
+        ("identity", &envelope.identity),
         ("git_head", &envelope.git_head),
     ];
     for (name, value) in named {
@@ -112,12 +119,17 @@ impl Session {
 
     fn closed_event(&self, id: &str, ending: Ending<'_>) -> StoreResult<Value> {
         let counters = self.standing(id)?.map(|standing| counters_of(&standing));
+        let used = self.budgets(id, None)?.into_iter();
+        let used: BTreeMap<String, i64> = used.map(|(name, budget)| (name, budget.used)).collect();
         let mut event = json!({
             "type": CLOSED,
             "envelope_id": id,
             "state": ending.state,
             "counters": counters,
         });
+        if !used.is_empty() {
+            event["budgets_used"] = json!(used);
+        }
         let named = [
             ("closed_by", ending.closed_by),
             ("actor", ending.actor),
