@@ -1,5 +1,4 @@
-//! Ends of envelopes, and limits that hold over envelopes: what a loop of envelopes, a client that leaves or somebody with
-//! the database gets past.
+//! Ends of envelopes, and limits across envelopes: loops of envelopes, clients that leave, and edits of the database.
 
 use serde_json::{Value, json};
 
