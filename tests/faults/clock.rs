@@ -1,4 +1,4 @@
-//! A wall clock that jumps: durations and deadlines are measured by a clock that nobody can set.
+//! A wall clock that jumps: durations and deadlines use a clock that nobody can set.
 #![allow(clippy::disallowed_methods, reason = "the test sets a clock of its own")]
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::harness::{Place, guest};
 use crate::load::{Load, consistent, texts};
 
-/// Where Debian and its relatives put it.
+/// Paths of libfaketime on common distributions.
 const LIBRARIES: &[&str] = &[
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
