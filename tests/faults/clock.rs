@@ -24,6 +24,39 @@ fn library() -> PathBuf {
 }
 
 #[tokio::test]
+async fn a_start_with_the_clock_ahead_removes_no_row_and_ends_no_envelope() {
+    let place = Place::with("[ledger]\nretention_days = 1\n");
+    let session = place.serve(&[]).await;
+    let mut load = Load::default();
+    load.create_many(&session, 3).await;
+    session.close().await;
+    let opened = place.run(&["envelopes", "open", "--for", "2h", "--label", "night"]);
+    assert!(opened.status.success());
+    let rows = place.ledger().len();
+    let preload = format!("LD_PRELOAD={}", library().display());
+    let ahead = ["env", &preload, "FAKETIME=+30d", "DONT_FAKE_MONOTONIC=1"];
+    for _ in 0..2 {
+        let session = place.serve_by(&ahead).await;
+        load.create_many(&session, 1).await;
+        session.close().await;
+    }
+    assert!(place.ledger().len() > rows);
+    let database = place.data().join("tollgate.db");
+    assert_eq!(
+        texts(&database, "SELECT 1 FROM core_anchors"),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        texts(
+            &database,
+            "SELECT state FROM core_envelopes WHERE label = 'night'"
+        ),
+        ["OPEN"]
+    );
+    consistent(&database);
+}
+
+#[tokio::test]
 async fn a_clock_that_jumps_a_year_changes_no_duration_and_no_deadline() {
     let call_limits = guest("call-limits");
     let place = Place::with(&format!(

@@ -217,16 +217,17 @@ impl Session {
         Ok(true)
     }
 
-    /// Ends detached envelopes whose time is over by the clock on the wall, and those from before the machine's last
+    /// Ends detached envelopes whose time is over by the clock that nobody sets, and those from before the machine's last
     /// start, whose time nobody can tell. An envelope may have been opened just after the caller read the clock.
-    pub fn end_detached(&self, now_ms: i64, boot_ms: i64, now: &str) -> StoreResult<usize> {
+    pub fn end_detached(&self, boot_ms: i64, now: &str) -> StoreResult<usize> {
         let over: Vec<String> = self
             .db
             .prepare_cached(
                 "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND detached_until_ms IS NOT NULL
-                     AND (detached_until_ms <= ?1 OR opened_boot_ms > ?2) ORDER BY opened_at, id",
+                     AND (opened_boot_ms + coalesce(max_duration_sec, 0) * 1000 <= ?1 OR opened_boot_ms > ?2)
+                 ORDER BY opened_at, id",
             )?
-            .query_map((now_ms, boot_ms.saturating_add(CLOCK_TOLERANCE_MS)), |row| {
+            .query_map((boot_ms, boot_ms.saturating_add(CLOCK_TOLERANCE_MS)), |row| {
                 row.get(0)
             })?
             .collect::<rusqlite::Result<_>>()?;

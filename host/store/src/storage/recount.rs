@@ -354,18 +354,26 @@ mod tests {
 
     /// A host that reads the clock, and looks at envelopes after another opened one.
     #[test]
-    fn a_detached_envelope_that_was_opened_just_now_stays_open() {
+    fn a_detached_envelope_is_open_for_its_time_by_the_clock_that_nobody_sets() {
         let place = tempfile::tempdir().unwrap();
         let database = Database::open(&place.path().join("t.db")).unwrap();
         let session = database.write_session().unwrap();
         session.begin_write().unwrap();
         let mut one = envelope("env_one", None);
-        one.detached_until_ms = Some(1_000_000);
+        // By the clock on the wall it was over long ago.
+        one.detached_until_ms = Some(1);
         one.standing.opened_boot_ms = 100_000;
+        one.standing.limits.max_duration_sec = Some(60);
         session.open_envelope(&one).unwrap();
-        assert_eq!(session.end_detached(0, 99_999, NOW).unwrap(), 0);
+        for boot_ms in [99_999, 100_000, 159_999] {
+            assert_eq!(session.end_detached(boot_ms, NOW).unwrap(), 0, "{boot_ms}");
+        }
+        assert_eq!(session.end_detached(160_000, NOW).unwrap(), 1);
+        let mut other = one.clone();
+        other.id = "env_two".to_owned();
+        session.open_envelope(&other).unwrap();
         assert_eq!(
-            session.end_detached(0, 1_000, NOW).unwrap(),
+            session.end_detached(1_000, NOW).unwrap(),
             1,
             "the machine was started again"
         );
