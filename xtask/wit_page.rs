@@ -193,7 +193,7 @@ impl Page<'_> {
     }
 }
 
-/// Whether a function belongs to a resource.
+/// True if a function belongs to a resource.
 fn is_member(function: &Function) -> bool {
     function.kind.resource().is_some()
 }

@@ -413,7 +413,7 @@ impl<'a> Ledger<'a> {
         self.host.set_test_outcome(outcome)
     }
 
-    /// What the calls of this call's envelope found in a workspace.
+    /// Work tree of a workspace, as the calls of this call's envelope found it.
     ///
     /// ```
     /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};

@@ -37,7 +37,7 @@ use crate::{
     Slot, TestOutcome, ToolError, stale,
 };
 
-/// What the clock starts at: 2026-01-01T00:00:00Z.
+/// Start time of the clock: 2026-01-01T00:00:00Z.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::{EPOCH_MS, Session}};
@@ -152,7 +152,7 @@ impl Session {
         self
     }
 
-    /// What the calls so far said about their progress, as `done/total message`.
+    /// Progress reports of the calls so far, as `done/total message`.
     #[must_use]
     pub fn progress(&self) -> Vec<String> {
         self.backend.progress.borrow().clone()
@@ -212,7 +212,7 @@ impl Session {
         self.backend.record.keeps_artifacts.set(true);
     }
 
-    /// What the calls so far kept.
+    /// Artifacts that the calls so far kept.
     #[must_use]
     pub fn artifacts(&self) -> Vec<Artifact> {
         self.backend.record.artifacts.borrow().clone()
@@ -233,7 +233,7 @@ impl Session {
         self.backend.record.operations.replace(operations);
     }
 
-    /// What other calls have taken that counts once, for [`Ledger::take_once`](crate::Ledger::take_once).
+    /// Sets the keys that other calls have taken, for [`Ledger::take_once`](crate::Ledger::take_once).
     pub fn set_taken(&self, keys: Vec<String>) {
         self.backend.record.taken.replace(keys);
     }
@@ -249,7 +249,7 @@ impl Session {
         self.backend.record.slots.replace(slots);
     }
 
-    /// What the calls so far added to their records.
+    /// Events that the calls so far added to their records.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.backend.record.events.borrow().clone()
@@ -308,7 +308,7 @@ impl Session {
         })
     }
 
-    /// What a call that writes costs its envelope: one, or one for each of its members that writes.
+    /// Mutations that a write call counts in its envelope: one, or one for each of its members that writes.
     fn mutations(&self, entry: &Entry, arguments: &str) -> u64 {
         let arguments: Json = serde_json::from_str(arguments).unwrap_or_default();
         let members = entry.hints.members.map(|name| &arguments[name]);
@@ -320,7 +320,7 @@ impl Session {
         writes.count().max(1) as u64
     }
 
-    /// What a prompt says.
+    /// Returns the text of a prompt.
     pub fn prompt(&self, name: &str, arguments: &str) -> Result<String, ToolError> {
         let entry = self.pack.prompt(name).ok_or_else(|| {
             ToolError::new(

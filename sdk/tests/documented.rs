@@ -15,7 +15,7 @@ const HIDDEN: &[&str] = &[
 ];
 /// Folders of the same.
 const HIDDEN_FOLDERS: &[&str] = &["guest", "permit"];
-/// What an item starts with.
+/// Beginnings of public items.
 const ITEMS: &[&str] = &[
     "pub struct ",
     "pub enum ",

@@ -20,7 +20,7 @@ struct Note {
 
 #[derive(Serialize, JsonSchema)]
 struct Noted {
-    /// Whether the call itself sees the file.
+    /// True if the call itself sees the file.
     seen: bool,
     /// The file is older than what it shows.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -334,7 +334,7 @@ fn definition_of_the_subset() -> impl Strategy<Value = String> {
     prop_oneof![3 => table, 1 => index, 1 => other, 1 => statement_of_the_subset()]
 }
 
-/// What a migration of one statement is printed as.
+/// Printed form of a migration with one statement.
 fn defined(text: &str) -> Result<String, String> {
     let step = tollgate_sql::Step {
         name: "0001",

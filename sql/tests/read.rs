@@ -1,4 +1,4 @@
-//! What is read, what is refused, and that what is printed means what was said.
+//! Accepted and refused statements, and equal meaning of printed statements.
 #![allow(clippy::disallowed_methods, reason = "tests read the migrations of the packs")]
 
 use std::collections::BTreeSet;

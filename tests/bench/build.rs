@@ -1,4 +1,4 @@
-//! Notes which compiler builds the bench, for the head of its output.
+//! Passes the compiler's version to the bench, for the head of its output.
 
 use std::process::Command;
 

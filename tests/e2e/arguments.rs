@@ -1,4 +1,4 @@
-//! Whatever a client gets wrong: a typed tool error, one ledger row, nothing else changed.
+//! Invalid arguments: each is a typed tool error with one ledger row, and changes nothing else.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Content that is kept for a while, and read back in slices.
+//! Artifacts: content that is kept for a while, and read back in slices.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What authors have: crates to start from, and checks of what they build.
+//! Support for authors of components: crate templates, and checks of what they build.
 #![allow(clippy::disallowed_methods, reason = "the tests make files and start Cargo")]
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// The folder that this is a checkout of.
+/// The root folder of this checkout.
 fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -34,8 +34,7 @@ fn succeeded(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// Cargo in a crate that was made, with what this checkout has of other crates. What it builds of them is
-/// kept from run to run.
+/// Runs Cargo in a generated crate, with this checkout's crates as dependencies. Builds of these are kept between runs.
 fn cargo(folder: &Path, arguments: &[&str]) -> Output {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

@@ -1,5 +1,5 @@
-//! Each kind of hostile guest beside a neighbour: a typed error, one row, bounded memory, and a
-//! neighbour that goes on.
+//! Each kind of hostile guest beside a neighbour: a typed error, one row, bounded memory, and a neighbour that still
+//! works.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use rmcp::model::{ClientRequest, Request};
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::harness::{Place, Session, params, until};
 use crate::meddling::{Meddling, result};
 
-/// What a call of a component may cost the host: its memory, what it may send, and as much again for
-/// copies on the way.
+/// Largest memory that a call of a component may cost the host: its own memory, its largest message, and as much again
+/// for copies.
 const ALLOWED_KIB: u64 = (64 + 4 + 4 + 24) << 10;
 
-/// What a hostile guest does, and what it is told.
+/// Tool of a hostile guest, its arguments, and the expected error code.
 const CASES: &[(&str, &str, &str)] = &[
     ("call_limits_spin", "{}", "DEADLINE_EXCEEDED"),
     ("call_limits_spin_writing", "{}", "DEADLINE_EXCEEDED"),

@@ -1,4 +1,4 @@
-//! Named budgets: never overspent, and what a call or a host did not use comes back.
+//! Named budgets: limits hold, and units that a call or a host did not use are returned.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ async fn open(session: &Session) -> String {
     opened["id"].as_str().unwrap().to_owned()
 }
 
-/// A call's outcome in one line, with what its reply says is left of the budget.
+/// Outcome of a call in one line, with the rest of the budget as its reply says.
 async fn line(session: &Session, tool: &str, arguments: Value) -> String {
     let result = session.call_raw(tool, arguments).await;
     let meta = serde_json::to_value(result.meta.unwrap()).unwrap();
@@ -186,7 +186,7 @@ async fn a_pack_that_was_not_granted_is_not_loaded() {
     }
 }
 
-/// A policy's units are the call's: taken in its commit, given back if it fails, and never too many at once.
+/// Units that a policy takes belong to the call: taken in its commit, returned if it fails, never beyond the budget.
 #[tokio::test]
 async fn policies_take_units_for_the_calls_that_they_let_through() {
     let place = Place::with(&format!(

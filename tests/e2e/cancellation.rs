@@ -1,4 +1,4 @@
-//! Calls that run programs and are given up: nothing survives, and one row tells of it.
+//! Cancelled calls that run programs: no process survives, and one row records the call.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn place() -> Place {
     place
 }
 
-/// A call whose program starts another in a session of its own, and waits.
+/// A call whose program starts another one in a new session, and waits.
 fn call(id: u32) -> Value {
     let script = "setsid sleep 1000 & echo $! >pids; echo $$ >>pids; echo seen by people; sleep 1000";
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
@@ -29,7 +29,7 @@ fn call(id: u32) -> Value {
     }})
 }
 
-/// The numbers of both processes, once they are there.
+/// The ids of both processes, once they exist.
 async fn pids(place: &Place) -> Vec<String> {
     let mut pids = Vec::new();
     until(async || {

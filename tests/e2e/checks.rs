@@ -1,4 +1,4 @@
-//! What `packs check` and its kind give to a component that nobody has looked at.
+//! Permissions of an unknown component in `packs check` and similar commands.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::io::{Read, Write};
@@ -23,7 +23,7 @@ fn check(place: &Place, name: &str, more: &[&str]) -> Value {
     })
 }
 
-/// What is found in a report, in one text.
+/// The findings of a report, in one text.
 fn found(report: &Value) -> String {
     let findings = report["problems"].as_array().unwrap().iter();
     let lines = findings.map(|finding| finding["found"].as_str().unwrap().to_owned());
@@ -182,7 +182,7 @@ fn trials_of_a_policy_end_with_their_time() {
     );
 }
 
-/// The largest component there is.
+/// The largest component of the tests.
 fn large() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/conductor.wasm")
 }

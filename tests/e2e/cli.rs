@@ -1,4 +1,4 @@
-//! The command line.
+//! Commands of the command line.
 #![allow(clippy::disallowed_methods, reason = "the tests write files")]
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Adding Tollgate to clients' configurations, in homes of their own.
+//! `tollgate clients`: adding Tollgate to clients' configurations, in temporary home directories.
 #![allow(clippy::disallowed_methods, reason = "the tests write files")]
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -13,7 +13,7 @@ fn clients(place: &Place, arguments: &[&str]) -> Output {
     command(place, arguments).output().unwrap()
 }
 
-/// `tollgate clients` in the folder `project`, with a home of its own and nothing installed.
+/// `tollgate clients` in the folder `project`, with a temporary home and no client installed.
 fn command(place: &Place, arguments: &[&str]) -> Command {
     let mut command = place.command(&["clients"]);
     let project = place.path().join("project");
@@ -35,7 +35,7 @@ fn command(place: &Place, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command printed, which must have worked.
+/// Output of a command, which must have succeeded.
 fn said(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
@@ -64,7 +64,7 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&read(path)).unwrap()
 }
 
-/// A client's file as it reads it: what is there beside the entry, and the entry.
+/// A client's file as the client parses it: the other settings, and the entry.
 fn read_back(text: &str, servers: &str, is_toml: bool) -> (Value, Value) {
     let mut file: Value = if is_toml {
         toml::from_str(text).unwrap()
@@ -544,7 +544,7 @@ fn a_dry_run_and_a_clients_own_command_change_nothing() {
     );
 }
 
-/// A program at a place where a runner keeps it, with a file that the runner leaves there.
+/// Runs a program from a runner's folder, beside a file that the runner writes there.
 fn run_from(place: &Place, program: &str, file: &str, text: &str, arguments: &[&str]) -> Output {
     let program = place.path().join(program);
     std::fs::create_dir_all(program.parent().unwrap()).unwrap();

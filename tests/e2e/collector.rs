@@ -1,4 +1,4 @@
-//! An OpenTelemetry collector on this machine: it takes OTLP over HTTP and keeps what it got.
+//! An OpenTelemetry collector on this machine: receives OTLP over HTTP and stores it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,20 +15,20 @@ use opentelemetry_proto::tonic::metrics::v1::{Metric, metric, number_data_point}
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 
-/// What it does with what comes.
+/// Behaviour of the collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
-    /// Takes it.
+    /// Accepts everything.
     Takes,
-    /// Says that it has no time.
+    /// Refuses everything for the moment.
     Busy,
     /// Never answers.
     Hangs,
-    /// Takes figures and knows nothing of spans.
+    /// Accepts metrics and has no endpoint for spans.
     Counts,
 }
 
-/// A collector. It ends with the test.
+/// A collector that stops at the end of the test.
 pub(crate) struct Collector {
     pub(crate) url: String,
     kept: Arc<Mutex<Kept>>,
@@ -39,9 +39,9 @@ struct Kept {
     requests: usize,
     headers: Vec<HeaderMap>,
     spans: Vec<Span>,
-    /// Names and values of the process that told it.
+    /// Resource attributes of the process that sent telemetry.
     resource: BTreeMap<String, String>,
-    /// The last of each name.
+    /// The newest metric of each name.
     metrics: BTreeMap<String, Metric>,
 }
 
@@ -65,12 +65,12 @@ impl Collector {
         Collector { url, kept }
     }
 
-    /// From now on it does something else.
+    /// Changes the collector's behaviour.
     pub(crate) fn change(&self, mood: Mood) {
         self.kept.lock().unwrap().mood = mood;
     }
 
-    /// How often anything came.
+    /// Number of requests so far.
     pub(crate) fn requests(&self) -> usize {
         self.kept.lock().unwrap().requests
     }
@@ -79,7 +79,7 @@ impl Collector {
         self.kept.lock().unwrap().spans.clone()
     }
 
-    /// What came with every request, under a name.
+    /// Values of a header in all requests.
     pub(crate) fn headers(&self, name: &str) -> Vec<String> {
         let kept = self.kept.lock().unwrap();
         let values = kept.headers.iter().map(|headers| headers[name].to_str().unwrap());
@@ -108,7 +108,7 @@ impl Collector {
         }
     }
 
-    /// How many calls of a tool the histogram of durations has.
+    /// Number of calls of a tool in the histogram of durations.
     pub(crate) fn timed(&self, tool: &str) -> Option<u64> {
         let kept = self.kept.lock().unwrap();
         let Some(metric::Data::Histogram(histogram)) = &kept.metrics.get("tollgate.call.duration")?.data
@@ -123,7 +123,7 @@ impl Collector {
     }
 }
 
-/// Attributes by name; all of them are texts.
+/// Attributes by name, all with text values.
 pub(crate) fn named(attributes: &[KeyValue]) -> BTreeMap<String, String> {
     let named = attributes.iter().map(|attribute| {
         match attribute.value.as_ref().and_then(|value| value.value.as_ref()) {

@@ -1,4 +1,4 @@
-//! What people type and redirect: mistakes are told, and nothing that went wrong looks as if it had worked.
+//! Input and output of the command line: mistakes are reported, and failures never look like success.
 #![allow(clippy::disallowed_methods, reason = "the tests write files")]
 
 use std::fs::File;

@@ -1,10 +1,10 @@
-//! The compact listing: three tools, through which all others are found and called.
+//! The compact listing: three tools to find and call all others.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Place, Session, params, until};
 
-/// Calls a tool by `tool_call`; it must succeed.
+/// Calls a tool through `tool_call`. The call must succeed.
 async fn relayed(session: &Session, tool: &str, arguments: Value) -> Value {
     session
         .ok("tool_call", json!({"tool": tool, "arguments": arguments}))

@@ -41,7 +41,7 @@ fn steps() -> Value {
     ])
 }
 
-/// Thread A: plans, and gives nothing away but the id.
+/// Client A: plans a job, and returns only its id.
 async fn plan(session: &Session) -> String {
     let begun = session
         .ok(
@@ -118,7 +118,7 @@ async fn plan(session: &Session) -> String {
     job
 }
 
-/// Thread B: knows the id, and a log of what it was told.
+/// Client B: knows only the id, and logs the replies.
 struct Executor<'a> {
     session: Session,
     job: &'a str,
@@ -131,7 +131,7 @@ impl Executor<'_> {
         self.session.ok(tool, arguments).await
     }
 
-    /// Asks for the prompt and submits; logs what became of it.
+    /// Requests the prompt, submits a result, and logs the outcome.
     async fn submit(&mut self, files: Value, more: Value) -> Value {
         let prompt = self.call("job_next_step_prompt", json!({})).await;
         let criteria = prompt["acceptance_criteria"].as_array().unwrap().len();

@@ -1,4 +1,4 @@
-//! Every tool and prompt of the conductor, by a real client.
+//! Every tool and prompt of the conductor, called by a real client.
 
 use std::collections::BTreeSet;
 
@@ -259,7 +259,7 @@ async fn execute_with_everything(project: &Project, call: &mut impl AsyncFnMut(&
     call("job_delete", json!({"reason": "everything was tried"})).await;
 }
 
-/// The repository has a Python package, and a new file in it.
+/// Adds a Python package and a new file to the repository.
 async fn know_the_repository(call: &mut impl AsyncFnMut(&str, Value) -> Value) {
     let taken = call("repo_snapshot", json!({"notes": "before the commit"})).await;
     assert_eq!(taken["changed"]["added"], json!(["report/new.py"]), "{taken}");

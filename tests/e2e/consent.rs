@@ -1,4 +1,4 @@
-//! Questions of policies to a client's user, in both eras of the protocol.
+//! Elicitation by policies, in both eras of the protocol.
 
 use serde_json::{Value, json};
 
@@ -77,14 +77,14 @@ fn a_client_of_the_older_era_is_asked_meanwhile() {
     );
 }
 
-/// One request of the newer era, with what is added to its parameters: the result.
+/// Makes one request of the newer era with added parameters, and returns its result.
 async fn call(server: &HttpServer, capabilities: &Value, arguments: Value, added: &Value) -> Value {
     let reply = send(server, &[], capabilities, arguments, added).await;
     assert!(reply["error"].is_null(), "{reply:#}");
     reply["result"].clone()
 }
 
-/// The same with more headers, and the whole reply.
+/// Makes the request with more headers, and returns the whole reply.
 async fn send(
     server: &HttpServer,
     headers: &[(&str, &str)],
@@ -95,7 +95,7 @@ async fn send(
     request(server, headers, capabilities, ("task_list", arguments), added).await
 }
 
-/// The same for any tool.
+/// Makes the request for any tool.
 pub(crate) async fn request(
     server: &HttpServer,
     headers: &[(&str, &str)],

@@ -1,4 +1,4 @@
-//! Test runs and changes of files by a real client: fingerprints, repetition, limits, a host that dies.
+//! Test runs and changes of files by a real client: fingerprints, repetition, limits, and a killed host.
 #![allow(clippy::disallowed_methods, reason = "tests make files")]
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Session, params, until};
 
-/// A failing run as a Rust test tool tells it. Its folder, its process and its time differ from run to run.
+/// A failing run in the format of a Rust test tool. Its folder, process and time differ from run to run.
 const FAILING: &str = r#"echo "running 1 test"
 echo "test tests::adds ... FAILED"
 echo

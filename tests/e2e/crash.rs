@@ -1,4 +1,4 @@
-//! What an acknowledged reply is worth: it survives kill -9.
+//! Durability of acknowledged replies after kill -9.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is left of calls that nobody let in: that they were there, and nothing that they say.
+//! Rows of denied calls: the call is recorded, and none of its content.
 #![allow(clippy::disallowed_methods, reason = "tests look at files")]
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::harness::{Place, Session};
 
 const KEEPS_ALL: &str = "[artifacts]\nenabled = true\narguments = true\nresults = true\n";
 
-/// Made at run time, so that no other file has it.
+/// A secret, assembled at run time so that no source file contains it.
 fn token() -> String {
     ["ghp", "0123456789abcdefghijklmnopqrstuvwxyz"].join("_")
 }

@@ -1,4 +1,4 @@
-//! What is sent twice, and what is printed or logged of what others wrote.
+//! Repeated request ids, and hostile text in output and logs.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -88,7 +88,7 @@ async fn a_request_id_runs_once_in_a_session_over_http() {
     assert_eq!(place.sql("SELECT id FROM task_store_tasks").len(), 1);
 }
 
-/// What steers a terminal, turns text round, or is seen by models alone.
+/// Text that controls a terminal, reverses its direction, or is visible to models only.
 const HOSTILE: &str = "a\u{9b}31mb\u{202e}c\u{7f}d\u{e0041}e\u{61c}f\u{2028}g\u{1b}[2Jh";
 
 fn is_safe(text: &str) -> bool {

@@ -1,5 +1,4 @@
-//! Ends of envelopes, and limits that hold over envelopes: what a loop of envelopes, a client that leaves or somebody with
-//! the database gets past.
+//! Ends of envelopes, and limits across envelopes: loops of envelopes, clients that leave, and edits of the database.
 
 use serde_json::{Value, json};
 
@@ -52,7 +51,8 @@ async fn openings_and_ends_are_rows_of_their_envelope_with_limits_and_counters()
     );
     let rows = rows.join("\n").replace(&id, "env_1").replace(&left, "env_2");
     for part in [
-        r#"envelope_open - [{"type":"envelope.opened","envelope_id":"env_1","limits":{"max_mutations":2},"label":"one"}]"#,
+        r#"envelope_open - [{"type":"envelope.opened","envelope_id":"env_1","limits":{"max_mutations":2},"opened_boot_ms":"#,
+        r#","label":"one"}]"#,
         r#"task_create {"mutations":1,"test_runs":0}"#,
         r#""state":"CLOSED_FAILED","counters":{"mutations":1,"test_runs":0},"note":"gave up""#,
         r#""closed_by":"DISCONNECTED""#,

@@ -1,4 +1,4 @@
-//! Envelopes: limits that no call gets past, and what a restart leaves of them.
+//! Envelopes: limits on calls, and the state after a restart.
 
 use serde_json::{Value, json};
 

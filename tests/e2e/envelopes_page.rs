@@ -17,7 +17,7 @@ fn block(kind: &str) -> &'static str {
     rest.split_once("\n```").expect("the block ends").0
 }
 
-/// Whether everything that is expected is there; more may be.
+/// True if everything expected is there. Additional values are permitted.
 fn holds(there: &Value, expected: &Value) -> bool {
     match (there, expected) {
         (Value::Object(there), Value::Object(expected)) => expected

@@ -1,4 +1,4 @@
-//! One identity that takes whatever it gets, and another that calls beside it.
+//! Fairness: one identity that takes everything it gets, and another one that calls beside it.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn spinning(limits: &str) -> crate::harness::Place {
     ))
 }
 
-/// Makes calls whose answers nobody waits for.
+/// Makes calls without waiting for their replies.
 fn begin(session: &Session, calls: usize, tool: &'static str) {
     for _ in 0..calls {
         let client = session.client().peer().clone();
@@ -28,7 +28,7 @@ fn begin(session: &Session, calls: usize, tool: &'static str) {
     }
 }
 
-/// Begins a session: the status of the answer, and the session's id.
+/// Begins a session, and returns the status and the session's id.
 async fn initialize(server: &HttpServer, token: &str) -> (u16, Option<String>) {
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}});
@@ -60,7 +60,7 @@ async fn send(server: &HttpServer, token: &str, session: &str, message: &Value) 
         .unwrap()
 }
 
-/// What a session answers to a list of tools.
+/// Status of a `tools/list` request in a session.
 async fn list(server: &HttpServer, token: &str, session: &str) -> u16 {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
     send(server, token, session, &message).await.status().as_u16()
@@ -193,7 +193,7 @@ async fn slow_writes_of_one_identity_take_turns_with_anothers() {
     assert!(between <= 4, "{between} of hers came before three of his");
 }
 
-/// Rows of Ada's that ran into their deadline, and all of hers.
+/// Number of Ada's rows that exceeded their deadline, and of all her rows.
 fn ran(place: &crate::harness::Place) -> (usize, usize) {
     let rows = place.sql(
         "SELECT error_code FROM core_operations WHERE actor = 'token:ada' AND tool = 'call_limits_spin_writing'",

@@ -1,4 +1,4 @@
-//! Figures under `/metrics`, and the files of `deploy/` that are made for them and for running a server.
+//! Metrics under `/metrics`, and the files in `deploy/` for metrics and for a server.
 #![allow(clippy::disallowed_methods, reason = "tests read files of the project")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
-//! Components that are nearly what they were.
+//! Components with altered bytes.
 #![allow(clippy::disallowed_methods, reason = "tests write files")]
 
 use tempfile::NamedTempFile;
 
-/// A component in which one text is another of the same length everywhere.
+/// A component in which one text is replaced everywhere by another of the same length.
 pub(crate) fn altered(bytes: &[u8], from: &str, to: &str) -> NamedTempFile {
     assert_eq!(from.len(), to.len());
     let (from, to) = (from.as_bytes(), to.as_bytes());

@@ -1,4 +1,4 @@
-//! Git through the whole host, in repositories that somebody prepared.
+//! Git through the whole host, in prepared and hostile repositories.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -23,7 +23,7 @@ fn git(directory: &Path, arguments: &[&str]) {
     );
 }
 
-/// A place whose workspace `main` is a repository with one commit, with `more` about it in the configuration.
+/// A place whose workspace `main` is a repository with one commit, with `more` in the workspace's configuration.
 fn place(more: &str) -> Place {
     let place = Place::new();
     let config = format!(

@@ -1,4 +1,4 @@
-//! A data directory of one's own, servers on it, clients to them, and a look into the ledger.
+//! The harness: a temporary data directory, servers on it, clients, and queries of the ledger.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -16,12 +16,12 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Where the components for tests are.
+/// Folder of the test components.
 fn guests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/guests")
 }
 
-/// A component for tests.
+/// Path of a test component.
 pub(crate) fn guest(name: &str) -> PathBuf {
     let path = guests().join(format!("{}.wasm", name.replace('-', "_")));
     assert!(
@@ -32,7 +32,7 @@ pub(crate) fn guest(name: &str) -> PathBuf {
     path
 }
 
-/// A built-in policy as a file, the way one of somebody else's comes.
+/// A built-in policy as a file, like a policy of another author.
 pub(crate) fn policy_component(name: &str) -> PathBuf {
     guests().with_file_name("policies").join(format!("{name}.wasm"))
 }
@@ -43,12 +43,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The defaults.
+    /// Creates a place with the default configuration.
     pub(crate) fn new() -> Place {
         Place::with("")
     }
 
-    /// With components for tests as packs of their own name.
+    /// Creates a place with test components as packs of the same names.
     pub(crate) fn with_guests(names: &[&str]) -> Place {
         let packs = names
             .iter()
@@ -56,7 +56,7 @@ impl Place {
         Place::with(&packs.collect::<String>())
     }
 
-    /// With a configuration.
+    /// Creates a place with a configuration.
     pub(crate) fn with(config: &str) -> Place {
         // Tests look into databases by themselves, too.
         tollgate_store::storage::prepare().unwrap();
@@ -80,7 +80,7 @@ impl Place {
         self.dir.path().join("tollgate.toml")
     }
 
-    /// `tollgate` on this data directory.
+    /// Command `tollgate` on this data directory.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
         command
@@ -98,7 +98,7 @@ impl Place {
         self.command(arguments).output().unwrap()
     }
 
-    /// One call by `tollgate call`: exit code and what it printed.
+    /// Makes one call with `tollgate call`, and returns the exit code and the output.
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> (i32, Value) {
         let output = self.run(&["--json", "call", tool, &arguments.to_string()]);
         let printed = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
@@ -114,7 +114,7 @@ impl Place {
         Place::connect(command).await
     }
 
-    /// A client over stdio to a server that another program starts.
+    /// A client over stdio to a server that another program starts, such as `nsenter`.
     pub(crate) async fn serve_by(&self, starter: &[&str]) -> Session {
         let serve = self.command(&["serve"]);
         let mut command = Command::new(starter[0]);
@@ -177,7 +177,7 @@ impl Place {
         }
     }
 
-    /// Puts another ledger's rows in place of this one's, as somebody could who has the file.
+    /// Replaces this ledger's rows with another ledger's, as anybody with access to the file could.
     pub(crate) fn replace_ledger(&self, other: &Place) {
         let db = rusqlite::Connection::open(self.data().join("tollgate.db")).unwrap();
         let triggers: Vec<(String, String)> = db
@@ -211,7 +211,7 @@ impl Place {
         self.sql("SELECT tool || ' ' || effect || ' ' || coalesce(error_code, 'ok') FROM core_operations ORDER BY seq")
     }
 
-    /// The first column of a query on the database.
+    /// The first column of a query's rows.
     pub(crate) fn sql(&self, sql: &str) -> Vec<String> {
         let db = rusqlite::Connection::open_with_flags(
             self.data().join("tollgate.db"),
@@ -230,7 +230,7 @@ impl Place {
     }
 }
 
-/// A data directory whose cache holds every component, so that tests need not compile them again.
+/// A data directory whose cache holds every component, so that tests need not compile them.
 fn warm() -> &'static Path {
     static WARM: OnceLock<PathBuf> = OnceLock::new();
     WARM.get_or_init(|| {
@@ -302,7 +302,7 @@ impl Session {
         }
     }
 
-    /// The same with a bearer token.
+    /// A client over HTTP with a bearer token.
     pub(crate) async fn over_http_as(server: &HttpServer, token: &str) -> Session {
         let config = StreamableHttpClientTransportConfig::with_uri(server.url.clone()).auth_header(token);
         let transport = rmcp::transport::StreamableHttpClientTransport::from_config(config);
@@ -316,12 +316,12 @@ impl Session {
         &self.client
     }
 
-    /// Calls a tool: the result as it came.
+    /// Calls a tool, and returns the result unchanged.
     pub(crate) async fn call_raw(&self, tool: &str, arguments: Value) -> CallToolResult {
         self.client.call_tool(params(tool, arguments)).await.unwrap()
     }
 
-    /// Calls a tool that must succeed: the structured result.
+    /// Calls a tool that must succeed, and returns the structured result.
     pub(crate) async fn ok(&self, tool: &str, arguments: Value) -> Value {
         let result = self.call_raw(tool, arguments).await;
         let body = result.structured_content.unwrap();
@@ -329,7 +329,7 @@ impl Session {
         body
     }
 
-    /// Calls a tool that must be refused: the error.
+    /// Calls a tool that must be refused, and returns the error.
     pub(crate) async fn refused(&self, tool: &str, arguments: Value) -> Value {
         let result = self.call_raw(tool, arguments).await;
         let body = result.structured_content.unwrap();
@@ -337,7 +337,7 @@ impl Session {
         body["error"].clone()
     }
 
-    /// The most memory the server ever used, in KiB.
+    /// Peak memory of the server, in KiB.
     pub(crate) fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -348,18 +348,18 @@ impl Session {
         self.pid
     }
 
-    /// Ends the server as a power cut would.
+    /// Kills the server, like a power cut.
     pub(crate) fn kill(&self) {
         kill(self.pid);
     }
 
-    /// Closes the connection and waits for the server's end.
+    /// Closes the connection and waits for the server's exit.
     pub(crate) async fn close(self) {
         self.client.cancel().await.unwrap();
     }
 }
 
-/// Waits until something holds, which must be soon.
+/// Waits until a condition holds. Fails after a timeout.
 pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
     // A component may have to be compiled on a busy machine, and whoever asks all the time makes it busier.
     let (soon, between) = (Duration::from_secs(300), Duration::from_millis(5));
@@ -378,7 +378,7 @@ pub(crate) fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
     CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments)
 }
 
-/// Kills a process and waits until it has let go of everything it held.
+/// Kills a process and waits for its exit.
 fn kill(number: u32) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(number).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -388,19 +388,19 @@ fn kill(number: u32) {
     }
 }
 
-/// Asks a process to stop.
+/// Sends SIGTERM to a process.
 pub(crate) fn terminate(pid: u32) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
 }
 
-/// Tells a process to look at its configuration again.
+/// Sends SIGHUP to a process, which then reloads its configuration.
 pub(crate) fn hang_up(pid: u32) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
 }
 
-/// Whether a process is there and no mere memory of one.
+/// True if a process exists and is not a zombie.
 pub(crate) fn is_running(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| {
@@ -409,7 +409,7 @@ pub(crate) fn is_running(pid: &str) -> bool {
     })
 }
 
-/// A connection on which any bytes can be sent.
+/// A connection that sends any bytes.
 pub(crate) struct Wire {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -417,7 +417,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// To a server that a command starts.
+    /// Connects to a server that a command starts.
     pub(crate) fn of(mut command: Command) -> Wire {
         let mut child = command
             .stdin(Stdio::piped())
@@ -431,7 +431,7 @@ impl Wire {
         }
     }
 
-    /// Sends bytes that are no whole message yet.
+    /// Sends a part of a message.
     pub(crate) fn send_part(&mut self, bytes: &[u8]) {
         self.stdin.as_mut().unwrap().write_all(bytes).unwrap();
     }
@@ -506,7 +506,7 @@ impl HttpServer {
         self.child.id()
     }
 
-    /// The address of something beside `/mcp`.
+    /// The URL of another path than `/mcp`.
     pub(crate) fn at(&self, path: &str) -> String {
         self.url.replace("/mcp", path)
     }
@@ -515,12 +515,12 @@ impl HttpServer {
         self.child.wait().unwrap()
     }
 
-    /// What it has logged since it serves.
+    /// The log since the server's start.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// Asks it to stop and waits until it has: all that it logged.
+    /// Stops the server, waits for its exit, and returns its whole log.
     pub(crate) fn stop(mut self) -> String {
         terminate(self.pid());
         assert!(self.wait().success());

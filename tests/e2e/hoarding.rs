@@ -1,4 +1,4 @@
-//! What components may keep beside their operations' rows, and what becomes of it.
+//! Artifacts that components keep with their operations: limits, access and removal.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn place(artifacts: &str) -> Place {
     ))
 }
 
-/// What became of each artifact.
+/// Keeps artifacts, and returns the result for each.
 async fn keep(session: &Session, tool: &str, arguments: Value) -> Vec<String> {
     let done = session.ok(tool, arguments).await;
     let said = done["result"].as_str().unwrap();

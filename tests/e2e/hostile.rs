@@ -1,4 +1,4 @@
-//! Components that misbehave: a typed error, one row, and the others go on.
+//! Components that misbehave: a typed error, one row, and no effect on the others.
 
 use serde_json::{Value, json};
 
@@ -232,8 +232,8 @@ async fn a_run_tool_reaches_storage_through_a_transaction_only() {
     assert_eq!(place.sql("SELECT count(*) FROM sql_access_rows"), ["1"]);
 }
 
-/// A statement that SQLite interrupts, or that fills the quota, costs the whole transaction. The
-/// calls that shared it must not notice.
+/// A statement that SQLite interrupts, or that fills the quota, rolls back the whole transaction. Calls that share the
+/// transaction must not be affected.
 #[tokio::test(flavor = "multi_thread")]
 async fn neighbours_in_one_commit_survive_a_lost_transaction() {
     let config = format!(

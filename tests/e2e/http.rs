@@ -97,7 +97,7 @@ fn only_loopback_addresses_are_served() {
     assert!(said.contains("not a loopback address"), "{said}");
 }
 
-/// Status, kind and text of a request in a session, or without one.
+/// Status, content type and text of a request, in a session or without one.
 async fn ask(
     server: &HttpServer,
     method: reqwest::Method,

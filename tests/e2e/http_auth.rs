@@ -1,4 +1,4 @@
-//! Who gets in over HTTP, and what is theirs.
+//! Authentication over HTTP, and isolation of identities.
 #![allow(clippy::disallowed_methods, reason = "tests make files")]
 
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -27,12 +27,12 @@ pub(crate) fn place_with_tokens(config: &str) -> Place {
     place
 }
 
-/// What a request without or with a token gets: status, challenge, and code of the refusal.
+/// Response to a request with or without a token: status, challenge, and error code.
 pub(crate) async fn knock(server: &HttpServer, token: Option<&str>) -> String {
     knock_while_tokens_change(server, token).await.unwrap()
 }
 
-/// The same. An answer is broken off if its token is taken away meanwhile.
+/// The same response, or an error if the token is revoked and the connection breaks.
 pub(crate) async fn knock_while_tokens_change(
     server: &HttpServer,
     token: Option<&str>,
@@ -209,7 +209,7 @@ async fn a_session_is_its_owners_alone() {
     assert_eq!(still_there.0, 200, "{}", still_there.1);
 }
 
-/// Begins a session of the revisions before 2026-07-28 by hand.
+/// Begins a session of the revisions before 2026-07-28 without a client library.
 async fn begin(server: &HttpServer, token: &str) -> String {
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}});

@@ -1,4 +1,4 @@
-//! How much HTTP takes at once, and how it ends.
+//! Limits of HTTP requests and connections, and graceful shutdown.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::io::{Read as _, Write as _};
@@ -171,7 +171,7 @@ async fn sessions_are_counted_and_idle_ones_end() {
     until(async || begin().await.0 == 200).await;
 }
 
-/// A place with the guest `call-limits`, whose calls last until they are cancelled.
+/// A place with the guest `call-limits`, whose calls run until they are cancelled.
 fn spinning(limits: &str) -> Place {
     Place::with(&format!(
         "[server.limits]\n{limits}[packs.call-limits]\nsource = {:?}\nlimits.run_ms = 600000\n",

@@ -1,4 +1,4 @@
-//! A server on this machine that gives one file away over HTTPS, under a certificate of its own.
+//! A server on this machine that serves one file over HTTPS, under a certificate of its own.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// It ends with the test.
+/// A server that stops at the end of the test.
 pub(crate) struct HttpsServer {
     address: SocketAddr,
     certificate: PathBuf,
@@ -22,17 +22,17 @@ pub(crate) struct HttpsServer {
 }
 
 impl HttpsServer {
-    /// Where its file is.
+    /// URL of the file.
     pub(crate) fn url(&self) -> String {
         format!("https://localhost:{}/component.wasm", self.address.port())
     }
 
-    /// The file that makes it trusted.
+    /// File of the certificate that clients must trust.
     pub(crate) fn certificate(&self) -> &Path {
         &self.certificate
     }
 
-    /// How often it was asked for anything.
+    /// Number of requests so far.
     pub(crate) fn requests(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
     }

@@ -36,12 +36,12 @@ impl Issuer {
         Issuer { url, keys }
     }
 
-    /// Begins to sign with another key, and publishes it beside the others.
+    /// Signs with a new key from now on, and publishes it beside the others.
     pub(crate) fn rotate(&self, id: &str) {
         self.keys.lock().unwrap().push((id.to_owned(), new_key()));
     }
 
-    /// Claims that are right in every way.
+    /// Valid claims.
     pub(crate) fn claims(&self, subject: &str, audience: &str) -> Value {
         json!({"iss": self.url, "sub": subject, "aud": audience, "exp": now() + 600, "scope": "tools other"})
     }
@@ -54,7 +54,7 @@ impl Issuer {
     }
 }
 
-/// A token that somebody else signed, under a name that the issuer uses.
+/// A token that another key signed, under a key id of the issuer.
 pub(crate) fn forged(claims: &Value) -> String {
     sign(claims, "first", &new_key())
 }

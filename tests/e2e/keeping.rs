@@ -1,4 +1,4 @@
-//! Backups, compaction and health: what an operator does beside hosts that run.
+//! Backups, compaction and health checks while hosts run.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Session, until};
 
-/// Runs a command that must succeed: what it printed as JSON.
+/// Runs a command that must succeed, and returns its output as JSON.
 fn done(place: &Place, arguments: &[&str]) -> Value {
     let output = place.run(&[&["--json"], arguments].concat());
     let said = String::from_utf8_lossy(&output.stderr);
@@ -18,7 +18,7 @@ fn done(place: &Place, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Runs a command that must fail: what it said.
+/// Runs a command that must fail, and returns its message.
 fn refused(place: &Place, arguments: &[&str]) -> String {
     let output = place.run(arguments);
     assert_ne!(output.status.code(), Some(0), "{arguments:?}");

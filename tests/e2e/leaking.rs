@@ -1,4 +1,4 @@
-//! A policy on results sees every way out of a call: nothing of what it denies leaves, stays or is told meanwhile.
+//! A policy on results sees every output of a call: nothing of a denied result is sent, stored or logged.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{Place, Wire, guest};
 
 const SECRET: &str = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
-/// How base64 writes its beginning.
+/// Beginning of the secret in base64.
 const ENCODED: &str = "Z2hwXzAxMjM0";
 
 fn place() -> Place {
@@ -32,7 +32,7 @@ fn place() -> Place {
     place
 }
 
-/// A client that wants to hear everything and can be asked.
+/// A client that receives all log messages and supports elicitation.
 fn curious(place: &Place) -> Wire {
     let mut wire = place.wire(&["--tier", "full"]);
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
@@ -45,7 +45,7 @@ fn curious(place: &Place) -> Wire {
     wire
 }
 
-/// Everything that the client hears until a request is answered; the answer is the last. Questions are declined.
+/// Sends a request and returns every message up to and including its reply. Questions are declined.
 fn heard(wire: &mut Wire, method: &str, mut params: Value) -> Vec<Value> {
     static NEXT: AtomicU64 = AtomicU64::new(2);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -83,7 +83,7 @@ fn code(heard: &[Value]) -> &str {
     error.as_str().unwrap_or("ok")
 }
 
-/// Whether a denied call left anything: a file, content that is kept, or a word in the ledger.
+/// Leftovers of a denied call: files, artifacts, or texts in the ledger.
 fn left(place: &Place) -> Vec<String> {
     let files = std::fs::read_dir(place.path().join("work")).unwrap();
     let mut left: Vec<String> = files

@@ -1,4 +1,4 @@
-//! The ledger on the command line: followed, exported, verified, pruned, mirrored, told.
+//! The ledger on the command line: follow, export, verify, prune, mirror and report.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::fs;
@@ -29,7 +29,7 @@ fn print(place: &Place, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A process that prints lines, and its lines.
+/// A process that prints lines, and these lines.
 struct Printing {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,

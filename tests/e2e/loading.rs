@@ -1,12 +1,11 @@
-//! Components that cannot be packs: a clear message that names the file and the remedy; the others
-//! start.
+//! Components that cannot be packs: a clear message names the file and the remedy, and the other packs start.
 #![allow(clippy::disallowed_methods, reason = "the tests damage components")]
 
 use std::path::Path;
 
 use crate::harness::{Place, guest};
 
-/// What `packs list` says of a component under a name, and that task-store is there all the same.
+/// Message of `packs list` about a component under a name. Checks that task-store is still available.
 fn refusal(name: &str, file: &Path) -> String {
     let place = Place::with(&format!("[packs.{name}]\nsource = {file:?}\n"));
     let output = place.run(&["packs", "list"]);

@@ -1,4 +1,4 @@
-//! End to end: the real binary, driven by real clients.
+//! End-to-end tests: the real binary, driven by real clients.
 
 mod arguments;
 mod artifacts;

@@ -1,11 +1,11 @@
-//! The component that meddles, in a place with a workspace.
+//! A place with a workspace and the guest `workspace-access`.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use serde_json::{Value, json};
 
 use crate::harness::{Place, Session, guest};
 
-/// A place with a workspace `main` and the component that meddles, granted all it asks for.
+/// A place with a workspace `main` and the guest `workspace-access`, with all permissions that it requests.
 pub(crate) struct Meddling {
     pub(crate) place: Place,
 }
@@ -40,7 +40,7 @@ pub(crate) async fn result(session: &Session, tool: &str, arguments: Value) -> S
     body["result"].as_str().unwrap().to_owned()
 }
 
-/// What a shell does.
+/// Runs a shell script through the guest, and returns its result.
 pub(crate) async fn sh(session: &Session, script: &str) -> String {
     result(
         session,

@@ -1,4 +1,4 @@
-//! Edits that no call tells of: an agent that never heard of envelopes and edits with its own editor.
+//! Edits outside of calls: an agent that knows no envelopes and uses its own editor.
 #![allow(clippy::disallowed_methods, reason = "tests make files")]
 
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Session};
 
-/// A failing run of pytest. The value in its message is that of the file under test.
+/// A failing run of pytest. Its message contains the value in the tested file.
 const FAILING: &str = "value=$(cat value)\n\
     echo '=========================== test session starts ============================'\n\
     echo '=========================== short test summary info ========================'\n\
@@ -24,7 +24,7 @@ fn git(place: &Place, arguments: &[&str]) {
     assert!(status.unwrap().success(), "{arguments:?}");
 }
 
-/// A repository with a test that fails, and what the operator says of envelopes.
+/// A repository with a failing test, with the operator's settings of envelopes.
 fn place(envelope: &str) -> Place {
     let place = Place::with(&format!(
         "[workspaces.default]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n{envelope}"
@@ -42,7 +42,7 @@ fn write(place: &Place, file: &str, content: &str) {
     std::fs::write(place.path().join("work").join(file), content).unwrap();
 }
 
-/// The envelope that the connection was given.
+/// The envelope of the connection.
 async fn envelope(session: &Session) -> Value {
     let listed = session.ok("envelope_list", json!({})).await;
     let id = listed["envelopes"][0]["envelope_id"].clone();

@@ -1,4 +1,4 @@
-//! What counts once does, however many calls arrive at once, and calls inside calls count.
+//! Approvals and slots that count once, with simultaneous calls and with calls inside batches.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn configure(place: &Place, more: &str) {
     std::fs::write(place.config(), config + more).unwrap();
 }
 
-/// Approves what a call was refused for.
+/// Approves a refused call.
 async fn approve(place: &Place, session: &Session, tool: &str, arguments: &Value) {
     let refused = session.refused(tool, arguments.clone()).await;
     approve_refused(place, &refused);
@@ -45,7 +45,7 @@ fn approve_refused(place: &Place, refused: &Value) {
     ));
 }
 
-/// How many of calls at once ran, and the codes of the others.
+/// Number of simultaneous calls that ran, and the codes of the others.
 async fn race(sessions: &[&Session], tool: &str, arguments: &Value) -> (usize, Vec<String>) {
     let calls = (0..8).map(|number| sessions[number % sessions.len()].call_raw(tool, arguments.clone()));
     let results = futures::future::join_all(calls).await;

@@ -1,4 +1,4 @@
-//! Peers that hold connections, and pages that look for a way in.
+//! Idle and unread connections, and requests from foreign hosts and web pages.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,7 @@ use crate::http::{NEWEST, post, stateless};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// A place that asks who calls.
+/// A place that requires authentication.
 fn guarded(limits: &str) -> Place {
     let place = Place::with(&format!(
         "[server.auth]\ntoken_file = \"tokens\"\n[server.limits]\n{limits}"
@@ -38,7 +38,7 @@ fn connect(server: &HttpServer) -> TcpStream {
     TcpStream::connect(address(server)).unwrap()
 }
 
-/// What an identified client gets.
+/// Status of a `tools/list` request of an authenticated client.
 async fn list(server: &HttpServer) -> u16 {
     let bearer = format!("Bearer {TOKEN}");
     let headers = [
@@ -97,7 +97,7 @@ async fn answers_that_nobody_reads_hold_no_connection() {
     }
 }
 
-/// Status and code of a request that is written by hand.
+/// Status and code of a hand-written request.
 fn ask(server: &HttpServer, request: &str) -> (u16, String) {
     let mut connection = connect(server);
     connection.write_all(request.as_bytes()).unwrap();

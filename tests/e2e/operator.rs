@@ -1,5 +1,5 @@
-//! The operator's side: looking at components, adding and removing them, starting a configuration and
-//! checking everything.
+//! The operator's commands: inspecting, adding and removing components, creating a configuration and checking
+//! everything.
 #![allow(clippy::disallowed_methods, reason = "the tests write files")]
 
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! Policies in the gate: nothing gets around them, and what they say holds and is recorded.
+//! Policies in the gate: no call bypasses them, and their verdicts are enforced and recorded.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use rmcp::model::GetPromptRequestParams;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Session};
 
-/// The ways in, each with a call that reaches the tool it stands for.
+/// Ways to call, each with a call of the protected tool.
 enum Way {
     /// Over standard input and output, to a server with these flags.
     Stdio(&'static [&'static str]),
@@ -15,7 +15,7 @@ enum Way {
     Command,
 }
 
-/// A call, and the tool that it would run.
+/// A call, and the tool that it runs.
 fn ways() -> Vec<(Way, &'static str, Value, &'static str)> {
     let create = json!({"title": "T", "spec_markdown": "# Goal\ng", "workspace": "w", "actor": "a",
         "actor_role": "orchestrator", "initial_phase": "spec_review"});
@@ -111,7 +111,7 @@ async fn a_prompt_is_judged_like_a_call_that_reads() {
     assert_eq!(place.ledger(), ["plan_job read CLOSED"]);
 }
 
-/// The verdicts of every row, without how long they took.
+/// The verdicts of every row, without their durations.
 fn verdicts(place: &Place) -> Vec<String> {
     let rows = place.sql("SELECT coalesce(verdicts, '-') FROM core_operations ORDER BY seq");
     let told = |row: String| {
@@ -321,7 +321,7 @@ fn a_policy_that_nobody_has_keeps_the_host_from_starting() {
     assert!(said.contains("there is no built-in policy none"), "{said}");
 }
 
-/// The configurations that a page of the documentation shows.
+/// The configurations on a page of the documentation.
 fn shown(page: &str) -> Vec<&str> {
     let blocks = page.split("```toml\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! The operator's side of policies: looking at components, adding and removing them, and hearing that one changed.
+//! The operator's commands for policies: inspecting, adding and removing them, and notices of changed ones.
 #![allow(clippy::disallowed_methods, reason = "the tests write files")]
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A policy of somebody else's that asks for the ledger: a built-in one under another name.
+/// A policy of another author that requests access to the ledger: a built-in policy under another name.
 fn limit(place: &Place) -> PathBuf {
     let bytes = tollgate_components::builtin::policy("rate-limit").unwrap();
     let file = place.path().join("limit.wasm");

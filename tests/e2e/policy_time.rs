@@ -1,4 +1,4 @@
-//! The time that policies have: their own work counts, more for more to judge, and not what others do on the machine.
+//! Time limits of policies: their own work counts, longer input gets more time, and load by others does not count.
 #![allow(clippy::disallowed_methods, reason = "tests make files")]
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::Place;
 
-/// What reads like a log, with words in it that patterns begin with.
+/// Text like a log, with words that begin like secrets.
 fn text(bytes: usize) -> String {
     "password of nobody, sk- and AKIA but no key: tasks/01 done=true; ".repeat(bytes / 65 + 1)
 }

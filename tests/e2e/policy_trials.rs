@@ -1,4 +1,4 @@
-//! Policies on trial: on cases that somebody wrote down, and on calls that the ledger recorded.
+//! Policy tests: with written cases, and with recorded calls of the ledger.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::harness::{Place, Session, guest};
 
 const TOKEN: &str = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// Runs `policies` with `--json`: exit code and what it printed.
+/// Runs `policies` with `--json`, and returns the exit code and the output.
 fn policies(place: &Place, arguments: &[&str]) -> (i32, Value) {
     let mut all = vec!["--json", "policies"];
     all.extend(arguments);
@@ -36,7 +36,7 @@ fn every_built_in_policy_says_what_its_cases_expect() {
     }
 }
 
-/// Cases of the guest `policy-faults`, whose settings select its faults.
+/// Runs cases of the guest `policy-faults`, whose settings select its faults.
 fn policy_faults(place: &Place, cases: &str) -> (std::process::Output, String) {
     let file = place.path().join("cases.toml");
     std::fs::write(&file, cases).unwrap();
@@ -130,7 +130,7 @@ fn task(title: &str) -> Value {
            "actor": "ada", "actor_role": "orchestrator"})
 }
 
-/// Every file of a data directory but the two that SQLite has for whoever reads.
+/// Every file of a data directory, without the two files that SQLite creates for readers.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -148,7 +148,7 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// A ledger of calls: two that were not recorded, then four that were, and one that a policy denied.
+/// A ledger of calls: two without recorded arguments, four with them, and one that a policy denied.
 async fn recorded() -> (Place, Session) {
     let place = Place::new();
     let session = place.serve(&["--tier", "full"]).await;

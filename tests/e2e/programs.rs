@@ -1,4 +1,4 @@
-//! Programs through the whole host: which run, with what, and what is left of them.
+//! Programs through the whole host: permissions, environment, and cleanup.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::harness::{is_running, params, until};
 use crate::meddling::{Meddling, result, sh};
 
-/// Waits until a program wrote a file, and returns what it wrote.
+/// Waits until a program has written a file, and returns its content.
 async fn written(path: &Path) -> String {
     let mut text = String::new();
     until(async || {
@@ -213,14 +213,14 @@ async fn git_reads_without_hooks_or_configured_programs() {
     assert!(!main.join("ran-by-git").exists());
 }
 
-/// A number that no other process has in its arguments.
+/// A unique number for the arguments of a process.
 fn mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("98{}{count}", std::process::id())
 }
 
-/// The processes that have a mark in their arguments, without those that only wait to be forgotten.
+/// The processes with a mark in their arguments, without zombies.
 fn marked(mark: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap();
     let pids = processes.filter_map(|entry| entry.unwrap().file_name().into_string().ok());
@@ -232,8 +232,8 @@ fn marked(mark: &str) -> Vec<String> {
     pids.filter(has_mark).collect()
 }
 
-/// Ways to get away from a supervisor, each of which leaves something that sleeps for `MARK` seconds. Those that
-/// kill it are killed with it.
+/// Ways to escape a supervisor, each of which leaves a process that sleeps for `MARK` seconds. Ways that kill the
+/// supervisor are killed with it.
 const ESCAPES: &[(&str, &str)] = &[
     ("it kills its supervisor", "kill -9 $PPID; exec sleep MARK"),
     ("it stops its supervisor", "kill -STOP $PPID; exec sleep MARK"),

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::harness::{Place, terminate};
 
-/// Lets the client do its work.
+/// Runs the client's script.
 fn drive(mode: &str, server: &[&OsStr]) {
     let python =
         std::env::var_os("TOLLGATE_TEST_PYTHON").expect("`cargo xtask test` sets TOLLGATE_TEST_PYTHON");
@@ -20,7 +20,7 @@ fn drive(mode: &str, server: &[&OsStr]) {
     assert!(output.status.success(), "{said}");
 }
 
-/// Looks at what the ledger has of it.
+/// Checks the client's rows in the ledger.
 fn check(place: &Place) {
     assert_eq!(
         place.ledger(),

@@ -1,4 +1,4 @@
-//! Questions of tools to the client, beside those of policies.
+//! Elicitation by tools, together with elicitation by policies.
 #![allow(clippy::disallowed_methods, reason = "tests make folders")]
 
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn rows(place: &Place) -> Vec<String> {
     )
 }
 
-/// What the user says to each question.
+/// Answer of the user to each question.
 fn answer(question: &str) -> Value {
     match question {
         "allow" => json!({"action": "accept", "content": {"allow": true}}),

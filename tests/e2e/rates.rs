@@ -1,4 +1,4 @@
-//! Rates and loops hold however calls arrive: at once, on several hosts, over new connections, inside others.
+//! Rate limits and loop limits for all calls: simultaneous, on several hosts, over new connections, in batches.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::{Place, Session, until};
 use crate::http::{NEWEST, post, stateless};
 
-/// A place with the guest `sql-access` and one policy, with more time than usual: the machine may be busy.
+/// A place with the guest `sql-access` and one policy, with a longer time limit for busy machines.
 fn place(policy: &str, config: &str) -> Place {
     let place = Place::with_guests(&["sql-access"]);
     add(
@@ -22,7 +22,7 @@ fn add(place: &Place, more: &str) {
     std::fs::write(place.config(), config + more).unwrap();
 }
 
-/// How each call ended: `ok`, or its code. Who is told to come back is told when.
+/// Outcome of each call: `ok`, or its code. Checks that a rate-limited call is told when to call again.
 async fn all(sessions: &[&Session], count: usize, tool: &str, arguments: &Value) -> Vec<String> {
     let calls = (0..count).map(|number| sessions[number % sessions.len()].call_raw(tool, arguments.clone()));
     let results = join_all(calls).await;

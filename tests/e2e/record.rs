@@ -1,4 +1,4 @@
-//! What components add to the ledger, and what they may read of it.
+//! Events that components add to the ledger, and queries of the ledger by components.
 
 use expect_test::expect;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Taking over a changed configuration while serving.
+//! Reload of a changed configuration by a running server.
 #![allow(clippy::disallowed_methods, reason = "the tests write files")]
 
 use std::path::PathBuf;
@@ -179,7 +179,7 @@ async fn what_failed_at_the_start_may_fail_again() {
     session.ok("task_list", json!({})).await;
 }
 
-/// A policy that denies `task_get`, with time enough on a busy machine.
+/// A policy that denies `task_get`, with a time limit for busy machines.
 const CLOSED: &str = "[policies.closed]\nsource = \"builtin:cel\"\nlimits.time_ms = 10000\ntools = [\"task_get\"]\n\
                       config = { when = \"true\", code = \"CLOSED\", message = \"no\" }\n";
 
@@ -332,7 +332,7 @@ fn a_call_under_way_ends_with_what_it_began_with() {
     assert!(said.contains("done"), "{said}");
 }
 
-/// A configuration with a component of its own, and that component with another description of a tool.
+/// A configuration with an external component, and that component with another description of a tool.
 fn with_two_faces(place: &Place) -> (PathBuf, Vec<u8>) {
     let file = place.path().join("sql_access.wasm");
     let mut bytes = std::fs::read(guest("sql-access")).unwrap();

@@ -1,4 +1,4 @@
-//! Resources under addresses, and completion of what stands in them, in both eras of the protocol.
+//! Resources with URIs, and completion of their parameters, in both eras of the protocol.
 
 use rmcp::ServiceError;
 use rmcp::model::{
@@ -22,7 +22,7 @@ async fn read(session: &Session, uri: &str) -> Result<ReadResourceResult, ErrorD
     }
 }
 
-/// Text that must be at an address, its kind, and the address of what follows.
+/// Text at a URI, its MIME type, and the URI of the next part.
 async fn text(session: &Session, uri: &str) -> (String, String, Option<String>) {
     let mut result = read(session, uri).await.unwrap();
     assert_eq!(result.contents.len(), 1);

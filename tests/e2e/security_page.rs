@@ -1,9 +1,9 @@
-//! Promises of SECURITY.md, each of which names the tests that hold it: the files and the tests must exist.
+//! Promises of SECURITY.md and the tests that prove them: the named files and tests must exist.
 #![allow(clippy::disallowed_methods, reason = "tests look at files")]
 
 use std::path::{Path, PathBuf};
 
-/// Promises of the page, each with what its line names in backticks.
+/// Promises of the page, each with the names in backticks on its line.
 fn promises(page: &str) -> Vec<(String, Vec<String>)> {
     let scope = page
         .split("## In scope")
@@ -21,7 +21,7 @@ fn promises(page: &str) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// Whether something in backticks is the name of a test.
+/// True if a text in backticks is the name of a test.
 fn is_test(quoted: &str) -> bool {
     quoted.matches('_').count() > 2 && quoted.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

@@ -1,5 +1,5 @@
-//! The policies that look at what was called before, over a real ledger. They have more time than usual: the
-//! machine may be busy.
+//! The built-in policies that evaluate earlier calls, over a real ledger. Their time limits are longer than usual, for
+//! busy machines.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ async fn the_rate_holds_over_hosts_and_restarts() {
     other.close().await;
 }
 
-/// Calls a tool and waits until its row is where policies look, which for a read is a moment later.
+/// Calls a tool and waits until policies can see its row, which follows a read's reply.
 async fn settled(place: &Place, session: &Session, tool: &str, arguments: Value) -> String {
     let rows = || {
         place.sql("SELECT count(*) FROM core_operations")[0]

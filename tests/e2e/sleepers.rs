@@ -1,4 +1,4 @@
-//! Guests that wait in the host: each wait ends with its call's time.
+//! Guests that wait in the host: each wait ends at its call's deadline.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Session, guest};
 
-/// Every way to wait for as long as one likes.
+/// Every way to wait without end.
 const WAYS: [&str; 6] = ["thread", "block", "instant", "never", "poll", "again"];
 /// Far less than any guest waits, and enough for a busy machine.
 const SOON: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! What SQL takes: a call's time and memory are its own, and the write lock is lent for a while.
+//! Limits of SQL: time and memory of a call, and the time that a call may hold the write lock.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::{Place, Session, guest};
 
-/// A machine under load still answers by then. Each attack here would take minutes, or what the machine has.
+/// Timeout of an answer on a busy machine. Each attack would otherwise take minutes, or all memory.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn start(limits: &str) -> (Place, Session) {

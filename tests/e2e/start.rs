@@ -1,4 +1,4 @@
-//! Starts: what clients get before components are compiled, and what becomes of the compiler's work.
+//! Starts: replies before components are compiled, and the cache of compiled components.
 #![allow(clippy::disallowed_methods, reason = "the tests make and look at files")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Wire, guest, policy_component, until};
 
-/// Where the built-in components are.
+/// Folder of the built-in components.
 fn components() -> PathBuf {
     guest("sql-access").parent().unwrap().with_file_name("")
 }
 
-/// A built-in pack as somebody else's: the same but for a section that says nothing.
+/// A built-in pack as an external one: the same component with an additional empty section.
 fn foreign(pack: &str, place: &Path) -> PathBuf {
     let mut bytes = std::fs::read(components().join(format!("{pack}.wasm"))).unwrap();
     bytes.extend(b"\0\x05\x04note");
@@ -24,7 +24,7 @@ fn foreign(pack: &str, place: &Path) -> PathBuf {
     file
 }
 
-/// A data directory that nothing was compiled for.
+/// A data directory without compiled components.
 fn empty() -> Place {
     let place = Place::new();
     for dir in ["cache", "manifests"] {
@@ -33,7 +33,7 @@ fn empty() -> Place {
     place
 }
 
-/// The same with a pack of somebody else's in place of a built-in one.
+/// A data directory without compiled components, with an external pack in place of a built-in one.
 fn empty_with(pack: &str) -> Place {
     let place = empty();
     let file = foreign(pack, place.path());
@@ -61,14 +61,14 @@ fn tools(wire: &mut Wire, id: u32) -> Vec<String> {
         .collect()
 }
 
-/// The reply to a request, past notifications.
+/// The reply to a request. Skips notifications.
 fn reply(wire: &mut Wire, id: u32, method: &str, params: Value) -> Value {
     let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     wire.send(request.to_string().as_bytes());
     answer(wire, id)
 }
 
-/// The reply to the request of this id, past everything else.
+/// The reply to the request with this id. Skips all other messages.
 fn answer(wire: &mut Wire, id: u32) -> Value {
     loop {
         let message = wire.receive();
@@ -211,7 +211,7 @@ fn no_call_passes_while_a_policy_is_being_compiled() {
     assert_eq!(called["result"]["isError"], true, "{called}");
 }
 
-/// A server in a group of its own, as clients start and kill them.
+/// A server in a process group of its own, as clients start and kill servers.
 fn serve(place: &Place) -> Child {
     let mut command: Command = place.command(&["serve"]);
     command

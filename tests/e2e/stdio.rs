@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Session, Wire, terminate};
 
-/// Drives a task from its spec to completed, and looks at what came back on the way.
+/// Drives a task from its spec to completed, and checks the replies.
 pub(crate) async fn complete_a_task(session: &Session) -> String {
     let orchestrator = |mut arguments: Value| {
         arguments["actor"] = "lead".into();

@@ -1,5 +1,5 @@
-//! Stories of packs, told by a client that knows nothing but the listed tools and what replies have named so far: it
-//! gets from a first call to the end, however little is listed.
+//! Stories of packs, told by a client that knows only the listed tools and the tools that replies named. The client
+//! gets from a first call to the end, even with a short list.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Session};
 
-/// A client that calls what it has seen named, and relays what is not listed.
+/// A client that calls only tools that it has seen, and calls unlisted ones through `tool_call`.
 struct Newcomer {
     session: Session,
     listed: BTreeSet<String>,
@@ -32,7 +32,7 @@ impl Newcomer {
         }
     }
 
-    /// The reply, or the refusal.
+    /// Makes a call, and returns the reply or the refusal.
     async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         assert!(self.named.contains(tool), "nothing has named {tool}");
         let reply = if self.listed.contains(tool) {
@@ -55,14 +55,14 @@ impl Newcomer {
         reply
     }
 
-    /// Is refused with this code, and told which tools help.
+    /// Makes a call that must be refused with this code, and returns the error.
     async fn refused(&mut self, tool: &str, arguments: Value, code: &str) -> Value {
         let reply = self.call(tool, arguments).await;
         assert_eq!(reply["error"]["code"], code, "{tool}: {reply}");
         reply["error"].clone()
     }
 
-    /// Makes a call that a reply holds.
+    /// Makes the call that a reply suggests.
     async fn follow(&mut self, next: &Value) -> Value {
         let tool = next["tool"].as_str().unwrap_or_else(|| panic!("no call: {next}"));
         self.ok(tool, next["arguments"].clone()).await
@@ -74,7 +74,7 @@ async fn names(session: &Session) -> BTreeSet<String> {
     tools.into_iter().map(|tool| tool.name.into_owned()).collect()
 }
 
-/// Arguments with others beside them.
+/// Arguments merged with others.
 fn with(mut arguments: Value, more: &Value) -> Value {
     let (object, more) = (arguments.as_object_mut().unwrap(), more.as_object().unwrap());
     object.extend(more.clone());

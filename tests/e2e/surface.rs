@@ -1,4 +1,4 @@
-//! What clients see: tiers, filters, definitions, pages.
+//! The surface for clients: tiers, filters, definitions and pages.
 
 use rmcp::model::Tool;
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ async fn a_cursor_that_was_never_given_is_a_protocol_error() {
     session.close().await;
 }
 
-/// The number of characters of something as JSON.
+/// Length of a value as JSON, in characters.
 fn size(value: &impl serde::Serialize) -> usize {
     serde_json::to_string(value).unwrap().chars().count()
 }

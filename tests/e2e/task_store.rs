@@ -1,4 +1,4 @@
-//! The pack `task-store` over several hosts: workers that are gone, approvals of all tasks, and their budget.
+//! The pack `task-store` on several hosts: workers that are gone, approvals of all tasks, and their budget.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn lead(mut arguments: Value) -> Value {
     arguments
 }
 
-/// A task in `executing`. Returns the ids of the task and its running attempt.
+/// Creates a task in `executing`, and returns the ids of the task and its running attempt.
 async fn executing(session: &Session) -> (Value, Value) {
     let created = json!({"title": "t", "spec_markdown": "# Acceptance\n- it works", "workspace": "w", "initial_phase": "spec_review"});
     let created = session.ok("task_create", lead(created)).await;

@@ -100,8 +100,8 @@ async fn an_agent_walks_the_loop_and_the_next_host_hands_over() {
     session.close().await;
 }
 
-/// Two clients, each with a host of its own on the same data, write on until each has done its part. Whoever
-/// was late hears what changed and looks again; no write is lost.
+/// Two clients, each with its own host on the same data, write until each is done. A client that comes second gets the
+/// changes and retries, and no write is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hosts_race_on_one_task_and_lose_nothing() {
     const WRITES: usize = 15;

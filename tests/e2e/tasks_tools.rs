@@ -1,4 +1,4 @@
-//! Every tool of the pack `tasks`, driven by a real client with the inputs that the contract names.
+//! Every tool of the pack `tasks`, called by a real client with the inputs that the contract names.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Session};
 
-/// A client that remembers which tools it called.
+/// A client that records the tools that it called.
 struct Driver {
     session: Session,
     called: BTreeSet<String>,
 }
 
 impl Driver {
-    /// Calls a tool and returns what is at a pointer of its reply.
+    /// Calls a tool and returns the value at a pointer of its reply.
     async fn call(&mut self, tool: &str, mut arguments: Value, at: &str) -> Value {
         arguments["workspace"] = json!("acme/repo");
         let tool = format!("tasks_{tool}");
@@ -22,13 +22,13 @@ impl Driver {
         reply.pointer(at).cloned().unwrap_or(Value::Null)
     }
 
-    /// Calls a tool and wants a value at a pointer of its reply.
+    /// Calls a tool and checks the value at a pointer of its reply.
     async fn says(&mut self, tool: &str, arguments: Value, at: &str, wanted: Value) {
         let found = self.call(tool, arguments.clone(), at).await;
         assert_eq!(found, wanted, "{tool} {arguments} {at}");
     }
 
-    /// The codes of a refusal's blockers.
+    /// Calls a tool that must be refused, and returns the codes of its blockers.
     async fn refused(&self, tool: &str, mut arguments: Value) -> Vec<String> {
         arguments["workspace"] = json!("acme/repo");
         let refusal = self.session.refused(&format!("tasks_{tool}"), arguments).await;
@@ -38,7 +38,7 @@ impl Driver {
             .collect()
     }
 
-    /// Plans, tasks, templates and the focus.
+    /// Calls the tools for plans, tasks, templates and the focus.
     async fn plans(&mut self) {
         let step = |title: &str| json!({"title": title, "success_criteria": ["holds"], "tests": ["cargo test"], "blockers": []});
         let bootstrap = json!({"plan_title": "Ship", "task_title": "Build", "description": "d", "steps": [step("one"), step("two")]});
@@ -106,7 +106,7 @@ impl Driver {
             .await;
     }
 
-    /// Steps, nodes, leases and the gate.
+    /// Calls the tools for steps, nodes, leases and the gate.
     async fn steps(&mut self) {
         let task = "TASK-001";
         let steps = json!([{"title": "inner", "tests": ["t"]}]);
@@ -172,7 +172,7 @@ impl Driver {
         .await;
     }
 
-    /// What shows where things stand.
+    /// Calls the tools that show the state of work.
     async fn views(&mut self) {
         let task = json!({"task": "TASK-001", "max_chars": 3000});
         self.says("radar", json!({}), "/task", json!("TASK-001")).await;
@@ -226,7 +226,7 @@ impl Driver {
         self.says("focus_clear", json!({}), "/focus", Value::Null).await;
     }
 
-    /// Patches, batches, the way back, and the end.
+    /// Calls the tools for patches, batches, undo and the end of work.
     async fn ends(&mut self) {
         let ops = json!([{"op": "set", "field": "title", "value": "Builds"}]);
         let patch = json!({"task": "TASK-001", "kind": "task_detail", "ops": ops});

@@ -1,4 +1,4 @@
-//! What an OpenTelemetry collector hears of calls, and that nobody waits for one that hears nothing.
+//! Telemetry of calls to an OpenTelemetry collector. Calls never wait for a collector.
 #![allow(clippy::disallowed_methods, reason = "the tests write files")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,10 +14,10 @@ use crate::harness::{Place, Session, hang_up, params, until};
 use crate::https;
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-/// How the one warning of an outage begins.
+/// Beginning of the only warning about an outage.
 const AWAY: &str = "the collector does not take telemetry";
 
-/// A place whose host tells a collector, with more lines for its configuration.
+/// A place whose host sends telemetry to a collector, with more lines of configuration.
 fn place(url: &str, more: &str) -> Place {
     Place::with(&format!("[telemetry]\notlp = {url:?}\n{more}"))
 }
@@ -182,7 +182,7 @@ async fn spans_that_nobody_wants_are_counted() {
     assert!(log.contains("it answers 404"), "{log}");
 }
 
-/// Calls go on, there is one warning for each kind of message, and the host's end waits for nobody.
+/// Checks that calls continue, that each kind of message has one warning, and that the host stops without waiting.
 async fn holds_nothing_up(url: &str, was_asked_again: impl AsyncFnMut() -> bool) {
     let place = place(url, "interval_sec = 1\n");
     let server = place.serve_http(&[]);

@@ -1,4 +1,4 @@
-//! The operator's tokens: made, used, expired and revoked while a server runs.
+//! The operator's tokens: created, used, expired and revoked while a server runs.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,7 +10,7 @@ use crate::http_auth::{ADA, BOB, knock, knock_while_tokens_change, place_with_to
 
 const AUTH: &str = "[server.auth]\ntoken_file = \"tokens\"\n";
 
-/// Makes a token by the command line.
+/// Creates a token on the command line.
 fn add(place: &Place, name: &str, flags: &[&str]) -> String {
     let output = place.run(&[&["tokens", "add", name], flags].concat());
     let said = String::from_utf8_lossy(&output.stderr);
@@ -34,7 +34,7 @@ async fn until_it_gets(server: &HttpServer, token: &str, expected: &str) {
     until(async || knock().await.is_ok_and(|said| said.starts_with(expected))).await;
 }
 
-/// A stream that waits for notifications of a session of its own, as an older client opens it.
+/// A stream that waits for notifications of its own session, as an older client opens it.
 async fn listen(server: &HttpServer, token: &str) -> reqwest::Response {
     let client = reqwest::Client::new();
     let with = |request: reqwest::RequestBuilder| {
@@ -60,7 +60,7 @@ async fn listen(server: &HttpServer, token: &str) -> reqwest::Response {
     stream
 }
 
-/// The number of a server's sessions.
+/// Number of a server's sessions.
 async fn sessions(server: &HttpServer, token: &str) -> usize {
     let request = reqwest::Client::new().get(server.at("/metrics"));
     let response = request
@@ -74,7 +74,7 @@ async fn sessions(server: &HttpServer, token: &str) -> usize {
     line.unwrap().parse().unwrap()
 }
 
-/// Reads a stream until it is over, or broken off.
+/// Reads a stream until it ends or breaks.
 async fn end(mut stream: reqwest::Response) {
     while let Ok(Some(_)) = stream.chunk().await {}
 }

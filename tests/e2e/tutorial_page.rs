@@ -26,7 +26,7 @@ fn blocks() -> Vec<(&'static str, Option<&'static str>)> {
     after_commands.map(block).collect()
 }
 
-/// A text without what differs from run to run: ids, times, hashes, durations, folders, widths of columns.
+/// A text without its variable parts: ids, times, hashes, durations, folders, widths of columns.
 fn lasting(text: &str) -> Vec<String> {
     let word = |word: &str| match word {
         "ms" => "s".to_owned(),

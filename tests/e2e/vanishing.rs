@@ -1,4 +1,4 @@
-//! Configurations that vanish, are emptied, or are read while somebody writes them: what protects calls stays.
+//! Configurations that are removed, emptied, or read during a write: the protections of calls remain.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::harness::{HttpServer, Place, Session, hang_up, until};
 
-/// A policy that denies `task_get`, with time enough on a busy machine, and what else protects.
+/// A configuration with read-only mode, a policy that denies `task_get`, and a policy in audit mode.
 const WHOLE: &str = "[server]\nread_only = true\n[policies.closed]\nsource = \"builtin:cel\"\nlimits.time_ms = 10000\n\
                      tools = [\"task_get\"]\nconfig = { when = \"true\", code = \"CLOSED\", message = \"no\" }\n\
                      [policies.nights]\nsource = \"builtin:quiet-hours\"\nmode = \"audit\"\n\
@@ -344,7 +344,7 @@ async fn a_link_that_leads_to_a_weaker_file_is_not_followed_by_a_server() {
     assert!(is_closed(&session).await);
 }
 
-/// The protections that are remembered.
+/// The stored protections.
 fn remembered(place: &Place) -> String {
     let records = std::fs::read_dir(place.data().join("protections")).unwrap();
     let mut text: Vec<String> = records

@@ -1,4 +1,4 @@
-//! Policies that misbehave: each denies what it would judge, with a typed error, and the others go on.
+//! Policies that misbehave: each denies the call with a typed error, and the others still work.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use tempfile::NamedTempFile;
 use crate::forged::altered;
 use crate::harness::{Place, Session, guest, policy_component, until};
 
-/// What the built-in policy `cel` says of itself, and something as long.
+/// Summary of the built-in policy `cel`, and another text of the same length.
 const SUMMARY: &str = "Denies calls, or asks the user, by one CEL expression.";
 const OTHER_SUMMARY: &str = "Denies calls, or asks the mole, by one CEL expression.";
 

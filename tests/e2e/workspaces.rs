@@ -1,4 +1,4 @@
-//! Files through the whole host: what is granted, what is refused, what follows a commit.
+//! Files through the whole host: granted access, refused access, and writes after a commit.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! A wall clock that jumps: durations and deadlines are measured by a clock that nobody can set.
+//! A wall clock that jumps: durations and deadlines use a clock that nobody can set.
 #![allow(clippy::disallowed_methods, reason = "the test sets a clock of its own")]
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::harness::{Place, guest};
 use crate::load::{Load, consistent, texts};
 
-/// Where Debian and its relatives put it.
+/// Paths of libfaketime on common distributions.
 const LIBRARIES: &[&str] = &[
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
@@ -21,6 +21,39 @@ fn library() -> PathBuf {
     found
         .expect("the test needs libfaketime (Debian: apt-get install libfaketime)")
         .to_owned()
+}
+
+#[tokio::test]
+async fn a_start_with_the_clock_ahead_removes_no_row_and_ends_no_envelope() {
+    let place = Place::with("[ledger]\nretention_days = 1\n");
+    let session = place.serve(&[]).await;
+    let mut load = Load::default();
+    load.create_many(&session, 3).await;
+    session.close().await;
+    let opened = place.run(&["envelopes", "open", "--for", "2h", "--label", "night"]);
+    assert!(opened.status.success());
+    let rows = place.ledger().len();
+    let preload = format!("LD_PRELOAD={}", library().display());
+    let ahead = ["env", &preload, "FAKETIME=+30d", "DONT_FAKE_MONOTONIC=1"];
+    for _ in 0..2 {
+        let session = place.serve_by(&ahead).await;
+        load.create_many(&session, 1).await;
+        session.close().await;
+    }
+    assert!(place.ledger().len() > rows);
+    let database = place.data().join("tollgate.db");
+    assert_eq!(
+        texts(&database, "SELECT 1 FROM core_anchors"),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        texts(
+            &database,
+            "SELECT state FROM core_envelopes WHERE label = 'night'"
+        ),
+        ["OPEN"]
+    );
+    consistent(&database);
 }
 
 #[tokio::test]

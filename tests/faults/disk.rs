@@ -1,5 +1,5 @@
-//! Disks that are full and files that may not grow: a clear refusal, nothing lost, and all is well again
-//! once there is room.
+//! Full disks and files with a size limit: calls are refused clearly, nothing is lost, and hosts recover once there is
+//! room.
 #![allow(clippy::disallowed_methods, reason = "the tests fill disks")]
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::harness::{Place, Session};
 use crate::load::Load;
 
-/// Puts a disk of its own over the data directory, with what compiled components need beside it.
+/// Script that mounts a small disk over the data directory, with the files that compiled components need.
 const MOUNT: &str = r#"set -e
 mkdir "$2"
 mount --bind "$1/cache" "$2"
@@ -24,8 +24,7 @@ cp -p "$3" "$1/cache.key"
 echo ready
 exec cat"#;
 
-/// A place whose data directory is on a small disk. It is mounted where only a process and those that
-/// join it see it.
+/// A place whose data directory is on a small disk. Only processes in its mount namespace see that disk.
 struct Small {
     place: Place,
     holder: Child,
@@ -53,7 +52,7 @@ impl Small {
         Small { place, holder }
     }
 
-    /// What starts a program where the disk is.
+    /// Command that starts a program in the mount namespace of the disk.
     fn starter(&self) -> Vec<String> {
         let holder = self.holder.id().to_string();
         let words = [
@@ -73,13 +72,13 @@ impl Small {
         self.place.serve_by(&starter).await
     }
 
-    /// The data directory, as this process sees it.
+    /// Path of the data directory for processes outside the mount namespace.
     fn data(&self) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
         root.join(self.place.data().strip_prefix("/").unwrap())
     }
 
-    /// Leaves no byte free.
+    /// Fills the disk to the last byte.
     fn fill(&self) {
         let mut ballast = File::create(self.data().join("ballast")).unwrap();
         for size in [1 << 16, 1 << 10, 1] {
@@ -87,7 +86,7 @@ impl Small {
         }
     }
 
-    /// Checks a copy, because SQLite resolves where the disk is to where this process has none.
+    /// Checks a copy, because SQLite resolves the path to a folder that this process cannot see.
     fn check(&self, load: &Load) {
         let copy = tempfile::tempdir().unwrap();
         for name in ["tollgate.db", "tollgate.db-wal"] {

@@ -12,11 +12,11 @@ use crate::harness::Place;
 use crate::load::texts;
 
 const HASHES: &str = "SELECT hash FROM core_operations ORDER BY seq";
-/// Rows that are in the file itself, and rows of each commit that is only in the log.
+/// Rows in the database file, and rows of each commit in the log only.
 const IN_FILE: usize = 2;
 const COMMITS: [usize; 2] = [1, 2];
 
-/// A directory in memory, if the system has one: nothing here is about the disk.
+/// A directory in memory if the system has one, because these tests do not need a disk.
 fn scratch() -> TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
@@ -32,7 +32,7 @@ fn operation(number: usize) -> Operation {
     serde_json::from_value(operation).unwrap()
 }
 
-/// A database and its log as a host leaves them that is killed, and the rows' hashes.
+/// A database and its log after the kill of a host, and the hashes of the rows.
 struct Left {
     file: Vec<u8>,
     log: Vec<u8>,
@@ -65,7 +65,8 @@ impl Left {
         }
     }
 
-    /// How many rows the host finds with another log. They must be a beginning of history, and whole.
+    /// Number of rows that the host finds with another log. Checks that these are the first rows of the history,
+    /// unchanged.
     fn left_with(&self, log: &[u8], place: &TempDir, what: &str) -> usize {
         let path = place.path().join("tollgate.db");
         let beside = |name: &str| -> PathBuf { place.path().join(name) };
@@ -84,7 +85,7 @@ impl Left {
         left
     }
 
-    /// Rows that are left, place by place, when something is done to the log at each place in a range.
+    /// Number of remaining rows for each position in a range at which the log is damaged.
     fn at_each(&self, places: Range<usize>, damage: impl Fn(&[u8], usize) -> Vec<u8>) -> Vec<usize> {
         let scratch = scratch();
         places
@@ -92,7 +93,7 @@ impl Left {
             .collect()
     }
 
-    /// The same for all places, on two threads.
+    /// Number of remaining rows for every position in the log, on two threads.
     fn everywhere(&self, damage: impl Fn(&[u8], usize) -> Vec<u8> + Sync) -> Vec<usize> {
         let middle = self.log.len() / 2;
         std::thread::scope(|scope| {

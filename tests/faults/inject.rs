@@ -1,4 +1,4 @@
-//! System calls that fail: strace makes them do so in a running host.
+//! System calls that fail: strace injects the failures into a running host.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::harness::{Place, Session};
 use crate::load::Load;
 
-/// System calls of a process fail as long as this is there.
+/// Makes system calls of a process fail until it is dropped.
 struct Failing(Child);
 
 impl Failing {
@@ -33,7 +33,7 @@ impl Failing {
         Failing(strace)
     }
 
-    /// Lets the calls succeed again.
+    /// Lets the system calls succeed again.
     fn detach(mut self) {
         let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
         kill_process(pid, Signal::INT).unwrap();
@@ -41,7 +41,7 @@ impl Failing {
     }
 }
 
-/// strace waits for ever for a host that was killed under it.
+/// Ends strace, which would otherwise wait forever for a killed host.
 impl Drop for Failing {
     fn drop(&mut self) {
         let _ = self.0.kill();

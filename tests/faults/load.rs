@@ -1,4 +1,4 @@
-//! Load that remembers what it was told, and what must hold of it whatever happened in between.
+//! Load that records its replies, and checks of the database against these replies.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use tollgate_store::storage::Database;
 
 use crate::harness::Session;
 
-/// Bytes of a task's text, so that a disk fills in few calls.
+/// Size of a task's text in bytes, so that few calls fill a disk.
 const TEXT: usize = 8 << 10;
-/// Calls after which something must have been refused.
+/// Number of calls within which one must be refused.
 const MANY: usize = 20_000;
 
-/// What clients were told.
+/// Replies to clients: created tasks and refused ones.
 #[derive(Default)]
 pub(crate) struct Load {
     made: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Creates a task. The refusal, if it was refused.
+    /// Creates a task. Returns the refusal, if the call was refused.
     pub(crate) async fn create(&mut self, session: &Session) -> Option<Value> {
         let title = format!("task {}", self.made);
         self.made += 1;
@@ -39,7 +39,7 @@ impl Load {
         None
     }
 
-    /// Creates tasks that must not be refused.
+    /// Creates tasks. None of the calls may be refused.
     pub(crate) async fn create_many(&mut self, session: &Session, count: usize) {
         for _ in 0..count {
             assert_eq!(self.create(session).await, None);
@@ -56,12 +56,12 @@ impl Load {
         panic!("{MANY} calls, and nothing was refused");
     }
 
-    /// Makes nothing of what was refused: nobody can know what became of it.
+    /// Forgets refused tasks, because their outcome is unknown.
     pub(crate) fn forget_refusals(&mut self) {
         self.refused.clear();
     }
 
-    /// All that was acknowledged is there, nothing that was refused is, and the ledger says the same.
+    /// Checks that all acknowledged tasks exist, that refused ones do not, and that the ledger agrees.
     pub(crate) fn check(&self, data: &Path) {
         let path = data.join("tollgate.db");
         let there = texts(&path, "SELECT id FROM task_store_tasks");
@@ -76,7 +76,7 @@ impl Load {
     }
 }
 
-/// Whether a database is sound, its ledger whole, and its packs' rows those that the ledger tells of.
+/// Checks that a database is intact, its ledger verifies, and the packs' rows match the ledger.
 pub(crate) fn consistent(path: &Path) {
     assert_eq!(texts(path, "PRAGMA integrity_check"), ["ok"]);
     let created = "SELECT op_id FROM core_operations WHERE tool = 'task_create' AND success = 1";

@@ -1,4 +1,4 @@
-//! What becomes of the promises when disks fill, writes fail, clocks jump, processes stop and files rot.
+//! Promises of hosts during faults: full disks, failing writes, clock jumps, stopped processes and bit rot.
 
 mod clock;
 mod disk;

@@ -1,4 +1,4 @@
-//! Bits that flip in files: found, named, made anew, and never believed.
+//! Bit flips in files: detected, reported, rebuilt, and never trusted.
 #![allow(clippy::disallowed_methods, reason = "the tests damage files")]
 
 use std::path::Path;
@@ -9,10 +9,10 @@ use tollgate_store::storage::Database;
 use crate::harness::Place;
 use crate::load::{Load, texts};
 
-/// The database is damaged at every so many bytes.
+/// Distance of damaged bytes in the database.
 const STEP: usize = 1_021;
 
-/// Each row of the ledger with all of its columns.
+/// Each row of the ledger, with all columns.
 fn rows(path: &Path) -> Vec<String> {
     let columns = texts(path, "SELECT name FROM pragma_table_info('core_operations')");
     let quoted: Vec<String> = columns.iter().map(|name| format!("quote({name})")).collect();
@@ -23,7 +23,7 @@ fn rows(path: &Path) -> Vec<String> {
     texts(path, &sql)
 }
 
-/// Whether the ledger is said to be whole.
+/// True if the ledger verifies.
 fn is_whole(path: &Path) -> bool {
     let Ok(database) = Database::open(path) else {
         return false;

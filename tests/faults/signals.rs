@@ -1,4 +1,4 @@
-//! Processes that are stopped, and clients that go in the middle.
+//! Stopped hosts, and clients that disconnect in the middle of a message.
 
 use rmcp::model::{ClientRequest, Request};
 use rmcp::service::PeerRequestOptions;

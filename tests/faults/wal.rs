@@ -1,5 +1,5 @@
-//! A write-ahead log that was cut or damaged: what is left is a beginning of history, or a clear refusal,
-//! never another history.
+//! A truncated or damaged write-ahead log: the rest is the beginning of the history, or a clear refusal, never another
+//! history.
 #![allow(clippy::disallowed_methods, reason = "the tests damage files")]
 
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::load::{Load, texts};
 /// Bytes of the log's header, of a frame's header, and of a page.
 const HEADER: usize = 32;
 const FRAME: usize = 24 + 4096;
-/// Besides the ends of frames, the log is cut and damaged at every so many bytes.
+/// Distance of additional positions at which the log is truncated and damaged, besides the ends of frames.
 const STEP: usize = 16_411;
 
-/// A database as a killed host left it: the file, its log, and each row's hash.
+/// A database after the kill of a host: the file, its log, and each row's hash.
 struct Killed {
     file: Vec<u8>,
     log: Vec<u8>,
@@ -40,7 +40,7 @@ async fn killed() -> Killed {
 }
 
 impl Killed {
-    /// How many rows of history are left with another log. It must be a beginning, and whole.
+    /// Number of remaining rows with another log. Checks that these are the first rows of the history, and intact.
     fn left_with(&self, log: &[u8], what: &str) -> usize {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("tollgate.db");
@@ -56,7 +56,7 @@ impl Killed {
     }
 }
 
-/// Whether the host's tables and the pack's were there by then. The host makes them anew if not.
+/// True if the tables of the host and the pack exist. Otherwise, the host creates its tables again.
 fn has_tables(path: &Path) -> bool {
     let tables = "SELECT name FROM sqlite_master WHERE name IN ('core_operations', 'task_store_events')";
     let found = texts(path, tables).len() == 2;
@@ -66,7 +66,7 @@ fn has_tables(path: &Path) -> bool {
     found
 }
 
-/// The ends of frames with the bytes before and after, and places in between.
+/// The positions beside the ends of frames, and positions in between.
 fn places(log: &[u8]) -> Vec<usize> {
     let frames = (log.len() - HEADER) / FRAME;
     let ends = (0..=frames).flat_map(|frame| {

@@ -1,4 +1,4 @@
-//! Components in JavaScript and Python in the real host. `cargo xtask languages` makes them and runs this.
+//! Components in JavaScript and Python in the real host. `cargo xtask languages` builds them and runs these tests.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 #[allow(dead_code, reason = "the end-to-end tests use all of it")]
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use harness::Place;
 
-/// Languages that components are made of here.
+/// Languages of the components.
 const LANGUAGES: [&str; 2] = ["javascript", "python"];
-/// Calls whose middle one is told.
+/// Number of calls of which the median is reported.
 const CALLS: usize = 101;
 
 fn component(name: &str) -> PathBuf {
@@ -29,7 +29,7 @@ fn component(name: &str) -> PathBuf {
     path
 }
 
-/// A configuration with both packs, in as little memory as a policy gets.
+/// A configuration with both packs, and the memory limit of a policy.
 fn greeters() -> String {
     let packs = LANGUAGES.map(|language| {
         let source = component(&format!("greeter-{language}"));
@@ -38,7 +38,7 @@ fn greeters() -> String {
     packs.concat()
 }
 
-/// How long the middle one of some calls took, in milliseconds by the ledger.
+/// Median duration of a tool's calls in the ledger, in milliseconds.
 fn middle(place: &Place, tool: &str) -> f64 {
     let sql = format!(
         "SELECT cast(duration_ms AS TEXT) FROM core_operations WHERE tool = '{tool}' ORDER BY duration_ms"
@@ -48,7 +48,7 @@ fn middle(place: &Place, tool: &str) -> f64 {
     durations[durations.len() / 2]
 }
 
-/// The same policy in three languages, each asked about every call.
+/// A configuration with the same policy in three languages, each for every call.
 fn judges() -> String {
     let judge = |name: &str, source: String| {
         format!("[policies.{name}]\nsource = {source:?}\nlimits.time_ms = 10000\n")

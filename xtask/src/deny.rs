@@ -1,5 +1,6 @@
-//! What is depended on: licences, sources, and versions beside each other, as `deny.toml` says. It is the file of
-//! `cargo deny`, which knows advisories as well; this reads of it what needs neither a network nor another tool.
+//! Checks of dependencies: licences, sources, and duplicate versions, by the rules of `deny.toml`. The file belongs to
+//! `cargo deny`, which knows advisories as well. This module applies the rules that need neither a network nor another
+//! tool.
 
 use std::collections::{BTreeMap, BTreeSet};
 

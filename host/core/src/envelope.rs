@@ -181,7 +181,7 @@ pub enum Refusal {
     },
     /// The work tree was edited once more than it may be. Closes the envelope.
     Edits {
-        /// How many it had.
+        /// Limit.
         limit: i64,
     },
     /// Its time is over. Closes the envelope.

@@ -16,26 +16,26 @@ use super::pending_operation::PendingOperation;
 use super::{Generation, core_tools};
 use crate::core_tools::EnvelopeChange;
 
-/// Whose work tree is looked at.
+/// Work tree to look at, and the possible effect of the call on it.
 #[derive(Clone)]
 pub(super) struct Watch {
     generation: Arc<Generation>,
     /// The workspace that the call names. Without one it is the envelope's.
     named: Option<String>,
-    /// What the call may do to it.
+    /// Possible effect of the call on the work tree.
     pub(super) may: May,
 }
 
-/// What a call may do to a work tree.
+/// Possible effect of a call on a work tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum May {
-    /// It opens an envelope.
+    /// Opens an envelope.
     Open,
-    /// It changes nothing itself.
+    /// Changes nothing itself.
     Nothing,
-    /// It runs tests, which leave files behind.
+    /// Runs tests, which leave files behind.
     Test,
-    /// It changes files.
+    /// Changes files.
     Change,
 }
 
@@ -218,7 +218,7 @@ impl PendingOperation {
         self.operation.left_behind = Some((after, cause));
     }
 
-    /// What the call was found to work on.
+    /// State of the work tree before the call, if the look succeeded.
     pub(super) fn sighting(&self) -> Option<&Sighting> {
         self.seen.as_ref()?.as_ref().ok().map(|seen| &**seen)
     }

@@ -18,6 +18,8 @@ use super::writer::{Job, Work};
 
 /// Interval of looking for expired content.
 const EVERY: Duration = Duration::from_secs(3_600);
+/// Age of a row by which the clock is believed, in milliseconds.
+const CONFIRMED_MS: i64 = 3_600_000;
 /// Least time between two looks whether there are too many artifacts.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time that committed rows wait for others on their way into the mirror.
@@ -105,14 +107,17 @@ impl MaintenanceThread {
         };
         if store.is_crowded()? {
             let now_ms = self.clock.now_ms();
-            self.collect(&self.keeping.settings.retention(now_ms), now_ms)?;
+            self.collect(&self.retention(now_ms)?, now_ms)?;
         }
         Ok(())
     }
 
     fn tidy(&self) {
         let now_ms = self.clock.now_ms();
-        let retention = self.keeping.settings.retention(now_ms);
+        let retention = match self.retention(now_ms) {
+            Ok(retention) => retention,
+            Err(err) => return tracing::error!("the ledger cannot be read: {err:#}"),
+        };
         // What one of them runs into does not keep the others from their work.
         for (what, done) in [
             ("ending detached envelopes", self.end_detached(now_ms)),
@@ -127,11 +132,22 @@ impl MaintenanceThread {
         }
     }
 
+    /// Retention as of a time that the ledger confirms: its newest row that is an hour old. A clock that was set forward by
+    /// mistake removes nothing until calls were made by it for an hour.
+    fn retention(&self, now_ms: i64) -> anyhow::Result<Retention> {
+        let before = Timestamp::from_ms(now_ms.saturating_sub(CONFIRMED_MS)).to_string();
+        let confirmed = self.database.read_session()?.newest_before(&before)?;
+        let confirmed_ms = confirmed
+            .and_then(|time| Timestamp::parse(&time))
+            .map_or(0, Timestamp::as_ms);
+        Ok(self.keeping.settings.retention(confirmed_ms))
+    }
+
     fn end_detached(&self, now_ms: i64) -> anyhow::Result<()> {
         let boot_ms = self.clock.boot_ms();
         let now = Timestamp::from_ms(now_ms).to_string();
         self.commit(Box::new(move |session| {
-            session.end_detached(now_ms, boot_ms, &now).map(drop)
+            session.end_detached(boot_ms, &now).map(drop)
         }))?;
         Ok(())
     }

@@ -41,9 +41,9 @@ pub(super) struct PendingOperation {
     pub(super) window_use: Use,
     /// The work tree that it is about, if edits of that count.
     pub(super) watch: Option<Watch>,
-    /// That work tree before the call, or why it was not seen.
+    /// State of that work tree before the call, or the reason why it is unknown.
     pub(super) seen: Option<Seen>,
-    /// What changed in that work tree since the last look at it, before the call and during it.
+    /// Changes in that work tree since the last look at it, before and during the call.
     pub(super) changes: Vec<Change>,
     /// Its connection lasts, so that an envelope can become its.
     pub(super) joins: bool,

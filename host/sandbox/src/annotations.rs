@@ -118,7 +118,7 @@ impl Annotations {
         self.mutation_fingerprint.as_deref()
     }
 
-    /// Whether an event of a type was added.
+    /// True if an event of this type was added.
     pub fn has_event(&self, wanted: &str) -> bool {
         let mut types = self.events.iter().filter_map(|event| event.get("type"));
         types.any(|event_type| event_type.as_str() == Some(wanted))

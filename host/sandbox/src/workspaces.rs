@@ -26,7 +26,7 @@ pub struct Workspace {
     pub git: GitTerms,
     /// Held by the git that writes.
     pub git_writes: Mutex<()>,
-    /// What looks at its work tree remember.
+    /// Data of earlier looks at its work tree.
     pub(crate) looked: Mutex<Memory>,
     /// The repository it belongs to, if that was there at the start.
     repository: Option<Repository>,

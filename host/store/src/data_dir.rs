@@ -12,6 +12,7 @@ use cap_std::fs::{
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use thiserror::Error;
+use tollgate_core::file::NO_WAIT;
 
 /// The database's file.
 pub const DATABASE: &str = "tollgate.db";
@@ -394,7 +395,7 @@ impl DataDir {
     /// Takes the lock of a file, unless another process holds it. Dropping the file gives it back.
     pub fn try_lock(&self, name: &str) -> Result<Option<File>, DataDirError> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).mode(0o600);
+        options.write(true).create(true).mode(0o600).custom_flags(NO_WAIT);
         let file = self
             .dir
             .open_with(name, &options)
@@ -426,7 +427,10 @@ impl DataDir {
 /// not followed.
 pub fn open_private(dir: &Dir, name: &str) -> std::io::Result<Option<File>> {
     let mut options = OpenOptions::new();
-    options.read(true).follow(FollowSymlinks::No);
+    options
+        .read(true)
+        .follow(FollowSymlinks::No)
+        .custom_flags(NO_WAIT);
     let file = dir.open_with(name, &options)?;
     let metadata = file.metadata()?;
     Ok((metadata.is_file() && is_private(&metadata)).then_some(file))

@@ -13,6 +13,7 @@ use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use tollgate_core::clock::Clock;
+use tollgate_core::file::NO_WAIT;
 use tollgate_sdk::Timestamp;
 
 use crate::data_dir::{DataDir, DataDirError};
@@ -75,7 +76,7 @@ impl Host {
         let now_ms = clock.now_ms();
         let now = Timestamp::from_ms(now_ms).to_string();
         session.begin_write()?;
-        session.end_detached(now_ms, clock.boot_ms(), &now)?;
+        session.end_detached(clock.boot_ms(), &now)?;
         session.commit()?;
         let mut hosts = session.hosts_of_open_envelopes()?;
         hosts.extend(session.hosts_of_intents()?);
@@ -110,7 +111,7 @@ impl Host {
     /// True if somebody holds the host's lock. Its file goes with it, so none means nobody.
     pub fn is_alive(&self, host: &str) -> bool {
         let mut options = OpenOptions::new();
-        options.write(true);
+        options.write(true).custom_flags(NO_WAIT);
         let Ok(file) = self.dir.open_with(host, &options) else {
             return false;
         };
@@ -200,7 +201,7 @@ pub fn hosts_alive(data: &DataDir) -> Result<Vec<String>, DataDirError> {
     for entry in dir.entries().map_err(failed)? {
         let id = entry.map_err(failed)?.file_name();
         let mut options = OpenOptions::new();
-        options.write(true);
+        options.write(true).custom_flags(NO_WAIT);
         // One that is gone by now is nobody's.
         let Ok(file) = dir.open_with(&id, &options) else {
             continue;

@@ -46,7 +46,7 @@ pub fn seen(edits: u64, before: Option<u64>, oscillation: Option<u32>) -> Cycle 
     }
 }
 
-/// What is counted between two sightings of a failure.
+/// Unit of the count between two sightings of a failure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -90,7 +90,7 @@ pub struct Repetition {
     pub seen: u64,
     /// Number of changes since the first sighting.
     pub mutations: u64,
-    /// What the changes are.
+    /// Unit of the changes.
     pub unit: Unit,
 }
 

@@ -1,4 +1,4 @@
-//! What the tools refuse, and what to do about it.
+//! Errors of the tools, with their remediations.
 
 use tollgate_sdk::{Outcome, ToolError, Workspace};
 

@@ -67,7 +67,7 @@ pub fn detail(report: &TestReport) -> Option<String> {
     Some(encoder.finish())
 }
 
-/// How a run ended. Each tool, and each runner of a tool's tests, has a code of its own for tests that failed.
+/// End of a run, as text. Each tool, and each runner of a tool's tests, has a code of its own for tests that failed.
 fn ending(report: &TestReport) -> String {
     let told_by_tests = report.reader != Reader::Generic && !report.failing_tests.is_empty();
     match report.ended {
@@ -80,7 +80,7 @@ fn ending(report: &TestReport) -> String {
     }
 }
 
-/// What counts of one failure.
+/// Fields of a failure that the fingerprint covers.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     name: String,

@@ -16,7 +16,7 @@ pub use lists::{Staged, parse_raw, parse_staged};
 pub use status::parse_status;
 pub use tollgate_kit::git::{FileStat, Listing, MAX_ENTRIES, RepoPath, parse_numstat, parse_paths};
 
-/// What happened to a path.
+/// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -37,7 +37,7 @@ pub enum Status {
 pub struct Change {
     /// Which.
     pub path: RepoPath,
-    /// What happened to it.
+    /// Kind of the change.
     pub status: Status,
     /// The mode it has now, as Git writes it in octal: `0o100644`, `0o100755`, `0o120000` for a link,
     /// `0o160000` for a submodule. Git does not tell it of untracked files; none counts as `0o100644`.
@@ -48,19 +48,19 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether somebody has to hash the file, because Git did not.
+    /// True if the file has to be hashed, because Git did not.
     #[must_use]
     pub fn needs_content(&self) -> bool {
         self.content.is_none() && self.status != Status::Deleted
     }
 
-    /// Whether it is a symbolic link.
+    /// True for a symbolic link.
     #[must_use]
     pub fn is_link(&self) -> bool {
         self.mode == Some(LINK)
     }
 
-    /// Whether it is another repository, whose commit [`parse_diff`] tells.
+    /// True for another repository, whose commit [`parse_diff`] returns.
     #[must_use]
     pub fn is_submodule(&self) -> bool {
         self.mode == Some(SUBMODULE)

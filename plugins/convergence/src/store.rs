@@ -32,7 +32,7 @@ pub(crate) struct Run<'a> {
     pub verdict: Verdict,
 }
 
-/// What was told of a test run.
+/// Verdict on a test run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Verdict {
     pub non_progress: bool,
@@ -168,7 +168,7 @@ impl TryFrom<Row> for Verdict {
     }
 }
 
-/// What was told of the newest run of a scope.
+/// Verdict on the newest run of a scope.
 pub(crate) fn last_verdict(db: &Db<'_>, scope: &Scope) -> Result<Verdict, DbError> {
     let found = db.query_one(
         "SELECT non_progress, flaky, regression FROM convergence_runs

@@ -1,4 +1,4 @@
-//! What comes after a change, and what to look at after a refusal.
+//! Suggested calls after a change, and calls that explain a refusal.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -214,7 +214,7 @@ impl Violation {
         }
     }
 
-    /// What to look at because of it.
+    /// Record that explains the violation.
     fn sight(&self) -> Option<Sight> {
         Some(match self {
             Violation::Argument { .. } => return None,
@@ -245,7 +245,7 @@ impl Violation {
     }
 }
 
-/// What a refused caller should look at. No sight takes over, creates or reopens anything, because those are
+/// Record that a refused caller should look at. No sight takes over, creates or reopens anything, because those are
 /// decisions of the caller.
 #[derive(Debug, Clone)]
 enum Sight {

@@ -116,7 +116,7 @@ impl<R: Reason> Refusals<R> {
         self.reasons.iter().any(|(reason, _)| reason.code() == code)
     }
 
-    /// Whether every reason found so far has this code.
+    /// True if every reason found so far has this code.
     #[must_use]
     pub fn has_only(&self, code: &str) -> bool {
         self.reasons.iter().all(|(reason, _)| reason.code() == code)

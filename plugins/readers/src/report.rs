@@ -23,7 +23,7 @@ pub enum Outcome {
     NoTests,
 }
 
-/// How the command of a run ended.
+/// End of a run's command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -109,7 +109,7 @@ pub struct TestReport {
     pub more_errors: u64,
     /// Exit code of the command, absent after a signal or timeout, or if unknown.
     pub exit_code: Option<i32>,
-    /// How the command ended.
+    /// End of the command.
     pub ended: Ended,
 }
 

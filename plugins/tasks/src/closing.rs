@@ -144,7 +144,7 @@ pub(crate) fn gate_step(
     Ok(())
 }
 
-/// What a call says about a step that it closes.
+/// Arguments of a call about a step that it closes.
 pub(crate) struct Gate<'a> {
     /// Checkpoints that the call names.
     pub names: &'a BTreeSet<Checkpoint>,

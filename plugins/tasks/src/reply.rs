@@ -107,7 +107,7 @@ pub(crate) struct Written {
     /// Events of the write, in order, if the call asked for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
-    /// What comes next, in one line.
+    /// Next step, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// Warnings that do not refuse the call.

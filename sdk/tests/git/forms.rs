@@ -7,7 +7,7 @@ use tollgate_sdk::native::Session;
 
 use crate::place::{BoxedChange, Change, PACK, Place, run};
 
-/// What git says in a workspace that somebody changed.
+/// Output of git in a workspace after a change.
 fn after(change: impl FnOnce(&Path), line: &str) -> String {
     let place = Place::new();
     std::fs::create_dir_all(place.at("outside/objects/info")).unwrap();

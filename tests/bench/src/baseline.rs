@@ -22,8 +22,8 @@ pub(crate) fn serve_plain(db: &Path) -> anyhow::Result<()> {
     serve(Work::Native(Box::new(Mutex::new(Native::create(db)?))))
 }
 
-/// Serves constant replies: what the protocol itself costs. A reply goes by the task that is asked
-/// for or, without one, by the tool.
+/// Serves constant replies, to measure the cost of the protocol itself. A reply is chosen by the requested task or,
+/// without one, by the tool.
 pub(crate) fn serve_null(replies: &str) -> anyhow::Result<()> {
     let replies: BTreeMap<String, Value> =
         serde_json::from_str(replies).context("--replies is no JSON object")?;
@@ -88,7 +88,7 @@ impl ServerHandler for Handler {
 }
 
 impl Work {
-    /// Answers on the spot. Handing the call to another thread would only make this slower.
+    /// Answers on the calling thread. A hand-over to another thread would only make this slower.
     fn answer(&self, tool: &str, arguments: &Value) -> anyhow::Result<CallToolResult> {
         match self {
             Work::Native(native) => {

@@ -1,4 +1,4 @@
-//! A client that does as little as it can, so that the figures are the server's.
+//! A minimal client, so that the figures are the server's.
 //!
 //! It writes JSON-RPC lines into a child process's pipe, keeps a number of calls in flight, and
 //! reads each reply just far enough to match its id and to see that it is no refusal.
@@ -16,7 +16,7 @@ use crate::workload::{Request, Tools};
 
 /// The revision that the client speaks.
 const PROTOCOL: &str = "2025-11-25";
-/// Bytes that are read at once.
+/// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 << 10;
 
 /// A server in a child process, and the session with it.
@@ -29,7 +29,7 @@ pub(crate) struct Client {
     notes: usize,
 }
 
-/// A reply, as far as it is looked at.
+/// The fields of a reply that the client reads.
 #[derive(Deserialize)]
 struct Reply {
     id: Option<usize>,
@@ -80,7 +80,7 @@ impl Client {
         Ok(client)
     }
 
-    /// How many tools the server lists.
+    /// Lists the tools and returns their number.
     pub(crate) fn list_tools(&mut self) -> anyhow::Result<usize> {
         let listed = self.request("tools/list", json!({}))?;
         listed
@@ -90,7 +90,7 @@ impl Client {
             .context("no tools were listed")
     }
 
-    /// Lists all pages: how many tools there are, and in how many bytes. What tools say is not taken apart:
+    /// Lists all pages and returns the number of tools and of bytes. The definitions of tools are not parsed, because
     /// that is the client's time.
     pub(crate) fn list_all(&mut self) -> anyhow::Result<(usize, usize)> {
         let (mut tools, mut bytes, mut params) = (0, 0, json!({}));
@@ -110,7 +110,7 @@ impl Client {
         }
     }
 
-    /// Makes calls with so many in flight, and returns how long all of them took.
+    /// Makes calls with `in_flight` of them at a time, and returns the duration of all.
     pub(crate) fn run(&mut self, requests: &[Request], in_flight: usize) -> anyhow::Result<Duration> {
         let first = self.next_id;
         let lines: Vec<Vec<u8>> = requests.iter().map(|request| self.call_line(request)).collect();
@@ -140,23 +140,23 @@ impl Client {
         Ok(started.elapsed())
     }
 
-    /// Makes a call whose reply nobody waits for.
+    /// Makes a call without waiting for its reply.
     pub(crate) fn begin(&mut self, request: &Request) -> anyhow::Result<()> {
         let line = self.call_line(request);
         self.send(&line)
     }
 
-    /// How many notifications came between the replies.
+    /// Number of notifications between the replies.
     pub(crate) fn notes(&self) -> usize {
         self.notes
     }
 
-    /// The server's process.
+    /// The process id of the server.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends the session and waits until the server is gone.
+    /// Ends the session and waits for the server's exit.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         self.input = None;
         let status = self.child.wait().context("the server cannot be waited for")?;
@@ -187,7 +187,7 @@ impl Client {
         format!("{call}\n").into_bytes()
     }
 
-    /// Reads until there is a reply, and returns its id.
+    /// Reads up to the next reply, and returns its id.
     fn read_outcome(&mut self) -> anyhow::Result<usize> {
         loop {
             self.read_line()?;
@@ -239,7 +239,7 @@ impl Tools for Client {
 }
 
 impl Drop for Client {
-    /// Leaves no server behind when the bench fails.
+    /// Kills the server if the bench fails.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,5 +1,5 @@
-//! What the gate does for each write beside running its guest, done by itself: hash the arguments, admit
-//! and count in the envelope, fingerprint the mutation, hash and insert the ledger row, commit.
+//! The gate's own part of each write, without the guest: hash the arguments, admit and count in the envelope,
+//! fingerprint the mutation, hash and insert the ledger row, commit.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use tollgate_store::storage::{Admission, Database, Envelope, OpType, Operation, 
 
 use crate::workload::Request;
 
-/// Calls of one commit.
+/// Calls in one commit.
 const BATCH: usize = 32;
 
 /// An envelope without limits in a database of its own.
@@ -64,7 +64,7 @@ impl GatePart {
         Ok(GatePart { session, envelope })
     }
 
-    /// One round of calls: microseconds of processor time for each, what commits take included.
+    /// One round of calls: microseconds of processor time for each, including commits.
     pub(crate) fn round(&mut self, request: &Request, calls: usize) -> anyhow::Result<f64> {
         let started = processor_us();
         let batches = calls.div_ceil(BATCH);

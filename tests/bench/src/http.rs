@@ -1,5 +1,5 @@
-//! A client over HTTP that does as little as it can: one connection, one request at a time, and no more of an answer
-//! than whether it went well.
+//! A minimal client over HTTP: one connection, one request at a time. Of a reply, it reads only whether the call
+//! succeeded.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::workload::{Request, Tools};
 
-/// The revision that the client speaks, in which each request stands alone.
+/// Protocol revision of the client, in which each request is independent.
 const PROTOCOL: &str = "2026-07-28";
 
 /// A server over HTTP in a child process.
@@ -21,7 +21,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server, and waits until it says where it is.
+    /// Starts a server, and waits until it prints its address.
     pub(crate) fn start(mut command: Command) -> anyhow::Result<Server> {
         command.args(["--http", "127.0.0.1:0"]).stderr(Stdio::piped());
         let mut child = command
@@ -41,7 +41,7 @@ impl Server {
         Ok(Server { child, address })
     }
 
-    /// A connection for whoever has this token.
+    /// A connection with this token.
     pub(crate) fn connect(&self, token: &str) -> anyhow::Result<Connection> {
         let connection = TcpStream::connect(&self.address).context("the server cannot be reached")?;
         connection.set_nodelay(true)?;
@@ -72,7 +72,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// How long a call takes that must go well.
+    /// Duration of a call, which must succeed.
     pub(crate) fn time(&mut self, request: &Request) -> anyhow::Result<Duration> {
         let message = message(request);
         let started = Instant::now();
@@ -88,7 +88,7 @@ impl Connection {
         Ok(took)
     }
 
-    /// Makes a call, and returns whether it went well.
+    /// Makes a call, and returns whether it succeeded.
     pub(crate) fn attempt(&mut self, request: &Request) -> anyhow::Result<bool> {
         Ok(self.exchange(request.tool, &message(request))? == 200)
     }

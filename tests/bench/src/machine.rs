@@ -1,13 +1,13 @@
-//! The machine: what it is, one core of it, and how much memory a process has.
+//! Facts about the machine, a binding to one core, and a process's use of memory.
 
 use anyhow::Context as _;
 use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_sdk::Timestamp;
 
-/// Clock ticks in a second, as the kernel counts processor time for everybody.
+/// Clock ticks in a second, the kernel's unit of processor time.
 const TICKS: f64 = 100.0;
 
-/// Lines about where and how the figures were measured.
+/// Lines about the machine and the build.
 pub(crate) fn describe() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let kernel = read("/proc/sys/kernel/osrelease").unwrap_or_else(|_| "unknown".to_owned());
@@ -33,7 +33,7 @@ pub(crate) fn describe() -> String {
     )
 }
 
-/// Runs `body` on a thread that is bound to one core, as everything is that it starts.
+/// Runs `body` on a thread that is bound to one core, with all threads and processes that it starts.
 pub(crate) fn on_one_core<T: Send>(body: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     let bound = || {
         // The last one: interrupts tend to be on the first.
@@ -76,7 +76,7 @@ pub(crate) fn processor_seconds(process: u32) -> anyhow::Result<f64> {
     Ok((user + system) / TICKS)
 }
 
-/// What a file of the kernel's says about something, in its first line about it.
+/// Value of a field in a file of the kernel, from the first line with that name.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = read(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;

@@ -1,4 +1,4 @@
-//! The bench: what the gate costs, each figure beside a baseline measured in the same run.
+//! The bench: cost of the gate, each figure beside a baseline measured in the same run.
 //!
 //! Targets are for orientation. A figure that misses one is shown as such and nothing more; only a
 //! call that fails, or a server that does, ends the bench with an error.
@@ -41,13 +41,13 @@ struct Measure {
     /// The tollgate to measure, a release build
     #[arg(long, value_name = "FILE")]
     server: PathBuf,
-    /// Where the server in TypeScript is installed; without it nothing is compared with it
+    /// Folder of the TypeScript server to compare with; omit it to skip that comparison
     #[arg(long, value_name = "DIR")]
     typescript: Option<PathBuf>,
-    /// Where components are that misbehave; without them their neighbours are not measured
+    /// Folder of components that misbehave; omit it to skip the figures of their neighbours
     #[arg(long, value_name = "DIR")]
     guests: Option<PathBuf>,
-    /// Where the server on FastMCP is installed; without it nothing is compared with it
+    /// Folder of the FastMCP server to compare with; omit it to skip that comparison
     #[arg(long, value_name = "DIR")]
     fastmcp: Option<PathBuf>,
     /// Write everything into this Markdown file as well, with charts beside it
@@ -56,7 +56,7 @@ struct Measure {
     /// Fewer and shorter rounds
     #[arg(long)]
     quick: bool,
-    /// Where databases go; what a commit costs depends on the disk [default: a temporary directory]
+    /// Folder for databases; the cost of a commit depends on its disk [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Measure only these
@@ -64,7 +64,7 @@ struct Measure {
     only: Vec<Part>,
 }
 
-/// What can be measured by itself.
+/// Figures that can be measured separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
     InProcess,

@@ -65,8 +65,7 @@ impl Tools for Native {
     }
 }
 
-/// The test backend, with identifiers as long as the server's, so that replies are too, and with a
-/// clock that moves.
+/// The test backend with identifiers and replies as long as the server's, and with a clock that moves.
 impl Host for Native {
     fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>, DbError> {
         self.backend().query(sql, params)

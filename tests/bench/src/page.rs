@@ -10,14 +10,14 @@ use crate::report::{Quantity, Report, Row, Section, judged};
 
 /// Width of a chart, in pixels.
 const WIDTH: u32 = 760;
-/// Height of a bar with what is around it.
+/// Height of a bar with its margins, in pixels.
 const BAR: u32 = 34;
-/// Height of everything else in a chart.
+/// Height of the rest of a chart, in pixels.
 const FRAME: u32 = 48;
-/// Room for the names at the left.
+/// Width of the names at the left, in pixels.
 const NAMES: u32 = 250;
 
-/// Writes the page, and its charts into a folder of the page's name beside it.
+/// Writes the page, and its charts into a folder with the page's name beside it.
 #[allow(clippy::disallowed_methods, reason = "whoever runs the bench named the file")]
 pub(crate) fn write(report: &Report, file: &Path) -> anyhow::Result<()> {
     let charts = file.with_extension("");
@@ -146,7 +146,7 @@ fn chart(section: &Section, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A title as a file's name.
+/// A title as a file name.
 fn slug(title: &str) -> String {
     let mut slug = String::new();
     for letter in title.chars() {

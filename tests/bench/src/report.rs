@@ -1,11 +1,11 @@
-//! What the bench prints: tables while it measures, and all figures with their targets at the end.
+//! The bench's output: tables during the measurement, and all figures with their targets at the end.
 
 use std::fmt;
 use std::io::Write as _;
 
 use crate::sample::Sample;
 
-/// What a figure is measured in.
+/// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Microseconds,
@@ -13,7 +13,7 @@ pub(crate) enum Unit {
     Mebibytes,
     /// A ratio.
     Times,
-    /// Parts of a hundred.
+    /// Percentage.
     Percent,
 }
 
@@ -43,19 +43,19 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// What a figure is held against.
+/// Limit that a figure is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
-    /// What of the figure counts.
+    /// Verb of the comparison, such as `takes` or `adds`.
     pub(crate) what: &'static str,
-    /// How much that is.
+    /// The compared value.
     pub(crate) value: Quantity,
-    /// How much it may or must be.
+    /// The limit in the unit of the value.
     pub(crate) limit: f64,
     bound: Bound,
 }
 
-/// On which side of its limit a value is to be.
+/// Side of the limit on which a value must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bound {
     AtMost,
@@ -63,7 +63,7 @@ enum Bound {
 }
 
 impl Target {
-    /// A value that is not to pass its limit.
+    /// A value that must not exceed its limit.
     pub(crate) const fn at_most(what: &'static str, value: Quantity, limit: f64) -> Target {
         Target {
             what,
@@ -73,7 +73,7 @@ impl Target {
         }
     }
 
-    /// A value that is to reach its limit.
+    /// A value that must reach its limit.
     pub(crate) const fn at_least(what: &'static str, value: Quantity, limit: f64) -> Target {
         Target {
             what,
@@ -89,16 +89,16 @@ impl Target {
 pub(crate) struct Figure {
     pub(crate) name: String,
     pub(crate) value: Quantity,
-    /// What it is compared with.
+    /// Name of the baseline.
     pub(crate) baseline: &'static str,
     pub(crate) baseline_value: Quantity,
     pub(crate) target: Option<Target>,
 }
 
-/// One table of samples, and what was said about it.
+/// One table of samples, with notes.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
-    /// Empty for what was said before the first table.
+    /// Title of the table. Empty for text before the first table.
     pub(crate) title: String,
     pub(crate) rows: Vec<Row>,
     pub(crate) notes: Vec<String>,
@@ -110,11 +110,11 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) sample: Sample,
     pub(crate) unit: Unit,
-    /// How often the baseline's median goes into the sample's.
+    /// The sample's median divided by the baseline's.
     pub(crate) ratio: f64,
 }
 
-/// Everything that was measured so far.
+/// All measurements so far.
 #[derive(Debug)]
 pub(crate) struct Report {
     figures: Vec<Figure>,
@@ -129,12 +129,12 @@ impl Report {
         }
     }
 
-    /// All tables, in the order they were measured.
+    /// All tables, in the order of measurement.
     pub(crate) fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// All figures, in the order they were measured.
+    /// All figures, in the order of measurement.
     pub(crate) fn figures(&self) -> &[Figure] {
         &self.figures
     }
@@ -208,7 +208,7 @@ impl Report {
     }
 }
 
-/// Whether a target was met, in words.
+/// Text that says whether a target was met.
 pub(crate) fn judged(target: &Target) -> String {
     let (met, bound) = match target.bound {
         Bound::AtMost => (target.value.0 <= target.limit, "at most"),
@@ -219,7 +219,7 @@ pub(crate) fn judged(target: &Target) -> String {
     format!("{verdict}: {} {}, {bound} {limit}", target.what, target.value)
 }
 
-/// A reader that went away is not an error.
+/// Prints a line. A closed standard output is not an error.
 fn print(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! The rows that creating a task leaves behind, for others to insert again.
+//! The rows of a created task, for other servers to insert again.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use serde_json::Value;
 /// Tables, and the rows of one task in them.
 #[derive(Debug, Serialize)]
 pub(crate) struct Rows {
-    /// What makes the tables, their indexes and triggers.
+    /// Statements that create the tables, their indexes and triggers.
     schema: Vec<String>,
     inserts: Vec<Insert>,
 }
 
-/// One row. Text that must be new each time is at `ids`, and the row's own number at `number`.
+/// Statement that inserts one row. `ids` are its unique texts, and `number` is the row's own number.
 #[derive(Debug, Serialize)]
 struct Insert {
     sql: String,
@@ -25,17 +25,17 @@ struct Insert {
     number: Option<usize>,
 }
 
-/// Which rows.
+/// Selection of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The pack's: the task and its first event.
+    /// The pack's rows: the task and its first event.
     Pack,
-    /// The ledger's row as well: all that tollgate commits for the call.
+    /// The ledger's row as well: everything that tollgate commits for the call.
     All,
 }
 
 impl Rows {
-    /// Those of the newest task of a data directory's database.
+    /// Rows of the newest task in a data directory's database.
     pub(crate) fn of(database: &Path, which: Which) -> anyhow::Result<Rows> {
         let db = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let mut schema = strings(
@@ -106,7 +106,7 @@ fn json(value: ValueRef<'_>) -> anyhow::Result<Value> {
     })
 }
 
-/// A database into which the rows are committed one task after another.
+/// A database into which the rows of one task after another are committed.
 pub(crate) struct Bare {
     db: Connection,
     rows: Rows,
@@ -114,7 +114,7 @@ pub(crate) struct Bare {
 }
 
 impl Bare {
-    /// Over a new database with the server's durability.
+    /// Creates a database with the server's durability.
     pub(crate) fn create(path: &Path, rows: Rows) -> anyhow::Result<Bare> {
         let db = Connection::open(path)?;
         db.pragma_update(None, "journal_mode", "WAL")?;

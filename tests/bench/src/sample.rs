@@ -1,11 +1,11 @@
-//! Repeated measurements of one thing, and fair turns between things that are compared.
+//! Repeated measurements, and fair turns between compared contestants.
 
-/// What some rounds measured.
+/// Measured values of several rounds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample(Vec<f64>);
 
 impl Sample {
-    /// Of values that were measured elsewhere.
+    /// Sample of values that were measured elsewhere.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Sample {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -17,7 +17,7 @@ impl Sample {
         self.0.sort_by(f64::total_cmp);
     }
 
-    /// The middle round, or the mean of the two in the middle.
+    /// The median of the rounds.
     pub(crate) fn median(&self) -> f64 {
         let middle = self.0.len() / 2;
         match (
@@ -31,7 +31,7 @@ impl Sample {
         }
     }
 
-    /// The value that this part of all does not pass.
+    /// The value at a percentile, given as a fraction.
     pub(crate) fn percentile(&self, part: f64) -> f64 {
         #[allow(
             clippy::cast_possible_truncation,
@@ -45,12 +45,12 @@ impl Sample {
             .unwrap_or(f64::NAN)
     }
 
-    /// The smallest round.
+    /// The smallest value.
     pub(crate) fn min(&self) -> f64 {
         self.0.first().copied().unwrap_or(f64::NAN)
     }
 
-    /// The largest round.
+    /// The largest value.
     pub(crate) fn max(&self) -> f64 {
         self.0.last().copied().unwrap_or(f64::NAN)
     }
@@ -59,8 +59,8 @@ impl Sample {
 /// One round of one contestant.
 pub(crate) type Round<'a> = Box<dyn FnMut() -> anyhow::Result<f64> + 'a>;
 
-/// Lets contestants take turns, so that whatever else the machine does hits all of them. The first
-/// turn of each warms up and is not counted.
+/// Lets contestants take turns, so that disturbances of the machine affect all of them. The first turn of each is a
+/// warm-up and is not counted.
 pub(crate) fn take_turns<const N: usize>(
     rounds: usize,
     mut contestants: [Round<'_>; N],

@@ -1,14 +1,14 @@
-//! The tasks that are measured: many plain ones, and one with a past.
+//! The measured tasks: many simple ones, and one with a history.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-/// Tasks in the database before anything is measured.
+/// Tasks in the database before the measurement.
 const TASKS: usize = 200;
 
 /// The pack's settings: no waits between attempts.
 pub(crate) const PACK_CONFIG: &str = r#"{"retry":{"backoff_ms":[]}}"#;
-/// The same for the server's configuration file.
+/// The same setting for the server's configuration file.
 pub(crate) const CONFIG_FILE: &str = "[packs.task-store.config.retry]\nbackoff_ms = []\n";
 
 /// One call.
@@ -18,27 +18,27 @@ pub(crate) struct Request {
     pub(crate) arguments: Value,
 }
 
-/// Whatever answers calls: the pack itself, the gate, or a server.
+/// Anything that answers calls: the pack itself, the gate, or a server.
 pub(crate) trait Tools {
-    /// The structured reply. A refusal is an error here.
+    /// Returns the structured reply. A refusal is an error.
     fn call(&mut self, request: &Request) -> anyhow::Result<Value>;
 }
 
-/// The tasks that are read.
+/// The tasks that the reads use.
 #[derive(Debug, Clone)]
 pub(crate) struct Seeded {
-    /// One with attempts, reviews, artifacts and approvals.
+    /// Task with attempts, reviews, artifacts and approvals.
     pub(crate) past: String,
-    /// One that was only created.
+    /// Task that was only created.
     pub(crate) new: String,
 }
 
-/// What is measured by itself.
+/// Kinds of calls that are measured separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Reading the task with a past.
+    /// Reading the task with a history.
     Get,
-    /// Reading the new task: what a call costs that has little to do.
+    /// Reading the new task: the cost of a call with little work.
     GetNew,
     /// Creating a task.
     Create,
@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// Fills a database.
+/// Fills a database with tasks.
 pub(crate) fn seed(tools: &mut impl Tools) -> anyhow::Result<Seeded> {
     for number in 0..TASKS / 2 {
         tools.call(&create(number))?;
@@ -101,7 +101,7 @@ fn get(task: &str) -> Request {
     }
 }
 
-/// Calls as an agent makes them in the long run: nine reads for each write.
+/// A realistic mix of calls: nine reads for each write.
 pub(crate) fn mix(seeded: &Seeded, calls: usize) -> Vec<Request> {
     let kind = |number: usize| {
         if number.is_multiple_of(10) {
@@ -234,7 +234,7 @@ fn text(value: &Value, pointer: &str) -> anyhow::Result<String> {
         .with_context(|| format!("the reply has no {pointer}: {value}"))
 }
 
-/// A spec as agents write them.
+/// A typical spec of an agent.
 const SPEC: &str = "## Goal\nEverybody can take their notes with them, in a format that other programs read.\n\n\
     ## Scope\n### In\n- all notes of an account as one Markdown file\n- tags as front matter\n- a command line flag\n\
     ### Out\n- pictures and other attachments\n- an import\n\n\

@@ -1,23 +1,23 @@
-//! Who takes part in the story, each in one role.
+//! The actors of the story, each in one role.
 
 use serde_json::{Value, json};
 
-/// Somebody who makes calls.
+/// An actor that makes calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Actor {
     pub(crate) name: &'static str,
     pub(crate) role: &'static str,
 }
 
-/// Decides, and alone moves the task.
+/// Orchestrator: decides, and is the only actor that moves the task.
 pub(crate) const PLANNER: Actor = Actor::new("planner", "orchestrator");
-/// Does the work.
+/// Executor: does the work.
 pub(crate) const BUILDER: Actor = Actor::new("builder-7", "executor");
-/// Judges whether the spec is met.
+/// Reviewer of whether the spec is met.
 pub(crate) const SPEC_CHECKER: Actor = Actor::new("spec-checker", "spec_reviewer");
-/// Judges how well the work is done.
+/// Reviewer of the quality of the work.
 pub(crate) const QUALITY_CHECKER: Actor = Actor::new("quality-checker", "quality_reviewer");
-/// Allows side effects.
+/// Human who approves side effects.
 pub(crate) const MARIA: Actor = Actor::new("maria", "human");
 
 impl Actor {

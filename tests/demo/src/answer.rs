@@ -1,9 +1,9 @@
-//! Answers as the story uses them: looked into by path, and shortened for people.
+//! Answers of calls: values by path, and texts shortened for people.
 
 use anyhow::Context as _;
 use serde_json::Value;
 
-/// Longest text value that is shown whole, in characters.
+/// Longest text value that is shown in full, in characters.
 const TEXT: usize = 48;
 /// Longest line of arguments, in characters.
 const LINE: usize = 200;
@@ -13,7 +13,7 @@ const LINE: usize = 200;
 pub(crate) struct Answer(pub(crate) Value);
 
 impl Answer {
-    /// The value at a path such as `task.phase`, if there is one.
+    /// The value at a path such as `task.phase`, if it exists.
     pub(crate) fn get(&self, path: &str) -> Option<&Value> {
         path.split('.')
             .try_fold(&self.0, |value, part| match part.parse::<usize>() {
@@ -30,7 +30,7 @@ impl Answer {
             .with_context(|| format!("the result has no text at {path}: {}", self.0))
     }
 
-    /// Fails unless there is exactly this value at a path.
+    /// Fails unless the value at a path is exactly this one.
     pub(crate) fn wants(&self, path: &str, wanted: &Value) -> anyhow::Result<()> {
         let found = self.get(path);
         anyhow::ensure!(

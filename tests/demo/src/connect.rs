@@ -1,4 +1,4 @@
-//! The way from the demo to a server of the reader's own.
+//! Instructions to set up a server of one's own after the demo.
 
 use std::path::Path;
 

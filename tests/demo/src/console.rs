@@ -1,9 +1,9 @@
-//! What people see: the one place that writes to standard output.
+//! Output for people: the only module that writes to standard output.
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
 
-/// Columns that prose is wrapped to.
+/// Width of wrapped prose, in columns.
 const WIDTH: usize = 96;
 
 /// Standard output, in colour only on a terminal.
@@ -23,38 +23,38 @@ impl Console {
         self.lines(&format!("\n{}", self.styled("1", &format!("== {title} =="))));
     }
 
-    /// What the story tells between calls.
+    /// Prints the prose between calls.
     pub(crate) fn say(&self, prose: &str) {
         self.lines(&format!("\n{}", wrapped(prose)));
     }
 
-    /// A call, before it is made.
+    /// Prints a call before the demo makes it.
     pub(crate) fn call(&self, who: &str, tool: &str, arguments: &str) {
         let tool = self.styled("1", tool);
         self.lines(&format!("\n{who}: {tool} {arguments}"));
     }
 
-    /// What a call returned.
+    /// Prints the result of a call.
     pub(crate) fn done(&self, summary: &str) {
         self.lines(format!("    {} {summary}", self.styled("32", "ok")).trim_end());
     }
 
-    /// The first line of a refusal.
+    /// Prints the first line of a refusal.
     pub(crate) fn refused(&self, code: &str, message: &str) {
         self.lines(&format!("    {} {code}: {message}", self.styled("33", "REFUSED")));
     }
 
-    /// More about a call, under a label.
+    /// Prints a detail of a call, under a label.
     pub(crate) fn detail(&self, label: &str, text: impl Display) {
         self.lines(&format!("      {label}: {text}"));
     }
 
-    /// Text as it is. A reader that went away is not an error.
+    /// Prints text unchanged. A closed standard output is not an error.
     pub(crate) fn lines(&self, text: &str) {
         let _ = writeln!(std::io::stdout().lock(), "{text}");
     }
 
-    /// Why the demo failed, on standard error.
+    /// Prints the reason for the demo's failure, on standard error.
     pub(crate) fn failure(&self, err: &anyhow::Error) {
         let _ = writeln!(std::io::stderr().lock(), "\ndemo failed: {err:#}");
     }

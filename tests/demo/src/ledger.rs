@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::stage::Seen;
 
-/// One row of the ledger, as far as it is shown.
+/// The displayed columns of a ledger row.
 #[derive(Debug)]
 pub(crate) struct Row {
     seq: i64,
@@ -18,7 +18,7 @@ pub(crate) struct Row {
     duration_ms: f64,
 }
 
-/// The place of the last row before the demo; 0 if there is no ledger yet.
+/// The sequence number of the last row before the demo; 0 if there is no ledger yet.
 pub(crate) fn last_seq(database: &Path) -> anyhow::Result<i64> {
     if !database.exists() {
         return Ok(0);
@@ -29,7 +29,7 @@ pub(crate) fn last_seq(database: &Path) -> anyhow::Result<i64> {
         .context("the ledger cannot be read")
 }
 
-/// The rows after a place.
+/// The rows after a sequence number.
 pub(crate) fn since(database: &Path, seq: i64) -> anyhow::Result<Vec<Row>> {
     let db = open(database)?;
     let mut statement = db.prepare(
@@ -50,8 +50,8 @@ pub(crate) fn since(database: &Path, seq: i64) -> anyhow::Result<Vec<Row>> {
         .context("the ledger cannot be read")
 }
 
-/// Fails unless the ledger has exactly one row for each call, with its outcome. The order may
-/// differ: a read's row follows its reply.
+/// Fails unless the ledger has exactly one row for each call, with its outcome. The order may differ, because a read's
+/// row follows its reply.
 pub(crate) fn check(rows: &[Row], seen: &[Seen]) -> anyhow::Result<()> {
     let mut recorded: Vec<Seen> = rows
         .iter()
@@ -76,7 +76,7 @@ pub(crate) fn check(rows: &[Row], seen: &[Seen]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The rows as people read them.
+/// The rows as a table for people.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut lines = vec![line(["seq", "tool", "effect", "success", "error_code", "ms"])];
     for row in rows {

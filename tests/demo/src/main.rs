@@ -41,7 +41,7 @@ struct Args {
     /// The tollgate to start
     #[arg(long, value_name = "FILE")]
     server: PathBuf,
-    /// Where its data goes, and stays [default: a temporary directory, removed at the end]
+    /// Data directory, kept after the demo [default: a temporary directory, removed at the end]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 }

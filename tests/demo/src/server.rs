@@ -12,10 +12,10 @@ use rmcp::service::RunningService;
 use serde_json::{Map, Value};
 use tokio::process::{Child, Command};
 
-/// The longest that anything may take. A first start compiles the packs.
+/// Timeout of every request and start. A first start compiles the packs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How the server is started.
+/// Program, configuration and data directory of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     pub(crate) executable: PathBuf,
@@ -24,12 +24,12 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Where the server keeps its database.
+    /// Path of the server's database.
     pub(crate) fn database(&self) -> PathBuf {
         self.data_dir.join("tollgate.db")
     }
 
-    /// Runs another command on the server's data, and returns its output, which must contain a text.
+    /// Runs another command on the server's data and returns its output, which must contain `contains`.
     pub(crate) fn run(&self, arguments: &[&str], contains: &str) -> anyhow::Result<String> {
         let output = self
             .program()
@@ -99,7 +99,7 @@ impl Server {
         Ok(Server { child, client })
     }
 
-    /// What the server says about itself, and how many tools it lists.
+    /// The server's name, its protocol version, and the number of its tools.
     pub(crate) async fn introduction(&self) -> anyhow::Result<String> {
         let tools = tokio::time::timeout(PATIENCE, self.client.list_all_tools()).await??;
         let info = self
@@ -130,7 +130,7 @@ impl Server {
             .with_context(|| format!("{tool} failed as a request"))
     }
 
-    /// Ends the server without giving it a chance to do anything about it.
+    /// Kills the server.
     pub(crate) async fn kill(&mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("the server could not be killed")
     }

@@ -1,4 +1,4 @@
-//! Making calls where people can watch: each one is printed, checked and remembered.
+//! Calls that people can watch: each one is printed, checked and recorded.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct Seen {
     pub(crate) error_code: Option<String>,
 }
 
-/// A server, and what was called so far.
+/// A server, and the calls so far.
 pub(crate) struct Stage<'a> {
     console: &'a Console,
     launch: &'a Launch,
@@ -39,22 +39,22 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// What the story tells between calls.
+    /// Prints the prose between calls.
     pub(crate) fn say(&self, prose: &str) {
         self.console.say(prose);
     }
 
-    /// Text as it is.
+    /// Prints text unchanged.
     pub(crate) fn show(&self, text: &str) {
         self.console.lines(text);
     }
 
-    /// The heading of a part.
+    /// Prints the heading of a part.
     pub(crate) fn scene(&self, title: &str) {
         self.console.scene(title);
     }
 
-    /// Makes a call that has to succeed, and shows parts of its result.
+    /// Makes a call that must succeed, and prints parts of its result.
     pub(crate) async fn ok(
         &mut self,
         who: Actor,
@@ -65,7 +65,7 @@ impl<'a> Stage<'a> {
         self.unsigned(who, tool, who.signs(arguments), shown).await
     }
 
-    /// The same for a tool of the host, which takes no name and role.
+    /// Makes a call of a tool of the host, which takes no name and role.
     pub(crate) async fn unsigned(
         &mut self,
         who: Actor,
@@ -88,7 +88,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Makes a call that has to be refused for exactly these reasons, in this order.
+    /// Makes a call that must be refused for exactly these reasons, in this order.
     pub(crate) async fn refused(
         &mut self,
         who: Actor,
@@ -110,7 +110,7 @@ impl<'a> Stage<'a> {
         Ok(refusal)
     }
 
-    /// Makes a call that has to be refused with a code, whatever the blockers.
+    /// Makes a call that must be refused with a code, whatever the blockers are.
     pub(crate) async fn refused_as(
         &mut self,
         code: &str,
@@ -132,14 +132,14 @@ impl<'a> Stage<'a> {
         Ok(refusal)
     }
 
-    /// Makes the call that a reply or refusal handed out, exactly as it is.
+    /// Makes the exact call that a reply or refusal suggests.
     pub(crate) async fn follow(&mut self, next: &NextCall, shown: &[&str]) -> anyhow::Result<Answer> {
         let who = Actor::of_call(&next.arguments).context("the ready call names nobody the demo knows")?;
         self.ok(who, &next.tool, Value::Object(next.arguments.clone()), shown)
             .await
     }
 
-    /// Kills the server in the middle of everything and starts it again.
+    /// Kills the server and starts it again.
     pub(crate) async fn crash(&mut self) -> anyhow::Result<()> {
         self.server.kill().await?;
         self.console
@@ -148,7 +148,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Sleeps until an instant that the server named.
+    /// Sleeps until the time that the server returned.
     pub(crate) async fn sleep_until(&self, instant: &str) -> anyhow::Result<()> {
         let until = Timestamp::parse(instant).with_context(|| format!("{instant} is no timestamp"))?;
         #[allow(
@@ -162,7 +162,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Stops the server and returns what was called.
+    /// Stops the server and returns the calls.
     pub(crate) async fn close(self) -> anyhow::Result<Vec<Seen>> {
         self.server.stop().await?;
         Ok(self.seen)
@@ -200,7 +200,7 @@ impl<'a> Stage<'a> {
         Ok(outcome)
     }
 
-    /// Everything that a refusal says.
+    /// Prints every part of a refusal.
     fn print(&self, refusal: &ToolError) {
         self.console.refused(&refusal.code, &refusal.message);
         for blocker in &refusal.blockers {

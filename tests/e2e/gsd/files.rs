@@ -1,4 +1,4 @@
-//! The files in `.gsd/`, and that nothing is read from them.
+//! The files in `.gsd/`, which the pack writes and never reads as state.
 
 use std::path::Path;
 

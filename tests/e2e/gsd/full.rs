@@ -1,5 +1,5 @@
-//! Directories that cannot be written: a full disk, and one that is read-only. Rows are right, files are late, and
-//! the reply says so.
+//! Directories without write access: a full disk, and a read-only one. Rows are right, files are outdated, and the
+//! reply says so.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::{at, completion, place, plan};
 use crate::harness::{Place, Session};
 
-/// The ways to have mounts of one's own: as root, and as anybody where the system lets them.
+/// Commands that start a program with private mounts: as root, and as any user where the system permits it.
 const ALONE: [&[&str]; 2] = [
     &["unshare", "--mount"],
     &["unshare", "--user", "--map-root-user", "--mount"],
 ];
 
-/// The first of them that works here.
+/// The first of these commands that works on this machine.
 fn alone() -> &'static [&'static str] {
     let works = |starter: &&&[&str]| {
         let mut probe = Command::new(starter[0]);
@@ -30,8 +30,8 @@ fn alone() -> &'static [&'static str] {
     )
 }
 
-/// A server that sees a small file system of its own at `app`, and where the rest of the system finds that. A script
-/// runs there before it gets its options.
+/// A server with a small file system mounted at `app`, and the path of that file system for other processes. The script
+/// runs there before the file system is remounted with the options.
 async fn on_file_system(script: &str, options: &str) -> (Place, Session, PathBuf) {
     let (place, app) = place();
     let mount = format!(
@@ -43,7 +43,7 @@ async fn on_file_system(script: &str, options: &str) -> (Place, Session, PathBuf
     (place, client, seen)
 }
 
-/// Every reply says that it is stale and why, and everything is stored.
+/// Works on stale files: every reply says why they are stale, and everything is stored.
 async fn work_on_stale_files(client: &Session) {
     let planned = client
         .ok("gsd_plan_milestone", at("M02", json!({"title": "Ship it"})))

@@ -1,4 +1,4 @@
-//! Bad input: each kind is refused with a code and every mistake named, and nothing is stored of it.
+//! Invalid input: each kind is refused with a code and a message for every mistake, and is not stored.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn codes(error: &Value) -> Vec<&str> {
     blockers.iter().map(|one| one["code"].as_str().unwrap()).collect()
 }
 
-/// The sentences of all reasons.
+/// The messages of all reasons.
 fn messages(error: &Value) -> Vec<&str> {
     let blockers = error["blockers"].as_array().unwrap();
     blockers
@@ -20,7 +20,7 @@ fn messages(error: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// What is stored of plans and work.
+/// Stored milestones, slices, tasks and events.
 fn stored(place: &Place) -> Vec<String> {
     place.sql(
         "SELECT 'm ' || id || title || status FROM gsd_milestones \
@@ -30,7 +30,7 @@ fn stored(place: &Place) -> Vec<String> {
     )
 }
 
-/// A place with milestone M01 planned, and what is stored then.
+/// A place with milestone M01 planned, and the rows that this stored.
 async fn planned() -> (Place, Session, Vec<String>) {
     let (place, _) = place();
     let client = place.serve(&[]).await;

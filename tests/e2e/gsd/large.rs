@@ -1,4 +1,4 @@
-//! As much as fits into a plan: it stays usable, within every limit of the host.
+//! A plan of the largest size: usable, and within every limit of the host.
 
 use serde_json::{Value, json};
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, Session};
 
-/// A place with a workspace `app` that packs may write `.gsd/` of, in a folder of its own.
+/// A place with a workspace `app` in a folder of its own, where packs may write `.gsd/`.
 pub(super) fn place() -> (Place, PathBuf) {
     let place = Place::new();
     let app = place.path().join("app");
@@ -27,7 +27,7 @@ pub(super) fn place() -> (Place, PathBuf) {
     (place, app)
 }
 
-/// Arguments about a unit of workspace `app`, such as `M01/S01/T01`, beside others.
+/// Arguments for a unit of workspace `app`, such as `M01/S01/T01`, merged with others.
 pub(super) fn at(unit: &str, mut arguments: Value) -> Value {
     for (name, id) in ["milestone_id", "slice_id", "task_id"]
         .iter()
@@ -39,7 +39,7 @@ pub(super) fn at(unit: &str, mut arguments: Value) -> Value {
     arguments
 }
 
-/// A milestone with a slice with two tasks.
+/// Plans a milestone with one slice of two tasks.
 pub(super) async fn plan(client: &Session, milestone: &str) {
     let slices = json!([{"slice_id": "S01", "title": "Storage", "risk": "high", "demo": "rows survive"}]);
     client

@@ -1,4 +1,4 @@
-//! Two agents on two hosts at once: one wins, and the other is told why not.
+//! Two agents on two hosts at once: one wins, and the other's error says why.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn two_agents_on_two_hosts_race_and_one_wins() {
     assert_eq!(lines.lines().count(), 5 * 5 + 2);
 }
 
-/// Makes two calls at once: whether the first one lost, and its error.
+/// Makes two calls at once, and returns whether the first one lost, with the loser's error.
 async fn race(one: &Session, two: &Session, tool: &str, first: Value, second: Value) -> (bool, Value) {
     let (first, second) = tokio::join!(one.call_raw(tool, first), two.call_raw(tool, second));
     let error = |result: rmcp::model::CallToolResult| {

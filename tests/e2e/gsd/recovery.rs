@@ -1,4 +1,4 @@
-//! Files that a killed host left unwritten are written by the next one.
+//! After a crash, the next host re-renders the files that the killed host did not write.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn read(app: &Path, path: &str) -> String {
     std::fs::read_to_string(app.join(path)).unwrap_or_default()
 }
 
-/// How often a host wrote all files anew.
+/// Number of times that hosts rendered all files.
 fn renderings(place: &Place) -> usize {
     let ledger = place.ledger();
     ledger.iter().filter(|row| *row == "gsd_render run ok").count()

@@ -1,4 +1,4 @@
-//! What clients and people see of the pack.
+//! The pack's surface for clients and people.
 
 use serde_json::json;
 

@@ -1,10 +1,10 @@
-//! Configurations.
+//! Target for configurations.
 
 use std::path::Path;
 
 use tollgate::config::Config;
 
-/// A refusal names the file, and a line for each problem.
+/// Checks that a refusal names the file, and a line for each problem.
 pub(crate) fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

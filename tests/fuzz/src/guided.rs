@@ -1,4 +1,4 @@
-//! One target, driven by libFuzzer: the variable `FUZZ_TARGET` names it.
+//! One target, driven by libFuzzer. The variable `FUZZ_TARGET` names the target.
 #![no_main]
 
 use std::sync::LazyLock;

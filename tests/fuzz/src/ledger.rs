@@ -1,4 +1,4 @@
-//! Rows of the ledger that somebody changed, and exported heads.
+//! Targets for changed ledger rows and for exported heads.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use tollgate_store::ledger::head::ExportedHead;
 use tollgate_store::storage::{Database, Operation, Session};
 
-/// How many rows the ledger has.
+/// Number of rows in the ledger.
 const ROWS: i64 = 6;
 
-/// A directory in memory, if the system has one, because each attempt is a commit.
+/// A directory in memory if the system has one, because each attempt is a commit.
 pub(crate) fn place() -> TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
@@ -25,7 +25,7 @@ struct Fixture {
     session: Session,
     outside: Connection,
     columns: Vec<String>,
-    /// The statements that make the triggers.
+    /// Names and statements of the triggers.
     triggers: Vec<(String, String)>,
     _place: TempDir,
 }
@@ -88,7 +88,7 @@ thread_local! {
     static FIXTURE: OnceCell<Fixture> = const { OnceCell::new() };
 }
 
-/// A row that is not what it was is named, whatever stands in it now.
+/// Checks that verification names a changed row, whatever its new content is.
 pub(crate) fn rows(bytes: &[u8]) {
     FIXTURE.with(|fixture| {
         let _ = change(fixture.get_or_init(Fixture::new), &mut Unstructured::new(bytes));
@@ -130,8 +130,8 @@ fn change(fixture: &Fixture, u: &mut Unstructured<'_>) -> arbitrary::Result<()> 
     Ok(())
 }
 
-/// Changes a row as somebody could who has the file: past the triggers, which are there again after. Returns
-/// where the row is then.
+/// Changes a row as anybody with access to the file could: without the triggers, which are created again afterwards.
+/// Returns the row's new number.
 fn set(fixture: &Fixture, column: &str, seq: i64, value: &Value) -> rusqlite::Result<i64> {
     let changing = fixture.outside.unchecked_transaction()?;
     for (name, _) in &fixture.triggers {
@@ -146,7 +146,7 @@ fn set(fixture: &Fixture, column: &str, seq: i64, value: &Value) -> rusqlite::Re
     Ok(seq)
 }
 
-/// An exported head: one that was never signed proves nothing to whoever trusts a key.
+/// Checks that a valid exported head passes with its own key, and survives a round trip as JSON.
 pub(crate) fn head(bytes: &[u8]) {
     let Ok(head) = serde_json::from_slice::<ExportedHead>(bytes) else {
         return;

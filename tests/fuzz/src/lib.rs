@@ -1,5 +1,5 @@
-//! What reads bytes that somebody else chose: one function for each reader. None may panic, and each says
-//! what else must hold.
+//! Targets for untrusted bytes: one function for each reader. No reader may panic, and each target says what else it
+//! checks.
 //!
 //! `guided` lets a fuzzer choose the bytes; the test `corpus` takes those that were found before.
 
@@ -13,15 +13,15 @@ mod wire;
 /// A reader under test.
 #[derive(Debug)]
 pub struct Target {
-    /// Its name, and that of its folder in `corpus/`.
+    /// Name of the target and of its folder in `corpus/`.
     pub name: &'static str,
-    /// Recordings that it starts from as well, below the workspace's folder.
+    /// Folder of recordings that are additional inputs, below the workspace's folder.
     pub recordings: Option<&'static str>,
-    /// Reads bytes, and panics if what must hold does not.
+    /// Reads bytes, and panics if a check fails.
     pub run: fn(&[u8]),
 }
 
-/// All of them.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "wire",
@@ -70,7 +70,7 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// The target of a name.
+/// The target with this name.
 #[must_use]
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)

@@ -1,4 +1,4 @@
-//! Components before any of their code runs, and what they say of themselves.
+//! Targets for components before any of their code runs, and for their manifests.
 
 use arbitrary::{Result, Unstructured};
 use tollgate_components::packs::{self, Manifest};
@@ -7,12 +7,12 @@ use tollgate_sandbox::bindings::exports::tollgate::host::pack::{
 };
 use tollgate_sandbox::bindings::tollgate::host::component::{ClientPart, Effect, GitAccess, Want};
 
-/// A component's bytes.
+/// Checks that no bytes of a component make the reader panic.
 pub(crate) fn component(bytes: &[u8]) {
     let _ = packs::check_component(bytes, packs::World::ToolPack);
 }
 
-/// What was accepted has no control characters where people read it, and names that fit.
+/// Checks that an accepted manifest has no control characters in texts for people, and has valid names.
 pub(crate) fn manifest(bytes: &[u8]) {
     let Ok(said) = said(&mut Unstructured::new(bytes)) else {
         return;
@@ -104,7 +104,7 @@ fn want(u: &mut Unstructured<'_>) -> Result<Want> {
     })
 }
 
-/// Mostly what is well-formed, so that what comes after it is looked at too.
+/// A text that is usually well-formed, so that later checks run too.
 fn text(u: &mut Unstructured<'_>, usual: &str) -> Result<String> {
     Ok(if u.ratio(3, 4)? {
         usual.to_owned()

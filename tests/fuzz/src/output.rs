@@ -1,4 +1,4 @@
-//! What test tools and Git write.
+//! Targets for the output of test tools and Git.
 
 use convergence::readers::{self, Reader, Run};
 use convergence::{Normaliser, fingerprint, git};
@@ -18,7 +18,7 @@ const READERS: [Option<Reader>; 12] = [
     Some(Reader::Generic),
 ];
 
-/// Read twice is read the same, and what failed has a fingerprint.
+/// Checks that reading is deterministic, and that every failure has a fingerprint.
 pub(crate) fn tests(output: &[u8]) {
     let normaliser = Normaliser::new(["/srv/project"]);
     for reader in READERS {
@@ -37,7 +37,7 @@ pub(crate) fn tests(output: &[u8]) {
     }
 }
 
-/// No list is longer than is read.
+/// Checks that no list exceeds its limit.
 pub(crate) fn git(output: &[u8]) {
     let lengths = [
         git::parse_status(output).entries.len(),

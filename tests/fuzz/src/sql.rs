@@ -1,4 +1,4 @@
-//! SQL of components, through the reader, the authorizer and all limits.
+//! Target for SQL of components, through the reader, the authorizer and all limits.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -12,9 +12,9 @@ use tollgate_sql::read::{Owner, statement};
 use tollgate_sql::{schema, sqlite};
 use tollgate_store::storage::{Database, Namespace, Session, Step};
 
-/// Longest time of one statement, well below what a fuzzer takes for an endless loop.
+/// Timeout of one statement, well below the fuzzer's limit for an endless loop.
 const TIME: Duration = Duration::from_millis(200);
-/// What must not change, whatever a component says.
+/// Query for everything that a component must not change.
 const REST: &str = "SELECT (SELECT count(*) || coalesce(max(hash), '') FROM core_operations)
     || (SELECT count(*) || coalesce(max(line), '') FROM mine_log)
     || (SELECT group_concat(name || sql) FROM sqlite_master) || (SELECT count(*) FROM other_rows)";
@@ -55,7 +55,7 @@ impl Fixture {
     }
 }
 
-/// What the component's migrations say: it has a log.
+/// Migration of the component, which creates an append-only log.
 fn log() -> Step {
     Step {
         name: "0001_init".to_owned(),
@@ -73,7 +73,7 @@ thread_local! {
     static FIXTURE: OnceCell<Fixture> = const { OnceCell::new() };
 }
 
-/// A component changes its own tables, inside the call's transaction, and nothing else.
+/// Checks that a component changes only its own tables, inside the call's transaction.
 pub(crate) fn run(bytes: &[u8]) {
     let Ok(sql) = std::str::from_utf8(bytes) else {
         return;
@@ -82,7 +82,7 @@ pub(crate) fn run(bytes: &[u8]) {
     FIXTURE.with(|fixture| one(fixture.get_or_init(Fixture::new), sql));
 }
 
-/// What is read and printed is read as the same again; migrations are read or refused.
+/// Checks that printed statements are read as the same statements, and that migrations are read or refused.
 fn round_trip(sql: &str) {
     let append_only = BTreeSet::from(["mine_log".to_owned()]);
     let owner = Owner {

@@ -1,10 +1,9 @@
-//! Messages of clients.
+//! Target for messages of clients.
 
 use serde_json::Value;
 use tollgate_mcp::sanitize;
 
-/// What takes a message's place can be read, is the answer to the same request, and needs no other in its
-/// place.
+/// Checks that a repaired message can be parsed, answers the same request, and needs no further repair.
 pub(crate) fn run(bytes: &[u8]) {
     let Some(repaired) = sanitize::repair(bytes) else {
         return;

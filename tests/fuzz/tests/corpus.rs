@@ -1,4 +1,4 @@
-//! Everything that fuzzing found worth keeping, once more.
+//! Runs all targets on the stored corpus.
 #![allow(clippy::disallowed_methods, reason = "the test reads its corpus")]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is checked after a kill, in one snapshot of the database.
+//! Checks after a kill, in one snapshot of the database.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use crate::known::{Acknowledged, Outcome, Shared};
 use crate::load::{self, ALL};
 use crate::promise::{Broken, Promise};
 
-/// How much is checked.
+/// Extent of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// What is new since the last time: replies, rows, counters, and what the dead left behind.
+    /// New data since the last check: replies, rows, counters, and leftovers of dead hosts.
     Quick,
-    /// Everything there is, with the packs' tables, the whole chain and the whole file.
+    /// All data, with the packs' tables, the whole chain and the whole file.
     Everything,
 }
 
-/// How often one looks whether a lock is ever free, and how long one waits in between.
+/// Number of attempts to take a lock, and the pause in between.
 const LOOKS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Checks a data directory again and again.
+/// Checks a data directory repeatedly.
 pub(crate) struct Checker {
     recipe: Recipe,
-    /// Replies that were checked before.
+    /// Replies that are already checked.
     replies: Vec<Acknowledged>,
-    /// The last row that was checked before.
+    /// The last row that is already checked.
     seen: i64,
-    /// A head of the chain that was seen before, as `SEQ:HASH`.
+    /// The head of the chain at the last check, as `SEQ:HASH`.
     head: Option<String>,
 }
 
@@ -47,12 +47,12 @@ impl Checker {
         }
     }
 
-    /// How many replies were checked.
+    /// Number of checked replies.
     pub(crate) fn checked(&self) -> usize {
         self.replies.len()
     }
 
-    /// Everything that is broken.
+    /// All broken promises.
     pub(crate) fn check(&mut self, shared: &Shared, depth: Depth) -> anyhow::Result<Vec<Broken>> {
         // Taken before the snapshot, so that it must hold all of them.
         let (new, mut broken) = {
@@ -97,7 +97,7 @@ impl Checker {
         Ok(broken)
     }
 
-    /// What files lack that were just written anew, while nobody calls.
+    /// Broken promises of files that were just rendered, while nobody calls.
     pub(crate) fn rendered(&self) -> anyhow::Result<Vec<Broken>> {
         load::shown(&self.open()?, &self.recipe.place.look()?)
     }
@@ -109,8 +109,8 @@ impl Checker {
         Ok(db)
     }
 
-    /// Whether what dead hosts left open is closed, and nothing that living ones have. A host is alive
-    /// as long as it holds the lock on its file. Nobody is starting now, so looking disturbs nobody.
+    /// Checks that everything that dead hosts left open is closed, and nothing of living hosts. A host is alive as long
+    /// as it holds the lock on its file. No host starts during this check, so probing the locks is safe.
     fn buried(&self, db: &Connection) -> anyhow::Result<Vec<Broken>> {
         let alive = self.alive()?;
         let hosts = |sql| -> rusqlite::Result<Vec<(String, String)>> {
@@ -158,8 +158,8 @@ impl Checker {
         Ok(alive)
     }
 
-    /// Whether a host never lets go of its lock, as the living do. Whoever takes over what a dead one noted
-    /// about files holds that one's lock for a while.
+    /// True if a host holds its lock all the time, as a living host does. A host that takes over the files of a dead
+    /// one holds the dead host's lock for a while.
     #[allow(
         clippy::disallowed_methods,
         reason = "the torture looks into its own directory"
@@ -177,7 +177,7 @@ impl Checker {
         Ok(true)
     }
 
-    /// Whether the chain holds, and holds the head that was seen the last time.
+    /// Verifies the chain, and that the chain contains the head of the last check.
     fn chained(&mut self) -> anyhow::Result<Option<Broken>> {
         let mut command = self.recipe.command();
         command.args(["--json", "ledger", "verify"]);
@@ -198,7 +198,7 @@ impl Checker {
     }
 }
 
-/// Whether the ledger has the row that a reply stands for.
+/// Checks that the ledger has the row of a reply.
 fn durable(db: &Connection, reply: &Acknowledged) -> rusqlite::Result<Option<Broken>> {
     let row = db
         .prepare_cached(
@@ -239,8 +239,7 @@ fn durable(db: &Connection, reply: &Acknowledged) -> rusqlite::Result<Option<Bro
     Ok(None)
 }
 
-/// Queries that must find nothing in the rows after `?1` and the envelopes that they belong to. What
-/// they find says what is wrong.
+/// Queries that must find nothing in the rows after `?1` and their envelopes. A found text says what is wrong.
 const RULES: &[(Promise, &str)] = &[
     (
         Promise::Counted,

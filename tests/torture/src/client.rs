@@ -14,9 +14,9 @@ use crate::load::{ALL, ENVELOPE, Kind, Load, Request};
 use crate::place::hex;
 use crate::promise::{Broken, Promise};
 
-/// Most calls in flight.
+/// Maximum calls in flight.
 const IN_FLIGHT: usize = 12;
-/// Codes that say the host itself failed. Nothing that a client may ask for leads to one.
+/// Error codes of internal failures of the host. No request of a client may cause one.
 const FAILURES: [&str; 9] = [
     "HOST_FAILED",
     "HOST_STOPPING",
@@ -62,8 +62,8 @@ impl Client {
         Ok(client.send(&ready).then_some(client))
     }
 
-    /// Makes calls until the host is gone. Once it is `stopping` it makes no new ones, and ends the session
-    /// when all are answered.
+    /// Makes calls until the host is gone. Once the host is `stopping`, makes no new calls, and ends the session after
+    /// the last reply.
     pub(crate) fn run(mut self, shared: &Shared, stopping: &dyn Fn() -> bool) -> anyhow::Result<()> {
         loop {
             let wanted = if stopping() {
@@ -86,8 +86,8 @@ impl Client {
         }
     }
 
-    /// Asks for everything that is known, and ends the session. What is older than it was, or not there, is
-    /// noted as broken.
+    /// Requests every known thing, makes the last calls, and ends the session. Things that are missing or older than
+    /// acknowledged are recorded as broken.
     pub(crate) fn ask(mut self, shared: &Shared, last: Vec<Request>) -> anyhow::Result<()> {
         let things = shared.known().all();
         let ask = |thing| ALL.iter().find_map(|load| Some((*load, load.ask(thing)?)));
@@ -120,7 +120,7 @@ impl Client {
         self.request(load, request)
     }
 
-    /// Whether the host still took a request.
+    /// Sends a request. False if the host is gone.
     fn request(&mut self, load: &'static dyn Load, request: Request) -> bool {
         let params = json!({"name": request.tool, "arguments": request.arguments});
         let id = self.next_id;
@@ -130,7 +130,7 @@ impl Client {
         self.send(&message)
     }
 
-    /// Notes what a reply promises.
+    /// Records the promise of a reply.
     fn acknowledge(&mut self, reply: &Value, shared: &Shared) -> anyhow::Result<()> {
         let id = reply["id"].as_u64();
         let (load, request) = id
@@ -176,12 +176,12 @@ impl Client {
         Ok(())
     }
 
-    /// Whether the host still reads.
+    /// Sends a message. False if the host no longer reads.
     fn send(&mut self, message: &Value) -> bool {
         self.input.write_all(format!("{message}\n").as_bytes()).is_ok()
     }
 
-    /// The next message. `None` once the host is gone; a line that it did not finish is no message.
+    /// The next message. `None` once the host is gone; an incomplete line is not a message.
     fn receive(&mut self) -> anyhow::Result<Option<Value>> {
         let mut line = Vec::new();
         let read = self.output.read_until(b'\n', &mut line);
@@ -195,7 +195,7 @@ impl Client {
     }
 }
 
-/// Remembers what a reply told, unless it is older than what was acknowledged before the call.
+/// Records the things in a reply, unless one is older than acknowledged before the call.
 fn learn(request: &Request, told: Vec<Told>, known: &mut Known) {
     if let Some(about) = &request.about {
         let now = told.iter().filter(|told| told.is(about)).map(|told| told.version);
@@ -213,7 +213,7 @@ fn learn(request: &Request, told: Vec<Told>, known: &mut Known) {
     }
 }
 
-/// Reply as the ledger hashes it: without what the host adds about the rest of an envelope.
+/// Reply as the ledger hashes it: without the rest of the envelope that the host adds.
 fn recorded(tool: &str, reply: &Value) -> Value {
     let mut reply = reply.clone();
     if let Some(members) = reply.as_object_mut().filter(|_| !tool.starts_with("envelope_")) {

@@ -1,4 +1,4 @@
-//! One host process and the client that loads it.
+//! One host process and its client.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ use crate::known::Shared;
 use crate::load::Request;
 use crate::place::Place;
 
-/// How hosts are started.
+/// Program and place of the hosts.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe {
     pub(crate) server: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// `tollgate` on the data directory.
+    /// Command `tollgate` on the data directory.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.server);
         for (name, _) in std::env::vars_os() {
@@ -35,7 +35,7 @@ impl Recipe {
         command
     }
 
-    /// A new host, not yet greeted.
+    /// A new host before the handshake.
     pub(crate) fn spawn(&self) -> anyhow::Result<Child> {
         let mut command = self.command();
         command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -44,7 +44,7 @@ impl Recipe {
     }
 }
 
-/// Starts a host of its own, asks it for everything that is known and then for some more, and lets it end.
+/// Starts a host, requests every known thing and some more, and lets the host exit.
 pub(crate) fn ask(recipe: &Recipe, shared: &Shared, last: Vec<Request>) -> anyhow::Result<()> {
     let mut child = recipe.spawn()?;
     let pipes = child.stdin.take().zip(child.stdout.take());
@@ -66,7 +66,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Starts a host and waits until it is greeted.
+    /// Starts a host and waits for the handshake.
     pub(crate) fn start(recipe: &Recipe, shared: &Arc<Shared>, random: Rng) -> anyhow::Result<Host> {
         let mut child = recipe.spawn()?;
         let pipes = child.stdin.take().zip(child.stdout.take());
@@ -82,7 +82,7 @@ impl Host {
         })
     }
 
-    /// Kills the host, which gets no chance to say or write anything.
+    /// Kills the host.
     pub(crate) fn kill(mut self) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.child.try_wait()?.is_none(),
@@ -93,7 +93,7 @@ impl Host {
         self.join()
     }
 
-    /// Lets the host finish and end by itself.
+    /// Lets the host finish its work and exit.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         self.stopping.store(true, Ordering::Relaxed);
         let status = self.child.wait()?;

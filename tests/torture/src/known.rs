@@ -1,4 +1,4 @@
-//! What all clients together know: things they were told of, and replies they were given.
+//! Shared knowledge of all clients: things in replies, and the replies themselves.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,8 +7,8 @@ use fastrand::Rng;
 
 use crate::promise::Broken;
 
-/// Things of one kind that are remembered. Older ones make room, so that load stays on rows that others
-/// use as well.
+/// Maximum number of remembered things of one kind. Older ones are dropped, so that load stays on rows that others use
+/// as well.
 const REMEMBERED: usize = 64;
 
 /// Shared by the clients of all hosts.
@@ -21,7 +21,7 @@ impl Shared {
     }
 }
 
-/// A thing as a reply tells of it. Its version never becomes smaller.
+/// Version of a thing in a reply. A thing's version never decreases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) kind: &'static str,
@@ -38,7 +38,7 @@ impl Told {
         }
     }
 
-    /// Whether both are about one thing.
+    /// True if both are versions of the same thing.
     pub(crate) fn is(&self, other: &Told) -> bool {
         (self.kind, &self.id) == (other.kind, &other.id)
     }
@@ -47,14 +47,14 @@ impl Told {
 #[derive(Default)]
 pub(crate) struct Known {
     things: HashMap<&'static str, Vec<Told>>,
-    /// Replies that nobody checked yet.
+    /// Replies that are not checked yet.
     pub(crate) replies: Vec<Acknowledged>,
-    /// What clients themselves saw broken.
+    /// Broken promises that clients found themselves.
     pub(crate) broken: Vec<Broken>,
 }
 
 impl Known {
-    /// Remembers what a reply told.
+    /// Records a thing in a reply.
     pub(crate) fn learn(&mut self, told: Told) {
         let things = self.things.entry(told.kind).or_default();
         if let Some(known) = things.iter_mut().find(|known| known.is(&told)) {
@@ -67,32 +67,32 @@ impl Known {
         things.push(told);
     }
 
-    /// One of the things of a kind.
+    /// A random thing of a kind.
     pub(crate) fn any(&self, kind: &str, random: &mut Rng) -> Option<Told> {
         let things = self.things.get(kind).filter(|things| !things.is_empty())?;
         things.get(random.usize(..things.len())).cloned()
     }
 
-    /// Everything that is remembered.
+    /// All remembered things.
     pub(crate) fn all(&self) -> Vec<Told> {
         self.things.values().flatten().cloned().collect()
     }
 }
 
-/// A reply that a client has.
+/// A reply that a client received.
 #[derive(Debug, Clone)]
 pub(crate) struct Acknowledged {
     pub(crate) op_id: String,
     pub(crate) tool: String,
-    /// Rows of reads may be lost with their host, others never.
+    /// True for a read, whose row may be lost with its host. Rows of other calls may not.
     pub(crate) reads: bool,
     pub(crate) outcome: Outcome,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Outcome {
-    /// The SHA-256 of the structured result.
+    /// SHA-256 of the structured result.
     Done(String),
-    /// The refusal's code.
+    /// Code of the refusal.
     Refused(String),
 }

@@ -1,5 +1,5 @@
-//! Torture: several hosts on one data directory, mixed load, kill -9 at random moments, and after each
-//! kill a look at the database for any promise that was broken.
+//! Torture: several hosts on one data directory, mixed load, kill -9 at random moments, and a check of the database
+//! after each kill.
 
 mod check;
 mod client;
@@ -29,7 +29,7 @@ struct Cli {
     /// The tollgate to torture
     #[arg(long, value_name = "FILE")]
     server: PathBuf,
-    /// How often hosts are killed
+    /// Number of times that hosts are killed
     #[arg(long, default_value_t = 200)]
     rounds: u32,
     /// Host processes on one data directory
@@ -46,8 +46,7 @@ struct Cli {
     keep: Option<PathBuf>,
 }
 
-/// Rounds on one data directory. Then an empty one is used, so that first starts are tortured as well
-/// and checks stay quick.
+/// Rounds on one data directory. An empty one follows, so that first starts are tested as well and checks stay fast.
 const ROUNDS_OF_A_DIRECTORY: u32 = 50;
 
 fn main() -> ExitCode {
@@ -82,7 +81,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// All rounds, up to the first in which a promise is broken.
+/// Runs all rounds, up to the first broken promise.
 fn torture(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
     let mut left = cli.rounds;
     let (mut killed, mut checked) = (0, 0);
@@ -110,10 +109,10 @@ fn torture(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
     Ok(Vec::new())
 }
 
-/// Rounds before a promise is broken on purpose: there must be something to break.
+/// Rounds before the sabotage, which needs data to break.
 const ROUNDS_BEFORE_SABOTAGE: u32 = 3;
 
-/// Breaks each promise, and fails if one of them goes unnoticed.
+/// Breaks each promise, and fails if a break is not detected.
 fn prove(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
     let first = directory(cli)?;
     let compiled = Place::new(first.path())?;
@@ -142,7 +141,7 @@ fn prove(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
     Ok(Vec::new())
 }
 
-/// Where one run's data goes.
+/// Data directory of one run.
 fn directory(cli: &Cli) -> anyhow::Result<TempDir> {
     let mut dir = tempfile::Builder::new();
     dir.prefix("tollgate-torture-")
@@ -175,7 +174,7 @@ fn on_one_directory(
     Ok((broken, killed, checked))
 }
 
-/// Says something; a reader that went away is not an error.
+/// Prints a line. A closed standard output is not an error.
 fn say(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }

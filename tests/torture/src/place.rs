@@ -1,4 +1,4 @@
-//! One run's directory: the data that hosts share, their configuration, and two workspaces.
+//! The directory of one run: the hosts' shared data, their configuration, and two workspaces.
 #![allow(clippy::disallowed_methods, reason = "the torture's own directory")]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,25 +8,25 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use sha2::{Digest as _, Sha256};
 
-/// The workspace that packs write files to, and the one with a repository and tests.
+/// Workspace for files of packs, and workspace with a repository and tests.
 pub(crate) const PROJECT: &str = "project";
 pub(crate) const REPOSITORY: &str = "repository";
 
-/// A test tool that leaves a line behind each time it runs, outside of the repository.
+/// A test tool that adds a line to a file outside of the repository on each run.
 const TESTS: &str = "echo run >> ../ran\necho \"$$ survived\"\n";
 
-/// Where everything is.
+/// Paths of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) data: PathBuf,
     pub(crate) config: PathBuf,
     project: PathBuf,
-    /// A line for each time that tests ran.
+    /// File with one line for each run of the tests.
     ran: PathBuf,
 }
 
 impl Place {
-    /// Makes a place in an empty directory.
+    /// Creates a place in an empty directory.
     pub(crate) fn new(dir: &Path) -> anyhow::Result<Place> {
         let place = Place {
             data: dir.join("data"),
@@ -71,7 +71,7 @@ impl Place {
         self.data.join("tollgate.db")
     }
 
-    /// What hosts say goes into one file beside the data directory, for whoever looks for a cause.
+    /// File for the output of hosts, beside the data directory.
     pub(crate) fn log(&self) -> anyhow::Result<Stdio> {
         let mut options = std::fs::OpenOptions::new();
         let file = options
@@ -81,7 +81,7 @@ impl Place {
         Ok(file.into())
     }
 
-    /// Takes over what another place compiled.
+    /// Copies the compiled components of another place.
     pub(crate) fn take_compiled(&self, other: &Place) -> anyhow::Result<()> {
         let (from, to) = (other.data.join("cache"), self.data.join("cache"));
         std::fs::create_dir_all(&to)?;
@@ -97,12 +97,12 @@ impl Place {
         Ok(())
     }
 
-    /// A file of the project that shows what never happened.
+    /// Writes a file of the project with an event that never happened.
     pub(crate) fn forge(&self, text: &str) -> anyhow::Result<()> {
         Ok(std::fs::write(self.project.join(".gsd/STATE.md"), text)?)
     }
 
-    /// What can be seen outside of the database.
+    /// Reads the state outside of the database.
     pub(crate) fn look(&self) -> anyhow::Result<Seen> {
         let mut files = Vec::new();
         read(&self.project, &mut files)?;
@@ -114,17 +114,17 @@ impl Place {
     }
 }
 
-/// What was there before a look into the database.
+/// State outside of the database, read before the database.
 pub(crate) struct Seen {
     /// Files of the project, path and content.
     pub(crate) files: Vec<(String, String)>,
-    /// How often tests had run.
+    /// Number of test runs.
     pub(crate) test_runs: i64,
     place: Place,
 }
 
 impl Seen {
-    /// How often tests have run now, after the look into the database.
+    /// Number of test runs at this time, after the read of the database.
     pub(crate) fn test_runs_now(&self) -> anyhow::Result<i64> {
         lines(&self.place.ran)
     }
@@ -149,7 +149,7 @@ impl Seen {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut hex, byte| {
@@ -163,7 +163,7 @@ fn lines(path: &Path) -> anyhow::Result<i64> {
     Ok(i64::try_from(text.iter().filter(|byte| **byte == b'\n').count())?)
 }
 
-/// All files below a directory. One that is replaced meanwhile may be gone when it is read.
+/// All files below a directory. A file may disappear during the read if it is replaced.
 fn read(dir: &Path, files: &mut Vec<(String, String)>) -> anyhow::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let path = entry?.path();

@@ -1,27 +1,27 @@
-//! What hosts promise, in the words that a failure is reported in.
+//! Promises of hosts, in the words of a failure report.
 
 use std::fmt;
 
 /// A promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Promise {
-    /// A reply that says "done" is on disk.
+    /// The row of an acknowledged reply is on disk.
     Durable,
-    /// What was acknowledged is what every host answers from then on, or something newer.
+    /// Every host shows acknowledged changes from then on, or newer ones.
     Visible,
-    /// A call leaves everything or nothing, and exactly one row.
+    /// A call writes all of its rows or none, and exactly one row in the ledger.
     Whole,
-    /// Files show what rows say, or what they said before.
+    /// Files are never ahead of the rows.
     Behind,
-    /// No limit is passed by one, and counters say what the ledger says.
+    /// No limit is exceeded, and counters equal the ledger.
     Counted,
-    /// The ledger's chain holds.
+    /// The ledger's chain is intact.
     Chained,
-    /// The database is sound.
+    /// The database passes SQLite's integrity check.
     Sound,
-    /// What a dead host left open is closed, and nothing of a living one.
+    /// A start closes everything that dead hosts left open, and nothing of living hosts.
     Buried,
-    /// Other hosts go on serving.
+    /// Other hosts continue to serve.
     Serving,
 }
 
@@ -43,7 +43,7 @@ impl Promise {
     }
 }
 
-/// A promise that was broken, and by what one sees it.
+/// A broken promise, and the evidence.
 #[derive(Debug, Clone)]
 pub(crate) struct Broken {
     promise: Promise,

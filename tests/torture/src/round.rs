@@ -14,14 +14,14 @@ use crate::place::Place;
 use crate::promise::{Broken, Promise};
 use crate::sabotage::Sabotage;
 
-/// How long a round's load runs before the kill, in milliseconds.
+/// Duration of a round's load before the kill, in milliseconds.
 const LOAD_MS: std::ops::RangeInclusive<u64> = 5..=100;
-/// When a host is killed that is still starting, in milliseconds after its start.
+/// Time from the start of a host to its kill during the start, in milliseconds.
 const STARTING_MS: std::ops::RangeInclusive<u64> = 0..=120;
-/// After so many rounds everything is checked, not only what is new.
+/// Rounds between checks of all data. The other checks cover new data only.
 const THOROUGH: u32 = 10;
 
-/// Hosts on one data directory, and what is known about them.
+/// Hosts on one data directory, and the knowledge about them.
 pub(crate) struct Torture {
     recipe: Recipe,
     hosts: Vec<Host>,
@@ -32,7 +32,7 @@ pub(crate) struct Torture {
 }
 
 impl Torture {
-    /// Starts the hosts in a place that is new.
+    /// Starts the hosts in a new place.
     pub(crate) fn start(server: &Path, place: Place, hosts: u32, seed: u64) -> anyhow::Result<Torture> {
         let recipe = Recipe {
             server: std::path::absolute(server)?,
@@ -52,7 +52,7 @@ impl Torture {
         Ok(torture)
     }
 
-    /// Lets load run, kills some hosts, starts others in their place, and checks.
+    /// Runs load, kills some hosts, starts others in their place, and checks.
     pub(crate) fn round(&mut self, number: u32) -> anyhow::Result<Vec<Broken>> {
         std::thread::sleep(Duration::from_millis(self.random.u64(LOAD_MS)));
         let victims = self.random.usize(1..=self.hosts.len());
@@ -74,7 +74,7 @@ impl Torture {
         self.checker.check(&self.shared, Depth::Everything)
     }
 
-    /// Lets all hosts end by themselves, asks another for everything that was ever promised, and checks it.
+    /// Lets all hosts exit, requests every acknowledged thing from a new host, and checks.
     pub(crate) fn finish(&mut self) -> anyhow::Result<Vec<Broken>> {
         self.stop()?;
         host::ask(&self.recipe, &self.shared, vec![load::render()])?;
@@ -83,7 +83,7 @@ impl Torture {
         Ok(broken)
     }
 
-    /// Lets all hosts end, breaks a promise, and checks everything.
+    /// Lets all hosts exit, breaks a promise, and checks everything.
     pub(crate) fn finish_after(&mut self, sabotage: &Sabotage) -> anyhow::Result<Vec<Broken>> {
         self.stop()?;
         sabotage.commit(&self.recipe.place)?;
@@ -98,7 +98,7 @@ impl Torture {
         self.hosts.drain(..).try_for_each(Host::stop)
     }
 
-    /// Hosts that were killed, and replies that were checked.
+    /// Number of killed hosts, and of checked replies.
     pub(crate) fn tally(&self) -> (u64, usize) {
         (self.killed, self.checker.checked())
     }

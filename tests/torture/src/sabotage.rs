@@ -1,4 +1,4 @@
-//! Breaking each promise on purpose, to see that it would be noticed.
+//! Sabotage that breaks each promise, to prove that the checks detect it.
 
 use anyhow::Context as _;
 use rusqlite::Connection;
@@ -7,24 +7,24 @@ use crate::load::MARK;
 use crate::place::Place;
 use crate::promise::Promise;
 
-/// What somebody does behind the hosts' backs.
+/// Change of data without any host.
 pub(crate) struct Sabotage {
-    /// In words.
+    /// Description of the change.
     pub(crate) what: &'static str,
-    /// What is broken by it.
+    /// Promise that the change breaks.
     pub(crate) promise: Promise,
     deed: Deed,
 }
 
-/// To what it is done.
+/// Target of the change.
 enum Deed {
-    /// To the database, by SQL.
+    /// SQL that changes the database.
     Rows(&'static str),
-    /// To a file of a workspace, which shows what never happened.
+    /// Write to a file of a workspace, with an event that never happened.
     File,
 }
 
-/// Ways to break what can be seen.
+/// Ways to break promises.
 pub(crate) const ALL: &[Sabotage] = &[
     Sabotage {
         what: "the rows of writes are gone",
@@ -125,7 +125,7 @@ impl Sabotage {
     }
 }
 
-/// Changes the database past every trigger. They are there again afterwards.
+/// Runs SQL without the triggers, which are created again afterwards.
 fn change(place: &Place, sql: &str) -> anyhow::Result<()> {
     let db = Connection::open(place.database())?;
     let triggers: Vec<(String, String)> = db

@@ -1,5 +1,4 @@
-//! Whether a component does what it says: its surface, and a call of everything, in a place that is thrown
-//! away.
+//! Check of a component against its manifest: its surface, and a call of everything, in temporary directories.
 
 mod arbitrary;
 mod pack;

@@ -14,8 +14,7 @@ use tollgate_store::storage::Database;
 
 use super::{Global, out};
 
-/// It does what a start does: the data directory is made if there is none, components are compiled, tables
-/// brought up to date.
+/// Performs the steps of a start: creates a missing data directory, compiles components, and migrates tables.
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
     /// First drop what neither the host nor a component may have in the database, with its rows, and make

@@ -82,7 +82,7 @@ impl Kind {
 pub(super) enum Unset {
     /// This value, as a file would write it.
     Is(&'static str),
-    /// What happens then, in words.
+    /// Description of the behaviour without a value.
     Means(&'static str),
     /// An error: the table around it must have the key.
     Refused,

@@ -21,7 +21,7 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use thiserror::Error;
 use tollgate_components::packs::{Grants, Origin, Tier};
-use tollgate_core::{clock, envelope};
+use tollgate_core::{clock, envelope, file};
 use tollgate_gate::core_tools::{EnvelopeSettings, Require};
 use tollgate_gate::{By, Window};
 use tollgate_sandbox::Limits;
@@ -40,6 +40,8 @@ pub use telemetry::TelemetryConfig;
 pub use tollgate_mcp::auth::Auth;
 pub use tollgate_mcp::http::Caps;
 
+/// Most bytes of a configuration file.
+const MAX_BYTES: u64 = 1 << 20;
 /// The source of what is part of this program.
 const BUILTIN: &str = "builtin";
 /// Prefix of a source on another machine.
@@ -419,8 +421,8 @@ impl Config {
 
     /// A configuration file's text.
     pub fn read(path: &Path) -> Result<String, ConfigError> {
-        #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
-        std::fs::read_to_string(path).map_err(|source| {
+        let read = file::read(path, MAX_BYTES).map(|(text, _)| text);
+        read.map_err(|source| {
             let path = path.display().to_string();
             match source.kind() {
                 std::io::ErrorKind::NotFound => ConfigError::Missing(path),

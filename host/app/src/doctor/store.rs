@@ -86,13 +86,16 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
             None if verified.rows == 0 && verified.pruned == 0 => {
                 Finding::ok("ledger", "empty: no call was recorded yet")
             }
-            None => Finding::ok(
-                "ledger",
-                format!(
+            None => {
+                let whole = format!(
                     "{} rows hold together; the head is {}:{}",
                     verified.rows, verified.head.seq, verified.head.hash
-                ),
-            ),
+                );
+                match noted {
+                    Some(_) => Finding::ok("ledger", whole),
+                    None => Finding::note("ledger", format!("{whole}; {}", heads::NONE)),
+                }
+            }
         },
     }
 }

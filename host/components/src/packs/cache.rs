@@ -15,6 +15,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use sha2::Sha256;
+use tollgate_core::file::NO_WAIT;
 use tollgate_store::data_dir::{DataDir, DataDirError, open_private};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -177,7 +178,7 @@ impl Cache {
         };
         let name = format!("{hash}.turn");
         let mut options = OpenOptions::new();
-        options.write(true).create(true).mode(0o600);
+        options.write(true).create(true).mode(0o600).custom_flags(NO_WAIT);
         let Ok(file) = place.code.open_with(&name, &options) else {
             return Some(Turn { held: None });
         };

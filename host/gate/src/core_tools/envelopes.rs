@@ -96,7 +96,7 @@ impl Tool for Open {
                 .note_baseline(&envelope.id, seen, cx.op_id, &cx.now)
                 .map_err(storage)?;
         }
-        cx.tell(&envelope.id, opened(&envelope));
+        cx.tell(&envelope.id, opened(&envelope, &cx.settings.budgets));
         view(cx, envelope)
     }
 }

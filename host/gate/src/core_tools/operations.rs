@@ -355,7 +355,7 @@ mod tests {
 
     use super::*;
 
-    /// How many rows each page has of those that fit.
+    /// Number of matching rows on each page.
     fn pages(session: &Session, filter: &OperationFilter, size: i64) -> Vec<usize> {
         let (mut pages, mut before) = (Vec::new(), None);
         loop {

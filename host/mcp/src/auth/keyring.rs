@@ -2,8 +2,8 @@
 //! is read again while the host runs.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use subtle::ConstantTimeEq as _;
 use thiserror::Error;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use tollgate_core::file;
 use tollgate_core::hash::hex;
 
 use super::tokens::{TokenHash, TokenLine, TokenLines};
@@ -304,16 +305,7 @@ fn placed(path: &Path, problems: Vec<String>) -> TokenError {
 
 /// The file's text, and whether others than its owner can read it.
 fn read(path: &Path) -> Result<(String, bool), TokenError> {
-    let failed = |source| unusable(path, source);
-    #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
-    let file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE {
-        let what = format!("it is not a file of at most {} KiB", MAX_FILE >> 10);
-        return Err(failed(std::io::Error::other(what)));
-    }
-    let mut text = String::new();
-    file.take(MAX_FILE).read_to_string(&mut text).map_err(failed)?;
+    let (text, metadata) = file::read(path, MAX_FILE).map_err(|source| unusable(path, source))?;
     Ok((text, metadata.mode() & 0o077 != 0))
 }
 

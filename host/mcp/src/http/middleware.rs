@@ -193,9 +193,13 @@ impl Admission {
 
     /// Identity of the sender. The error response says what would help.
     async fn identify(&self, headers: &HeaderMap) -> Result<Option<Bearer>, Response> {
-        let authorization = headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.to_str().ok());
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        let authorization = given.next().and_then(|value| value.to_str().ok());
+        if given.next().is_some() {
+            // A proxy in front may have looked at another one.
+            let refused = Refused::Invalid("it came with two Authorization headers".to_owned());
+            return Err(metadata::challenge(self, &refused));
+        }
         self.keeper.identify(authorization).await.map_err(|refused| {
             tracing::debug!(%refused, "a request does not get in");
             metadata::challenge(self, &refused)

@@ -32,7 +32,7 @@ pub struct Change {
     pub uncounted: u64,
     /// Unified diff of all files whose lines are counted.
     pub patch: String,
-    /// Whether the diff lacks files.
+    /// True if the diff lacks files.
     pub patch_is_cut: bool,
 }
 
@@ -85,7 +85,7 @@ impl Change {
 struct Side {
     mode: String,
     hash: String,
-    /// It is in the work tree and in no commit.
+    /// True if the file is in the work tree and in no commit.
     is_dirty: bool,
 }
 

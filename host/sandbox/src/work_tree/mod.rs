@@ -55,7 +55,7 @@ const MAX_COMMITS: usize = 32;
 const LINK: &str = "120000";
 const SUBMODULE: &str = "160000";
 
-/// What looks at a workspace remember.
+/// Data of earlier looks at a workspace, for reuse by later ones.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// Sums of commits.
@@ -93,7 +93,7 @@ struct Entry {
 /// Files that differ, by path.
 type Differs = BTreeMap<String, Entry>;
 
-/// What changes when a file does.
+/// Metadata of a file that changes with its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -112,7 +112,7 @@ impl Stamp {
         }
     }
 
-    /// Whether a later change shows in the times: the clock of the file system has moved on.
+    /// True if a later change would show in the times: the clock of the file system has moved on.
     fn is_settled(&self, now: SystemTime) -> bool {
         let newest = self.modified.0.max(self.changed.0);
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -191,7 +191,7 @@ fn state(workspace: &str, base: Sum, differences: &[Difference], counts: fn(&Dif
     sum.finish(workspace)
 }
 
-/// What differs, as a JSON object of paths to modes and hashes.
+/// Differences as a JSON object of paths to modes and hashes. `None` if there are too many.
 fn kept(differences: &[Difference]) -> Option<String> {
     if differences.len() > MAX_KEPT {
         return None;
@@ -248,7 +248,7 @@ impl<'a> Look<'a> {
         Ok(sum)
     }
 
-    /// What differs from the commit, below the workspace, with hashes of everything.
+    /// Differences from the commit, below the workspace, with hashes of everything.
     fn differences(&self, memory: &mut Memory) -> Result<Vec<Difference>, String> {
         let arguments = [
             "--porcelain=v2",

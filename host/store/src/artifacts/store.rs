@@ -9,6 +9,7 @@ use crossbeam_channel::Receiver;
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 use tollgate_core::clock::Clock;
+use tollgate_core::file::NO_WAIT;
 use tollgate_core::hash::{hex, sha256_hex};
 use tollgate_core::share::Share;
 use tollgate_sdk::Timestamp;
@@ -64,7 +65,10 @@ impl ArtifactStore {
     /// is an error of the kind [`InvalidData`](io::ErrorKind::InvalidData).
     pub fn read(&self, hash: &str, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
         let mut options = OpenOptions::new();
-        options.read(true).follow(FollowSymlinks::No);
+        options
+            .read(true)
+            .follow(FollowSymlinks::No)
+            .custom_flags(NO_WAIT);
         let mut file = match self.dir.open_with(hash, &options) {
             Ok(file) => file,
             Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),

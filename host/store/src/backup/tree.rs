@@ -10,6 +10,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fsync, openat};
 use sha2::{Digest as _, Sha256};
+use tollgate_core::file::NO_WAIT;
 use tollgate_core::hash::hex;
 
 use super::BackupError;
@@ -92,7 +93,8 @@ pub(super) fn share(data: &DataDir, name: &str) -> Result<File, BackupError> {
         .write(true)
         .create(true)
         .mode(0o600)
-        .follow(FollowSymlinks::No);
+        .follow(FollowSymlinks::No)
+        .custom_flags(NO_WAIT);
     let file = data
         .dir()
         .open_with(name, &options)
@@ -131,7 +133,10 @@ fn is_passing(name: &str) -> bool {
 /// Copies a file, which only its owner can read then, and says what was copied.
 pub(super) fn copy_file(from: &Dir, name: &str, to: &Dir, as_name: &str) -> io::Result<Entry> {
     let mut options = OpenOptions::new();
-    options.read(true).follow(FollowSymlinks::No);
+    options
+        .read(true)
+        .follow(FollowSymlinks::No)
+        .custom_flags(NO_WAIT);
     let mut source = from.open_with(name, &options)?;
     let mut copy = to.open_with(as_name, &private_file())?;
     let entry = pass(&mut source, |bytes| copy.write_all(bytes))?;
@@ -149,12 +154,18 @@ pub(super) fn write(to: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
 /// Size and hash of a file that was written already.
 pub(super) fn entry(dir: &Dir, name: &str) -> io::Result<Entry> {
     let mut options = OpenOptions::new();
-    options.read(true).follow(FollowSymlinks::No);
+    options
+        .read(true)
+        .follow(FollowSymlinks::No)
+        .custom_flags(NO_WAIT);
     let mut file = dir.open_with(name, &options)?;
     pass(&mut file, |_| Ok(()))
 }
 
 fn pass(source: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Entry> {
+    if !source.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
     let (mut hash, mut bytes) = (Sha256::new(), 0_u64);
     let mut chunk = vec![0; CHUNK];
     loop {

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 
 use anyhow::Context as _;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use tollgate_core::file::NO_WAIT;
 use tollgate_sdk::Timestamp;
 
 use super::head::ExportedHead;
@@ -15,6 +16,9 @@ use crate::storage::Session;
 const FOLDER: &str = "heads";
 const FILE: &str = "heads.ndjson";
 const UNFINISHED: &str = "heads.ndjson.new";
+/// Warning where a ledger has rows and no head that was noted or exported.
+pub const NONE: &str = "no signed head is there to compare with, so rows cut from the end would not show: none was noted \
+                        yet, or somebody removed them";
 /// Heads that are kept, and how many more there may be before the oldest go.
 const KEPT: usize = 1_000;
 
@@ -37,7 +41,11 @@ pub fn note(data: &DataDir, session: &Session, now: Timestamp) -> anyhow::Result
     let line = serde_json::to_string(&ExportedHead::sign(head, pruned, now.to_string(), &key))?;
     if lines.len() < 2 * KEPT {
         let mut options = OpenOptions::new();
-        options.append(true).create(true).mode(0o600);
+        options
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(NO_WAIT);
         let mut file = dir.open_with(FILE, &options)?;
         file.write_all(format!("{line}\n").as_bytes())?;
         return Ok(file.sync_data()?);
@@ -74,7 +82,9 @@ pub fn newest(data: &DataDir) -> anyhow::Result<Option<ExportedHead>> {
 }
 
 fn lines(dir: &Dir) -> anyhow::Result<Vec<String>> {
-    let file = match dir.open(FILE) {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(NO_WAIT);
+    let file = match dir.open_with(FILE, &options) {
         Ok(file) => file,
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(err) => return Err(err.into()),

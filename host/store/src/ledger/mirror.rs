@@ -14,6 +14,7 @@ use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
+use tollgate_core::file::NO_WAIT;
 
 use crate::data_dir::{DataDir, DataDirError};
 use crate::storage::{ExportedRow, Session};
@@ -132,7 +133,7 @@ impl Mirror {
 
     fn lock(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).mode(0o600);
+        options.write(true).create(true).mode(0o600).custom_flags(NO_WAIT);
         let file = self.dir.open_with(LOCK, &options)?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
@@ -150,7 +151,11 @@ impl Mirror {
         let mut last = 0;
         for (name, length) in lengths {
             let mut options = OpenOptions::new();
-            options.read(true).write(true).follow(FollowSymlinks::No);
+            options
+                .read(true)
+                .write(true)
+                .follow(FollowSymlinks::No)
+                .custom_flags(NO_WAIT);
             let mut file = self.dir.open_with(&name, &options)?;
             let (end, seq) = last_row(&mut file, length)?;
             if end < length {
@@ -226,7 +231,8 @@ impl<'a> Writer<'a> {
                     .append(true)
                     .create(true)
                     .mode(0o600)
-                    .follow(FollowSymlinks::No);
+                    .follow(FollowSymlinks::No)
+                    .custom_flags(NO_WAIT);
                 let file = self.dir.open_with(&name, &options)?;
                 (name, file)
             }

@@ -1,7 +1,7 @@
 //! Anchors: what stands in the chain for stretches of pruned rows.
 
 use super::error::StoreResult;
-use rusqlite::{Row, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 use serde::Serialize;
 
 use super::session::Session;
@@ -77,6 +77,17 @@ impl Session {
             ))?
             .query_map([], anchor)?
             .collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Time of the newest row up to a time, RFC 3339. Rows are nearly in the order of time.
+    pub fn newest_before(&self, time: &str) -> StoreResult<Option<String>> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "SELECT timestamp FROM core_operations WHERE timestamp <= ?1 ORDER BY seq DESC LIMIT 1",
+            )?
+            .query_row([time], |row| row.get(0))
+            .optional()?)
     }
 
     /// Number of pruned rows.

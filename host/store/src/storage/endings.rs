@@ -1,5 +1,7 @@
 //! Ends of envelopes: each is an event in a row of the ledger, so that states can be counted again from the rows.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
 use tollgate_core::effect::Effect;
@@ -52,17 +54,22 @@ impl<'a> Ending<'a> {
 /// Difference from which an envelope counts as opened before the machine's last start.
 const CLOCK_TOLERANCE_MS: i64 = 60_000;
 
-/// Settings that an envelope was opened with, as an event.
-pub fn opened(envelope: &Envelope) -> Value {
+/// Settings that an envelope was opened with, and the limits of its named budgets, as an event.
+pub fn opened(envelope: &Envelope, budgets: &BTreeMap<String, i64>) -> Value {
     let mut event = json!({
         "type": OPENED,
         "envelope_id": envelope.id,
         "limits": envelope.standing.limits,
+        "opened_boot_ms": envelope.standing.opened_boot_ms,
     });
+    if !budgets.is_empty() {
+        event["budgets"] = json!(budgets);
+    }
     let named = [
         ("workspace", &envelope.workspace),
         ("label", &envelope.label),
         ("parent", &envelope.parent),
+        ("identity", &envelope.identity),
         ("git_head", &envelope.git_head),
     ];
     for (name, value) in named {
@@ -112,12 +119,17 @@ impl Session {
 
     fn closed_event(&self, id: &str, ending: Ending<'_>) -> StoreResult<Value> {
         let counters = self.standing(id)?.map(|standing| counters_of(&standing));
+        let used = self.budgets(id, None)?.into_iter();
+        let used: BTreeMap<String, i64> = used.map(|(name, budget)| (name, budget.used)).collect();
         let mut event = json!({
             "type": CLOSED,
             "envelope_id": id,
             "state": ending.state,
             "counters": counters,
         });
+        if !used.is_empty() {
+            event["budgets_used"] = json!(used);
+        }
         let named = [
             ("closed_by", ending.closed_by),
             ("actor", ending.actor),
@@ -205,16 +217,17 @@ impl Session {
         Ok(true)
     }
 
-    /// Ends detached envelopes whose time is over by the clock on the wall, and those from before the machine's last
+    /// Ends detached envelopes whose time is over by the clock that nobody sets, and those from before the machine's last
     /// start, whose time nobody can tell. An envelope may have been opened just after the caller read the clock.
-    pub fn end_detached(&self, now_ms: i64, boot_ms: i64, now: &str) -> StoreResult<usize> {
+    pub fn end_detached(&self, boot_ms: i64, now: &str) -> StoreResult<usize> {
         let over: Vec<String> = self
             .db
             .prepare_cached(
                 "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND detached_until_ms IS NOT NULL
-                     AND (detached_until_ms <= ?1 OR opened_boot_ms > ?2) ORDER BY opened_at, id",
+                     AND (opened_boot_ms + coalesce(max_duration_sec, 0) * 1000 <= ?1 OR opened_boot_ms > ?2)
+                 ORDER BY opened_at, id",
             )?
-            .query_map((now_ms, boot_ms.saturating_add(CLOCK_TOLERANCE_MS)), |row| {
+            .query_map((boot_ms, boot_ms.saturating_add(CLOCK_TOLERANCE_MS)), |row| {
                 row.get(0)
             })?
             .collect::<rusqlite::Result<_>>()?;

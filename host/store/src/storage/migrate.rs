@@ -95,7 +95,7 @@ pub enum MigrationError {
     },
     /// Something of the component's is what it may not have.
     #[error(
-        "{object}; {pack} may have tables, indexes and triggers whose names start with exactly `{prefix}` and \
+        "{object}; {pack} may have tables and indexes whose names start with exactly `{prefix}` and \
          that refer to nothing but each other"
     )]
     Misplaced {
@@ -466,8 +466,8 @@ fn applied(session: &Session, pack: &str) -> StoreResult<Vec<(String, String)>> 
         .collect()
 }
 
-/// A foreign key into another namespace would let a component see, block or set off what is not its own, and
-/// so would a trigger on or about other tables.
+/// A foreign key into another namespace would let a component see, block or set off what is not its own. A trigger would run in
+/// the component's statements, whoever made it.
 fn check_objects(session: &Session, namespace: &Namespace) -> Result<(), MigrationError> {
     match session.misplaced_of(namespace)?.first() {
         None => Ok(()),

@@ -5,7 +5,8 @@ use super::session::Session;
 
 /// Most expired keys that go for each new one.
 const EXPIRED_BATCH: u32 = 16;
-/// A slot that ends later than it could by this much was taken before the clock was set back, and counts no more.
+/// A slot that ends later than it could by this much was taken before the clock was set back. Nobody knows how long ago that was,
+/// so it counts as taken at the next look in a write transaction, and is held for its time from then on.
 const SET_BACK_MS: i64 = 60_000;
 /// Separates the parts of a slot's key. Its successor ends the range of a key's slots.
 const SEPARATOR: [char; 2] = ['\u{1f}', '\u{20}'];
@@ -26,6 +27,11 @@ pub struct Slots<'a> {
 }
 
 impl Slots<'_> {
+    /// Milliseconds from now at which a slot that was taken by this clock ends at the latest.
+    fn latest(&self) -> i64 {
+        self.held_ms.saturating_add(self.held_ms.max(SET_BACK_MS))
+    }
+
     /// The first and the last of all keys that rows of these slots have, without both.
     fn range(&self) -> [String; 2] {
         let hash = tollgate_core::hash::sha256_hex(self.key.as_bytes());
@@ -46,7 +52,7 @@ impl Session {
     /// written down.
     pub fn slots_wait(&self, slots: Slots<'_>, more: usize, now_ms: i64) -> StoreResult<Option<i64>> {
         let [from, to] = slots.range();
-        let latest = slots.held_ms.saturating_add(slots.held_ms.max(SET_BACK_MS));
+        let latest = slots.latest();
         let mut statement = self.db.prepare_cached(
             "SELECT expires_at FROM core_permits WHERE policy = ?1 AND key > ?2 AND key < ?3
              AND expires_at > ?4 AND expires_at <= ?5 ORDER BY expires_at DESC",
@@ -74,6 +80,7 @@ impl Session {
         now_ms: i64,
     ) -> StoreResult<Result<(), i64>> {
         self.forget_expired(slots.policy, now_ms)?;
+        self.hold_from_now(slots, now_ms)?;
         if let Some(wait_ms) = self.slots_wait(slots, 0, now_ms)? {
             return Ok(Err(wait_ms));
         }
@@ -92,6 +99,20 @@ impl Session {
                 now_ms.saturating_add(slots.held_ms),
             ))
             .map(|_| Ok(()))?)
+    }
+
+    /// Gives slots that were taken before the clock was set back an end by the clock of now.
+    fn hold_from_now(&self, slots: Slots<'_>, now_ms: i64) -> StoreResult<()> {
+        let [from, to] = slots.range();
+        let end = now_ms.saturating_add(slots.held_ms);
+        let latest = now_ms.saturating_add(slots.latest());
+        Ok(self
+            .db
+            .prepare_cached(
+                "UPDATE core_permits SET expires_at = ?4 WHERE policy = ?1 AND key > ?2 AND key < ?3 AND expires_at > ?5",
+            )?
+            .execute((slots.policy, from, to, end, latest))
+            .map(drop)?)
     }
 
     fn forget_expired(&self, policy: &str, now_ms: i64) -> StoreResult<()> {
@@ -220,6 +241,11 @@ mod tests {
         // A step of a moment lets nobody through early.
         assert!(session.slots_wait(three(), 0, day - 500).unwrap().is_some());
         assert_eq!(session.slots_wait(three(), 0, 0).unwrap(), None);
+        // A look alone cannot tell since when they are held. Whoever takes one finds them taken from now on, and not for longer.
+        let take = |now_ms: i64| session.take_slot(three(), ("op_2", 0), false, now_ms).unwrap();
+        assert_eq!(take(0), Err(1_000));
+        assert_eq!(take(999), Err(1));
+        assert_eq!(take(1_000), Ok(()));
         session.commit().unwrap();
     }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::types::ValueRef;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tollgate_core::budget::Budget;
 use tollgate_core::envelope::{Limits, State};
 
 use super::endings::{CLOSED, OPENED};
@@ -26,8 +27,8 @@ const TELLING: &str = "SELECT seq, envelope_id, timestamp, events, counters FROM
 struct Told {
     /// The row of the opening, and the limits in it.
     opened: Option<(i64, Opened)>,
-    /// The row of the end, and the state in it.
-    closed: Option<(i64, State)>,
+    /// The row of the end, and what it says.
+    closed: Option<(i64, Closed)>,
     mutations: i64,
     test_runs: i64,
     edits: i64,
@@ -40,6 +41,28 @@ struct Opened {
     workspace: Option<String>,
     label: Option<String>,
     detached_until_ms: Option<i64>,
+    identity: Option<String>,
+    /// Absent in rows of versions that said neither this nor the identity nor budgets.
+    opened_boot_ms: Option<i64>,
+    #[serde(default)]
+    budgets: BTreeMap<String, i64>,
+}
+
+#[derive(Debug)]
+struct Closed {
+    state: State,
+    /// Units used of named budgets; absent in rows of versions that did not say them.
+    used: Option<BTreeMap<String, i64>>,
+}
+
+impl Closed {
+    fn read(event: &Map<String, Value>) -> Option<Closed> {
+        let used = event.get("budgets_used");
+        Some(Closed {
+            state: State::parse(event.get("state")?.as_str()?)?,
+            used: used.and_then(|used| serde_json::from_value(used.clone()).ok()),
+        })
+    }
 }
 
 /// Counters as a row has them.
@@ -71,7 +94,8 @@ impl Session {
                 seen.insert(envelope.id.clone());
                 match told.get(&envelope.id) {
                     Some(told) if told.opened.is_some() => {
-                        told.compare(&envelope, busy.contains(&envelope.id), &mut faults);
+                        let budgets = self.budgets(&envelope.id, None)?;
+                        told.compare(&envelope, &budgets, busy.contains(&envelope.id), &mut faults);
                     }
                     // Versions that wrote no rows of openings opened it, unless such rows are older than it.
                     _ if first_opening
@@ -135,8 +159,7 @@ impl Session {
                         }
                     }
                     Some(CLOSED) => {
-                        let state = event.get("state").and_then(Value::as_str);
-                        one.closed = state.and_then(State::parse).map(|state| (seq, state));
+                        one.closed = Closed::read(&event).map(|closed| (seq, closed));
                     }
                     _ => {}
                 }
@@ -171,23 +194,25 @@ impl Told {
         self.edits = self.edits.max(counters.edits);
     }
 
-    fn compare(&self, envelope: &Envelope, is_busy: bool, faults: &mut Vec<String>) {
+    fn compare(
+        &self,
+        envelope: &Envelope,
+        budgets: &BTreeMap<String, Budget>,
+        is_busy: bool,
+        faults: &mut Vec<String>,
+    ) {
         let Some((seq, opened)) = &self.opened else {
             return;
         };
         let id = &envelope.id;
+        for (what, is_same) in opened.compare(envelope, budgets) {
+            if !is_same {
+                faults.push(format!(
+                    "{what} of envelope {id} differ from row {seq}, which opened it"
+                ));
+            }
+        }
         let standing = &envelope.standing;
-        let has_its_end = opened.detached_until_ms == envelope.detached_until_ms;
-        if opened.limits != standing.limits || opened.parent != envelope.parent || !has_its_end {
-            faults.push(format!(
-                "the limits of envelope {id} are not those of row {seq}, which opened it"
-            ));
-        }
-        if opened.workspace != envelope.workspace || opened.label != envelope.label {
-            faults.push(format!(
-                "the label or workspace of envelope {id} is not that of row {seq}, which opened it"
-            ));
-        }
         for (what, found, counted) in [
             ("mutations", standing.mutations, self.mutations),
             ("test runs", standing.test_runs, self.test_runs),
@@ -201,17 +226,58 @@ impl Told {
             }
         }
         match &self.closed {
-            Some((seq, state)) if *state != standing.state => faults.push(format!(
-                "envelope {id} is {}, and row {seq} made it {}",
-                standing.state.as_str(),
-                state.as_str()
-            )),
+            Some((seq, closed)) => {
+                if closed.state != standing.state {
+                    faults.push(format!(
+                        "envelope {id} is {}, and row {seq} made it {}",
+                        standing.state.as_str(),
+                        closed.state.as_str()
+                    ));
+                }
+                for (name, used) in closed.used.iter().flatten() {
+                    let found = budgets.get(name).map_or(0, |budget| budget.used);
+                    if found < *used {
+                        faults.push(format!(
+                            "envelope {id} says {found} units of {name}, and row {seq}, which closed it, says {used}"
+                        ));
+                    }
+                }
+            }
             None if standing.state != State::Open => faults.push(format!(
                 "envelope {id} is {}, and no row closed it",
                 standing.state.as_str()
             )),
-            _ => {}
+            None => {}
         }
+    }
+}
+
+impl Opened {
+    /// Facts of an envelope that never change, and whether they are what the row says.
+    fn compare(&self, envelope: &Envelope, budgets: &BTreeMap<String, Budget>) -> Vec<(&'static str, bool)> {
+        let standing = &envelope.standing;
+        let mut facts = vec![
+            (
+                "the limits",
+                self.limits == standing.limits
+                    && self.parent == envelope.parent
+                    && self.detached_until_ms == envelope.detached_until_ms,
+            ),
+            (
+                "the label or workspace",
+                self.workspace == envelope.workspace && self.label == envelope.label,
+            ),
+        ];
+        if let Some(opened_boot_ms) = self.opened_boot_ms {
+            let limits = budgets.iter().map(|(name, budget)| (name, &budget.limit));
+            facts.extend([
+                ("the time or identity", {
+                    opened_boot_ms == standing.opened_boot_ms && self.identity == envelope.identity
+                }),
+                ("the named budgets", self.budgets.iter().eq(limits)),
+            ]);
+        }
+        facts
     }
 }
 
@@ -232,6 +298,7 @@ mod tests {
         session.begin_write().unwrap();
         open(&session, 0, "env_around", None);
         open(&session, 1, "env_in", Some("env_around"));
+        session.book("env_in", "units", 1).unwrap();
         for number in 2..5 {
             let mut row = operation(number, Some("env_in"), NOW);
             match session.admit("env_in", Charge::Mutations(1), 0, NOW).unwrap() {
@@ -256,7 +323,9 @@ mod tests {
         one.parent = parent.map(str::to_owned);
         one.standing.limits.max_mutations = parent.map(|_| 2);
         session.open_envelope(&one).unwrap();
-        let events = Value::from(vec![opened(&one)]).to_string();
+        let budgets: BTreeMap<String, i64> = parent.map(|_| ("units".to_owned(), 2)).into_iter().collect();
+        session.open_budgets(id, &budgets).unwrap();
+        let events = Value::from(vec![opened(&one, &budgets)]).to_string();
         let row = Operation {
             events: Some(events),
             ..operation(number, Some(id), NOW)
@@ -285,18 +354,26 @@ mod tests {
 
     /// A host that reads the clock, and looks at envelopes after another opened one.
     #[test]
-    fn a_detached_envelope_that_was_opened_just_now_stays_open() {
+    fn a_detached_envelope_is_open_for_its_time_by_the_clock_that_nobody_sets() {
         let place = tempfile::tempdir().unwrap();
         let database = Database::open(&place.path().join("t.db")).unwrap();
         let session = database.write_session().unwrap();
         session.begin_write().unwrap();
         let mut one = envelope("env_one", None);
-        one.detached_until_ms = Some(1_000_000);
+        // By the clock on the wall it was over long ago.
+        one.detached_until_ms = Some(1);
         one.standing.opened_boot_ms = 100_000;
+        one.standing.limits.max_duration_sec = Some(60);
         session.open_envelope(&one).unwrap();
-        assert_eq!(session.end_detached(0, 99_999, NOW).unwrap(), 0);
+        for boot_ms in [99_999, 100_000, 159_999] {
+            assert_eq!(session.end_detached(boot_ms, NOW).unwrap(), 0, "{boot_ms}");
+        }
+        assert_eq!(session.end_detached(160_000, NOW).unwrap(), 1);
+        let mut other = one.clone();
+        other.id = "env_two".to_owned();
+        session.open_envelope(&other).unwrap();
         assert_eq!(
-            session.end_detached(0, 1_000, NOW).unwrap(),
+            session.end_detached(1_000, NOW).unwrap(),
             1,
             "the machine was started again"
         );
@@ -320,7 +397,7 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET detached_until_ms = 9 WHERE id = 'env_in'",
-                "the limits of envelope env_in",
+                "the limits of envelope env_in differ from row 2",
             ),
             (
                 "UPDATE core_envelopes SET label = 'harmless' WHERE id = 'env_in'",
@@ -340,19 +417,39 @@ mod tests {
             ),
             (
                 "UPDATE core_envelopes SET max_edits = 1000 WHERE id = 'env_in'",
-                "the limits of envelope env_in",
+                "the limits of envelope env_in differ from row 2",
             ),
             (
                 "UPDATE core_envelopes SET max_mutations = 1000 WHERE id = 'env_in'",
-                "the limits of envelope env_in",
+                "the limits of envelope env_in differ from row 2",
             ),
             (
                 "UPDATE core_envelopes SET max_duration_sec = 5 WHERE id = 'env_in'",
-                "the limits of envelope env_in",
+                "the limits of envelope env_in differ from row 2",
+            ),
+            (
+                "UPDATE core_envelopes SET opened_boot_ms = 9000 WHERE id = 'env_in'",
+                "the time or identity of envelope env_in",
+            ),
+            (
+                "UPDATE core_envelopes SET identity = 'token:mallory' WHERE id = 'env_in'",
+                "the time or identity of envelope env_in",
+            ),
+            (
+                "UPDATE core_budgets SET max_units = 1000 WHERE envelope_id = 'env_in'",
+                "the named budgets of envelope env_in",
+            ),
+            (
+                "DELETE FROM core_budgets WHERE envelope_id = 'env_in'",
+                "the named budgets of envelope env_in",
+            ),
+            (
+                "UPDATE core_budgets SET used = 0 WHERE envelope_id = 'env_in'",
+                "env_in says 0 units of units, and row 5, which closed it, says 1",
             ),
             (
                 "UPDATE core_envelopes SET parent = NULL WHERE id = 'env_in'",
-                "the limits of envelope env_in",
+                "the limits of envelope env_in differ from row 2",
             ),
             (
                 "DELETE FROM core_envelopes WHERE id = 'env_in'",
@@ -364,6 +461,8 @@ mod tests {
             ),
         ] {
             let (_place, session) = story();
+            // Other tools need not keep to foreign keys.
+            session.db.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
             assert_eq!(session.db.execute(change, []).unwrap(), 1, "{change}");
             let found = faults(&session);
             assert!(

@@ -12,7 +12,7 @@ pub struct SaidOfTests {
     pub non_progress: bool,
     /// The same work tree passes and fails.
     pub flaky: bool,
-    /// What passed before fails.
+    /// A test fails that passed before.
     pub regression: bool,
 }
 
@@ -82,8 +82,8 @@ impl Session {
         }
     }
 
-    /// What was said of the newest test run of each workspace that calls of an envelope looked at. `None` if nobody
-    /// looked.
+    /// Verdicts on the newest test run of each workspace that calls of an envelope looked at. `None` without such a
+    /// run.
     pub fn said_of_tests(&self, id: &str) -> StoreResult<Option<SaidOfTests>> {
         let mut statement = self.db.prepare_cached(
             "SELECT max(o.seq), o.events FROM core_operations o
@@ -182,7 +182,7 @@ const NON_PROGRESS: &str = "test.non_progress";
 const FLAKY: &str = "test.flaky";
 const REGRESSION: &str = "test.regression";
 
-/// Whether a row has an event of a type.
+/// True if a row has an event of this type.
 fn has_event(events: Option<&str>, wanted: &str) -> bool {
     let events: Vec<serde_json::Value> = events
         .and_then(|events| serde_json::from_str(events).ok())

@@ -165,7 +165,7 @@ fn fault(object: &Object, owners: &Owners, targets: &[String], core: &[Object]) 
         .find(|target| owner.is_none() || owners.folded(target) != owner);
     let concerns_core = mentioned.is_some() || targets.iter().any(|target| is_core(target));
     let why = match (owner, owners.folded(name)) {
-        _ if kind == "view" => "is a view, and no component may have one".to_owned(),
+        _ if kind == "view" || kind == "trigger" => format!("is a {kind}, and no component may have one"),
         (None, Some(folded)) => format!("is not written as names of {folded} are"),
         (None, None) => "belongs to no component".to_owned(),
         (Some(owner), _) if owners.of(table) != Some(owner) => {

@@ -76,7 +76,7 @@ pub struct Session {
     pub(super) known_head: Cell<Option<Head>>,
     /// Line in which the session waits for its turn to write.
     line: Option<Line>,
-    /// How commits of workspaces are looked up.
+    /// Lookup of workspaces' commits.
     pub(super) heads: Heads,
 }
 

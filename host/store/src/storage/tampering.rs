@@ -406,6 +406,31 @@ fn whatever_is_done_around_the_rows_is_named() {
 }
 
 #[test]
+fn a_trigger_with_the_names_of_a_component_is_named_and_dropped() {
+    let (place, session) = ledger("");
+    stranger(&session)
+        .execute_batch(
+            "INSERT INTO core_migrations (pack, name, hash) VALUES ('shop', '0001_init', 'h');
+             CREATE TABLE shop_items (id INTEGER PRIMARY KEY);
+             CREATE TRIGGER shop_quiet AFTER INSERT ON shop_items BEGIN DELETE FROM shop_items; END",
+        )
+        .unwrap();
+    let verified = session.verify(None, &[key().public()]).unwrap();
+    assert_eq!(
+        verified.around,
+        ["trigger shop_quiet is a trigger, and no component may have one"]
+    );
+    let database = Database::existing(&place.path().join("t.db"));
+    let done: Vec<String> = database
+        .repair()
+        .unwrap()
+        .into_iter()
+        .map(|object| object.name)
+        .collect();
+    assert_eq!(done, ["shop_quiet"]);
+}
+
+#[test]
 fn a_repair_leaves_a_database_that_takes_rows_and_verifies() {
     for (sql, name) in IN_THE_WAY {
         if sql.contains("CREATE VIEW") {

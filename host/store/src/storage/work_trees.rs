@@ -29,7 +29,7 @@ pub struct Sighting {
 /// Why a work tree is in another state than before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// It is the state in which its envelope was opened.
+    /// State at the opening of its envelope.
     Opened,
     /// No call did it.
     Observed,
@@ -61,7 +61,7 @@ pub struct WorkTreeProgress {
     pub edits: u64,
     /// Those of them that no call made.
     pub observed_edits: u64,
-    /// Whether the state at the opening of the envelope is known.
+    /// True if the state at the opening of the envelope is known.
     pub has_baseline: bool,
     /// Edits since the newest state was there before, if others came in between.
     pub oscillation: Option<u32>,
@@ -75,8 +75,8 @@ struct Newest {
 }
 
 impl Session {
-    /// How many edits lie between the newest known state of an envelope's work tree and a look at it: none or one. A look
-    /// that began before the newest known one shows nothing new.
+    /// Number of edits between the newest known state of an envelope's work tree and a look at it: 0 or 1. A look that
+    /// began before the newest known one shows nothing new.
     pub fn edits_until(&self, envelope: &str, seen: &Sighting) -> StoreResult<i64> {
         let newest = self.newest_state(envelope, &seen.workspace)?;
         let is_edit = newest

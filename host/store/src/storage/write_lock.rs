@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
+use tollgate_core::file::NO_WAIT;
 
 /// Between two looks at the line, at first and at most.
 const PAUSE: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
@@ -43,6 +44,7 @@ impl Line {
             .create(true)
             .truncate(false)
             .mode(0o600)
+            .custom_flags(NO_WAIT)
             .open(path)?;
         Ok(Line {
             file,

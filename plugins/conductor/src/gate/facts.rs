@@ -121,7 +121,7 @@ fn view(
     })
 }
 
-/// What changed between two looks.
+/// Changes between two looks.
 #[derive(Debug, Default)]
 struct Moved {
     /// Paths that no command of a gate may change.

@@ -1,4 +1,4 @@
-//! What changed since a step began.
+//! Changes since the beginning of a step.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::store::job::Baseline;
 const DIFF: [&str; 5] = ["--no-renames", "--text", "--no-ext-diff", "--no-textconv", "-z"];
 
 impl Git<'_> {
-    /// What changed since a baseline, committed or not. Without one everything uncommitted counts.
+    /// Changes since a baseline, committed or not. Without a baseline, everything uncommitted counts.
     pub(crate) fn facts(&self, since: Option<&Baseline>, wants_lines: bool) -> Result<GitFacts, GitFault> {
         self.facts_of(since, &self.look()?, wants_lines)
     }

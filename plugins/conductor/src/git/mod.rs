@@ -114,7 +114,7 @@ impl<'a> Git<'a> {
         })
     }
 
-    /// What a command prints if it succeeds.
+    /// Runs a command that must succeed, and returns its output.
     pub(crate) fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, GitFault> {
         self.run_with(arguments, &[])
     }
@@ -168,7 +168,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// Whether a command that answers by its exit code says yes.
+    /// Runs a command that answers by its exit code. True if the command succeeds.
     fn asks(&self, arguments: &[&str]) -> Result<bool, GitFault> {
         Ok(self.raw(arguments, &[])?.succeeded())
     }
@@ -190,12 +190,12 @@ impl<'a> Git<'a> {
         self.commit("HEAD")
     }
 
-    /// Whether the one commit is in the history of the other.
+    /// True if one commit is in the history of the other.
     pub(crate) fn is_ancestor(&self, ancestor: &str, of: &str) -> Result<bool, GitFault> {
         self.asks(&["merge-base", "--is-ancestor", ancestor, of])
     }
 
-    /// What the repository is in the middle of, if it is.
+    /// Name of the unfinished operation in the repository, such as a merge, if there is one.
     pub(crate) fn in_progress(&self) -> Result<Option<&'static str>, GitFault> {
         for (reference, name) in IN_PROGRESS {
             if self.asks(&["rev-parse", "--verify", "--quiet", reference])? {
@@ -248,7 +248,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// How many lines a file of the job's repository has, whatever bytes it contains.
+    /// Number of lines in a file of the job's repository, whatever bytes it contains.
     fn lines_of(&self, path: &str) -> u64 {
         let (mut offset, mut ends, mut last) = (0_u64, 0_u64, b'\n');
         while let Ok(piece) = self.workspace.read_at(&self.pathspec(path), offset, MAX_READ) {

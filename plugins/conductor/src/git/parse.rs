@@ -16,9 +16,9 @@ pub(crate) struct Status {
 pub(crate) struct Entry {
     /// The path. If it is not UTF-8: `bytes:` and the path with its other bytes as \xNN.
     pub path: String,
-    /// What the index says: a letter such as M, A or D, or `.`.
+    /// Status in the index: a letter such as M, A or D, or `.`.
     pub staged: char,
-    /// What the working tree says: a letter such as M or D, `?` for untracked, `U` for a conflict, or `.`.
+    /// Status in the working tree: a letter such as M or D, `?` for untracked, `U` for a conflict, or `.`.
     pub unstaged: char,
 }
 

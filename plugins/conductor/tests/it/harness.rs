@@ -148,7 +148,7 @@ pub(crate) fn step(title: &str, gates: Value) -> Value {
     })
 }
 
-/// What submits a step and is accepted if its gates hold.
+/// Arguments that submit a step, accepted if its gates hold.
 pub(crate) fn result(step: &str) -> Value {
     json!({
         "step_id": step,

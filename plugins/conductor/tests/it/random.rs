@@ -62,7 +62,7 @@ fn status(bench: &Bench) -> String {
     rows[0].get(0).unwrap()
 }
 
-/// What has to hold after every call.
+/// Checks the invariants after a call.
 fn check(bench: &Bench, what: &str) {
     let one = |sql: &str| -> i64 { bench.session.sql(sql)[0].get(0).unwrap() };
     let gaps = one(

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{RepoPath, symbol};
 
-/// How many symbols of one diff are kept.
+/// Maximum number of symbols of one diff.
 const MAX_SYMBOLS: usize = 10_000;
 
 /// Something with a name in a file that changed, or right before the change: Git takes the last
@@ -19,7 +19,7 @@ pub struct Symbol {
     pub name: String,
 }
 
-/// What was read of a diff.
+/// Result of reading a diff.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Diff {
     /// The symbols of all hunks, in order and without repetition.
@@ -34,7 +34,7 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// What each path holds now: the commit of a submodule, the hash of anything else.
+    /// Current content of each path: the commit of a submodule, the hash of anything else.
     pub fn contents(self) -> impl Iterator<Item = (RepoPath, String)> {
         self.blobs.into_iter().chain(self.submodules)
     }
@@ -107,8 +107,8 @@ impl Reading {
     }
 }
 
-/// How many lines of a hunk are still to come, of each side. The diff of a merge has several sides
-/// before, and a column of marks for each.
+/// Number of remaining lines of a hunk, for each side. The diff of a merge has several sides before, and a column of
+/// marks for each.
 struct Hunk {
     before: Vec<u64>,
     after: u64,
@@ -182,7 +182,7 @@ fn header_path(path: &[u8], prefix: &[u8]) -> Option<RepoPath> {
     (path != b"/dev/null" && !path.is_empty()).then(|| RepoPath::from_bytes(path))
 }
 
-/// What Git quoted as C does: `\n`, `\"`, `\303`.
+/// Decodes a path that Git quoted like a string of C: `\n`, `\"`, `\303`.
 fn unquoted(path: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(path.len());
     let mut bytes = path.iter().copied().peekable();

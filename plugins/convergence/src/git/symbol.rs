@@ -2,7 +2,7 @@
 
 use crate::text;
 
-/// How long a name may be, in characters.
+/// Maximum length of a name, in characters.
 const MAX_NAME: usize = 120;
 
 /// The word behind one of these is the name.
@@ -80,7 +80,7 @@ fn first_word(text: &str) -> (&str, &str) {
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// What follows the receiver of a method of Go: `(s *Server) Start()`.
+/// Text after the receiver of a method of Go: `(s *Server) Start()`.
 fn receiver(line: &str) -> &str {
     line.strip_prefix('(')
         .and_then(|line| line.split_once(')'))

@@ -142,7 +142,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What is known of a run beside its report.
+/// Facts about a run beside its report.
 #[derive(Debug, Default)]
 struct Known {
     failure: Option<String>,

@@ -176,7 +176,7 @@ impl FailureCount {
 }
 
 impl Mutations {
-    /// Where the host sees the work tree, its states say what repeats, whoever edited it.
+    /// Counts mutations. If the host sees the work tree, its states show repetitions, whoever made the edits.
     fn of(counts: &MutationCounts, last: Option<LastMutation>, seen: &SeenWorkTree) -> Mutations {
         let no_op = last.as_ref().is_some_and(|last| last.no_op);
         let recorded = last.as_ref().map(|last| last.period).filter(|&period| period > 0);

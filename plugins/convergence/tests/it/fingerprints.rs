@@ -126,7 +126,7 @@ fn two_checkouts_agree() {
 
 type Key<'a> = (&'a str, Option<&'a str>, &'a [String]);
 
-/// What the fingerprint is over.
+/// Fields that the fingerprint covers.
 fn keys(failures: &[Failure]) -> Vec<Key<'_>> {
     failures
         .iter()

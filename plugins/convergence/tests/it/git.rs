@@ -1,4 +1,4 @@
-//! What Git writes, and the fingerprint of it.
+//! Output of Git, and the fingerprint of it.
 
 use std::fmt::Write as _;
 

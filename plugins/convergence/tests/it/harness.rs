@@ -21,7 +21,7 @@ pub(crate) const TOOLS: &[(&str, Reader)] = &[
     ("generic", Reader::Generic),
 ];
 
-/// How an output was made: the first line of its file.
+/// Origin of an output: the first line of its file.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Header {
     pub command: String,
@@ -33,7 +33,7 @@ pub(crate) struct Header {
 #[derive(Debug, Clone)]
 pub(crate) struct Fixture {
     pub tool: String,
-    /// What was recorded, such as `fail`.
+    /// Recorded case, such as `fail`.
     pub case: String,
     /// Which of the two checkouts.
     pub site: String,
@@ -97,7 +97,7 @@ pub(crate) fn all(tool: &str) -> Vec<Fixture> {
     fixtures
 }
 
-/// What Git wrote.
+/// Recorded output of Git.
 pub(crate) fn git(name: &str) -> Vec<u8> {
     let (_, bytes) = files("git", "bin")
         .into_iter()

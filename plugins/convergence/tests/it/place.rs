@@ -62,7 +62,7 @@ impl Place {
         Session::new(&PACK).workspace(register(Workspace::new("default", &self.path())))
     }
 
-    /// What the test command prints and how it ends.
+    /// Sets the script of the test command, which determines its output and exit code.
     pub(crate) fn tests_print(&self, script: &str) {
         self.write("run.sh", script);
     }

@@ -1,4 +1,4 @@
-//! What each reader read of each recording.
+//! Result of each reader for each recording.
 
 use std::fmt::Write as _;
 

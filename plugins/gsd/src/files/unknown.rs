@@ -16,7 +16,7 @@ use crate::store::file::{self, Extent};
 /// Longest line that is looked at, in bytes: more than a call's arguments can have.
 const LONGEST: usize = 4 << 20;
 
-/// What lines are there that are not stored.
+/// Numbers of lines in the logs that are not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Unknown {
     /// Events of other data directories.
@@ -80,8 +80,8 @@ pub(crate) fn refuse_unknown_lines(cx: &Cx<'_>, workspace: &str) -> Result<(), T
     }
 }
 
-/// What the logs of a workspace have beyond the stored rows, if that must not be lost. Files that cannot be read
-/// are left to whoever writes them.
+/// Lines in a workspace's logs beyond the stored rows, if these lines must not be lost. Unreadable files are ignored
+/// here, because their writer handles them.
 pub(crate) fn unknown(db: &Db<'_>, workspace: &Workspace<'_>) -> Result<Option<Unknown>, ToolError> {
     let mut sum = Unknown::default();
     for log in Log::ALL {

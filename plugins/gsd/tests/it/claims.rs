@@ -1,4 +1,4 @@
-//! Who may act on what somebody holds.
+//! Permissions on claimed units.
 
 use expect_test::expect;
 

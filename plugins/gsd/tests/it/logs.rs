@@ -1,4 +1,4 @@
-//! What the two logs keep of a call.
+//! Entries of a call in the two logs.
 
 use expect_test::expect;
 use serde_json::{Value, json};

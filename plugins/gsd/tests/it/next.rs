@@ -99,7 +99,7 @@ fn fifty_open_tasks_are_one_call() {
     );
 }
 
-/// What a reply says comes next.
+/// Suggested next call of a reply.
 fn next(session: &Session, line: &str) -> String {
     let reply = reply(session, line);
     let call = &reply["next_call"];

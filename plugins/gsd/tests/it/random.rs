@@ -115,7 +115,7 @@ fn count(session: &Session, sql: &str) -> i64 {
     session.sql(sql)[0].get(0).unwrap()
 }
 
-/// What has to hold after every call.
+/// Checks the invariants after a call.
 fn invariants(session: &Session, line: &str) {
     for (what, sql) in [
         (

@@ -16,7 +16,7 @@ use tollgate_sdk::policy::{
     CannotJudge, Denial, Outcome, Phase, Policy, PolicyCx, Problem, Request, Review, Verdict,
 };
 
-/// What stands for a secret that was cut out.
+/// Replacement for a removed secret.
 const REDACTED: &str = "[redacted]";
 
 /// Keeps secrets out of arguments and results.

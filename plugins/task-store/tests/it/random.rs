@@ -11,8 +11,8 @@ use tollgate_sdk::{Effect, Reply, Row, ToolError};
 
 use crate::harness::{EXECUTING, QUALITY_GATE, reply, run, script};
 
-/// Where each phase may lead, written down once more so that the pack's own table is checked. An open circuit leads to
-/// the phase that it was opened in.
+/// Legal transitions from each phase, written again to check the pack's own table. An open circuit leads to the phase
+/// that it was opened in.
 const EDGES: [(&str, &[&str]); 8] = [
     ("spec_draft", &["spec_review"]),
     ("spec_review", &["spec_draft", "execution_ready"]),
@@ -264,7 +264,7 @@ fn the_ready_list_is_right(session: &Session) {
     }
 }
 
-/// What recovery calls ready works, and what it does not call ready is refused.
+/// Checks that every transition that recovery calls ready succeeds, and that all others are refused.
 fn recovery_is_right(session: &Session) {
     for id in places(session).into_keys() {
         let recovery = reply(session, &format!("recover {id}"));

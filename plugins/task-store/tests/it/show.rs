@@ -55,7 +55,7 @@ fn lists_of_a_snapshot_are_cut_and_say_so() {
     assert_eq!(snapshot["spec_markdown"], crate::harness::SPEC);
 }
 
-/// What one reply may carry, whatever was stored.
+/// Upper bound of a reply's size, whatever was stored.
 #[test]
 fn the_largest_snapshot_is_bounded() {
     let session = Session::new(&task_store::PACK);

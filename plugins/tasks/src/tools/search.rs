@@ -217,7 +217,7 @@ fn texts<'a>(found: &'a Found, field: &str) -> impl Iterator<Item = &'a str> {
     one.into_iter().chain(many.filter_map(Json::as_str))
 }
 
-/// How well a record matches, `None` if a word or tag is missing.
+/// Score of a record's match. `None` if a word or tag is missing.
 fn score(found: &Found, words: &[String], tags: &[String]) -> Option<u32> {
     let own: Vec<String> = texts(found, "tags").map(str::to_lowercase).collect();
     if !tags.iter().all(|tag| own.contains(tag)) {

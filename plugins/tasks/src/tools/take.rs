@@ -71,7 +71,7 @@ pub(crate) struct Taken {
     /// Reason for the rank.
     #[serde(skip_serializing_if = "String::is_empty")]
     why: String,
-    /// What the first tasks wait for, if nothing is ready.
+    /// Reasons why the first tasks wait, if nothing is ready.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits_for: Vec<String>,
     /// Suggested next calls with complete arguments.

@@ -295,15 +295,15 @@ pub(crate) fn of_plan(
     Ok((None, Outlook::waiting(vec![wait])))
 }
 
-/// What comes next, as a line with its call.
+/// Next step, as a line with its call.
 #[derive(Debug, Default)]
 pub(crate) struct Upcoming {
     pub line: Option<String>,
     pub call: Option<NextCall>,
 }
 
-/// What comes next after a write on a plan, a task or one of its steps. After the last piece of a task it is the
-/// plan's next one.
+/// Next step after a write on a plan, a task or one of its steps. After the last piece of a task, this is the plan's
+/// next step.
 pub(crate) fn upcoming(
     scope: &Scope<'_>,
     root: &Root,

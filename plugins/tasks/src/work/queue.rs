@@ -81,7 +81,7 @@ struct Search<'a> {
     scope: &'a Scope<'a>,
     owner: Option<&'a str>,
     limits: Limits,
-    /// What stops all tasks of a plan, by plan.
+    /// Reasons that stop all tasks of a plan, by plan.
     plans: BTreeMap<String, Vec<Wait>>,
     queue: Queue,
     examined: usize,

@@ -49,7 +49,7 @@ pub(super) fn of_step(
     search.at(step.clone())
 }
 
-/// What stops all of a task: its status, its plan and its dependencies.
+/// Reasons that stop all steps of a task: its status, its plan and its dependencies.
 fn standing(scope: &Scope<'_>, task: &Task) -> Result<Vec<Wait>, ToolError> {
     let mut waits = Vec::new();
     if !matches!(task.meta.status, Status::Todo | Status::Active) {

@@ -1,4 +1,4 @@
-//! What is written can be read: in full, in pages, and by search.
+//! Reading of stored records: in full, in pages, and by search.
 
 use serde_json::{Value, json};
 

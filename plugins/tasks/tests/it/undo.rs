@@ -43,7 +43,7 @@ fn a_new_write_ends_redo_for_what_it_changed_only() {
     assert_eq!(states, ["done", "dropped", "done"]);
 }
 
-/// What an operation made can carry later ones that leave it as it is, so records alone do not tell.
+/// Later operations can depend on an operation without a change of its records, so records alone do not show conflicts.
 #[test]
 fn what_later_operations_build_on_is_undone_after_them_and_redone_before_them() {
     let session = after(&[THREE, r#"create {"title": "other", "plan": "PLAN-001"}"#]);

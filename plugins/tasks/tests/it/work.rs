@@ -1,4 +1,4 @@
-//! What single tools promise.
+//! Promises of single tools.
 
 use serde_json::{Value, json};
 

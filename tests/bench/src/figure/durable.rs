@@ -16,22 +16,22 @@ use crate::rows::{Bare, Rows, Which};
 use crate::sample::{Round, Sample, take_turns};
 use crate::workload::{self, Kind, Request};
 
-/// Calls in flight when there are many.
+/// Calls in flight in the case of many.
 const MANY: usize = 32;
-/// By how much group commit is to beat commits one by one.
+/// Required ratio of group commit to single commits.
 const OVER_BARE: f64 = 8.0;
-/// By how much it is to beat a server in TypeScript.
+/// Required ratio of group commit to a server in TypeScript.
 const OVER_TYPESCRIPT: f64 = 4.0;
-/// The server on the TypeScript SDK, and the one on FastMCP.
+/// Number of other servers: one on the TypeScript SDK, one on FastMCP.
 const PEERS: usize = 2;
-/// How much longer than a bare commit a single call may take.
+/// Largest ratio of a single call's time to that of a bare commit.
 const ALONE: f64 = 1.6;
 /// Processor time that the gate may add to a write, in microseconds.
 const GATE_LIMIT: f64 = 25.0;
-/// How often a bare flush is measured.
+/// Number of bare flushes that are measured.
 const FLUSHES: usize = 200;
 
-/// Measures.
+/// Measures durable writes.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let dir = setup.fresh_dir()?;
     let data = dir.path().join("data");
@@ -100,7 +100,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// Over a new database.
+    /// Starts the server over a new database.
     fn start(name: &'static str, command: Option<Command>, dir: &Path, rows: &Path) -> anyhow::Result<Peer> {
         let client = command.map(|mut command| {
             command.arg(dir.join(name).with_extension("db")).arg(rows);
@@ -112,7 +112,7 @@ impl Peer {
         })
     }
 
-    /// Adds what was measured, and stops the server.
+    /// Adds the measured sample to the report, and stops the server.
     fn record(self, report: &mut Report, sample: &Sample, tollgate: &Sample) -> anyhow::Result<()> {
         let Some(client) = self.client else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What an identity that calls as fast as it can costs another one that calls beside it.
+//! Slowdown of an identity's calls by another identity that calls as fast as possible.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -15,15 +15,15 @@ use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::Sample;
 use crate::workload::{self, CONFIG_FILE, Kind, Request, Seeded};
 
-/// Tokens of the one that is measured, and of the one that takes what it gets.
+/// Tokens of the measured identity and of the busy one.
 const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
 const ADA: &str = "ada-0123456789abcdef0123456789abcdef";
-/// Connections of the one that takes what it gets.
+/// Connections of the busy identity.
 const CONNECTIONS: usize = 32;
-/// How many times as long a read may take at the 99th percentile.
+/// Largest ratio of a read's time beside the busy identity to its time alone, at the 99th percentile.
 const LIMIT: f64 = 3.0;
 
-/// Measures one identity's reads alone, and beside reads, writes and reads of the ledger of another.
+/// Measures one identity's reads alone, and beside another identity's reads, writes and reads of the ledger.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let dir = setup.fresh_dir()?;
     let tokens = dir.path().join("tokens");
@@ -56,8 +56,8 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The 99th percentile of an identity's reads alone and beside another's calls, in milliseconds, and how many calls
-/// that one made.
+/// The 99th percentile of an identity's reads alone and beside another's calls, in milliseconds, and the number of
+/// those calls.
 fn reads(setup: &Setup, config: &Path, data: &Path, other: &str) -> anyhow::Result<(f64, f64, usize)> {
     let mut command = setup.tollgate_with(config, data);
     command.args(["--tier", "full"]);
@@ -91,7 +91,7 @@ fn reads(setup: &Setup, config: &Path, data: &Path, other: &str) -> anyhow::Resu
     })
 }
 
-/// Calls one after another until it is over, and counts what went well.
+/// Calls one after another until `over` is set, and counts the calls that succeed.
 fn busy(server: &Server, seeded: &Seeded, what: &str, over: &AtomicBool) -> anyhow::Result<usize> {
     let mut ada = server.connect(ADA)?;
     let mut calls = 0;

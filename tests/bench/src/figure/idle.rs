@@ -1,4 +1,4 @@
-//! What a host costs that nobody calls.
+//! Processor time of a host without calls.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use crate::machine;
 use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::workload;
 
-/// How much of a core a host may take, in percent.
+/// Largest share of a core that a host may use, in percent.
 const LIMIT: f64 = 0.5;
-/// How long it is left alone before anybody looks, and how long it is looked at.
+/// Time before the measurement, and duration of the measurement.
 const QUIET: Duration = Duration::from_secs(2);
 const WATCHED: Duration = Duration::from_secs(20);
 

@@ -21,7 +21,7 @@ use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::{Round, Sample, take_turns};
 use crate::workload::{self, CONFIG_FILE, Kind, Request, Tools};
 
-/// What a read may cost more through the gate, in microseconds.
+/// Largest time that the gate may add to a read, in microseconds.
 const READ_LIMIT: f64 = 60.0;
 
 /// Measures reads and writes, on all cores and on one.
@@ -106,8 +106,8 @@ impl Gated {
         Ok(Gated { runtime, gate })
     }
 
-    /// One round of calls: microseconds for each. The rows of reads follow their replies, so the
-    /// round is over when they are on disk as well.
+    /// One round of calls: microseconds for each. The rows of reads follow their replies, so the round ends when these
+    /// rows are on disk too.
     pub(super) fn round(&self, requests: &[Request]) -> anyhow::Result<f64> {
         let calls = requests.iter().map(call).collect::<anyhow::Result<Vec<Call>>>()?;
         let started = Instant::now();

@@ -1,4 +1,4 @@
-//! The ledger when it is long: looking things up, verifying, pruning.
+//! A long ledger: queries, verification and pruning.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,13 +25,13 @@ const OF_ENVELOPE: usize = 400;
 const AT_A_TIME: usize = 8;
 /// Rows of one transaction while a ledger is filled.
 const BATCH: usize = 5_000;
-/// How much longer a question may take in the long ledger.
+/// Largest ratio of a query's time in the long ledger to its time in the short one.
 const LONGER: f64 = 1.5;
-/// What verifying a row may take, in microseconds: 300,000 rows a second.
+/// Largest time to verify a row, in microseconds: 300,000 rows a second.
 const VERIFY: f64 = 1e6 / 300_000.0;
-/// How long pruning may hold the writer at a time, in milliseconds.
+/// Longest time that pruning may hold the writer without a break, in milliseconds.
 const HELD: f64 = 20.0;
-/// The host must not prune while it is asked.
+/// Configuration that keeps the host from pruning during the measurement.
 const CONFIG: &str = "[ledger]\nretention_days = 36500\nretention_envelopes = 1000000\n";
 const NOW: &str = "2026-01-01T00:00:00.000Z";
 
@@ -46,7 +46,7 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     prune(report, &long.path().join("data"))
 }
 
-/// Makes a ledger by the statements that the host uses itself.
+/// Fills a ledger with the statements that the host itself uses.
 fn fill(data_dir: &Path, operations: usize) -> anyhow::Result<()> {
     let data = DataDir::open(data_dir)?;
     let session = Database::open(&data.database())?.write_session()?;
@@ -104,7 +104,7 @@ fn open(id: &str) -> Envelope {
     }
 }
 
-/// A row as a call of a pack's tool leaves it.
+/// A row, as a call of a pack's tool writes it.
 fn operation(number: usize, envelope: String) -> Operation {
     let hash = |salt: usize| format!("{:064x}", number * 7 + salt);
     Operation {

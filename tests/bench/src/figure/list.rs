@@ -1,4 +1,4 @@
-//! `tools/list` with all packs: what clients read at every start, and what the compact listing leaves of it.
+//! `tools/list` with all packs: the list that clients read at every start, and its compact form.
 
 use std::time::Instant;
 
@@ -9,9 +9,9 @@ use crate::client::Client;
 use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::{Round, Sample, take_turns};
 
-/// What a list of all tools of all packs may take, in milliseconds.
+/// Longest time to list all tools of all packs, in milliseconds.
 const LIMIT: f64 = 3.0;
-/// Lists of one round.
+/// Lists in one round.
 const LISTS: u32 = 20;
 
 /// Measures the listings from the shortest to the longest.
@@ -45,7 +45,7 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Milliseconds for each of several lists, all pages of it.
+/// Milliseconds for each of several lists, with all pages.
 fn round(client: &mut Client) -> anyhow::Result<f64> {
     let started = Instant::now();
     for _ in 0..LISTS {

@@ -6,16 +6,16 @@ use crate::machine;
 use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::workload;
 
-/// After how many calls memory is looked at.
+/// Numbers of calls after which memory is measured.
 const CALLS: [usize; 3] = [1_000, 10_000, 110_000];
 /// Calls in flight.
 const IN_FLIGHT: usize = 32;
-/// How much memory there may be, in MiB.
+/// Largest resident memory, in MiB.
 const LIMIT: f64 = 80.0;
-/// By which part of itself memory may grow between the looks and count as flat: SQLite's page caches
-/// fill with the database, here as anywhere.
+/// Largest relative growth between measurements that counts as flat: SQLite's page caches fill with the database, here
+/// as anywhere.
 const FLAT: f64 = 0.1;
-/// By how much it may grow in a hundred thousand calls after that, in MiB.
+/// Largest growth in the next hundred thousand calls, in MiB.
 const GROWTH: f64 = 5.0;
 
 /// Memory after each number of calls, in MiB.

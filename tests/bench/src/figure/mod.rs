@@ -1,4 +1,4 @@
-//! The figures, and what they share.
+//! The figures, and their shared code.
 
 pub(crate) mod durable;
 pub(crate) mod fairness;
@@ -27,10 +27,10 @@ use tempfile::{NamedTempFile, TempDir};
 
 use crate::workload::{CONFIG_FILE, Kind, Request, Seeded};
 
-/// What start and memory are measured with: the pack that the calls use, and everything that comes along.
+/// Packs for the figures of start and memory: the pack that the calls use, and all packs.
 const PACKS: [(&str, &[&str]); 2] = [("one pack", &["--packs", "task-store"]), ("all packs", &[])];
 
-/// How much is measured.
+/// Amount of measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     name: &'static str,
@@ -78,7 +78,7 @@ impl fmt::Display for Effort {
     }
 }
 
-/// Where servers of other makes are installed, as far as they could be.
+/// Folders of other servers, if they are installed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Peers {
     /// A folder with `server.mjs` and its modules.
@@ -87,11 +87,11 @@ pub(crate) struct Peers {
     pub(crate) fastmcp: Option<PathBuf>,
 }
 
-/// What every figure is measured with.
+/// Shared inputs of all figures.
 pub(crate) struct Setup {
     executable: PathBuf,
     peers: Peers,
-    /// Where components are that misbehave, if they were built.
+    /// Folder of components that misbehave, if they were built.
     guests: Option<PathBuf>,
     place: TempDir,
     config: NamedTempFile,
@@ -123,17 +123,17 @@ impl Setup {
         })
     }
 
-    /// A directory of its own for one measurement.
+    /// An empty directory for one measurement.
     fn fresh_dir(&self) -> anyhow::Result<TempDir> {
         TempDir::new_in(&self.place).context("a directory cannot be made")
     }
 
-    /// How tollgate is started.
+    /// Command that starts tollgate.
     fn tollgate(&self, data_dir: &Path) -> Command {
         self.tollgate_with(self.config.path(), data_dir)
     }
 
-    /// The same with another configuration.
+    /// Command that starts tollgate with another configuration.
     fn tollgate_with(&self, config: &Path, data_dir: &Path) -> Command {
         let mut command = Command::new(&self.executable);
         for (name, _) in std::env::vars_os() {
@@ -147,14 +147,14 @@ impl Setup {
         command
     }
 
-    /// How the server without gate and sandbox is started, over a new database.
+    /// Command that starts the server without gate and sandbox, over a new database.
     fn plain(&self, dir: &Path) -> anyhow::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("plain-server").arg("--db").arg(dir.join("plain.db"));
         Ok(command)
     }
 
-    /// How the server on the TypeScript SDK is started, but for its database and rows.
+    /// Command that starts the server on the TypeScript SDK, without its database and rows.
     fn typescript(&self) -> Option<Command> {
         let folder = self.peers.typescript.as_ref()?;
         let mut command = Command::new("node");
@@ -162,7 +162,7 @@ impl Setup {
         Some(command)
     }
 
-    /// How the server on FastMCP is started, but for its database and rows.
+    /// Command that starts the server on FastMCP, without its database and rows.
     fn fastmcp(&self) -> Option<Command> {
         let folder = self.peers.fastmcp.as_ref()?;
         let mut command = Command::new(folder.join("bin/python"));
@@ -170,7 +170,7 @@ impl Setup {
         Some(command)
     }
 
-    /// How the server with constant replies is started.
+    /// Command that starts the server with constant replies.
     fn null(&self, replies: &Value) -> anyhow::Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command
@@ -181,7 +181,7 @@ impl Setup {
     }
 }
 
-/// One round's calls of one kind.
+/// The calls of one kind in one round.
 fn requests(kind: Kind, seeded: &Seeded, effort: &Effort) -> Vec<Request> {
     let calls = if kind == Kind::Create {
         effort.writes
@@ -191,7 +191,7 @@ fn requests(kind: Kind, seeded: &Seeded, effort: &Effort) -> Vec<Request> {
     (0..calls).map(|number| kind.request(seeded, number)).collect()
 }
 
-/// What one of so many calls took, in microseconds.
+/// Mean time of a call, in microseconds.
 fn per_call(all: Duration, calls: usize) -> f64 {
     all.as_secs_f64() * 1e6 / calls as f64
 }

@@ -1,4 +1,4 @@
-//! What a guest that stalls costs those that call other tools meanwhile.
+//! Delay of other tools' calls by a guest that stalls.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::Sample;
 use crate::workload::{self, CONFIG_FILE, Kind, Request};
 
-/// How much later a neighbour's read may be at the 99th percentile, in milliseconds.
+/// Largest delay of a neighbour's read at the 99th percentile, in milliseconds.
 const LIMIT: f64 = 5.0;
-/// Ways to stall: in the guest, in a statement of its, and outside any transaction.
+/// Ways to stall: in the guest, in one of its statements, and outside any transaction.
 const STALLS: [&str; 3] = [
     "call_limits_spin",
     "call_limits_spin_in_sql",
     "call_limits_spin_running",
 ];
 
-/// Measures reads of a session beside none and beside each kind of stalled guest.
+/// Measures a session's reads alone and beside each kind of stalled guest.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let Some(guests) = &setup.guests else {
         report.text("\nneighbours of stalled guests are left out: --guests names no folder");

@@ -1,4 +1,4 @@
-//! What policies add to a call: none, one and eight of them, in one process.
+//! Time that policies add to a call: none, one and eight of them, in one process.
 
 use super::in_process::Gated;
 use super::{Setup, requests};
@@ -6,10 +6,10 @@ use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::{Round, take_turns};
 use crate::workload::{self, CONFIG_FILE, Kind};
 
-/// How many policies judge, and what they may add to a call in microseconds.
+/// Number of policies, and the largest time that they may add to a call, in microseconds.
 const CASES: [(usize, f64); 2] = [(1, 30.0), (8, 200.0)];
 
-/// A configuration with so many policies, each of which looks at every argument.
+/// A configuration with this number of policies, each of which evaluates every argument.
 fn config(policies: usize) -> String {
     let table = |number| {
         format!(
@@ -19,7 +19,7 @@ fn config(policies: usize) -> String {
     CONFIG_FILE.to_owned() + &(0..policies).map(table).collect::<String>()
 }
 
-/// Measures a read and a write, judged by none, one and eight.
+/// Measures a read and a write with no, one and eight policies.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let dirs = [setup.fresh_dir()?, setup.fresh_dir()?, setup.fresh_dir()?];
     let mut gates = Vec::new();

@@ -1,4 +1,4 @@
-//! From the signal to the client that hears of another list, while calls go on.
+//! Time from the signal to the client's notification of a changed list, during calls.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,8 +15,8 @@ use crate::workload::Request;
 /// Limit in milliseconds.
 const LIMIT: f64 = 300.0;
 
-/// Measures how long a host with all packs takes to replace all of them. A call that fails meanwhile
-/// ends the bench.
+/// Measures how long a host with all packs takes to replace all of them. A call that fails during the reload ends the
+/// bench.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let dir = setup.fresh_dir()?;
     let config = dir.path().join("tollgate.toml");
@@ -39,7 +39,7 @@ fn write(config: &Path, tier: &str) -> anyhow::Result<()> {
         .context("the configuration cannot be written")
 }
 
-/// Milliseconds until the client has heard of the new list, with one call after the other meanwhile.
+/// Milliseconds until the client is notified of the new list, with one call after another in the meantime.
 fn reload(client: &mut Client) -> anyhow::Result<f64> {
     let heard = client.notes();
     let call = [Request {

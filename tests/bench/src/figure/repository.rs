@@ -1,5 +1,5 @@
-//! What the pack `conductor` takes for a repository of 20,000 files, beside `git ls-files` and reading the
-//! same files: snapshot and map of a job that knows nothing yet, and both again after one change.
+//! Time that the pack `conductor` takes for a repository of 20,000 files, beside `git ls-files` and reading the same
+//! files: snapshot and map of a new job, and both again after one change.
 //!
 //! Calls go through the whole server over standard input; times are by the clock.
 #![expect(
@@ -23,14 +23,14 @@ use crate::workload::{Request, Tools as _};
 
 /// Files of the repository.
 const FILES: usize = 20_000;
-/// Files of one package.
+/// Files in one package.
 const IN_PACKAGE: usize = 100;
-/// How many times listing and reading a first snapshot and a first map may each take.
+/// Largest ratio of a first snapshot or a first map to listing and reading the files.
 const FIRST: f64 = 3.0;
-/// Which part of the first a second snapshot after one change may take.
+/// Largest ratio of a second snapshot after one change to the first.
 const SECOND: f64 = 0.1;
 
-/// What one round took, in microseconds.
+/// Times of one round, in microseconds.
 #[derive(Default)]
 struct Times {
     baseline: Vec<f64>,
@@ -40,7 +40,7 @@ struct Times {
     map_again: Vec<f64>,
 }
 
-/// Measures a job of its own in each round.
+/// Measures a new job in each round.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     report.heading(&format!("a repository of {FILES} files"));
     let dir = setup.fresh_dir()?;
@@ -110,7 +110,7 @@ fn run(root: &Path, client: &mut Client, round: usize, times: &mut Times) -> any
     Ok(())
 }
 
-/// Files that changed within the second before a snapshot are read again by the next one.
+/// Waits, because files that changed within the second before a snapshot are read again by the next one.
 fn settle() {
     std::thread::sleep(std::time::Duration::from_millis(1_100));
 }
@@ -164,7 +164,7 @@ fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<(f64, T)
     Ok((started.elapsed().as_secs_f64() * 1e6, result))
 }
 
-/// What the files cost without anything being made of them.
+/// Lists and reads the files without any analysis.
 fn native(root: &Path) -> anyhow::Result<usize> {
     let listed = Command::new("git")
         .args(["ls-files", "-z"])
@@ -178,8 +178,8 @@ fn native(root: &Path) -> anyhow::Result<usize> {
     Ok(bytes)
 }
 
-/// Packages of Python, TypeScript and Rust whose files import each other, all of them added, with some
-/// output of a build that is ignored.
+/// Creates packages of Python, TypeScript and Rust whose files import each other, all of them added to Git, and some
+/// ignored build output.
 fn make(root: &Path) -> anyhow::Result<()> {
     for package in 0..FILES / IN_PACKAGE {
         let folder = root.join(format!("pack{package:04}"));
@@ -217,7 +217,7 @@ fn make(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// About 4 KiB of code, as files of real projects have.
+/// About 4 KiB of code, like a file of a real project.
 fn source(package: usize, number: usize) -> (&'static str, String) {
     let next = (number + 3) % IN_PACKAGE;
     let (ending, mut text) = match package % 3 {

@@ -1,5 +1,5 @@
-//! What large plans cost the pack `tasks`: a plan of 200 tasks with 200 steps each beside one of one task with
-//! ten steps, called natively over SQLite in memory, so that no disk hides the difference.
+//! Time that large plans take in the pack `tasks`: a plan of 200 tasks with 200 steps each beside a plan of one task
+//! with ten steps, called natively over SQLite in memory, so that no disk hides the difference.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ use super::{Setup, per_call};
 use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::{Round, Sample, take_turns};
 
-/// How many times the small plan's median the large plan's may be.
+/// Largest ratio of the large plan's median to the small plan's.
 const LIMIT: f64 = 1.5;
-/// Calls of one round.
+/// Calls in one round.
 const CALLS: usize = 200;
 
-/// What is measured: a name, and whether the call is about the plan.
+/// Measured calls: name, tool and target.
 const SUBJECTS: [(&str, &str, &str); 5] = [
     ("tasks_radar of a task", "tasks_radar", "TASK-001"),
     ("tasks_radar of a plan", "tasks_radar", "PLAN-001"),
@@ -61,10 +61,10 @@ fn record(report: &mut Report, name: &str, small: &Sample, large: &Sample) {
     });
 }
 
-/// A plan, of whose first task some steps are closed.
+/// A plan whose first task has some closed steps.
 struct Plan {
     session: Session,
-    /// The step that is closed over and over.
+    /// Step that is closed in every call.
     step: String,
 }
 
@@ -113,7 +113,7 @@ impl Plan {
         Ok(per_call(started.elapsed(), CALLS))
     }
 
-    /// Closes a step and opens it again. Only the closing counts.
+    /// Closes a step and reopens it. Only the closing is measured.
     fn closes(&self) -> anyhow::Result<f64> {
         let mut spent = Duration::ZERO;
         for _ in 0..CALLS {

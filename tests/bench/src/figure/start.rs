@@ -1,4 +1,4 @@
-//! From the start of the process to the first list of tools.
+//! Time from the start of the process to the first list of tools.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,12 +16,13 @@ use crate::sample::{Round, Sample, take_turns};
 /// Limits in milliseconds.
 const WARM_LIMIT: f64 = 100.0;
 const COLD_LIMIT: f64 = 300.0;
-/// Below the shortest time that a client gives a server.
+/// Limit below the shortest timeout of a client for the start of a server, in milliseconds.
 const BUSY_LIMIT: f64 = 1_500.0;
-/// Busy threads for each core beside the start.
+/// Busy threads for each core during the start.
 const BUSY: usize = 2;
 
-/// Measures starts with compiled components in the data directory, into an empty one, and that beside a busy machine.
+/// Measures starts with compiled components in the data directory, with an empty one, and with an empty one on a busy
+/// machine.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     for (packs, flags) in PACKS {
         let tollgate = |data: &Path| {
@@ -50,7 +51,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Threads that compute until they are dropped.
+/// Threads that compute until this is dropped.
 struct Busy(Arc<AtomicBool>);
 
 impl Busy {

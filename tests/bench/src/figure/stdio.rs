@@ -1,4 +1,4 @@
-//! Calls over pipes: tollgate beside a server without gate and sandbox, and one that does nothing.
+//! Calls over pipes: tollgate beside a server without gate and sandbox, and a server with constant replies.
 
 use serde_json::{Map, Value};
 
@@ -9,12 +9,12 @@ use crate::report::{Figure, Quantity, Report, Target, Unit};
 use crate::sample::{Round, Sample, take_turns};
 use crate::workload::{self, Kind, Request, Seeded, Tools as _};
 
-/// What a read may cost beyond the protocol, with many in flight on one core, in microseconds.
+/// Largest time of a read beyond the protocol, with many in flight on one core, in microseconds.
 const READ_LIMIT: f64 = 60.0;
-/// Calls in flight when there are many.
+/// Calls in flight in the case of many.
 const MANY: usize = 32;
 
-/// Measures reads and writes, one and many in flight, on one core and on all.
+/// Measures reads and writes, with one and many in flight, on one core and on all.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     machine::on_one_core(|| compare(setup, report, Cores::One))?;
     compare(setup, report, Cores::All)
@@ -71,15 +71,15 @@ fn filled(mut client: Client) -> anyhow::Result<Contestant> {
 }
 
 impl Contestant {
-    /// One round of calls: microseconds for each. Ledger rows of reads follow their replies, so a
-    /// write, which has to wait for them, ends the round.
+    /// One round of calls: microseconds for each. Ledger rows of reads follow their replies, so a write ends the round:
+    /// it has to wait for them.
     fn round(&mut self, requests: &[Request], in_flight: usize) -> anyhow::Result<f64> {
         let last = [Kind::Create.request(&self.tasks, 0)];
         let elapsed = self.client.run(requests, in_flight)? + self.client.run(&last, 1)?;
         Ok(per_call(elapsed, requests.len() + 1))
     }
 
-    /// What the server replies to each kind of call, for one that only repeats it.
+    /// The server's reply to each kind of call, for the server with constant replies.
     fn replies(&mut self, report: &mut Report) -> anyhow::Result<Value> {
         let mut replies = Map::new();
         report.text("");

@@ -1,4 +1,4 @@
-//! Judging the work: two gates, a person's approval, and a look back.
+//! Reviews of the work: two gates, a person's approval, and the task's log.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::actor::{BUILDER, MARIA, PLANNER, QUALITY_CHECKER, SPEC_CHECKER};
 use crate::answer::Answer;
 
 impl Story<'_> {
-    /// The attempt succeeds, and a reviewer finds that it meets the spec.
+    /// Ends the attempt with success, and has reviewers judge it at both gates.
     pub(super) async fn the_gates(&mut self, attempt: &str) -> anyhow::Result<()> {
         self.stage.scene("Two gates");
         let output = json!({
@@ -45,7 +45,7 @@ impl Story<'_> {
         self.advance("spec_gate", "quality_gate", "the spec is met").await
     }
 
-    /// A side effect needs an approval. Returns the request's id.
+    /// Requests an approval for a side effect. Returns the request's id.
     pub(super) async fn a_request(&mut self, attempt: &str) -> anyhow::Result<String> {
         self.stage.scene("A person has the last word");
         self.stage
@@ -79,7 +79,7 @@ impl Story<'_> {
         Ok(approval)
     }
 
-    /// A person agrees, and the task is done.
+    /// Has a person approve, and completes the task.
     pub(super) async fn an_answer(&mut self, approval: &str) -> anyhow::Result<()> {
         self.stage.say("The planner may ask, but not answer.");
         let answer = json!({
@@ -98,7 +98,7 @@ impl Story<'_> {
             .await
     }
 
-    /// The task's own log.
+    /// Shows the task's own log.
     pub(super) async fn the_end(&mut self) -> anyhow::Result<()> {
         self.stage.scene("What happened, as the task's own log has it");
         let log = json!({"task_id": self.task, "limit": 200});

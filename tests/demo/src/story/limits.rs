@@ -1,15 +1,15 @@
-//! Limits from outside the pack: a policy that denies, and an envelope that closes.
+//! Limits of the host: a policy that denies a call, and an envelope that closes.
 
 use serde_json::json;
 
 use super::Story;
 use crate::actor::PLANNER;
 
-/// Changes that the envelope allows.
+/// Number of changes that the envelope permits.
 const MUTATIONS: usize = 3;
 
 impl Story<'_> {
-    /// The planner wants to give the task up, which the operator's policy denies.
+    /// Has the planner give the task up, which the operator's policy denies.
     pub(super) async fn a_denial(&mut self) -> anyhow::Result<()> {
         self.stage.say(
             "The planner would rather give up. The pack allows that move, but the operator's configuration has a \
@@ -22,7 +22,7 @@ impl Story<'_> {
             .map(drop)
     }
 
-    /// A planner that never stops is stopped by its envelope.
+    /// Has a planner make calls until its envelope stops it.
     pub(super) async fn an_envelope(&mut self) -> anyhow::Result<()> {
         self.stage.scene("An envelope closes");
         self.stage.say(&format!(

@@ -1,4 +1,4 @@
-//! The story: a task from its first spec to its end, with everything that may go wrong on the way.
+//! The story: a task from its first spec to its end, with all failures on the way.
 
 mod judgement;
 mod limits;
@@ -11,14 +11,14 @@ use tollgate_sdk::{NextCall, ToolError};
 use crate::actor::{Actor, PLANNER};
 use crate::stage::{Seen, Stage};
 
-/// The story so far.
+/// Stage and state of the story.
 pub(crate) struct Story<'a> {
     stage: Stage<'a>,
     task: String,
 }
 
 impl<'a> Story<'a> {
-    /// Nothing has happened yet.
+    /// Creates a story without calls.
     pub(crate) fn new(stage: Stage<'a>) -> Story<'a> {
         Story {
             stage,
@@ -26,7 +26,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Tells it from the beginning to the end, and returns the calls that were made.
+    /// Runs the whole story, and returns its calls.
     pub(crate) async fn tell(mut self) -> anyhow::Result<Vec<Seen>> {
         self.a_spec().await?;
         self.a_first_look().await?;
@@ -54,7 +54,7 @@ impl<'a> Story<'a> {
         moved.wants("phase", &json!(to))
     }
 
-    /// Tries to move the task, which has to be refused for exactly these reasons.
+    /// Tries to move the task, and checks that it is refused for exactly these reasons.
     async fn held(&mut self, from: &str, to: &str, why: &str, reasons: &[&str]) -> anyhow::Result<ToolError> {
         let arguments = self.moving(from, to, why);
         self.stage
@@ -104,7 +104,7 @@ impl<'a> Story<'a> {
     }
 }
 
-/// The call that a refusal hands out.
+/// The suggested call of a refusal.
 fn next_call(refusal: &ToolError) -> anyhow::Result<NextCall> {
     refusal
         .next_call

@@ -1,4 +1,4 @@
-//! From an idea to a task that may be worked on.
+//! First part: a task from its idea to an approved spec.
 
 use serde_json::json;
 use tollgate_sdk::ToolError;
@@ -6,17 +6,17 @@ use tollgate_sdk::ToolError;
 use super::{Story, next_call};
 use crate::actor::{BUILDER, PLANNER, SPEC_CHECKER};
 
-/// A spec that lacks the part by which the work could be judged.
+/// A spec without acceptance criteria.
 const SPEC_WITHOUT_ACCEPTANCE: &str = "## Goal\nEverybody can take their notes with them.\n\n\
     ## Scope\n### In\n- all notes as one Markdown file\n### Out\n- pictures\n\n\
     ## Inputs\n- the notes table\n\n## Outputs\n- export.md\n\n## Risks\n- very large accounts\n";
 
-/// What [`SPEC_WITHOUT_ACCEPTANCE`] lacks.
+/// The section that [`SPEC_WITHOUT_ACCEPTANCE`] lacks.
 const ACCEPTANCE: &str =
     "\n## Acceptance\n- an export of 10,000 notes takes less than 5 s\n- no note is missing\n";
 
 impl Story<'_> {
-    /// The task is created, after a careless try.
+    /// Creates the task, after a call with mistakes.
     pub(super) async fn a_spec(&mut self) -> anyhow::Result<()> {
         self.stage.scene("A task begins with a spec");
         self.stage.say(
@@ -52,7 +52,7 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// It cannot go on as it is, and is taken back.
+    /// Tries to start the task with an incomplete spec, and moves it back.
     pub(super) async fn a_first_look(&mut self) -> anyhow::Result<()> {
         self.stage
             .scene("Only the orchestrator moves it, and only on evidence");
@@ -80,7 +80,7 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// Somebody acts on what was true a moment ago, and somebody wants to skip everything.
+    /// Tries a move with stale state, and a move that skips phases.
     pub(super) async fn a_stale_look(&mut self) -> anyhow::Result<()> {
         self.stage.say(
             "Somebody who looked before that move now acts on what they saw. `from_phase` is compared with \
@@ -107,7 +107,7 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// Its spec is completed and approved.
+    /// Completes the spec and has it approved.
     pub(super) async fn a_better_spec(&mut self) -> anyhow::Result<()> {
         self.stage
             .say("The planner adds what is missing, and a reviewer reads it.");

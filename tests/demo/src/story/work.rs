@@ -1,4 +1,4 @@
-//! Working on it: an attempt, a crash of the server, a failure and a retry.
+//! Work on the task: an attempt, a crash of the server, a failure and a retry.
 
 use serde_json::{Value, json};
 use tollgate_sdk::NextCall;
@@ -7,7 +7,7 @@ use super::{Story, next_call};
 use crate::actor::{BUILDER, PLANNER};
 
 impl Story<'_> {
-    /// An attempt starts. Returns its id.
+    /// Starts an attempt. Returns its id.
     pub(super) async fn an_attempt(&mut self) -> anyhow::Result<String> {
         self.stage.scene("An attempt");
         let blockers = ["NO_RUNNING_ATTEMPT"];
@@ -29,7 +29,7 @@ impl Story<'_> {
         started.text("attempt.id")
     }
 
-    /// The server is killed and started again.
+    /// Kills the server and starts it again.
     pub(super) async fn a_crash(&mut self, attempt: &str) -> anyhow::Result<()> {
         self.stage.scene("The server dies");
         let halfway = json!({
@@ -49,7 +49,7 @@ impl Story<'_> {
         self.stage.crash().await
     }
 
-    /// Everything is still there.
+    /// Checks that all data is still there.
     pub(super) async fn a_recovery(&mut self, attempt: &str) -> anyhow::Result<()> {
         self.stage.say(
             "Whoever comes back needs no memory of its own: task_recover has the phase, the latest of \
@@ -79,7 +79,7 @@ impl Story<'_> {
         kept.wants("latest_review.verdict", &json!("approved"))
     }
 
-    /// The attempt fails, and another one starts after a wait. Returns its id.
+    /// Fails the attempt, and starts another one after a wait. Returns its id.
     pub(super) async fn a_failure(&mut self, attempt: &str) -> anyhow::Result<String> {
         self.stage
             .scene("The attempt fails, and the next one has to wait");

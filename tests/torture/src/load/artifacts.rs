@@ -1,4 +1,4 @@
-//! Artifacts that replies of all packs named: read back, and whole.
+//! Artifacts in replies of all packs: read back and compared.
 
 use fastrand::Rng;
 use rusqlite::Connection;

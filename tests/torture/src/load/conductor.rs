@@ -1,5 +1,5 @@
-//! The pack `conductor`: jobs, their logs and their context, with a look at Git now and then. What was
-//! appended is there exactly once.
+//! The pack `conductor`: jobs, their logs and their context, and sometimes Git status. Checks that appended text is
+//! there exactly once.
 
 use fastrand::Rng;
 use rusqlite::Connection;
@@ -11,7 +11,7 @@ use crate::place::{REPOSITORY, Seen};
 use crate::promise::Broken;
 
 const JOB: &str = "job";
-/// Entries of logs and blocks of context, by job, id and the word in them.
+/// Kind of log entries and context blocks, identified by job, id and their unique word.
 const ENTRY: &str = "entry of a job";
 const BLOCK: &str = "context of a job";
 
@@ -116,7 +116,7 @@ fn begin(random: &mut Rng) -> Request {
     Request::write("conductor_init", arguments)
 }
 
-/// Whether what was asked for is in a text exactly once.
+/// Version 1 of the requested thing if its word is in the text exactly once, otherwise version 0.
 fn once(request: &Request, found: Option<&str>) -> Option<Told> {
     let thing = request.about.as_ref()?;
     let word = thing.id.rsplit(' ').next()?;

@@ -1,5 +1,5 @@
-//! The pack `convergence`: tests that run, reports of tests, and states of a work tree. A reported failure is
-//! found in the ledger exactly once.
+//! The pack `convergence`: test runs, test reports, and states of a work tree. Checks that a reported failure is in the
+//! ledger exactly once.
 
 use fastrand::Rng;
 use rusqlite::Connection;
@@ -12,9 +12,9 @@ use crate::place::{REPOSITORY, Seen};
 use crate::promise::{Broken, Promise};
 
 const FAILURE: &str = "failure";
-/// What reported runs are called, and started ones not.
+/// Name of the command in reported test runs, which started runs do not have.
 const REPORTED: &str = "torture";
-/// Labels of reports, so that no scope forgets its oldest.
+/// Number of labels for reports, so that no scope drops its oldest report.
 const SCOPES: u8 = 16;
 
 pub(crate) struct Convergence;

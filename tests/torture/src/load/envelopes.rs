@@ -1,5 +1,5 @@
-//! Envelopes with small limits, opened, used up and closed; and the ledger, read meanwhile. What was closed
-//! stays closed.
+//! Envelopes with small limits, opened, used up and closed, and queries of the ledger. Checks that closed envelopes
+//! stay closed.
 
 use fastrand::Rng;
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use crate::known::{Known, Told};
 use crate::place::Seen;
 use crate::promise::Broken;
 
-/// What known envelopes are remembered as.
+/// Kind of the remembered envelopes.
 pub(crate) const ENVELOPE: &str = "envelope";
 
 pub(crate) struct Envelopes;

@@ -1,5 +1,4 @@
-//! The pack `gsd`: milestones, slices and tasks behind guards, and the files that show them. A unit is as new
-//! as its last event.
+//! The pack `gsd`: milestones, slices and tasks with guards, and their files. The version of a unit is its last event.
 
 use std::collections::HashSet;
 
@@ -13,7 +12,8 @@ use crate::place::{PROJECT, Seen};
 use crate::promise::{Broken, Promise};
 
 const UNIT: &str = "unit of gsd";
-/// Milestones, and slices and tasks below each. Few, so that all files are soon written anew.
+/// Number of milestones, and of slices and tasks below each. The numbers are small, so that files are often rendered
+/// again.
 const MILESTONES: u8 = 12;
 const BELOW: u8 = 3;
 
@@ -73,7 +73,7 @@ impl Load for Gsd {
     }
 }
 
-/// What files show that no row says. Rows may say what no file shows yet.
+/// Text in files that no row has. Rows may be ahead of the files.
 fn ahead(db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
     let texts = |sql| -> rusqlite::Result<HashSet<String>> {
         db.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
@@ -107,19 +107,19 @@ fn ahead(db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
     Ok(broken)
 }
 
-/// The words in a text that calls brought there.
+/// Unique words of calls in a text.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let length = super::MARK.len() + 16;
     let found = text.match_indices(super::MARK);
     found.filter_map(move |(at, _)| text.get(at..at + length))
 }
 
-/// Writes all files anew. They show everything afterwards.
+/// Renders all files, which then show everything.
 pub(crate) fn render() -> Request {
     Request::control("gsd_render", super::at(PROJECT, json!({})))
 }
 
-/// Words that a workspace's files must show once they were written anew, and the number of lines of the log.
+/// Broken promises of logs that have more or fewer lines than rows after a rendering.
 pub(crate) fn shown(db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
     let file = |name: &str| seen.files.iter().find(|file| file.0.ends_with(name));
     let lines = |name: &str| file(name).map_or(0, |file| file.1.lines().count());
@@ -165,7 +165,7 @@ fn plan_slice(milestone: &Told, random: &mut Rng) -> Request {
     )
 }
 
-/// Something that is done to a task, if its guards let it.
+/// A change of a task, which its guards may refuse.
 fn act(task: &str, random: &mut Rng) -> Request {
     match random.u8(..8) {
         0 => about(task, "gsd_claim", json!({"actor_name": "torture"})),
@@ -197,7 +197,7 @@ fn about(unit: &str, tool: &'static str, mut arguments: Value) -> Request {
     Request::write(tool, super::at(PROJECT, arguments))
 }
 
-/// The events of a unit from the last that was acknowledged.
+/// Reads the events of a unit from the last acknowledged one.
 fn events(unit: &Told) -> Request {
     let arguments = json!({"unit": unit.id, "after": (unit.version - 1).max(0), "limit": 200});
     Request::read("gsd_events", super::at(PROJECT, arguments)).telling(unit)

@@ -1,5 +1,4 @@
-//! What clients ask for: one load for each pack. A new pack is one more module and one more line in
-//! [`ALL`].
+//! Calls of clients: one load for each pack. A new pack is one more module and one more line in [`ALL`].
 
 mod artifacts;
 mod conductor;
@@ -34,17 +33,17 @@ pub(crate) const ALL: &[&dyn Load] = &[
     &artifacts::Artifacts,
 ];
 
-/// The load of one pack.
+/// Load on one pack.
 pub(crate) trait Load: Sync {
-    /// The next call. It may be one that is refused, as long as the refusal is in the pack's contract.
+    /// The next call. The pack may refuse the call with a code of its contract.
     fn next(&self, random: &mut Rng, known: &Known) -> Request;
-    /// What a successful reply tells of things.
+    /// Versions of things in a successful reply.
     fn told(&self, request: &Request, reply: &Value) -> Vec<Told>;
-    /// The read that must tell of a thing of this load's, as it is or newer.
+    /// Read call whose reply must have a thing at its version or newer.
     fn ask(&self, thing: &Told) -> Option<Request>;
-    /// Whether a code means that something acknowledged is gone. It is asked of calls that name what was.
+    /// True if an error code means that an acknowledged thing is lost. Used for calls that name such a thing.
     fn lost(&self, code: &str) -> bool;
-    /// What must hold in the pack's own tables, and in its files, at any time.
+    /// Invariants of the pack's own tables and files.
     fn check(&self, db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>>;
 }
 
@@ -54,20 +53,20 @@ pub(crate) struct Request {
     pub(crate) tool: &'static str,
     pub(crate) arguments: Value,
     pub(crate) kind: Kind,
-    /// What was acknowledged and is named by the call.
+    /// Acknowledged thing that the call names.
     pub(crate) about: Option<Told>,
-    /// The reply has to tell of it.
+    /// True if the reply must contain that thing.
     pub(crate) tells: bool,
 }
 
-/// How a call is treated.
+/// Kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Its row may be lost with its host.
+    /// Read call, whose row may be lost with its host.
     Read,
-    /// It may belong to an envelope, and counts there.
+    /// Write call, which may carry an envelope and then counts in it.
     Write,
-    /// It is about envelopes and the ledger themselves.
+    /// Call that opens or closes an envelope or renders files, and that carries no envelope.
     Control,
 }
 
@@ -94,13 +93,13 @@ impl Request {
         Request::new(Kind::Control, tool, arguments)
     }
 
-    /// It names a thing, which must be there.
+    /// Adds a thing that the call names, and that must exist.
     fn about(mut self, thing: &Told) -> Request {
         self.about = Some(thing.clone());
         self
     }
 
-    /// It asks for a thing, and the reply must have it as it was or newer.
+    /// Adds a thing that the reply must contain, at its version or newer.
     fn telling(self, thing: &Told) -> Request {
         Request {
             tells: true,
@@ -109,28 +108,28 @@ impl Request {
     }
 }
 
-/// A word that nobody said before.
+/// A new unique word.
 fn word(random: &mut Rng) -> String {
     format!("{MARK}{:016x}", random.u64(..))
 }
 
-/// What every such word begins with.
+/// Prefix of every unique word.
 pub(crate) const MARK: &str = "torture-";
 
-/// A number that a query counts.
+/// The number that a query returns.
 fn count(db: &Connection, sql: &str) -> rusqlite::Result<i64> {
     db.query_row(sql, [], |row| row.get(0))
 }
 
-/// A broken promise unless two queries count the same.
+/// A broken promise if two queries return different numbers.
 fn equal(db: &Connection, one: &str, other: &str, what: &str) -> rusqlite::Result<Option<Broken>> {
     let (one, other) = (count(db, one)?, count(db, other)?);
     let what = || format!("{what}: {one} and {other}");
     Ok((one != other).then(|| Broken::new(Promise::Whole, what())))
 }
 
-/// A broken promise unless a tool that runs programs left at least as many rows in a table as the ledger
-/// knows were done, and no more than may have been.
+/// A broken promise if the rows that a tool left in a table are fewer than its completed runs in the ledger, or more
+/// than its possible runs.
 fn within(db: &Connection, rows: &str, tool: &str) -> rusqlite::Result<Option<Broken>> {
     let left = count(db, rows)?;
     let (least, most) = runs(db, tool)?;
@@ -138,7 +137,7 @@ fn within(db: &Connection, rows: &str, tool: &str) -> rusqlite::Result<Option<Br
     Ok((!(least..=most).contains(&left)).then(|| Broken::new(Promise::Whole, what())))
 }
 
-/// How often a tool that runs programs was done, and how often it may have been.
+/// Number of completed runs of a tool that runs programs, and the largest possible number.
 fn runs(db: &Connection, tool: &str) -> rusqlite::Result<(i64, i64)> {
     let done = format!("SELECT count(*) FROM core_operations WHERE tool = '{tool}' AND success = 1");
     let perhaps = format!(
@@ -148,18 +147,18 @@ fn runs(db: &Connection, tool: &str) -> rusqlite::Result<(i64, i64)> {
     Ok((count(db, &done)?, count(db, &perhaps)?))
 }
 
-/// A value of a reply as a text.
+/// Text at a pointer of a reply.
 fn text<'a>(reply: &'a Value, pointer: &str) -> Option<&'a str> {
     reply.pointer(pointer).and_then(Value::as_str)
 }
 
-/// Some text of about so many bytes that begins with a word.
+/// A text of about this number of bytes that begins with a unique word.
 fn prose(random: &mut Rng, bytes: usize) -> String {
     let word = word(random);
     format!("{word}\n{}", "as it was\n".repeat(bytes / 10))
 }
 
-/// `{"workspace": …}` with more.
+/// Arguments with a workspace.
 fn at(workspace: &str, mut more: Value) -> Value {
     more["workspace"] = json!(workspace);
     more

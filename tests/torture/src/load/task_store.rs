@@ -1,4 +1,5 @@
-//! The pack `task-store`: tasks made, moved and read by everybody at once. A task is as new as its last event.
+//! The pack `task-store`: tasks created, moved and read by all clients at once. The version of a task is its last
+//! event.
 
 use fastrand::Rng;
 use rusqlite::Connection;
@@ -10,7 +11,7 @@ use crate::place::Seen;
 use crate::promise::Broken;
 
 const TASK: &str = "task";
-/// Phases that moves are tried between, legal or not.
+/// Phases of the random moves, legal or not.
 const PHASES: [&str; 4] = ["spec_draft", "spec_review", "execution_ready", "failed"];
 
 pub(crate) struct TaskStore;
@@ -98,7 +99,7 @@ impl Load for TaskStore {
     }
 }
 
-/// The events of a task from the last that was acknowledged.
+/// Reads the events of a task from the last acknowledged one.
 fn events(task: &Told) -> Request {
     let arguments = json!({"task_id": task.id, "after_id": (task.version - 1).max(0), "limit": 200});
     Request::read("task_events", arguments).telling(task)

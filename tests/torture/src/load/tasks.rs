@@ -1,5 +1,5 @@
-//! The pack `tasks`: trees of steps that everybody changes at once, some knowing the revision and some not. A
-//! task is as new as its revision.
+//! The pack `tasks`: trees of steps that all clients change at once, with and without the expected revision. The
+//! version of a task is its revision.
 
 use fastrand::Rng;
 use rusqlite::Connection;
@@ -12,9 +12,9 @@ use crate::place::Seen;
 use crate::promise::Broken;
 
 const ROOT: &str = "root of tasks";
-/// A label; no files are needed.
+/// Name of the workspace, which needs no files.
 const WORKSPACE: &str = "acme/torture";
-/// Bytes of evidence, so many that it becomes an artifact.
+/// Size of evidence in bytes, large enough to become an artifact.
 const LARGE: usize = 6_000;
 
 pub(crate) struct Tasks;

@@ -125,6 +125,10 @@ fn tell(verified: &Verified, exported: Option<&ExportedHead>) -> String {
             text.push_str(&format!("; {} rows were pruned since", pruned - before));
         }
     }
+    if exported.is_none() {
+        text.push('\n');
+        text.push_str(heads::NONE);
+    }
     text
 }
 

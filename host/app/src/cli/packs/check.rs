@@ -16,8 +16,8 @@ use crate::cli::{self, Global, file, out};
 /// Longest arguments that a line shows, in characters.
 const SHOWN: usize = 60;
 
-/// It runs in a data directory and a workspace that are thrown away, with all that it asks for. Each tool is called
-/// with arguments that are made up from its schema: with as few as it takes, and with all.
+/// Runs the component in a temporary data directory and workspace, with everything that it requests. Each tool is
+/// called with arguments generated from its schema: with as few as possible, and with all.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Check {
     /// The component: a pack, or a policy

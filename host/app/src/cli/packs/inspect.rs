@@ -14,8 +14,8 @@ use tollgate_store::storage::Step;
 use crate::cli::component::{builtin_meant, check_scheme};
 use crate::cli::{self, Global, out};
 
-/// What it offers and wants is what it says when it is asked, which runs it in the sandbox: without storage,
-/// files, programs or network, in 64 MiB and 5 seconds. The rest is read from its bytes.
+/// Runs the component in the sandbox to ask what it offers and requests: without storage, files, programs or network,
+/// in 64 MiB and 5 seconds. The rest is read from its bytes.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
     /// The component: a file, or the name of a built-in one

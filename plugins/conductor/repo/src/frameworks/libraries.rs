@@ -18,7 +18,7 @@ pub(super) fn find(index: &Index<'_>, run: &mut Run) {
     java(index, run);
 }
 
-/// What a package of JavaScript exports by a pattern.
+/// Files that a package of JavaScript exports by a pattern.
 fn npm(index: &Index<'_>, run: &mut Run) {
     for (file, manifest) in index.manifests() {
         let Manifest::Npm(npm) = manifest else {

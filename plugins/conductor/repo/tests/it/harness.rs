@@ -31,7 +31,7 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// What a walk found, and what it did not repeat.
+    /// Combines the result of a walk with the past files that the walk did not repeat.
     pub(crate) fn new(mut taken: Taken, past: Option<&dyn Past>) -> Whole {
         let same = taken
             .same()

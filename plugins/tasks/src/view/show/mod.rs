@@ -27,7 +27,7 @@ pub(crate) struct Part {
     /// Number of characters of the text on earlier pages.
     #[serde(skip_serializing_if = "is_zero")]
     pub from: usize,
-    /// Where the text is, if it is too large to be loaded with the other parts.
+    /// Location of the text, if it is too large to be loaded with the other parts.
     #[serde(skip)]
     #[schemars(skip)]
     pub body: Option<Body>,

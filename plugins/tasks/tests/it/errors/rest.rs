@@ -1,4 +1,4 @@
-//! What is refused for what the call itself says, and leases, journal, bounds and batches.
+//! Errors in the call itself, and errors of leases, journal, bounds and batches.
 
 use serde_json::{Value, json};
 

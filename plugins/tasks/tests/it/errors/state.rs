@@ -1,4 +1,4 @@
-//! What is refused for how things stand: targets, revisions, gates.
+//! Errors that depend on stored state: targets, revisions, gates.
 
 use serde_json::json;
 

@@ -28,7 +28,7 @@ pub(super) struct Node {
     pub(super) status: String,
 }
 
-/// What the model knows of a workspace.
+/// The model's knowledge of a workspace.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct World {
     pub(super) roots: BTreeMap<String, Root>,
