@@ -73,7 +73,7 @@ pub fn restore(
     let target = std::path::absolute(target).map_err(BackupError::io(target))?;
     check(&target, replaces)?;
     let from = Dir::open_ambient_dir(backup, ambient_authority()).map_err(BackupError::io(backup))?;
-    let text = match from.read_to_string(LIST) {
+    let text = match tree::read_text(&from, LIST) {
         Ok(text) => text,
         Err(err) if err.kind() == io::ErrorKind::NotFound => {
             return Err(BackupError::NotABackup(backup.display().to_string()));
@@ -113,6 +113,11 @@ fn fetch(from: &Dir, backup: &Path, draft: &tree::PendingOperation, list: &List)
         }
     }
     for (path, listed) in list.files() {
+        // A file without end is not read to it.
+        let is_longer = from.symlink_metadata(path).is_ok_and(|there| there.len() > listed.bytes);
+        if is_longer {
+            return Err(BackupError::NotWhole(format!("{path} is not what was saved")));
+        }
         let copied = match path.split_once('/') {
             None => tree::copy_file(from, path, draft.dir(), path),
             Some((folder, file)) => copy_into(from, folder, file, draft),

@@ -162,6 +162,18 @@ pub(super) fn entry(dir: &Dir, name: &str) -> io::Result<Entry> {
     pass(&mut file, |_| Ok(()))
 }
 
+/// Reads a text. A pipe or a device is an error.
+pub(super) fn read_text(dir: &Dir, name: &str) -> io::Result<String> {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .follow(FollowSymlinks::No)
+        .custom_flags(NO_WAIT);
+    let mut text = Vec::new();
+    pass(&mut dir.open_with(name, &options)?, |bytes| text.write_all(bytes))?;
+    String::from_utf8(text).map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))
+}
+
 fn pass(source: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Entry> {
     if !source.metadata()?.is_file() {
         return Err(io::Error::other("it is not a file"));
