@@ -269,6 +269,26 @@ async fn limits_are_taken_over_live_or_named_as_waiting() {
     assert!(!log.contains("requests_per_sec"), "{log}");
 }
 
+#[tokio::test]
+async fn a_token_file_that_was_a_pipe_for_a_while_keeps_no_revoked_token_alive() {
+    let place = Place::with(AUTH);
+    let (ada, bob) = (add(&place, "ada", &[]), add(&place, "bob", &[]));
+    let (file, aside) = (place.path().join("tokens"), place.path().join("aside"));
+    let server = place.serve_http(&[]);
+    until_it_gets(&server, &ada, "200").await;
+    std::fs::rename(&file, &aside).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    until(async || server.log().contains("it is a pipe or a device")).await;
+    until_it_gets(&server, &ada, "200").await;
+    std::fs::remove_file(&file).unwrap();
+    std::fs::rename(&aside, &file).unwrap();
+    revoke(&place, "ada");
+    until_it_gets(&server, &ada, "401").await;
+    until_it_gets(&server, &bob, "200").await;
+    server.stop();
+}
+
 #[test]
 fn commands_of_tokens_refuse_what_would_not_hold() {
     let place = Place::new();
