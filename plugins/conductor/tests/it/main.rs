@@ -1,6 +1,7 @@
 //! The pack through its tools, over SQLite and real repositories.
 #![allow(clippy::disallowed_methods, reason = "the tests make and look at files")]
 
+mod above;
 mod harness;
 
 mod cheats;
