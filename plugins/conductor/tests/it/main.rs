@@ -4,6 +4,7 @@
 mod above;
 mod harness;
 
+mod briefs;
 mod cheats;
 mod context;
 mod execution;
