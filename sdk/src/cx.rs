@@ -5,8 +5,8 @@ use std::cell::Cell;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Answer, ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, Timestamp,
-    ToolError, Workspace, WorkspaceError,
+    Answer, ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, TERMINAL,
+    Timestamp, ToolError, Workspace, WorkspaceError,
 };
 
 /// Storage, workspaces, clock, ids, log and configuration of one call.
@@ -102,9 +102,15 @@ impl<'a> Cx<'a> {
         })
     }
 
-    /// Name of the MCP client, as the client claims.
+    /// Name of the MCP client, as the client claims. Names that begin with `tollgate` are the host's own.
     pub fn client(&self) -> Option<&str> {
         self.call.client.as_deref()
+    }
+
+    /// Returns whether a person makes the call, by `tollgate call` in a terminal. The host proves it. A question
+    /// ([`ToolError::ask`](crate::ToolError::ask)) is answered there, too.
+    pub fn is_at_terminal(&self) -> bool {
+        self.client() == Some(TERMINAL)
     }
 
     /// Identity of the caller, if the transport proved one.

@@ -195,6 +195,17 @@ pub enum Level {
     Error,
 }
 
+/// Name of the client if a person runs `tollgate call` in a terminal. The host proves it: clients have no names that
+/// begin with `tollgate`.
+///
+/// ```
+/// # use tollgate_sdk::{CallInfo, Cx, Pack, TERMINAL, native::Session};
+/// let call = CallInfo { client: Some(TERMINAL.to_owned()), ..CallInfo::default() };
+/// let session = Session::new(&Pack::EMPTY);
+/// assert!(Cx::new(session.backend(), &call).is_at_terminal());
+/// ```
+pub const TERMINAL: &str = "tollgate terminal";
+
 /// Facts about a call besides its arguments.
 ///
 /// ```
@@ -211,7 +222,7 @@ pub struct CallInfo {
     pub envelope_id: Option<String>,
     /// Identity of the caller, if the transport proved one.
     pub identity: Option<String>,
-    /// Name of the MCP client, as the client claims.
+    /// Name of the MCP client, as the client claims; [`TERMINAL`] for a person at a terminal.
     pub client: Option<String>,
     /// Configuration of the pack as a JSON object; empty text counts as an empty object.
     pub config: String,

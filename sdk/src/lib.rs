@@ -178,7 +178,7 @@ pub use content::{Content, Media};
 pub use cx::Cx;
 pub use db::{Db, DbError, FromValue, Row, ToValue, Value};
 pub use error::{Blocker, NextCall, ToolError};
-pub use host::{CallInfo, Host, Level, Transaction};
+pub use host::{CallInfo, Host, Level, TERMINAL, Transaction};
 pub use ledger::{
     Event, Ledger, LedgerError, Operation, OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult,
 };

@@ -33,8 +33,8 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, SeenWorkTree,
-    Slot, TestOutcome, ToolError, stale,
+    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Question, Reply, Row,
+    SeenWorkTree, Slot, TestOutcome, ToolError, stale,
 };
 
 /// Start time of the clock: 2026-01-01T00:00:00Z.
@@ -86,7 +86,11 @@ pub struct Session {
     pack: &'static Pack,
     backend: Sqlite,
     call: RefCell<CallInfo>,
+    answerer: Cell<Option<Answerer>>,
 }
+
+/// Answers a question of a call, or leaves it without an answer.
+type Answerer = fn(&Question) -> Option<Answer>;
 
 impl Session {
     /// The pack over an empty in-memory database.
@@ -135,6 +139,7 @@ impl Session {
                 session_id: SESSION_ID.to_owned(),
                 ..CallInfo::default()
             }),
+            answerer: Cell::new(None),
         }
     }
 
@@ -175,6 +180,17 @@ impl Session {
         let mut call = self.call.borrow_mut();
         call.answers = answers;
         call.remembered = state.map(str::to_owned);
+    }
+
+    /// Answers questions of the calls that follow, as a client does whose user is there. A call that asks is repeated once,
+    /// with the answers.
+    pub fn answer_with(&self, answerer: fn(&Question) -> Option<Answer>) {
+        self.answerer.set(Some(answerer));
+    }
+
+    /// Answers no questions of the calls that follow.
+    pub fn answer_nothing(&self) {
+        self.answerer.set(None);
     }
 
     /// Sets the proven identity for the calls that follow.
@@ -284,7 +300,25 @@ impl Session {
             .now
             .set(self.backend.now.get() + self.backend.step.get());
         let call = self.call.borrow().clone();
-        let cx = Cx::new(&self.backend, &call);
+        let result = self.call_once(entry, &call, arguments);
+        let Some(again) = result.as_ref().err().and_then(|err| self.answered(err, &call)) else {
+            return result;
+        };
+        self.call_once(entry, &again, arguments)
+    }
+
+    /// The call with answers to what it asked, if anybody answers.
+    fn answered(&self, refusal: &ToolError, call: &CallInfo) -> Option<CallInfo> {
+        let (asking, answerer) = (refusal.asking.as_ref()?, self.answerer.get()?);
+        Some(CallInfo {
+            answers: asking.questions.iter().filter_map(answerer).collect(),
+            remembered: asking.state.clone(),
+            ..call.clone()
+        })
+    }
+
+    fn call_once(&self, entry: &Entry, call: &CallInfo, arguments: &str) -> Result<Reply, ToolError> {
+        let cx = Cx::new(&self.backend, call);
         self.backend
             .record
             .enter(entry.name, entry.effect, self.mutations(entry, arguments));

@@ -176,7 +176,7 @@ pub struct Request {
     pub envelope_id: Option<String>,
     /// Identity of the caller, if the transport proved one.
     pub identity: Option<String>,
-    /// Name of the MCP client, as the client claims.
+    /// Name of the MCP client, as the client claims; [`TERMINAL`](crate::TERMINAL) for a person at a terminal.
     pub client: Option<String>,
     /// Connection of the call.
     pub connection: String,
@@ -210,6 +210,12 @@ impl Request {
             at: 0,
             notes: Vec::new(),
         }
+    }
+
+    /// Returns whether a person makes the call, by `tollgate call` in a terminal. The host proves it.
+    #[must_use]
+    pub fn is_at_terminal(&self) -> bool {
+        self.client.as_deref() == Some(crate::TERMINAL)
     }
 
     /// Actor: the proven identity, else the claim in the argument `actor` or `actor_name`. A claim in the form

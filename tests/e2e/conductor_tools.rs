@@ -7,6 +7,7 @@ use rmcp::model::GetPromptRequestParams;
 use serde_json::{Value, json};
 
 use crate::harness::Place;
+use crate::person;
 use crate::project::{Project, step};
 
 #[tokio::test]
@@ -124,7 +125,7 @@ async fn every_tool_answers_a_real_client() {
     plan_with_everything(&mut call).await;
     // A client cannot approve for its user: a person does, at a terminal.
     let approval = json!({"job_id": job, "step_id": "S1", "approved_by": "Ada"});
-    assert_eq!(project.place.call("step_approve", &approval).0, 0);
+    person::allows(&project.place, "step_approve", &approval);
     execute_with_everything(&project, &mut call).await;
     // The one way to end a job that this one did not take.
     let doomed = session

@@ -45,6 +45,7 @@ mod observed;
 mod once;
 mod open_doors;
 mod operator;
+mod person;
 mod policies;
 mod policy_operator;
 mod policy_time;

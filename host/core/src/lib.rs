@@ -2,6 +2,7 @@
 //! on a database, a component or the network.
 
 pub mod budget;
+pub mod client_name;
 pub mod clock;
 pub mod deadline;
 pub mod effect;

@@ -67,7 +67,7 @@ pub struct Caller {
     pub identity: Option<Identity>,
     /// With whom the caller shares what there is of readers, runners and turns to write.
     pub share: Share,
-    /// The client's own name.
+    /// The client's own name. Those that begin with `tollgate` are the host's: see [`tollgate_core::client_name`].
     pub client: Option<String>,
     /// Which connection. Requests over HTTP that stand alone have one for each identity, or for each peer.
     pub connection: String,

@@ -6,6 +6,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
+use tollgate_core::client_name;
 use tollgate_core::deadline::Cancel;
 use tollgate_core::hash;
 use tollgate_core::identity::Identity;
@@ -211,7 +212,7 @@ impl Handler {
                 .unwrap_or_default(),
             client: context
                 .client_info()
-                .map(|info| tollgate_core::text::clean(tollgate_core::text::cut(&info.name, 100))),
+                .map(|info| client_name::of_client(&info.name)),
             connection: lasting_connection(context).unwrap_or_else(|| self.connection().to_owned()),
             stateful: !is_stateless(context),
             request_id: Some(tollgate_core::text::cut(&context.id.to_string(), 100).to_owned()),

@@ -59,6 +59,16 @@ pub(crate) fn is_placeholder(text: &str) -> bool {
         && text.contains(' ')
 }
 
+/// Command line as a person types it in a shell.
+pub(crate) fn shell(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./=:@%+,".contains(c);
+    let quoted = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 /// Tags without blanks around them and without repetition, in the order given.
 pub(crate) fn tidy_tags(tags: Vec<String>) -> Vec<String> {
     let mut tidy: Vec<String> = Vec::with_capacity(tags.len());

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::arguments::clip_to;
+use crate::model::BlockType;
 use crate::plan::Plan;
 use crate::workspaces::WorkspaceLine;
 
@@ -11,6 +12,8 @@ const LINE: usize = 320;
 /// Maximum number of accepted steps shown, and characters of each.
 const STEPS: usize = 12;
 const STEP: usize = 160;
+/// Maximum number of context blocks that are named.
+const BLOCKS: usize = 8;
 
 /// An accepted step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +32,29 @@ pub(crate) struct Briefing {
     pub decisions: Vec<String>,
     /// Accepted steps in order.
     pub accepted: Vec<Accepted>,
+    /// Ids and types of the job's context blocks, oldest first.
+    pub blocks: Vec<(String, BlockType)>,
 }
 
 impl Briefing {
+    /// Words of a registered test.
+    pub(crate) fn test(&self, name: &str) -> Option<&str> {
+        let tests = self.workspace.iter().flat_map(|workspace| &workspace.tests);
+        let mut tests = tests.filter_map(|test| test.split_once(" = "));
+        tests.find(|(known, _)| *known == name).map(|(_, words)| words)
+    }
+
+    /// Newest context blocks besides those that a prompt shows. Research is for planning, and its rules are shown.
+    pub(crate) fn other_blocks(&self, shown: &[&str]) -> Option<String> {
+        let others = self.blocks.iter().rev();
+        let others: Vec<String> = others
+            .filter(|(id, kind)| !shown.contains(&id.as_str()) && *kind != BlockType::Research)
+            .take(BLOCKS)
+            .map(|(id, kind)| format!("{id} ({kind})"))
+            .collect();
+        (!others.is_empty()).then(|| others.join(", "))
+    }
+
     /// Facts about the repository, the environment and the boundaries of a job. `whole` adds what the whole job
     /// delivers.
     pub(crate) fn facts(&self, plan: &Plan, repo_root: Option<&str>, whole: bool) -> String {

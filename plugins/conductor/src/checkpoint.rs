@@ -74,12 +74,11 @@ fn periodic(last: bool, plan: &Plan) -> StepSpec {
     let mut instruction =
         "Change no behaviour in this step. Run the full test suite and summarise the result. Review what changed \
          since the last checkpoint against the invariants. List files that are new, unused, duplicated or \
-         deprecated, and for each say why it stays or what deletes it; put the cleanup plan into a context \
-         block. Update the repository map if it is out of date."
+         deprecated, and for each say why it stays or what deletes it."
             .to_owned();
     if plan.repo_exists == Some(true) {
-        instruction += " repo_map_update makes the map and says which files have no description, \
-            repo_find_stale_candidates lists the candidates, repo_hygiene_suggest drafts the plan.";
+        instruction += " repo_map_update renews the map and says which files have no description. repo_hygiene_suggest \
+            lists the candidates and drafts a cleanup plan; keep the plan with its call `keep_plan`.";
     }
     checkpoint(title.to_owned(), instruction, criteria, plan)
 }

@@ -1,7 +1,7 @@
 //! Decisions that only a person may take: at a terminal, or as the client's user.
 //!
-//! A model fills in arguments, so no argument proves a person. The name of the client and an answer to a question
-//! come from the client's program, which the model cannot change.
+//! A model fills in arguments, so no argument proves a person. An answer to a question comes from the client's program,
+//! or from the host, which asks the person at its terminal.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,8 +10,6 @@ use tollgate_sdk::{Cx, Question, ToolError};
 use crate::arguments::clip_to;
 use crate::digest::digest;
 
-/// Name under which the command line calls tools.
-const TERMINAL: &str = "tollgate call";
 /// Key of the question.
 const KEY: &str = "consent";
 
@@ -24,13 +22,11 @@ struct Consent {
 
 /// Returns who allows a change, or asks. `tool` is the call that a person can make at a terminal.
 pub(crate) fn allows(cx: &Cx<'_>, change: &str, tool: &str) -> Result<&'static str, ToolError> {
-    if cx.client() == Some(TERMINAL) {
-        return Ok("a person at the terminal");
-    }
     // An answer counts only for the question that was asked about this change.
     let state = digest(change);
     if let Some(answer) = cx.answer(KEY).filter(|_| cx.remembered() == Some(&state)) {
         return match answer.form::<Consent>() {
+            Some(Consent { allow: true }) if cx.is_at_terminal() => Ok("a person at the terminal"),
             Some(Consent { allow: true }) => Ok("the client's user"),
             _ => Err(
                 ToolError::new("PERSON_DECLINED", format!("a person declined: {change}"))
@@ -41,8 +37,8 @@ pub(crate) fn allows(cx: &Cx<'_>, change: &str, tool: &str) -> Result<&'static s
     let message = clip_to(change, 1_500);
     Err(ToolError::new("PERSON_REQUIRED", format!("only a person may decide this: {message}"))
         .remediation(format!(
-            "Tell the user. A person runs this call in a terminal: tollgate call {tool} 'ARGUMENTS', with the arguments \
-             of this call."
+            "Tell the user. A person runs this call in a terminal and types the code that it shows: tollgate call {tool} \
+             'ARGUMENTS', with the arguments of this call. Through a pipe or an agent's shell it is refused."
         ))
         .ask(Question::new::<Consent>(KEY, format!("Allow this change of a running job? {message}")))
         .remember(state))

@@ -8,7 +8,7 @@ use crate::arguments::clip_to;
 use crate::briefing::Briefing;
 use crate::checkpoint::is_inserted;
 use crate::evidence;
-use crate::gate::Need;
+use crate::gate::{Gate, Need};
 use crate::listed::how_to_call;
 use crate::model::{EvidenceMode, EvidenceType};
 use crate::plan::Plan;
@@ -209,6 +209,10 @@ fn objective(material: &Material<'_>, room: Room) -> String {
         if !done.is_empty() {
             let _ = write!(text, "\nDone so far:\n{done}");
         }
+        let shown: Vec<&str> = material.contexts.iter().map(|(id, ..)| id.as_str()).collect();
+        if let Some(blocks) = material.briefing.other_blocks(&shown) {
+            let _ = write!(text, "\nAlso stored, for context_get_block: {blocks}\n");
+        }
     }
     let rules = clip_list(material.rules, room.rules);
     if !rules.is_empty() {
@@ -275,23 +279,40 @@ fn produce(material: &Material<'_>) -> String {
     if policies.require_devlog_per_step {
         items.push("a devlog_line: one line on what changed and why".to_owned());
     }
-    let commit = step.strict_git || policies.require_commit_per_step;
-    match material.batch {
-        Some((token, left)) if left > 0 && !step.strict_git && material.place.0 < material.place.1 => items
-            .push(format!(
-                "a commit_hash, or batch_commit_token {token}, which is valid for {left} more"
-            )),
-        Some(_) => items.push("a commit_hash: the open batch must be committed now".to_owned()),
-        None if commit && policies.allow_batch_commits && !step.strict_git => {
-            items.push("a commit_hash, or a batch_commit_token from git_commit with defer_reason".to_owned());
-        }
-        None if commit => items.push("a commit_hash".to_owned()),
-        None => {}
-    }
+    items.extend(commit(material));
     if policies.require_file_descriptions {
         items.push("file_descriptions: one line for each new file".to_owned());
     }
     bullets(&items)
+}
+
+/// Commit that a step has to hand in.
+fn commit(material: &Material<'_>) -> Option<String> {
+    let (step, policies) = (material.step, material.policies);
+    let how = match material
+        .briefing
+        .workspace
+        .as_ref()
+        .map(|workspace| workspace.git)
+    {
+        Some("write") => "git_commit makes it",
+        _ => "git_commit cannot make it here: use your own git",
+    };
+    let wanted = step.strict_git || policies.require_commit_per_step;
+    match material.batch {
+        Some((token, left)) if left > 0 && !step.strict_git && material.place.0 < material.place.1 => Some(
+            format!("a commit_hash ({how}), or batch_commit_token {token}, which is valid for {left} more"),
+        ),
+        Some(_) => Some(format!(
+            "a commit_hash ({how}): the open batch must be committed now"
+        )),
+        None if step.strict_git => Some(format!("a commit_hash ({how})")),
+        None if wanted && policies.allow_batch_commits => Some(format!(
+            "if files change: a commit_hash ({how}), or a batch_commit_token from git_commit with defer_reason"
+        )),
+        None if wanted => Some(format!("if files change: a commit_hash ({how})")),
+        None => None,
+    }
 }
 
 /// Criteria and gates. A registered test that a gate names is shown with its words.
@@ -301,7 +322,13 @@ fn criteria(material: &Material<'_>) -> String {
     for (place, criterion) in step.acceptance_criteria.iter().enumerate() {
         let _ = writeln!(text, "- c{}: {criterion}", place + 1);
     }
-    let gates = step.parsed_gates();
+    let default = ["default".to_owned()];
+    let has_default = material.briefing.test(&default[0]).is_some();
+    // A gate about tests without a command runs the test `default`, if there is one.
+    let gates = step.parsed_gates().into_iter();
+    let gates: Vec<Gate> = gates
+        .map(|gate| gate.or_default(has_default.then_some(&default)))
+        .collect();
     if gates.is_empty() {
         return text;
     }
@@ -326,12 +353,11 @@ fn criteria(material: &Material<'_>) -> String {
 
 /// Line about a command, with the words of the registered test that the command names.
 fn with_words(line: String, words: &[String], briefing: &Briefing) -> String {
-    let ([name], Some(workspace)) = (words, &briefing.workspace) else {
+    let [name] = words else {
         return line;
     };
-    let tests = workspace.tests.iter().filter_map(|test| test.split_once(" = "));
-    match tests.into_iter().find(|(known, _)| known == name) {
-        Some((_, command)) => line.replace(&format!("`{name}`"), &format!("`{command}` (test {name})")),
+    match briefing.test(name) {
+        Some(command) => line.replace(&format!("`{name}`"), &format!("`{command}` (test {name})")),
         None => line,
     }
 }
@@ -364,8 +390,11 @@ fn evidence_format(material: &Material<'_>) -> String {
     if policies.require_devlog_per_step {
         add("devlog_line", "<what changed and why>".into());
     }
-    if material.step.strict_git || policies.require_commit_per_step || material.batch.is_some() {
+    if material.step.strict_git || material.batch.is_some() {
         add("commit_hash", "<hash of the commit>".into());
+    } else if policies.require_commit_per_step {
+        let hash = "<hash of the commit; leave this line out if no file changed>";
+        add("commit_hash", hash.into());
     }
     add("evidence", template);
     let json = serde_json::to_string_pretty(&Value::Object(call)).unwrap_or_default();

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_sdk::{Command, Cx, GitAccess, Workspace, WorkspaceInfo};
 
+use crate::arguments;
 use crate::root::Root;
 use crate::store::workspace::KEPT;
 
@@ -37,7 +38,7 @@ impl WorkspaceLine {
             tests: info
                 .tests
                 .iter()
-                .map(|test| format!("{} = {}", test.name, test.argv.join(" ")))
+                .map(|test| format!("{} = {}", test.name, arguments::shell(&test.argv)))
                 .collect(),
         }
     }

@@ -7,11 +7,16 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tollgate::config::Config;
 use tollgate_core::deadline::Cancel;
-use tollgate_gate::{self, Answers, Caller};
+use tollgate_gate::{self, Answers, Caller, Gate, Outcome};
 use tollgate_sandbox::progress::Progress;
+use tollgate_sdk::TERMINAL;
 use tollgate_store::data_dir::DataDir;
 
+use super::terminal::{self, Person};
 use super::{Filters, Global, file, out};
+
+/// Maximum number of rounds of questions in one call.
+const MAX_ROUNDS: usize = 10;
 
 #[derive(Debug, Args)]
 pub(super) struct Call {
@@ -33,6 +38,50 @@ impl Call {
     }
 }
 
+/// Calls a tool, and again with the answers of a person at the terminal as often as the call asks.
+async fn converse(gate: &Gate, tool: &str, arguments: &Map<String, Value>) -> anyhow::Result<Outcome> {
+    let mut person = Person::at_terminal();
+    let client = if person.is_some() {
+        TERMINAL
+    } else {
+        "tollgate call"
+    };
+    let caller = Caller {
+        client: Some(client.to_owned()),
+        connection: gate.new_connection(),
+        ..Caller::default()
+    };
+    let mut answers = Answers::default();
+    for _ in 0..MAX_ROUNDS {
+        let call = tollgate_gate::Call {
+            tool: tool.to_owned(),
+            arguments: arguments.clone(),
+            malformed: Vec::new(),
+            envelope: None,
+            caller: caller.clone(),
+            cancel: Cancel::default(),
+            progress: Progress::default(),
+            answers,
+        };
+        let mut outcome = gate.call(call).await.map_err(|unknown| match unknown.nearest {
+            Some(_) => anyhow::Error::new(unknown),
+            None => anyhow::anyhow!("{unknown}; `tollgate tools` shows those that there are"),
+        })?;
+        let Some(asked) = outcome.asked.take() else {
+            return Ok(outcome);
+        };
+        let Some(person) = &mut person else {
+            terminal::say_missing(&asked);
+            return Ok(outcome);
+        };
+        match person.answer(asked)? {
+            Some(given) => answers = given,
+            None => return Ok(outcome),
+        }
+    }
+    anyhow::bail!("the call asked {MAX_ROUNDS} times")
+}
+
 /// Calls a tool over a gate of its own, and prints what it says.
 pub(super) async fn call(
     global: &Global,
@@ -45,24 +94,7 @@ pub(super) async fn call(
     // What a server of this configuration does not have, cannot be called here either.
     let choice = filters.choice(&config)?;
     let gate = super::open(global, &config, &choice).await?;
-    let call = tollgate_gate::Call {
-        tool,
-        arguments,
-        malformed: Vec::new(),
-        envelope: None,
-        caller: Caller {
-            client: Some("tollgate call".to_owned()),
-            connection: gate.new_connection(),
-            ..Caller::default()
-        },
-        cancel: Cancel::default(),
-        progress: Progress::default(),
-        answers: Answers::default(),
-    };
-    let outcome = gate.call(call).await.map_err(|unknown| match unknown.nearest {
-        Some(_) => anyhow::Error::new(unknown),
-        None => anyhow::anyhow!("{unknown}; `tollgate tools` shows those that there are"),
-    })?;
+    let outcome = converse(&gate, &tool, &arguments).await?;
     gate.catch_up().await;
     gate.flush().await;
     match outcome.result {

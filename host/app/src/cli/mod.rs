@@ -21,6 +21,7 @@ mod reload;
 mod serve;
 mod shell;
 mod stats;
+mod terminal;
 mod tokens;
 mod tools;
 mod variables;

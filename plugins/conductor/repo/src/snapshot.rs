@@ -6,6 +6,7 @@
 mod content;
 mod diff;
 mod past;
+mod taken;
 mod walk;
 
 use std::fmt;
@@ -14,10 +15,13 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twox_hash::xxhash3_128::Hasher;
 
+use crate::tree::Above;
+
 pub(crate) use content::Reader;
 pub use diff::{Diff, Rename, diff};
 pub use past::{Directory, Past, Stamp};
-pub use walk::{Effort, Observer, Taken, Walked, add, take};
+pub use taken::{Effort, Taken, Walked};
+pub use walk::{Observer, add, take};
 
 /// Limits of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +62,8 @@ pub struct Snapshot {
     pub files: Vec<FileRecord>,
     /// Paths that could not be read, sorted.
     pub problems: Vec<Problem>,
+    /// Ignore files above the root.
+    pub above: Above,
 }
 
 impl Snapshot {

@@ -1,5 +1,6 @@
 //! File tree behind a trait: the host's `workspace` capability, a directory or a test's map.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Files below a root. Paths are relative to it, use `/`, and the root is `""`.
@@ -28,9 +29,25 @@ pub trait Tree {
     /// At most `limit` bytes of a file from `offset`; empty at its end.
     fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError>;
 
+    /// Ignore files of the directories above the root, for a root below the top of its repository. By default there
+    /// are none.
+    fn above(&self) -> Result<Above, TreeError> {
+        Ok(Above::default())
+    }
+
     /// Announces the next requests, in this order and before the rest of earlier announcements, for trees that
     /// can prefetch.
     fn expect(&self, _next: &[Upcoming<'_>]) {}
+}
+
+/// Ignore files that apply in a tree and are above its root.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Above {
+    /// Root relative to the top of the repository, with a slash at its end. Empty if the root is the top.
+    pub prefix: String,
+    /// Ignore files by their path relative to the top, from the top down. Those that apply everywhere come first,
+    /// under a path without a directory.
+    pub files: Vec<(String, Vec<u8>)>,
 }
 
 /// A future request.

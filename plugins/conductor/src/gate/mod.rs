@@ -5,12 +5,14 @@
 
 pub(crate) mod commit;
 pub(crate) mod decide;
+mod describe;
 pub(crate) mod facts;
+mod parse;
 pub(crate) mod suite;
 #[cfg(test)]
 mod tests;
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use globset::{GlobSet, GlobSetBuilder};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -164,219 +166,6 @@ pub(crate) enum Need<'a> {
     Command(&'a [String]),
 }
 
-impl GateSpec {
-    /// Returns the checked gate, or all errors in it.
-    pub(crate) fn parse(&self) -> Result<Gate, Vec<Misfit>> {
-        let Ok(kind) = self.gate.parse::<GateKind>() else {
-            let legal: Vec<&str> = GateKind::ALL.iter().map(|kind| kind.as_str()).collect();
-            return Err(vec![Misfit::Unknown(format!(
-                "{:?} is not a gate; use one of {}",
-                crate::arguments::clip(&self.gate),
-                legal.join(", ")
-            ))]);
-        };
-        let mut misfits = self.superfluous(kind);
-        let gate = self.build(kind, &mut |what| {
-            misfits.push(Misfit::Parameter(format!("{kind} {what}")))
-        });
-        match gate {
-            Some(gate) if misfits.is_empty() => Ok(gate),
-            _ => Err(misfits),
-        }
-    }
-
-    fn build(&self, kind: GateKind, fault: &mut dyn FnMut(String)) -> Option<Gate> {
-        let optional = || (!self.command.is_empty()).then(|| self.command.clone());
-        Some(match kind {
-            GateKind::TestsPassed => Gate::TestsPassed(optional()),
-            GateKind::TestsFail => Gate::TestsFail(optional()),
-            GateKind::FailToPass => Gate::FailToPass(optional()),
-            GateKind::TestsUnchanged => Gate::TestsUnchanged(match self.paths.is_empty() {
-                true => TEST_FILES.iter().map(|&glob| glob.to_owned()).collect(),
-                false => self.globs(fault)?,
-            }),
-            GateKind::LintPassed => Gate::LintPassed(optional()),
-            GateKind::EvidenceBoolTrue => Gate::EvidenceBoolTrue(wanted("key", self.key.as_ref(), fault)?),
-            GateKind::CriteriaChecklistComplete => Gate::CriteriaChecklistComplete,
-            GateKind::ChangedFilesAllowlist => Gate::ChangedFilesAllowlist(self.globs(fault)?),
-            GateKind::ForbidPaths => Gate::ForbidPaths(self.globs(fault)?),
-            GateKind::ChangedFilesMinimum => {
-                Gate::ChangedFilesMinimum(wanted("min", self.min.as_ref(), fault)?)
-            }
-            GateKind::FileExists => Gate::FileExists(self.plain_paths(fault)?),
-            GateKind::FileNotExists => Gate::FileNotExists(self.plain_paths(fault)?),
-            GateKind::FileContains => {
-                let (path, pattern) = self.content(fault)?;
-                Gate::FileContains(path, pattern)
-            }
-            GateKind::FileLacks => {
-                let (path, pattern) = self.content(fault)?;
-                Gate::FileLacks(path, pattern)
-            }
-            GateKind::Reachable => Gate::Reachable(self.plain_paths(fault)?),
-            GateKind::NoUncommittedChanges => Gate::NoUncommittedChanges,
-            GateKind::DiffMaxLines => Gate::DiffMaxLines(wanted("max", self.max.as_ref(), fault)?),
-            GateKind::DiffMinLines => Gate::DiffMinLines(wanted("min", self.min.as_ref(), fault)?),
-            GateKind::CommitExists => Gate::CommitExists,
-            GateKind::CommandExit0 => Gate::CommandExit0(self.program(fault)?),
-            GateKind::CommandOutputContains => {
-                let text = wanted("contains", self.contains.as_ref(), fault);
-                Gate::CommandOutputContains(self.program(fault)?, text?)
-            }
-            GateKind::CommandOutputRegex => {
-                let regex = wanted("regex", self.regex.as_ref(), fault);
-                if let Some(Err(err)) = regex.as_deref().map(regex_lite::Regex::new) {
-                    fault(format!("has an invalid regex: {err}"));
-                }
-                Gate::CommandOutputRegex(self.program(fault)?, regex?)
-            }
-            GateKind::JsonSchemaValid => return self.schema_gate(fault),
-            GateKind::HumanApproval => Gate::HumanApproval,
-        })
-    }
-
-    /// File, and what to look for in the file.
-    fn content(&self, fault: &mut dyn FnMut(String)) -> Option<(String, Pattern)> {
-        let path = wanted("path", self.path.as_ref(), fault);
-        if let Some(path) = &path {
-            relative(path, fault);
-        }
-        let pattern = match (&self.contains, &self.regex) {
-            (Some(text), None) => Pattern::Text(text.clone()),
-            (None, Some(regex)) => {
-                if let Err(err) = regex_lite::Regex::new(regex) {
-                    fault(format!("has an invalid regex: {err}"));
-                }
-                Pattern::Regex(regex.clone())
-            }
-            _ => {
-                fault("requires either contains or regex".to_owned());
-                return None;
-            }
-        };
-        Some((path?, pattern))
-    }
-
-    fn schema_gate(&self, fault: &mut dyn FnMut(String)) -> Option<Gate> {
-        let schema = wanted("schema", self.schema.as_ref(), fault);
-        if let Some(schema) = &schema
-            && let Err(err) = jsonschema::validator_for(&Value::Object(schema.clone()))
-        {
-            fault(format!("has an invalid schema: {err}"));
-        }
-        let source = match (&self.path, &self.key) {
-            (Some(path), None) => {
-                relative(path, fault);
-                Source::File(path.clone())
-            }
-            (None, Some(key)) => Source::Evidence(key.clone()),
-            _ => {
-                fault("requires either path or key".to_owned());
-                return None;
-            }
-        };
-        Some(Gate::JsonSchemaValid(source, schema?))
-    }
-
-    /// Parameters that this kind of gate does not accept.
-    fn superfluous(&self, kind: GateKind) -> Vec<Misfit> {
-        let given = [
-            ("paths", !self.paths.is_empty()),
-            ("key", self.key.is_some()),
-            ("min", self.min.is_some()),
-            ("max", self.max.is_some()),
-            ("command", !self.command.is_empty()),
-            ("contains", self.contains.is_some()),
-            ("regex", self.regex.is_some()),
-            ("path", self.path.is_some()),
-            ("schema", self.schema.is_some()),
-        ];
-        given
-            .into_iter()
-            .filter(|(name, given)| *given && !kind.parameters().contains(name))
-            .map(|(name, _)| Misfit::Parameter(format!("{kind} does not accept {name}")))
-            .collect()
-    }
-
-    fn globs(&self, fault: &mut dyn FnMut(String)) -> Option<Vec<String>> {
-        if self.paths.is_empty() {
-            fault("requires paths".to_owned());
-            return None;
-        }
-        for path in &self.paths {
-            if let Err(err) = Glob::new(path) {
-                fault(format!("has an invalid glob: {err}"));
-            }
-        }
-        Some(self.paths.clone())
-    }
-
-    fn plain_paths(&self, fault: &mut dyn FnMut(String)) -> Option<Vec<String>> {
-        if self.paths.is_empty() {
-            fault("requires paths".to_owned());
-            return None;
-        }
-        for path in &self.paths {
-            relative(path, fault);
-        }
-        Some(self.paths.clone())
-    }
-
-    fn program(&self, fault: &mut dyn FnMut(String)) -> Option<Vec<String>> {
-        match self.command.first() {
-            Some(program) if !program.trim().is_empty() => Some(self.command.clone()),
-            _ => {
-                fault("requires a command: a program and its arguments".to_owned());
-                None
-            }
-        }
-    }
-}
-
-fn wanted<T: Clone>(name: &str, value: Option<&T>, fault: &mut dyn FnMut(String)) -> Option<T> {
-    if value.is_none() {
-        fault(format!("requires {name}"));
-    }
-    value.cloned()
-}
-
-/// Refuses a path that leaves the repository.
-fn relative(path: &str, fault: &mut dyn FnMut(String)) {
-    if !crate::root::stays_inside(path) {
-        fault(format!("has a path outside the repository: {path:?}"));
-    }
-}
-
-impl GateKind {
-    /// Parameters that a kind of gate accepts.
-    const fn parameters(self) -> &'static [&'static str] {
-        match self {
-            GateKind::TestsPassed
-            | GateKind::TestsFail
-            | GateKind::FailToPass
-            | GateKind::LintPassed
-            | GateKind::CommandExit0 => &["command"],
-            GateKind::FileContains | GateKind::FileLacks => &["path", "contains", "regex"],
-            GateKind::EvidenceBoolTrue => &["key"],
-            GateKind::ChangedFilesAllowlist
-            | GateKind::ForbidPaths
-            | GateKind::FileExists
-            | GateKind::FileNotExists
-            | GateKind::TestsUnchanged
-            | GateKind::Reachable => &["paths"],
-            GateKind::ChangedFilesMinimum | GateKind::DiffMinLines => &["min"],
-            GateKind::DiffMaxLines => &["max"],
-            GateKind::CommandOutputContains => &["command", "contains"],
-            GateKind::CommandOutputRegex => &["command", "regex"],
-            GateKind::JsonSchemaValid => &["path", "key", "schema"],
-            GateKind::CriteriaChecklistComplete
-            | GateKind::NoUncommittedChanges
-            | GateKind::CommitExists
-            | GateKind::HumanApproval => &[],
-        }
-    }
-}
-
 impl Gate {
     /// Kind of the gate.
     pub(crate) const fn kind(&self) -> GateKind {
@@ -463,76 +252,9 @@ impl Gate {
             | Gate::HumanApproval => Vec::new(),
         }
     }
-
-    /// One line for a prompt.
-    pub(crate) fn describe(&self) -> String {
-        match self {
-            Gate::TestsPassed(None) => "tests_passed is true and tests_run names them".to_owned(),
-            Gate::TestsPassed(Some(command)) => {
-                format!("tests_passed is true and `{}` succeeds", command.join(" "))
-            }
-            Gate::TestsFail(None) => {
-                "tests_run names the tests, tests_passed is false: one has to fail".to_owned()
-            }
-            Gate::TestsFail(Some(command)) => {
-                format!(
-                    "tests_passed is false, and a test of `{}` fails",
-                    command.join(" ")
-                )
-            }
-            Gate::FailToPass(None) => "tests that failed before this step pass now".to_owned(),
-            Gate::FailToPass(Some(command)) => {
-                format!("`{}` failed before this step and passes now", command.join(" "))
-            }
-            Gate::TestsUnchanged(paths) => {
-                format!("existing tests do not change ({})", paths.join(", "))
-            }
-            Gate::LintPassed(None) => "lint_run and lint_passed are true".to_owned(),
-            Gate::LintPassed(Some(command)) => {
-                format!("lint_passed is true and `{}` succeeds", command.join(" "))
-            }
-            Gate::EvidenceBoolTrue(key) => format!("the evidence {key} is true"),
-            Gate::CriteriaChecklistComplete => "every criterion in criteria_checklist is true".to_owned(),
-            Gate::ChangedFilesAllowlist(paths) => format!("only these paths change: {}", paths.join(", ")),
-            Gate::ForbidPaths(paths) => format!("these paths do not change: {}", paths.join(", ")),
-            Gate::ChangedFilesMinimum(min) => format!("at least {min} files change"),
-            Gate::FileExists(paths) => format!("these exist: {}", paths.join(", ")),
-            Gate::FileNotExists(paths) => format!("these do not exist: {}", paths.join(", ")),
-            Gate::FileContains(path, pattern) => format!("{path} contains {}", pattern.shown()),
-            Gate::FileLacks(path, pattern) => {
-                format!("{path} exists and does not contain {}", pattern.shown())
-            }
-            Gate::Reachable(paths) => {
-                format!("an entry point leads to these by imports: {}", paths.join(", "))
-            }
-            Gate::NoUncommittedChanges => "nothing is left uncommitted".to_owned(),
-            Gate::DiffMaxLines(max) => format!("at most {max} lines change"),
-            Gate::DiffMinLines(min) => format!("at least {min} lines change"),
-            Gate::CommitExists => "commit_hash names a new commit".to_owned(),
-            Gate::CommandExit0(command) => format!("`{}` succeeds", command.join(" ")),
-            Gate::CommandOutputContains(command, text) => format!("`{}` prints {text:?}", command.join(" ")),
-            Gate::CommandOutputRegex(command, regex) => {
-                format!("`{}` prints something that matches /{regex}/", command.join(" "))
-            }
-            Gate::JsonSchemaValid(Source::File(path), _) => {
-                format!("{path} is JSON that fits the step's schema")
-            }
-            Gate::JsonSchemaValid(Source::Evidence(key), _) => {
-                format!("the evidence {key} fits the step's schema")
-            }
-            Gate::HumanApproval => "a person approves it with step_approve".to_owned(),
-        }
-    }
 }
 
 impl Pattern {
-    fn shown(&self) -> String {
-        match self {
-            Pattern::Text(text) => format!("{text:?}"),
-            Pattern::Regex(regex) => format!("something that matches /{regex}/"),
-        }
-    }
-
     /// Checks whether a text has it.
     pub(crate) fn is_in(&self, text: &str) -> bool {
         match self {

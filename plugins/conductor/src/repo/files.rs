@@ -1,8 +1,9 @@
 //! A job's repository as a tree.
 
-use conductor_repo::tree::{Entry, Kind, Listing, Tree, TreeError, Upcoming};
+use conductor_repo::tree::{Above, Entry, Kind, Listing, Tree, TreeError, Upcoming};
 use tollgate_sdk::{FileEntry, FileKind, WorkspaceError, workspace};
 
+use super::above;
 use crate::access::Access;
 
 impl Tree for Access<'_> {
@@ -42,6 +43,10 @@ impl Tree for Access<'_> {
     fn read(&self, path: &str, offset: u64, limit: u32) -> Result<Vec<u8>, TreeError> {
         let found = self.workspace.read_at(&self.root.join(path), offset, limit);
         found.map_err(|err| refusal(path, err))
+    }
+
+    fn above(&self) -> Result<Above, TreeError> {
+        Ok(above::ignore_files(self))
     }
 
     fn expect(&self, next: &[Upcoming<'_>]) {

@@ -9,6 +9,7 @@ use conductor_repo::facts::{self, FactBook, Facts};
 use conductor_repo::path;
 use conductor_repo::snapshot::{Digest, Directory, FileRecord, Problem, Snapshot};
 use conductor_repo::stale::Ages;
+use conductor_repo::tree::Above;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::DbError;
@@ -24,6 +25,8 @@ pub(crate) const HEAD: u32 = SHARES;
 const DIRECTORIES: u32 = HEAD + 1;
 /// Bucket of the directory table. Missing in old snapshots, whose files are by path.
 pub(crate) const TABLE: u32 = DIRECTORIES + SHARES;
+/// Bucket of the ignore files above the repository. Missing or empty if there are none.
+pub(crate) const ABOVE: u32 = TABLE + 1;
 
 /// All files of a stored snapshot.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -110,7 +113,7 @@ impl Known {
         let mut directories: Vec<Vec<KeptFile>> = Vec::new();
         for (_, bytes) in buckets
             .iter()
-            .filter(|(bucket, _)| **bucket != HEAD && **bucket != TABLE)
+            .filter(|(bucket, _)| ![HEAD, TABLE, ABOVE].contains(bucket))
         {
             let mut files = files_in(bytes)?.into_iter().peekable();
             while let Some(first) = files.next() {
@@ -125,7 +128,9 @@ impl Known {
         }
         directories.sort_by(|a, b| directory_of(a).cmp(directory_of(b)));
         let files = directories.into_iter().flatten().collect();
-        Ok(Some(Known::new(head.taken, files, head.problems)))
+        let mut known = Known::new(head.taken, files, head.problems);
+        known.snapshot.above = above_from(buckets)?;
+        Ok(Some(known))
     }
 
     /// Collects these files, in any order.
@@ -138,6 +143,7 @@ impl Known {
                 taken,
                 files,
                 problems,
+                above: Above::default(),
             },
             since,
         }
@@ -158,6 +164,22 @@ impl Known {
     /// Each file with the number of the first snapshot with it.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&FileRecord, u32)> {
         self.snapshot.files.iter().zip(self.since.iter().copied())
+    }
+}
+
+/// Ignore files above a repository, as a bucket.
+pub(crate) fn above_bucket(above: &Above) -> Result<(u32, Vec<u8>), DbError> {
+    let bytes = match above.prefix.is_empty() {
+        true => Vec::new(),
+        false => encode(above)?,
+    };
+    Ok((ABOVE, bytes))
+}
+
+fn above_from(buckets: &Buckets) -> Result<Above, DbError> {
+    match buckets.get(&ABOVE) {
+        Some(bytes) if !bytes.is_empty() => decode(bytes),
+        _ => Ok(Above::default()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A job's repository: read from its workspace, stored in rows, combined to a map.
 
+mod above;
 pub(crate) mod ages;
 pub(crate) mod files;
 pub(crate) mod kept;

@@ -194,7 +194,9 @@ impl Look<'_> {
             .collect();
         files.extend(merge::same_files(&self.merged, self.past.as_ref())?);
         let snapshot = &self.merged.known.snapshot;
-        Ok(Known::new(snapshot.taken, files, snapshot.problems.clone()))
+        let mut known = Known::new(snapshot.taken, files, snapshot.problems.clone());
+        known.snapshot.above = snapshot.above.clone();
+        Ok(known)
     }
 
     /// Stores the result. Descriptions follow renamed files.
@@ -215,8 +217,9 @@ impl Look<'_> {
             .changed
             .iter()
             .map(|(bucket, content)| (*bucket, content.as_slice()));
-        let (head, table) = (self.head.bucket()?, self.merged.table.bucket()?);
-        let kept = [(head.0, head.1.as_slice()), (table.0, table.1.as_slice())];
+        let above = kept::above_bucket(&self.merged.known.snapshot.above)?;
+        let kept = [self.head.bucket()?, self.merged.table.bucket()?, above];
+        let kept = kept.iter().map(|(bucket, content)| (*bucket, content.as_slice()));
         for (bucket, content) in changed.chain(kept) {
             if self.replaces || !content.is_empty() {
                 part::put(db, job, Kind::Files, bucket, content)?;

@@ -189,6 +189,7 @@ impl Telling {
                     commit,
                 })
                 .collect(),
+            blocks: context::ids(db, &job.id)?,
         })
     }
 

@@ -1,7 +1,7 @@
 //! Plans of running jobs: whatever loosens them needs a person.
 
 use serde_json::{Value, json};
-use tollgate_sdk::{Action, Answer};
+use tollgate_sdk::{Action, Answer, TERMINAL};
 
 use crate::harness::{Bench, result, step};
 
@@ -14,7 +14,7 @@ fn running() -> Bench {
         step("two", json!([])),
     ]));
     bench.run("- job_next_step_prompt {}");
-    bench.session.set_client("agent");
+    bench.as_agent();
     bench
 }
 
@@ -94,6 +94,22 @@ fn a_client_alone_cannot_loosen_anything() {
 }
 
 #[test]
+fn a_terminal_without_an_answer_allows_nothing() {
+    for (tool, arguments) in loosening() {
+        let bench = running();
+        bench.session.set_client(TERMINAL);
+        let refused = bench.call(tool, arguments.clone()).unwrap_err();
+        assert_eq!(refused.code, "PERSON_REQUIRED", "{tool} {arguments}");
+        // Names that clients give themselves.
+        for name in ["tollgate call", "claimed:tollgate terminal"] {
+            bench.session.set_client(name);
+            let refused = bench.call(tool, arguments.clone()).unwrap_err();
+            assert_eq!(refused.code, "PERSON_REQUIRED", "{name}: {tool} {arguments}");
+        }
+    }
+}
+
+#[test]
 fn an_answer_allows_the_change_that_was_asked_about_and_no_other() {
     let bench = running();
     let (tool, small) = set("acceptance_criteria", json!(["it works"]));
@@ -117,12 +133,12 @@ fn an_answer_allows_the_change_that_was_asked_about_and_no_other() {
 #[test]
 fn a_person_at_a_terminal_may_and_it_is_logged_with_before_and_after() {
     let bench = running();
-    bench.session.set_client("tollgate call");
+    bench.as_person();
     let (tool, arguments) = set("gates", json!([]));
     bench.reply(tool, arguments);
     let (tool, arguments) = policies("max_retries_per_step", json!(5));
     bench.reply(tool, arguments);
-    bench.session.set_client("agent");
+    bench.as_agent();
     let view = bench.reply("job_get", json!({}));
     let changes: Vec<&str> = view["plan_changes"]
         .as_array()
@@ -192,7 +208,7 @@ fn pausing_and_resuming_gives_no_new_attempts() {
         bench.call("job_resume", json!({})).unwrap_err().code,
         "PERSON_REQUIRED"
     );
-    bench.session.set_client("tollgate call");
+    bench.as_person();
     bench.reply("job_resume", json!({}));
     assert_eq!(
         bench.run("job_next_step_prompt {} ? attempts_left"),
@@ -204,9 +220,9 @@ fn pausing_and_resuming_gives_no_new_attempts() {
 fn approvals_of_a_bundle_do_not_count() {
     let bench = Bench::with_repository().started(json!([step("one", json!([{"gate": "human_approval"}]))]));
     bench.run("- job_next_step_prompt {}");
-    bench.session.set_client("tollgate call");
+    bench.as_person();
     bench.reply("step_approve", json!({"step_id": "S1", "approved_by": "Ada"}));
-    bench.session.set_client("agent");
+    bench.as_agent();
     let exported = bench.reply("job_export_bundle", json!({"format": "json"}));
     let bundle: Value = serde_json::from_str(exported["content"].as_str().unwrap()).unwrap();
     let imported = bench.reply("job_import", json!({"bundle": bundle}));

@@ -3,7 +3,7 @@
 use expect_test::Expect;
 use serde_json::{Value, json};
 use tollgate_sdk::native::{Script, Session, Workspace};
-use tollgate_sdk::{GitAccess, Reply, ToolError};
+use tollgate_sdk::{Action, Answer, GitAccess, Question, Reply, TERMINAL, ToolError};
 
 /// A session with one job in it.
 pub(crate) struct Bench {
@@ -42,8 +42,9 @@ impl Bench {
     }
 
     fn over(session: Session, init: &Value, dir: Option<tempfile::TempDir>) -> Bench {
-        // A person, who may change a running job; tests of what a client may do set another name.
-        session.set_client("tollgate call");
+        // A person, who may change a running job; tests of what a client may do take another.
+        session.set_client(TERMINAL);
+        session.answer_with(allow);
         let begun = session.call("conductor_init", &init.to_string()).unwrap();
         let begun: Value = serde_json::from_str(&begun.structured).unwrap();
         Bench {
@@ -62,6 +63,18 @@ impl Bench {
         self.reply("plan_propose_steps", json!({"steps": steps}));
         self.run("- job_set_ready {}\n- job_start {}");
         self
+    }
+
+    /// Makes the calls that follow without a person.
+    pub(crate) fn as_agent(&self) {
+        self.session.set_client("agent");
+        self.session.answer_nothing();
+    }
+
+    /// Makes the calls that follow as a person at a terminal, who allows everything.
+    pub(crate) fn as_person(&self) {
+        self.session.set_client(TERMINAL);
+        self.session.answer_with(allow);
     }
 
     fn script(&self) -> Script<'_> {
@@ -113,6 +126,16 @@ impl Bench {
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
         git(self.dir.as_ref().unwrap().path(), arguments)
     }
+}
+
+/// Yes to any question of the pack.
+#[allow(clippy::unnecessary_wraps, reason = "others leave questions open")]
+fn allow(question: &Question) -> Option<Answer> {
+    Some(Answer {
+        key: question.key.clone(),
+        action: Action::Accept,
+        content: json!({"allow": true}),
+    })
 }
 
 /// Answers that say that a plan has no faults.

@@ -1,8 +1,10 @@
 //! The pack through its tools, over SQLite and real repositories.
 #![allow(clippy::disallowed_methods, reason = "the tests make and look at files")]
 
+mod above;
 mod harness;
 
+mod briefs;
 mod cheats;
 mod context;
 mod execution;

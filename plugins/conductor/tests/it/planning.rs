@@ -325,7 +325,7 @@ fn questions_offer_what_the_repository_shows() {
         .collect();
     expect![[r#"
         "target_environment" ["Rust"]
-        "tests_expected" ["the registered test passes: fail = sh -c echo 1 failed; exit 3","the registered test passes: pass = true","the registered test passes: say = echo 12 passed"]
+        "tests_expected" ["the registered test passes: fail = sh -c 'echo 1 failed; exit 3'","the registered test passes: pass = true","the registered test passes: say = echo '12 passed'"]
         "invariants" ["Patch files; never overwrite a whole file.","Add no dependency without approval.","Do not change or remove existing tests.","Change no public interface without its documentation and tests.","Add a test for every fixed bug.","Keep results deterministic."]
         "key_files" ["Cargo.toml"]
         "entrypoints" ["src/main.rs"]
@@ -355,8 +355,8 @@ fn a_workspace_is_named_wherever_it_matters() {
         "#
     ));
     expect![[r#"
-        [{"name":"main","path":"/home/ada/shop","git":"write","tests":["fail = sh -c echo 1 failed; exit 3","pass = true","say = echo 12 passed"]}]
-        "main/sub" {"name":"main","path":"/home/ada/shop","git":"write","tests":["fail = sh -c echo 1 failed; exit 3","pass = true","say = echo 12 passed"]}
+        [{"name":"main","path":"/home/ada/shop","git":"write","tests":["fail = sh -c 'echo 1 failed; exit 3'","pass = true","say = echo '12 passed'"]}]
+        "main/sub" {"name":"main","path":"/home/ada/shop","git":"write","tests":["fail = sh -c 'echo 1 failed; exit 3'","pass = true","say = echo '12 passed'"]}
         ok stored=["repo_root"]
         ok repo_root="main"
         err INVALID_ARGUMENTS: answers.repo_root must be the name of a workspace, or a path in one without `..` (registered: main)

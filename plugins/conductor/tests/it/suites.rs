@@ -11,7 +11,7 @@ fn with_suite(workspace: Workspace) -> Workspace {
 }
 
 /// Output of `cargo test`.
-fn libtest(passed: u32, failed: u32, ignored: u32) -> String {
+pub(crate) fn libtest(passed: u32, failed: u32, ignored: u32) -> String {
     let failing: String = (0..failed)
         .map(|number| format!("test t{number} ... FAILED\n"))
         .collect();
@@ -147,7 +147,7 @@ fn a_criterion_may_want_a_red_test() {
 }
 
 /// A job from a template, started.
-fn from_template(name: &str, variables: Value) -> Bench {
+pub(crate) fn from_template(name: &str, variables: Value) -> Bench {
     let bench = Bench::with_repository_and(with_suite);
     bench.write("suite", &libtest(3, 0, 0));
     bench.git(&["add", "."]);
@@ -155,6 +155,7 @@ fn from_template(name: &str, variables: Value) -> Bench {
     bench.run(
         r#"
         - conductor_answer {"answers": {"deliverables": ["it works"], "definition_of_done": ["it works"], "invariants": [], "repo_root": "main"}}
+        - conductor_answer {"answers": {"target_environment": "Python 3.12 on Linux", "out_of_scope": ["other formats"], "key_files": ["a.txt"]}}
         "#,
     );
     bench.reply("conductor_answer", json!({"answers": no_faults()}));
@@ -164,7 +165,7 @@ fn from_template(name: &str, variables: Value) -> Bench {
 }
 
 /// Evidence that every step of a template accepts, if its gates hold.
-fn report(bench: &Bench, files: &[&str], passed: Value, commit: bool) -> Value {
+pub(crate) fn report(bench: &Bench, files: &[&str], passed: Value, commit: bool) -> Value {
     let view = bench.reply("job_get", json!({}));
     let place = usize::try_from(view["current_step_index"].as_u64().unwrap()).unwrap();
     let id = view["steps"][place]["step_id"].clone();

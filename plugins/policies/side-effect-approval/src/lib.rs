@@ -39,6 +39,8 @@ pub struct SideEffectApproval {
     /// Require that the approver is not the requester (four-eyes principle). The client's own user is not asked
     /// then. Default false.
     by_another: bool,
+    /// Count only answers of a person who runs `tollgate call` in a terminal. Default false.
+    terminal: bool,
     /// Validity of an approval in minutes. Default 1440, one day.
     minutes: u32,
     /// Use up an approval with the first successful call. Default true.
@@ -52,6 +54,7 @@ impl Default for SideEffectApproval {
             approvers: Vec::new(),
             proven: false,
             by_another: false,
+            terminal: false,
             minutes: 24 * 60,
             once: true,
         }
@@ -146,6 +149,15 @@ impl SideEffectApproval {
             return Ok(Denial::new("APPROVER_UNKNOWN", reason)
                 .remediation("Let one of the operator's `approvers` answer.")
                 .into());
+        }
+        if self.terminal && !request.is_at_terminal() {
+            return Ok(
+                Denial::new("TERMINAL_REQUIRED", "only a person at a terminal may answer this")
+                    .remediation(format!(
+                        "Tell the user. A person runs `tollgate call {RESOLVE} 'ARGUMENTS'` in a terminal, without a pipe."
+                    ))
+                    .into(),
+            );
         }
         if self.by_another
             && let Err(denial) = another::check(cx, request, body, self.proven)?
@@ -290,8 +302,19 @@ mod tests {
     }
 
     fn resolve(judge: &Judge<SideEffectApproval>, asked: &NextCall, status: &str, at: i64) -> Review {
+        resolve_from(None, judge, asked, status, at)
+    }
+
+    fn resolve_from(
+        client: Option<&str>,
+        judge: &Judge<SideEffectApproval>,
+        asked: &NextCall,
+        status: &str,
+        at: i64,
+    ) -> Review {
         let request = Request {
             at,
+            client: client.map(str::to_owned),
             ..Request::of(RESOLVE, "{}")
         };
         let mut approval = asked.arguments.clone();
@@ -393,6 +416,28 @@ mod tests {
             .arguments
             .insert("requested_by".to_owned(), "ada".into());
         assert_eq!(resolve(&judge, &of_another, "approved", MINUTE), Review::Pass);
+        assert_eq!(said(&judge, 2 * MINUTE).0, "pass");
+    }
+
+    #[test]
+    fn an_agent_answers_nothing_that_wants_a_terminal() {
+        let judge = Judge::<SideEffectApproval>::new(r#"{"ask": false, "terminal": true}"#).unwrap();
+        let asked = said(&judge, 0).1.unwrap();
+        for client in [
+            None,
+            Some("agent"),
+            Some("tollgate call"),
+            Some("claimed:tollgate terminal"),
+        ] {
+            let review = resolve_from(client, &judge, &asked, "approved", MINUTE);
+            assert!(
+                matches!(review, Review::Deny(denial) if denial.code == "TERMINAL_REQUIRED"),
+                "{client:?}"
+            );
+        }
+        assert_eq!(said(&judge, MINUTE).0, "APPROVAL_REQUIRED");
+        let review = resolve_from(Some(tollgate_sdk::TERMINAL), &judge, &asked, "approved", MINUTE);
+        assert_eq!(review, Review::Pass);
         assert_eq!(said(&judge, 2 * MINUTE).0, "pass");
     }
 

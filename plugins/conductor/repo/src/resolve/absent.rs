@@ -35,7 +35,7 @@ impl<'a> Absent<'a> {
         }
         // Rules of inner directories override those of outer ones.
         ignored.sort_by_key(|(path, _)| (path.matches('/').count(), *path));
-        let mut rules = Rules::default();
+        let mut rules = Rules::above(index.above());
         for (path, text) in ignored {
             rules.enter(path, text.as_bytes());
         }

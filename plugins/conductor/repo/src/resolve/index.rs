@@ -9,10 +9,12 @@ use crate::language::{Language, Role};
 use crate::manifest::Manifest;
 use crate::path;
 use crate::snapshot::{FileRecord, Snapshot};
+use crate::tree::Above;
 
 /// Files of a snapshot with their facts.
 pub(crate) struct Index<'a> {
     files: &'a [FileRecord],
+    above: &'a Above,
     places: HashMap<&'a str, usize, FixedState>,
     facts: Vec<Option<&'a Facts>>,
     kinds: Vec<(Role, Option<Language>)>,
@@ -51,6 +53,7 @@ impl<'a> Index<'a> {
             .map(|(at, file)| (file.path.as_str(), at));
         Index {
             files: &snapshot.files,
+            above: &snapshot.above,
             places: places.collect(),
             facts: snapshot.files.iter().map(|file| book.of(file)).collect(),
             kinds: snapshot
@@ -60,6 +63,11 @@ impl<'a> Index<'a> {
                 .collect(),
             directories,
         }
+    }
+
+    /// Ignore files above the root.
+    pub(crate) fn above(&self) -> &'a Above {
+        self.above
     }
 
     /// Index of the file at a path.

@@ -4,10 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::iter::Peekable;
 use std::slice;
 
-use serde::{Deserialize, Serialize};
-
 use super::content::{Reader, piece_limit};
 use super::past::{Directory, Past, Stamp};
+use super::taken::{Effort, Taken, Walked};
 use super::{Content, Digest, FileRecord, Limits, Problem, Snapshot, Trouble};
 use crate::ignore::Rules;
 use crate::path;
@@ -25,73 +24,6 @@ const SETTLED_MS: i64 = 1_000;
 
 /// Receives each text file that is read, with its content.
 pub type Observer<'a> = dyn FnMut(&FileRecord, &[u8]) + 'a;
-
-/// A snapshot, and the work done for it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// Files of directories that changed since the previous snapshot.
-    pub snapshot: Snapshot,
-    /// All visited directories, in the order of the visit.
-    pub directories: Vec<Walked>,
-    /// Work done by the walk.
-    pub effort: Effort,
-}
-
-/// A visited directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Walked {
-    /// Current state of the directory.
-    pub directory: Directory,
-    /// True if its files are those of the previous snapshot, which are not repeated.
-    pub is_same: bool,
-}
-
-impl Taken {
-    /// Directories whose files are those of the previous snapshot.
-    pub fn same(&self) -> impl Iterator<Item = &Directory> {
-        let same = self.directories.iter().filter(|walked| walked.is_same);
-        same.map(|walked| &walked.directory)
-    }
-
-    /// Entries that `.gitignore` excludes. Excluded directories were not visited.
-    pub fn excluded(&self) -> impl Iterator<Item = String> {
-        let directories = self.directories.iter().map(|walked| &walked.directory);
-        directories.flat_map(|directory| directory.below(&directory.excluded))
-    }
-
-    /// Selects the given files that are excluded or below an excluded directory.
-    pub fn excluded_of<'a>(&self, files: impl Iterator<Item = &'a str>) -> Vec<String> {
-        let excluded: HashSet<String> = self.excluded().collect();
-        let mut known = self.snapshot.files.iter().peekable();
-        let mut is_excluded = |file: &str| {
-            // Both lists are mostly sorted, so that found entries are passed without a search.
-            while known.next_if(|known| known.path.as_str() < file).is_some() {}
-            if known.peek().is_some_and(|known| known.path == file) {
-                return false;
-            }
-            let slashes = file.bytes().enumerate().filter(|(_, byte)| *byte == b'/');
-            let mut directories = slashes.filter_map(|(at, _)| file.get(..at));
-            excluded.contains(file) || directories.any(|directory| excluded.contains(directory))
-        };
-        files
-            .filter(|file| is_excluded(file))
-            .map(str::to_owned)
-            .collect()
-    }
-}
-
-/// Work done by a walk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Effort {
-    /// Directory entries listed.
-    pub listed: u64,
-    /// Entries that `.gitignore` excludes.
-    pub ignored: u64,
-    /// Files whose content was read.
-    pub read: u64,
-    /// Bytes read.
-    pub bytes: u64,
-}
 
 /// Walks a tree. `now` is the current time in milliseconds since 1970 UTC.
 ///
@@ -156,6 +88,7 @@ pub fn add<T: Tree + ?Sized>(
     }
     walk.snapshot.files.extend(taken.snapshot.files);
     walk.snapshot.problems.extend(taken.snapshot.problems);
+    walk.snapshot.above = taken.snapshot.above;
     walk.directories = taken.directories;
     let mut both = walk.finish();
     both.snapshot.files.dedup_by(|a, b| a.path == b.path);
@@ -235,15 +168,31 @@ impl<'a, 'o, T: Tree + ?Sized> Walk<'a, 'o, T> {
     }
 
     fn all(mut self) -> Result<Taken, TreeError> {
-        if let Some(content) = self.ignore_file(".git/info/exclude")? {
-            self.rules.exclude(&content);
-            self.rule("", &content);
-        }
+        self.rules_above()?;
         // The root is always listed: most have an ignore file.
         if let Some(listing) = self.entries("", None)? {
             self.directory("", listing, 0)?;
         }
         Ok(self.finish())
+    }
+
+    /// Rules that apply in the root, but for those of its own ignore file.
+    fn rules_above(&mut self) -> Result<(), TreeError> {
+        let above = self.tree.above()?;
+        self.rules = Rules::above(&above);
+        if above.prefix.is_empty() {
+            if let Some(content) = self.ignore_file(".git/info/exclude")? {
+                self.rules.exclude(&content);
+                self.rule("", &content);
+            }
+        } else {
+            self.rule("", above.prefix.as_bytes());
+            for (path, content) in &above.files {
+                self.rule(path, content);
+            }
+        }
+        self.snapshot.above = above;
+        Ok(())
     }
 
     fn subdirectory(&mut self, path: &str, depth: usize) -> Result<(), TreeError> {

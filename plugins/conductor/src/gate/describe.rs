@@ -1,0 +1,81 @@
+//! Gates in words, for prompts.
+
+use super::{Gate, Pattern, Source, TEST_FILES};
+use crate::arguments::shell;
+
+impl Gate {
+    /// One line for a prompt.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Gate::TestsPassed(None) => "tests_run names the tests, and tests_passed is true".to_owned(),
+            Gate::TestsPassed(Some(command)) => {
+                format!("tests_passed is true and `{}` succeeds", shell(command))
+            }
+            Gate::TestsFail(None) => {
+                "tests_run names the tests, and tests_passed is false: a test has to fail".to_owned()
+            }
+            Gate::TestsFail(Some(command)) => {
+                format!("tests_passed is false, and a test of `{}` fails", shell(command))
+            }
+            Gate::FailToPass(None) => "tests that failed before this step pass now".to_owned(),
+            Gate::FailToPass(Some(command)) => {
+                format!("`{}` failed before this step and passes now", shell(command))
+            }
+            Gate::TestsUnchanged(paths) if paths == TEST_FILES => {
+                "files with tests that existed before this step do not change; new ones are welcome"
+                    .to_owned()
+            }
+            Gate::TestsUnchanged(paths) => {
+                format!(
+                    "these files do not change, if they existed before this step: {}",
+                    paths.join(", ")
+                )
+            }
+            Gate::LintPassed(None) => "lint_run and lint_passed are true".to_owned(),
+            Gate::LintPassed(Some(command)) => {
+                format!("lint_passed is true and `{}` succeeds", shell(command))
+            }
+            Gate::EvidenceBoolTrue(key) => format!("the evidence {key} is true"),
+            Gate::CriteriaChecklistComplete => "every criterion in criteria_checklist is true".to_owned(),
+            Gate::ChangedFilesAllowlist(paths) => format!("only these paths change: {}", paths.join(", ")),
+            Gate::ForbidPaths(paths) => format!("these paths do not change: {}", paths.join(", ")),
+            Gate::ChangedFilesMinimum(1) => "at least one file changes".to_owned(),
+            Gate::ChangedFilesMinimum(min) => format!("at least {min} files change"),
+            Gate::FileExists(paths) => format!("these exist: {}", paths.join(", ")),
+            Gate::FileNotExists(paths) => format!("these do not exist: {}", paths.join(", ")),
+            Gate::FileContains(path, pattern) => format!("{path} contains {}", pattern.shown()),
+            Gate::FileLacks(path, pattern) => {
+                format!("{path} exists and does not contain {}", pattern.shown())
+            }
+            Gate::Reachable(paths) => {
+                format!("an entry point leads to these by imports: {}", paths.join(", "))
+            }
+            Gate::NoUncommittedChanges => "nothing is left uncommitted".to_owned(),
+            Gate::DiffMaxLines(max) => format!("at most {max} lines change"),
+            Gate::DiffMinLines(min) => format!("at least {min} lines change"),
+            Gate::CommitExists => "commit_hash names a new commit".to_owned(),
+            Gate::CommandExit0(command) => format!("`{}` succeeds", shell(command)),
+            Gate::CommandOutputContains(command, text) => format!("`{}` prints {text:?}", shell(command)),
+            Gate::CommandOutputRegex(command, regex) => {
+                format!("`{}` prints something that matches /{regex}/", shell(command))
+            }
+            Gate::JsonSchemaValid(Source::File(path), _) => {
+                format!("{path} is JSON that fits the step's schema")
+            }
+            Gate::JsonSchemaValid(Source::Evidence(key), _) => {
+                format!("the evidence {key} fits the step's schema")
+            }
+            Gate::HumanApproval => "a person approves it with step_approve".to_owned(),
+        }
+    }
+}
+
+impl Pattern {
+    /// Pattern as a message names it.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Pattern::Text(text) => format!("{text:?}"),
+            Pattern::Regex(regex) => format!("something that matches /{regex}/"),
+        }
+    }
+}
