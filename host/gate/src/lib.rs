@@ -30,14 +30,15 @@ mod permits;
 mod policy;
 mod pool;
 mod prepare;
+mod programs;
 mod projector;
 mod queue;
+mod reconcile;
 mod reply;
 mod runners;
 mod settled;
 mod slots;
 pub mod telemetry;
-mod test_runs;
 mod turns;
 mod windows;
 mod writer;
@@ -655,7 +656,7 @@ impl Gate {
             }
             .unless(&self.leaving),
             progress: call.progress,
-            tests: None,
+            programs: None,
             seen: None,
             artifacts: draft.recording.artifacts.clone(),
             judging: Judging::of(&generation.catalog, tool, arguments, members),

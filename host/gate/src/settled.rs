@@ -14,8 +14,8 @@ use tollgate_store::storage::{Operation, Ran};
 use super::approval::Pending;
 use super::guest::Ended;
 use super::mutation::Mutation;
+use super::programs::Noted;
 use super::reply::Reply;
-use super::test_runs::Noted;
 
 /// End of a call, with the statements of the ledger and the reply beside the result.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub(super) struct Settled {
     pub(super) result: Result<Reply, ToolError>,
     pub(super) standing: Option<Standing>,
     pub(super) limit: Option<Refusal>,
+    /// Code of the limit that refused one of its programs, if it is not one of the envelope's own.
+    pub(super) other_limit: Option<&'static str>,
     /// The counters of its envelope and of those around it, for its row.
     pub(super) counters: Option<String>,
     /// Milliseconds until the time of its envelope is over.
@@ -58,6 +60,7 @@ impl Settled {
             verdicts: Vec::new(),
             question: None,
             tests: None,
+            other_limit: None,
             lines: Vec::new(),
         }
     }
@@ -74,11 +77,12 @@ impl Settled {
         }
     }
 
-    /// Takes over what its tests came to.
-    pub(super) fn count_tests(&mut self, noted: Noted) {
+    /// Takes over what its programs came to.
+    pub(super) fn count_programs(&mut self, noted: Noted) {
         self.standing = noted.standing.or(self.standing);
         self.counters = noted.counters.or(self.counters.take());
         self.limit = noted.limit.or(self.limit);
+        self.other_limit = noted.other_limit;
         self.told.events.extend(noted.events);
         self.tests = noted.ran;
     }

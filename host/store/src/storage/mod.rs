@@ -39,6 +39,7 @@ mod prune;
 mod recount;
 mod repair;
 mod repeats;
+mod restarts;
 mod schema;
 mod session;
 mod statement;
@@ -71,6 +72,7 @@ pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, clai
 pub use outcome::{Outcome, Ran};
 pub use permits::Slots;
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
+pub use restarts::LeftState;
 pub use schema::Misplaced;
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;

@@ -8,6 +8,8 @@ use super::session::Session;
 
 /// Most edits back that an oscillation is searched for.
 const MAX_PERIOD: i64 = 8;
+/// A look that began later than another by this much was made before the machine's last start.
+const LATEST_LOOK_MS: i64 = 600_000;
 
 /// A work tree as one look found it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,6 +86,53 @@ impl Session {
         Ok(i64::from(is_edit))
     }
 
+    /// The same for the newest known state of a workspace in whichever envelope: an edit between two envelopes is one.
+    pub fn edits_over_envelopes(&self, seen: &Sighting) -> StoreResult<i64> {
+        let newest: Option<(String, i64)> = self
+            .db
+            .prepare_cached("SELECT state, looked_boot_ms FROM core_work_trees WHERE workspace = ?1")?
+            .query_row([&seen.workspace], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let is_edit = newest.is_some_and(|(state, looked_boot_ms)| {
+            let since_start = seen.looked_boot_ms.saturating_add(LATEST_LOOK_MS);
+            let is_older = looked_boot_ms <= seen.looked_boot_ms || looked_boot_ms > since_start;
+            state != seen.state && is_older
+        });
+        Ok(i64::from(is_edit))
+    }
+
+    /// Stores a state as the newest known one of its workspace, unless a later look found another. Wants a write
+    /// transaction.
+    pub fn note_newest(&self, seen: &Sighting) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "INSERT INTO core_work_trees (workspace, state, looked_boot_ms) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (workspace) DO UPDATE SET state = excluded.state, looked_boot_ms = excluded.looked_boot_ms
+                 WHERE looked_boot_ms <= excluded.looked_boot_ms OR looked_boot_ms > excluded.looked_boot_ms + ?4",
+            )?
+            .execute(params![
+                seen.workspace,
+                seen.state,
+                seen.looked_boot_ms,
+                LATEST_LOOK_MS
+            ])
+            .map(drop)?)
+    }
+
+    /// Stores the state that a call left behind whose row is written already. Wants a write transaction.
+    pub fn note_state_after(&self, envelope: &str, op_id: &str, seen: &Sighting) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "INSERT INTO core_states_after (op_id, envelope_id, state)
+                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?2)
+                 ON CONFLICT (op_id) DO NOTHING",
+            )?
+            .execute((op_id, envelope, &seen.state))
+            .map(drop)?)
+    }
+
     /// Stores a state, unless it is the newest known one. Wants a write transaction.
     pub fn note_sighting(
         &self,
@@ -93,6 +142,7 @@ impl Session {
         op_id: &str,
         now: &str,
     ) -> StoreResult<()> {
+        self.note_newest(seen)?;
         let newest = self.newest_state(envelope, &seen.workspace)?;
         match &newest {
             Some(newest) if newest.looked_boot_ms > seen.looked_boot_ms => return Ok(()),
@@ -157,6 +207,15 @@ impl Session {
         now: &str,
     ) -> StoreResult<Option<i64>> {
         self.note_sighting(envelope, seen, Cause::Opened, op_id, now)?;
+        // Envelopes around it that know nothing of the workspace begin to count here as well.
+        let mut at = self.envelope(envelope)?.and_then(|envelope| envelope.parent);
+        for _ in 0..=super::MAX_DEPTH {
+            let Some(id) = at.take() else { break };
+            if self.newest_state(&id, &seen.workspace)?.is_none() {
+                self.note_sighting(&id, seen, Cause::Observed, op_id, now)?;
+            }
+            at = self.envelope(&id)?.and_then(|envelope| envelope.parent);
+        }
         let newest = self
             .newest_state(envelope, &seen.workspace)?
             .map(|newest| newest.id);
@@ -247,13 +306,17 @@ impl Session {
 
     /// The newest known state of a work tree in an envelope.
     pub fn newest_sighting(&self, envelope: &str, workspace: &str) -> StoreResult<Option<Sighting>> {
+        self.sighting_before(envelope, workspace, i64::MAX)
+    }
+
+    fn sighting_before(&self, envelope: &str, workspace: &str, id: i64) -> StoreResult<Option<Sighting>> {
         Ok(self
             .db
             .prepare_cached(
                 "SELECT state, git_head, differs, looked_boot_ms FROM core_work_tree_states
-                 WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT 1",
+                 WHERE envelope_id = ?1 AND workspace = ?2 AND id < ?3 ORDER BY id DESC LIMIT 1",
             )?
-            .query_row((envelope, workspace), |row| {
+            .query_row((envelope, workspace, id), |row| {
                 Ok(Sighting {
                     workspace: workspace.to_owned(),
                     state: row.get(0)?,
@@ -264,6 +327,28 @@ impl Session {
                 })
             })
             .optional()?)
+    }
+
+    /// The newest known state after a number of edits in an envelope.
+    pub fn state_after_edits(
+        &self,
+        envelope: &str,
+        workspace: &str,
+        edits: u64,
+    ) -> StoreResult<Option<Sighting>> {
+        let next: Option<i64> = self
+            .db
+            .prepare_cached(
+                "SELECT id FROM core_work_tree_states
+                 WHERE envelope_id = ?1 AND workspace = ?2 AND cause IN ('observed', 'call')
+                 ORDER BY id LIMIT 1 OFFSET ?3",
+            )?
+            .query_row(
+                params![envelope, workspace, i64::try_from(edits).unwrap_or(i64::MAX)],
+                |row| row.get(0),
+            )
+            .optional()?;
+        self.sighting_before(envelope, workspace, next.unwrap_or(i64::MAX))
     }
 
     fn newest_state(&self, envelope: &str, workspace: &str) -> StoreResult<Option<Newest>> {
