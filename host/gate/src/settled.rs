@@ -8,7 +8,7 @@ use tollgate_core::budget::Budget;
 use tollgate_core::envelope::{Refusal, Standing};
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::progress::Line;
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{NextCall, ToolError};
 use tollgate_store::storage::{Operation, Ran};
 
 use super::approval::Pending;
@@ -98,6 +98,21 @@ impl Settled {
             Err(refusal) => Some(refusal),
         }
     }
+}
+
+/// Names the envelope whose named budget is used up, and the call that tells what used it.
+pub(super) fn name_envelope(mut refusal: ToolError, envelope: Option<&str>) -> ToolError {
+    let Some(envelope) = envelope.filter(|_| refusal.code == "BUDGET_EXHAUSTED") else {
+        return refusal;
+    };
+    if !refusal.context.contains_key("envelope_id") {
+        refusal = refusal.context("envelope_id", envelope);
+    }
+    if refusal.next_call.is_none() {
+        let arguments = serde_json::json!({ "envelope_id": envelope });
+        refusal = refusal.next_call(NextCall::new("ledger_report", arguments));
+    }
+    refusal
 }
 
 /// Statements of a row about envelopes: one was opened, one ended.

@@ -225,13 +225,21 @@ async fn an_approval_takes_days_and_another_orchestrator_goes_on() {
     assert_eq!(place.call("task_resolve_approval", &answer).0, 0);
 
     let session = place.serve(&[]).await;
-    let ready = session.ok("task_list_ready", json!({"workspace": "w"})).await;
-    assert!(ready.to_string().contains(task.as_str().unwrap()), "{ready:#}");
-    for (from, to) in [
-        ("awaiting_approval", "ready_to_resume"),
-        ("ready_to_resume", "completed"),
-    ] {
-        session.ok("task_transition", transition(&task, from, to)).await;
-    }
+    let ready = session
+        .ok("task_list_ready", lead(json!({"workspace": "w"})))
+        .await;
+    let answered = &ready["answered"][0];
+    assert_eq!(answered["task"]["task_id"], task, "{ready:#}");
+    let next = &answered["next_call"];
+    let moved = session
+        .ok(next["tool"].as_str().unwrap(), next["arguments"].clone())
+        .await;
+    assert_eq!(moved["phase"], "ready_to_resume", "{moved:#}");
+    session
+        .ok(
+            "task_transition",
+            transition(&task, "ready_to_resume", "completed"),
+        )
+        .await;
     session.close().await;
 }

@@ -31,6 +31,7 @@ mod ledger;
 mod members;
 mod memory;
 mod migrate;
+mod newest_states;
 mod operations;
 mod outcome;
 mod own_sql;

@@ -8,8 +8,6 @@ use super::session::Session;
 
 /// Most edits back that an oscillation is searched for.
 const MAX_PERIOD: i64 = 8;
-/// A look that began later than another by this much was made before the machine's last start.
-const LATEST_LOOK_MS: i64 = 600_000;
 
 /// A work tree as one look found it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,7 +20,7 @@ pub struct Sighting {
     pub tracked: String,
     /// The commit it is at.
     pub git_head: Option<String>,
-    /// Differences from that commit: a JSON object of paths to modes and hashes. Absent if there are too many.
+    /// Differences from that commit: a JSON object of files by path, with modes and hashes, and the number of others.
     pub differs: Option<String>,
     /// When the look began, by the clock that counts from the machine's start.
     pub looked_boot_ms: i64,
@@ -84,53 +82,6 @@ impl Session {
         let is_edit = newest
             .is_some_and(|newest| newest.state != seen.state && newest.looked_boot_ms <= seen.looked_boot_ms);
         Ok(i64::from(is_edit))
-    }
-
-    /// The same for the newest known state of a workspace in whichever envelope: an edit between two envelopes is one.
-    pub fn edits_over_envelopes(&self, seen: &Sighting) -> StoreResult<i64> {
-        let newest: Option<(String, i64)> = self
-            .db
-            .prepare_cached("SELECT state, looked_boot_ms FROM core_work_trees WHERE workspace = ?1")?
-            .query_row([&seen.workspace], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        let is_edit = newest.is_some_and(|(state, looked_boot_ms)| {
-            let since_start = seen.looked_boot_ms.saturating_add(LATEST_LOOK_MS);
-            let is_older = looked_boot_ms <= seen.looked_boot_ms || looked_boot_ms > since_start;
-            state != seen.state && is_older
-        });
-        Ok(i64::from(is_edit))
-    }
-
-    /// Stores a state as the newest known one of its workspace, unless a later look found another. Wants a write
-    /// transaction.
-    pub fn note_newest(&self, seen: &Sighting) -> StoreResult<()> {
-        Ok(self
-            .db
-            .prepare_cached(
-                "INSERT INTO core_work_trees (workspace, state, looked_boot_ms) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (workspace) DO UPDATE SET state = excluded.state, looked_boot_ms = excluded.looked_boot_ms
-                 WHERE looked_boot_ms <= excluded.looked_boot_ms OR looked_boot_ms > excluded.looked_boot_ms + ?4",
-            )?
-            .execute(params![
-                seen.workspace,
-                seen.state,
-                seen.looked_boot_ms,
-                LATEST_LOOK_MS
-            ])
-            .map(drop)?)
-    }
-
-    /// Stores the state that a call left behind whose row is written already. Wants a write transaction.
-    pub fn note_state_after(&self, envelope: &str, op_id: &str, seen: &Sighting) -> StoreResult<()> {
-        Ok(self
-            .db
-            .prepare_cached(
-                "INSERT INTO core_states_after (op_id, envelope_id, state)
-                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?2)
-                 ON CONFLICT (op_id) DO NOTHING",
-            )?
-            .execute((op_id, envelope, &seen.state))
-            .map(drop)?)
     }
 
     /// Stores a state, unless it is the newest known one. Wants a write transaction.
