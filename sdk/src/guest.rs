@@ -10,7 +10,7 @@ use crate::{
     ArtifactError, ArtifactKind, BudgetError, CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope,
     Event, FileEntry, GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall, Operation,
     OperationFilter, Outcome, Pack, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Tier, ToolError,
-    Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
+    Transaction, Value, Want, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// Bindings that `cargo xtask docs` makes of `wit/`.
@@ -255,6 +255,10 @@ impl Host for Imports {
 
     fn seen_work_tree(&self, workspace: &str) -> Result<SeenWorkTree, LedgerError> {
         record::seen_work_tree(workspace)
+    }
+
+    fn changed_since(&self, workspace: &str, edits: u64) -> Result<Option<WorkTreeChange>, LedgerError> {
+        record::changed_since(workspace, edits)
     }
 
     fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {

@@ -5,7 +5,7 @@ use crate::workspace::Upcoming;
 use crate::{
     Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
     LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot,
-    TestOutcome, Value, WorkspaceError, WorkspaceInfo,
+    TestOutcome, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// Requests of a call to its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the convenient interface; a pack
@@ -62,6 +62,10 @@ pub trait Host {
     /// See [`Ledger::seen_work_tree`](crate::Ledger::seen_work_tree). By default nobody looks.
     fn seen_work_tree(&self, _workspace: &str) -> Result<SeenWorkTree, LedgerError> {
         Ok(SeenWorkTree::default())
+    }
+    /// See [`Ledger::changed_since`](crate::Ledger::changed_since). By default nobody looks.
+    fn changed_since(&self, _workspace: &str, _edits: u64) -> Result<Option<WorkTreeChange>, LedgerError> {
+        Ok(None)
     }
     /// See [`Ledger::query`](crate::Ledger::query). By default nothing is granted.
     fn query_ledger(&self, _filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {

@@ -118,6 +118,37 @@ pub struct SeenWorkTree {
     pub oscillation: Option<u32>,
 }
 
+/// Change of a work tree from one state to a later one.
+///
+/// ```
+/// # use tollgate_sdk::WorkTreeChange;
+/// let change = WorkTreeChange { paths: vec!["~ src/lib.rs".to_owned()], ..WorkTreeChange::default() };
+/// assert_eq!(change.files_changed(), 1);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkTreeChange {
+    /// Changed paths, at most 500, each after `+ `, `~ ` or `- `.
+    pub paths: Vec<String>,
+    /// Number of changed paths that are not listed.
+    pub more_paths: u64,
+    /// Number of added lines.
+    pub insertions: u64,
+    /// Number of removed lines.
+    pub deletions: u64,
+    /// Number of changed files whose lines are not counted: no text, too large, or without their old content.
+    pub uncounted_files: u64,
+    /// Number of files that were not compared, because too many differ from the last commit.
+    pub uncompared_files: u64,
+}
+
+impl WorkTreeChange {
+    /// Number of changed paths, listed or not.
+    #[must_use]
+    pub fn files_changed(&self) -> u64 {
+        self.more_paths.saturating_add(self.paths.len() as u64)
+    }
+}
+
 impl Event {
     /// An event of a dotted type.
     #[must_use]
@@ -425,6 +456,22 @@ impl<'a> Ledger<'a> {
     /// ```
     pub fn seen_work_tree(&self, workspace: &str) -> Result<SeenWorkTree, LedgerError> {
         self.host.seen_work_tree(workspace)
+    }
+
+    /// What changed in a workspace until this call, since the envelope's state after that many edits
+    /// ([`SeenWorkTree::edits`]). `None` if one of the states is not known, or outside of `run` tools and in
+    /// transactions.
+    ///
+    /// ```
+    /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
+    /// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+    /// # let cx = Cx::new(session.backend(), &call);
+    /// let since_the_opening = cx.ledger().changed_since("default", 0)?;
+    /// assert_eq!(since_the_opening, None);
+    /// # Ok::<(), tollgate_sdk::ToolError>(())
+    /// ```
+    pub fn changed_since(&self, workspace: &str, edits: u64) -> Result<Option<WorkTreeChange>, LedgerError> {
+        self.host.changed_since(workspace, edits)
     }
 
     /// Past operations of all packs, oldest first by default, if granted.

@@ -181,6 +181,7 @@ pub use error::{Blocker, NextCall, ToolError};
 pub use host::{CallInfo, Host, Level, TERMINAL, Transaction};
 pub use ledger::{
     Event, Ledger, LedgerError, Operation, OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult,
+    WorkTreeChange,
 };
 pub use pack::{ClientPart, Migration, Pack, Want};
 pub use process::{Command, Ending, Outcome, Output, ProcessError};

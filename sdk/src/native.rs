@@ -34,7 +34,7 @@ use workspaces::Workspaces;
 use crate::permit::Asked;
 use crate::{
     Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Question, Reply, Row,
-    SeenWorkTree, Slot, TestOutcome, ToolError, stale,
+    SeenWorkTree, Slot, TestOutcome, ToolError, WorkTreeChange, stale,
 };
 
 /// Start time of the clock: 2026-01-01T00:00:00Z.
@@ -242,6 +242,16 @@ impl Session {
             .work_trees
             .borrow_mut()
             .insert(workspace.to_owned(), seen);
+    }
+
+    /// Sets what changed in a workspace since a number of edits, for
+    /// [`Ledger::changed_since`](crate::Ledger::changed_since).
+    pub fn set_change(&self, workspace: &str, edits: u64, change: WorkTreeChange) {
+        self.backend
+            .record
+            .work_tree_changes
+            .borrow_mut()
+            .insert((workspace.to_owned(), edits), change);
     }
 
     /// Sets what queries of the ledger find.

@@ -302,3 +302,42 @@ async fn registered_tests_are_test_runs_whichever_tool_starts_them() {
     );
     assert!(verified(&meddling.place).0);
 }
+
+#[tokio::test]
+async fn programs_take_from_the_budget_for_commands_and_from_that_of_the_envelope_around() {
+    let meddling = Meddling::with("[envelope]\nbudgets = { commands = 3 }\n");
+    let session = meddling.serve().await;
+    let around = open(&session, json!({})).await;
+    let mut parts = Vec::new();
+    for _ in 0..2 {
+        parts.push(open(&session, json!({"parent": around})).await);
+    }
+    let run = async |part: &str, script: &str| {
+        let arguments = json!({"program": "sh", "arguments": ["-c", script], "envelope_id": part});
+        result(&session, "workspace_access_run", arguments).await
+    };
+    // A registered test of a tool that is no test tool is a command as well.
+    assert!(run(&parts[0], "echo tested").await.contains("tested"));
+    assert!(run(&parts[0], "echo other").await.contains("other"));
+    assert!(run(&parts[1], "echo other").await.contains("other"));
+    let refused = run(&parts[1], "echo other").await;
+    assert!(
+        refused.contains(&format!(
+            "envelope {around} had 3 units of budget `commands` and all are used"
+        )),
+        "{refused}"
+    );
+    let used = async |id: &str| {
+        session.ok("envelope_get", json!({"envelope_id": id})).await["budgets"]["commands"]["used"].clone()
+    };
+    assert_eq!(
+        (used(&around).await, used(&parts[0]).await, used(&parts[1]).await),
+        (json!(3), json!(2), json!(1))
+    );
+    session.close().await;
+    let limits = meddling
+        .place
+        .sql("SELECT limit_triggered FROM core_operations WHERE limit_triggered IS NOT NULL");
+    assert_eq!(limits, ["BUDGET_EXHAUSTED"]);
+    assert!(verified(&meddling.place).0);
+}

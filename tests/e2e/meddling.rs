@@ -12,11 +12,16 @@ pub(crate) struct Meddling {
 
 impl Meddling {
     pub(crate) fn new() -> Meddling {
+        Meddling::with("")
+    }
+
+    /// The same with more configuration.
+    pub(crate) fn with(more: &str) -> Meddling {
         let place = Place::new();
         let config = format!(
             "[workspaces.main]\npath = \"main\"\nwrite = [\"out/\", \".git/\"]\n\
              tests.default = [\"sh\", \"-c\", \"echo tested\"]\n\
-             [packs.workspace-access]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n",
+             [packs.workspace-access]\nsource = {:?}\ngrants = {{ workspaces = [\"*\"], process = [\"*\"] }}\n{more}",
             guest("workspace-access")
         );
         std::fs::write(place.config(), config).unwrap();

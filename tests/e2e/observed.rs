@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::harness::{Place, Session};
 
 /// A failing run of pytest. Its message contains the value in the tested file.
-const FAILING: &str = "value=$(cat value)\n\
+pub(crate) const FAILING: &str = "value=$(cat value)\n\
     echo '=========================== test session starts ============================'\n\
     echo '=========================== short test summary info ========================'\n\
     echo \"FAILED test_calc.py::test_add - AssertionError: assert $value == 3\"\n\
     echo '========================= 1 failed, 2 passed in 0.02s ======================'\nexit 1\n";
 
-fn git(place: &Place, arguments: &[&str]) {
+pub(crate) fn git(place: &Place, arguments: &[&str]) {
     let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
     let status = Command::new("git")
         .current_dir(place.path().join("work"))
@@ -25,7 +25,7 @@ fn git(place: &Place, arguments: &[&str]) {
 }
 
 /// A repository with a failing test, with the operator's settings of envelopes.
-fn place(envelope: &str) -> Place {
+pub(crate) fn place(envelope: &str) -> Place {
     let place = Place::with(&format!(
         "[workspaces.default]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n{envelope}"
     ));
@@ -38,7 +38,7 @@ fn place(envelope: &str) -> Place {
     place
 }
 
-fn write(place: &Place, file: &str, content: &str) {
+pub(crate) fn write(place: &Place, file: &str, content: &str) {
     std::fs::write(place.path().join("work").join(file), content).unwrap();
 }
 

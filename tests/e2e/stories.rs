@@ -2,6 +2,10 @@
 //! gets from a first call to the end, even with a short list.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
+mod loops;
+mod moving;
+mod teams;
+
 use std::collections::BTreeSet;
 use std::process::Command;
 

@@ -11,7 +11,7 @@ use super::{Call, Caller, Gate};
 
 impl Gate {
     /// Has packs write their files anew where hosts that are gone may not have written them. Each is a call
-    /// like every other.
+    /// like every other. Then compares work trees with what those hosts left.
     pub async fn catch_up(&self) {
         let taken = self.host.take_over(|left| self.renderer(left).is_some());
         let taken = taken.unwrap_or_else(|err| {
@@ -23,6 +23,7 @@ impl Gate {
                 self.render(&tool, &left).await;
             }
         }
+        self.reconcile().await;
     }
 
     /// The tool that writes a pack's files anew, if pack and workspace are there.

@@ -22,9 +22,9 @@ use super::guest::{Ended, GuestCall, Runtime, cancelled};
 use super::maintenance::{Maintenance, MaintenanceThread, Mirrorer};
 use super::pending_operation::Recording;
 use super::policy::Review;
+use super::programs::Programs;
 use super::queue::Queue;
 use super::runners::Runners;
-use super::test_runs::TestRuns;
 use super::writer::{self, Job, Work};
 use super::{Mutation, PendingOperation, Reply, Settled, admission, failure, projector};
 use crate::core_tools;
@@ -210,7 +210,7 @@ impl Executors {
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
         let now = Timestamp::from_ms(runtime.equipment.clock.now_ms()).to_string();
         let looked = tokio::task::spawn_blocking(move || {
-            let after = draft.look_after(&runtime, &database);
+            let after = draft.look_after_row(&runtime, &database);
             draft.leave_behind(after);
             draft.operation
         });
@@ -220,6 +220,7 @@ impl Executors {
         }
         let note = move |session: &Session| match (&operation.envelope_id, &operation.left_behind) {
             (Some(envelope), Some((seen, cause))) => {
+                session.note_state_after(envelope, &operation.op_id, seen)?;
                 session.note_sighting_around(envelope, seen, *cause, &operation.op_id, &now)
             }
             _ => Ok(()),
@@ -227,6 +228,17 @@ impl Executors {
         if !self.change(Box::new(note)).await {
             tracing::warn!("the state of a work tree that a call wrote to was not stored");
         }
+    }
+
+    /// Does work that waits for programs, off the threads of calls. `None` if it failed.
+    pub(super) async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Runtime, &Database) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (runtime, database) = (self.runtime.clone(), self.database.clone());
+        tokio::task::spawn_blocking(move || work(&runtime, &database))
+            .await
+            .ok()
     }
 
     /// Looks up commits of workspaces in another way from now on.
@@ -448,8 +460,8 @@ impl Runner {
         }
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
         let mut started = draft.clone();
-        let tests = Arc::new(TestRuns::of(&draft, Arc::clone(&runtime.equipment.clock)));
-        guest.tests = Some(Arc::clone(&tests));
+        let programs = Arc::new(Programs::of(&draft, Arc::clone(&runtime.equipment.clock)));
+        guest.programs = Some(Arc::clone(&programs));
         let ran = tokio::task::spawn_blocking(move || {
             let settled = outside(&runtime, &database, &guest, &started);
             let after = started.look_after(&runtime, &database);
@@ -464,7 +476,7 @@ impl Runner {
             settled.standing = Some(admitted.standing);
             settled.counters = admitted.counters;
         }
-        settled.count_tests(tests.noted());
+        settled.count_programs(programs.noted());
         match record(&self.writes, draft, &settled).await {
             Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
             _ => settled,

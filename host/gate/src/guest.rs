@@ -19,9 +19,9 @@ use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::bindings::ToolPack;
 use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
 use tollgate_sandbox::bindings::tollgate::host::component as shared;
+use tollgate_sandbox::counted_programs::CountPrograms;
 use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
 use tollgate_sandbox::progress::{Line, Progress};
-use tollgate_sandbox::registered_tests::CountTests;
 use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use tollgate_store::artifacts::{ArtifactStore, CallArtifacts};
@@ -33,9 +33,9 @@ use super::failure::lost_transaction;
 use super::outstanding::Ticket;
 use super::pending_operation::{PendingOperation, Seen};
 use super::policy::{Judging, Review};
+use super::programs::Programs;
 use super::reply::{self, Reply};
 use super::settled::Told;
-use super::test_runs::TestRuns;
 use super::{Equipment, Generation};
 use crate::core_tools::{self, CoreCx};
 
@@ -61,8 +61,8 @@ pub(super) struct GuestCall {
     pub(super) cancel: Cancel,
     pub(super) progress: Progress,
     pub(super) artifacts: CallArtifacts,
-    /// Counts the registered tests that it starts.
-    pub(super) tests: Option<Arc<TestRuns>>,
+    /// Counts the programs that it starts.
+    pub(super) programs: Option<Arc<Programs>>,
     /// The work tree before the call, or why it was not seen, if somebody looked.
     pub(super) seen: Option<Seen>,
     /// Data for judging the call, if a policy judges it and has not yet.
@@ -246,6 +246,7 @@ impl Runtime {
             boot_ms: self.equipment.clock.boot_ms(),
             told: RefCell::default(),
             actor: call.actor.as_deref(),
+            client: call.context.client.as_deref(),
             new_id: &|prefix| self.equipment.clock.new_id(prefix),
             settings: &call.generation.envelopes,
             host_id: self.host.id(),
@@ -347,7 +348,11 @@ impl Runtime {
             host: Some(Arc::clone(&self.host)),
             is_policy: false,
             sitting: None,
-            tests: call.tests.clone().map(|tests| tests as Arc<dyn CountTests>),
+            programs: call
+                .programs
+                .clone()
+                .map(|programs| programs as Arc<dyn CountPrograms>),
+            seen: call.seen.as_ref().and_then(|seen| seen.as_ref().ok().cloned()),
             unseen: call.seen.as_ref().and_then(|seen| seen.as_ref().err().cloned()),
         }
     }

@@ -30,14 +30,15 @@ mod permits;
 mod policy;
 mod pool;
 mod prepare;
+mod programs;
 mod projector;
 mod queue;
+mod reconcile;
 mod reply;
 mod runners;
 mod settled;
 mod slots;
 pub mod telemetry;
-mod test_runs;
 mod turns;
 mod windows;
 mod writer;
@@ -73,7 +74,7 @@ use looks::Watch;
 use outstanding::Outstanding;
 use pending_operation::{PendingOperation, Recording, content};
 use policy::Judging;
-use settled::{Settled, answer};
+use settled::{Settled, answer, name_envelope};
 use slots::HostSlots;
 
 pub use approval::{Consent, Pending};
@@ -346,7 +347,8 @@ impl Gate {
         if tool.spec.effect != Effect::Read && settled.refusal().is_none() {
             self.announce(tool);
         }
-        let mut result = answer(settled.result);
+        let mut result =
+            answer(settled.result).map_err(|refusal| name_envelope(refusal, envelope_id.as_deref()));
         let asked = settled.question.map(Asked::Policy).or_else(|| {
             let asking = result.as_mut().err()?.asking.take()?;
             Some(Asked::Tool(*asking))
@@ -655,7 +657,7 @@ impl Gate {
             }
             .unless(&self.leaving),
             progress: call.progress,
-            tests: None,
+            programs: None,
             seen: None,
             artifacts: draft.recording.artifacts.clone(),
             judging: Judging::of(&generation.catalog, tool, arguments, members),

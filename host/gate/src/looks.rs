@@ -176,8 +176,17 @@ impl PendingOperation {
         }
     }
 
-    /// Looks at the work tree after the call, on this thread, if there was something to see before.
+    /// Looks at the work tree after the call, on this thread, if there was something to see before. Tells the change.
     pub(super) fn look_after(&mut self, runtime: &Runtime, database: &Database) -> Option<Sighting> {
+        let seen = self.look_after_row(runtime, database)?;
+        if let Some(before) = self.sighting().cloned() {
+            self.tell_change(runtime, database, &before, &seen);
+        }
+        Some(seen)
+    }
+
+    /// The same for a call whose row is written already, and can tell nothing more.
+    pub(super) fn look_after_row(&self, runtime: &Runtime, database: &Database) -> Option<Sighting> {
         let (Some(watch), Some(Ok(_))) = (&self.watch, &self.seen) else {
             return None;
         };
@@ -185,22 +194,15 @@ impl PendingOperation {
         if matches!(watch.may, May::Nothing | May::Open) {
             return None;
         }
-        match watch.look(runtime, database, self.operation.envelope_id.as_deref()) {
-            Ok(seen) => {
-                if let Some(before) = self.sighting().cloned() {
-                    self.tell_change(runtime, database, &before, &seen);
-                }
-                Some(seen)
-            }
-            Err(why) => {
-                tracing::warn!(
-                    op_id = self.operation.op_id,
-                    why,
-                    "the work tree was not seen after a call"
-                );
-                None
-            }
-        }
+        let seen = watch.look(runtime, database, self.operation.envelope_id.as_deref());
+        seen.inspect_err(|why| {
+            tracing::warn!(
+                op_id = self.operation.op_id,
+                why,
+                "the work tree was not seen after a call"
+            );
+        })
+        .ok()
     }
 
     /// Notes how the call left the work tree. What it cannot have done is left to the next look, as an edit.

@@ -197,11 +197,16 @@ impl PendingOperation {
             .filter(|limit| limit.is_limit())
             .map(|limit| limit.code())
             .or_else(|| refusal.and_then(|refusal| limit_of_others(&refusal.code)))
+            .or(settled.other_limit)
             .map(str::to_owned);
         let mutation = settled.mutation.as_ref();
         operation.mutation_fingerprint = mutation.map(|mutation| mutation.fingerprint.clone());
         operation.changed_paths = mutation.and_then(|mutation| serde_json::to_string(&mutation.changed).ok());
         let done = settled.result.as_ref().ok().filter(|_| refusal.is_none());
+        // The state after a call whose files follow its row is stored when they are written.
+        if operation.effect == Effect::Write && done.is_none_or(|reply| reply.deferred_writes.is_empty()) {
+            operation.repo_after_hash.clone_from(&operation.repo_before_hash);
+        }
         operation.result_hash = done.map(|reply| reply.hash());
         let code = refusal.map(|err| err.code.as_str());
         operation.error_code = code.map(str::to_owned);
@@ -285,7 +290,7 @@ impl Recording {
 
 /// Fills in what changed in the work tree since the last look, which outweighs what a component says of the whole
 /// difference from the last commit.
-fn fill_changes(changes: &[Change], operation: &mut Operation) {
+pub(super) fn fill_changes(changes: &[Change], operation: &mut Operation) {
     let Some((first, others)) = changes.split_first() else {
         return;
     };
@@ -294,6 +299,7 @@ fn fill_changes(changes: &[Change], operation: &mut Operation) {
         all.insertions = all.insertions.saturating_add(change.insertions);
         all.deletions = all.deletions.saturating_add(change.deletions);
         all.uncounted = all.uncounted.saturating_add(change.uncounted);
+        all.uncompared = all.uncompared.max(change.uncompared);
         for (mark, path) in &change.paths {
             if !all.paths.iter().any(|(_, known)| known == path) {
                 all.paths.push((*mark, path.clone()));

@@ -8,14 +8,14 @@ use tollgate_core::budget::Budget;
 use tollgate_core::envelope::{Refusal, Standing};
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::progress::Line;
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{NextCall, ToolError};
 use tollgate_store::storage::{Operation, Ran};
 
 use super::approval::Pending;
 use super::guest::Ended;
 use super::mutation::Mutation;
+use super::programs::Noted;
 use super::reply::Reply;
-use super::test_runs::Noted;
 
 /// End of a call, with the statements of the ledger and the reply beside the result.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub(super) struct Settled {
     pub(super) result: Result<Reply, ToolError>,
     pub(super) standing: Option<Standing>,
     pub(super) limit: Option<Refusal>,
+    /// Code of the limit that refused one of its programs, if it is not one of the envelope's own.
+    pub(super) other_limit: Option<&'static str>,
     /// The counters of its envelope and of those around it, for its row.
     pub(super) counters: Option<String>,
     /// Milliseconds until the time of its envelope is over.
@@ -58,6 +60,7 @@ impl Settled {
             verdicts: Vec::new(),
             question: None,
             tests: None,
+            other_limit: None,
             lines: Vec::new(),
         }
     }
@@ -74,11 +77,12 @@ impl Settled {
         }
     }
 
-    /// Takes over what its tests came to.
-    pub(super) fn count_tests(&mut self, noted: Noted) {
+    /// Takes over what its programs came to.
+    pub(super) fn count_programs(&mut self, noted: Noted) {
         self.standing = noted.standing.or(self.standing);
         self.counters = noted.counters.or(self.counters.take());
         self.limit = noted.limit.or(self.limit);
+        self.other_limit = noted.other_limit;
         self.told.events.extend(noted.events);
         self.tests = noted.ran;
     }
@@ -94,6 +98,21 @@ impl Settled {
             Err(refusal) => Some(refusal),
         }
     }
+}
+
+/// Names the envelope whose named budget is used up, and the call that tells what used it.
+pub(super) fn name_envelope(mut refusal: ToolError, envelope: Option<&str>) -> ToolError {
+    let Some(envelope) = envelope.filter(|_| refusal.code == "BUDGET_EXHAUSTED") else {
+        return refusal;
+    };
+    if !refusal.context.contains_key("envelope_id") {
+        refusal = refusal.context("envelope_id", envelope);
+    }
+    if refusal.next_call.is_none() {
+        let arguments = serde_json::json!({ "envelope_id": envelope });
+        refusal = refusal.next_call(NextCall::new("ledger_report", arguments));
+    }
+    refusal
 }
 
 /// Statements of a row about envelopes: one was opened, one ended.

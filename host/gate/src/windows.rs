@@ -1,5 +1,5 @@
-//! Budgets of time windows, which hold over envelopes: so many mutations, test runs or new envelopes within an hour, for
-//! each workspace, caller or client. Without them an agent whose envelope is used up opens the next.
+//! Budgets of time windows, which hold over envelopes: so many mutations, test runs, edits or new envelopes within an
+//! hour, for each workspace, caller or client. Without them an agent whose envelope is used up opens the next.
 //!
 //! A call takes a slot for each unit in its own commit, as calls do for policies (see `permits`), so that the counts are
 //! exact over all hosts of the data directory.
@@ -36,6 +36,8 @@ pub struct Window {
     pub max_test_runs: Option<u32>,
     /// Most envelopes that are opened in it.
     pub max_envelopes: Option<u32>,
+    /// Most edits in it that no call made.
+    pub max_edits: Option<u32>,
 }
 
 /// Calls that are counted together.
@@ -79,21 +81,30 @@ struct Units {
     count: i64,
 }
 
+const EDITS: &str = "edits";
+
 impl Units {
-    fn of(draft: &PendingOperation) -> Option<Units> {
-        let (what, count) = match draft.charge {
-            Charge::Mutations(count) => ("mutations", count),
-            Charge::TestRun => ("test runs", 1),
-            Charge::Nothing if draft.window_use.opens_envelope => ("envelopes", 1),
-            Charge::Nothing => return None,
+    /// All that a call uses: what it costs, and an edit that it found.
+    fn of(session: &Session, draft: &PendingOperation) -> StoreResult<Vec<Units>> {
+        let cost = match draft.charge {
+            Charge::Mutations(count) => Some(("mutations", count)),
+            Charge::TestRun => Some(("test runs", 1)),
+            Charge::Nothing if draft.window_use.opens_envelope => Some(("envelopes", 1)),
+            Charge::Nothing => None,
         };
-        Some(Units { what, count })
+        let edits = match draft.sighting() {
+            Some(seen) => session.edits_over_envelopes(seen)?,
+            None => 0,
+        };
+        let all = cost.into_iter().chain((edits > 0).then_some((EDITS, edits)));
+        Ok(all.map(|(what, count)| Units { what, count }).collect())
     }
 
     fn limit(&self, window: &Window) -> Option<u32> {
         match self.what {
             "mutations" => window.max_mutations,
             "test runs" => window.max_test_runs,
+            EDITS => window.max_edits,
             _ => window.max_envelopes,
         }
     }
@@ -107,29 +118,45 @@ pub(super) fn take(
     draft: &PendingOperation,
     now_ms: i64,
 ) -> StoreResult<Result<(), ToolError>> {
-    let Some(units) = Units::of(draft) else {
+    if windows.is_empty() {
+        return Ok(Ok(()));
+    }
+    let all = Units::of(session, draft)?;
+    for (place, window) in windows.iter().enumerate() {
+        for units in &all {
+            if let Err(refusal) = take_units(session, (place, window), units, draft, now_ms)? {
+                undo(session, windows, draft)?;
+                return Ok(Err(refusal));
+            }
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn take_units(
+    session: &Session,
+    (place, window): (usize, &Window),
+    units: &Units,
+    draft: &PendingOperation,
+    now_ms: i64,
+) -> StoreResult<Result<(), ToolError>> {
+    let Some(limit) = units.limit(window) else {
         return Ok(Ok(()));
     };
-    for (place, window) in windows.iter().enumerate() {
-        let Some(limit) = units.limit(window) else {
-            continue;
+    let holder = format!("{}:{place}", draft.operation.op_id);
+    for subject in subjects(session, window.by, units, draft)? {
+        let key = format!("{} {} {} {subject}", window.by.as_str(), window.per, units.what);
+        let slots = Slots {
+            policy: OWNER,
+            key: &key,
+            slots: limit,
+            held_ms: window.per_ms,
         };
-        for subject in subjects(session, window.by, draft)? {
-            let key = format!("{} {} {} {subject}", window.by.as_str(), window.per, units.what);
-            let slots = Slots {
-                policy: OWNER,
-                key: &key,
-                slots: limit,
-                held_ms: window.per_ms,
-            };
-            for number in 0..units.count {
-                let number = usize::try_from(number).unwrap_or(usize::MAX);
-                let holder = format!("{}:{place}", draft.operation.op_id);
-                let taken = session.take_slot(slots, (&holder, number), true, now_ms)?;
-                if let Err(wait_ms) = taken {
-                    undo(session, windows, draft)?;
-                    return Ok(Err(refused(window, &units, &subject, limit, wait_ms)));
-                }
+        for number in 0..units.count {
+            let number = usize::try_from(number).unwrap_or(usize::MAX);
+            let taken = session.take_slot(slots, (&holder, number), true, now_ms)?;
+            if let Err(wait_ms) = taken {
+                return Ok(Err(refused(window, units, &subject, limit, wait_ms)));
             }
         }
     }
@@ -145,10 +172,20 @@ pub(super) fn undo(session: &Session, windows: &[Window], draft: &PendingOperati
 }
 
 /// Subjects whose windows a call counts in.
-fn subjects(session: &Session, by: By, draft: &PendingOperation) -> StoreResult<BTreeSet<String>> {
+fn subjects(
+    session: &Session,
+    by: By,
+    units: &Units,
+    draft: &PendingOperation,
+) -> StoreResult<BTreeSet<String>> {
     let operation = &draft.operation;
     let named = |name: &str| text::clean(text::cut(name, MAX_SUBJECT));
     Ok(match by {
+        // An edit is one of the work tree in which it was found.
+        By::Workspace if units.what == EDITS => {
+            let seen = draft.sighting().map(|seen| named(&seen.workspace));
+            seen.into_iter().collect()
+        }
         By::Workspace => {
             let envelope = match &operation.envelope_id {
                 Some(id) => session.envelope(id)?,

@@ -318,6 +318,12 @@ impl Writer {
             Ok(()) => self.admit_by_envelope(draft, now)?,
             Err(refusal) => Settled::refused(refusal),
         };
+        if settled.result.is_ok()
+            && let Some(seen) = draft.sighting()
+        {
+            // The edit that it found is counted, whatever becomes of the call.
+            self.session()?.note_newest(seen)?;
+        }
         if settled.result.is_err() {
             windows::undo(self.session()?, &draft.windows, draft)?;
             self.session()?.undo_permits(op_id)?;

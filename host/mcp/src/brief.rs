@@ -2,8 +2,8 @@
 //!
 //! Whoever lists tools pays for every character in each session. So lists have the names, types and choices of arguments
 //! and say what those do not tell by themselves, and of results they have the names and types. Nothing that is left out changes which
-//! calls are accepted: those are checked against the whole schema, which `tool_describe` shows. An argument with `deprecated` is
-//! accepted and not listed.
+//! calls are accepted: those are checked against the whole schema, which `tool_describe` shows. An argument with `deprecated`
+//! or `x-unlisted` is accepted and not listed.
 
 use serde_json::{Map, Value, json};
 use tollgate_components::packs::ENVELOPE_ARGUMENT;
@@ -89,7 +89,9 @@ fn shorten(schema: &Value, name: &str, tool: &str, is_optional: bool) -> Value {
             ("additionalProperties", Value::Bool(false)) => None,
             ("description", Value::String(text)) => description(text, name, tool).map(Value::String),
             ("properties", Value::Object(members)) => {
-                let listed = members.iter().filter(|(_, of)| of["deprecated"] != true);
+                let listed = members
+                    .iter()
+                    .filter(|(_, of)| of["deprecated"] != true && of["x-unlisted"] != true);
                 let members = listed.map(|(member, of)| {
                     let is_optional = !is_required(schema, member);
                     (member.clone(), shorten(of, member, tool, is_optional))

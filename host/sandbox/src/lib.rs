@@ -4,6 +4,7 @@
 
 pub mod annotations;
 pub mod bindings;
+pub mod counted_programs;
 mod engine;
 pub mod granted;
 pub mod guest;
@@ -12,7 +13,6 @@ mod output;
 pub mod permit;
 pub mod process;
 pub mod progress;
-pub mod registered_tests;
 pub mod sitting;
 pub mod state;
 pub mod view;

@@ -10,7 +10,7 @@ use tollgate_core::deadline::Deadline;
 use tollgate_core::effect::Effect;
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::{Namespace, Session};
+use tollgate_store::storage::{Namespace, Session, Sighting};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -19,10 +19,10 @@ use super::engine::Sandbox;
 use super::limits::{self, Exceeded, Limiter, Limits};
 use super::output::Output;
 use crate::annotations::Annotations;
+use crate::counted_programs::CountPrograms;
 use crate::granted::Granted;
 use crate::process::Launcher;
 use crate::progress::Progress;
-use crate::registered_tests::CountTests;
 use crate::sitting::Sitting;
 use crate::view::prefetch::Prefetcher;
 use crate::workspaces::{Access, DeferredWrite};
@@ -84,8 +84,10 @@ pub struct Facts {
     pub is_policy: bool,
     /// Earlier judgements on the request, if a policy judges a call before the call runs.
     pub sitting: Option<Sitting>,
-    /// Counts the registered tests that it starts.
-    pub tests: Option<Arc<dyn CountTests>>,
+    /// Counts the programs that it starts.
+    pub programs: Option<Arc<dyn CountPrograms>>,
+    /// The work tree before the call, if it was seen.
+    pub seen: Option<Arc<Sighting>>,
     /// Why the work tree was not seen before the call, if somebody looked.
     pub unseen: Option<String>,
 }

@@ -6,7 +6,7 @@ use super::bindings::tollgate::host::{
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Counter, Envelope, Event, LedgerError, Operation,
-    OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult,
+    OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult, WorkTreeChange,
 };
 
 pub(super) fn append(event: &Event) -> Result<(), LedgerError> {
@@ -50,6 +50,18 @@ pub(super) fn seen_work_tree(workspace: &str) -> Result<SeenWorkTree, LedgerErro
         has_baseline: seen.has_baseline,
         oscillation: seen.oscillation,
     })
+}
+
+pub(super) fn changed_since(workspace: &str, edits: u64) -> Result<Option<WorkTreeChange>, LedgerError> {
+    let change = wit_ledger::changed_since(workspace, edits).map_err(ledger_error)?;
+    Ok(change.map(|change| WorkTreeChange {
+        paths: change.paths,
+        more_paths: change.more_paths,
+        insertions: change.insertions,
+        deletions: change.deletions,
+        uncounted_files: change.uncounted_files,
+        uncompared_files: change.uncompared_files,
+    }))
 }
 
 pub(super) fn query(filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {

@@ -7,7 +7,7 @@ use crate::artifacts::Allowance;
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Counter, Effect, Envelope, Event, LedgerError, Operation,
-    OperationFilter, Pack, SeenWorkTree, Slot, TestOutcome, Want,
+    OperationFilter, Pack, SeenWorkTree, Slot, TestOutcome, Want, WorkTreeChange,
 };
 
 /// Envelope, budgets and past operations of a session.
@@ -20,6 +20,8 @@ pub(super) struct Record {
     pub(super) events: RefCell<Vec<Event>>,
     pub(super) test_outcome: RefCell<Option<TestOutcome>>,
     pub(super) work_trees: RefCell<BTreeMap<String, SeenWorkTree>>,
+    /// By workspace and number of edits.
+    pub(super) work_tree_changes: RefCell<BTreeMap<(String, u64), WorkTreeChange>>,
     pub(super) operations: RefCell<Vec<Operation>>,
     /// Keys of [`Ledger::take_once`](crate::Ledger::take_once) that other calls hold.
     pub(super) taken: RefCell<Vec<String>>,
@@ -65,6 +67,7 @@ impl Record {
             events: RefCell::default(),
             test_outcome: RefCell::default(),
             work_trees: RefCell::default(),
+            work_tree_changes: RefCell::default(),
             operations: RefCell::default(),
             taken: RefCell::default(),
             slots: RefCell::default(),

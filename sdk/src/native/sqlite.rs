@@ -12,7 +12,7 @@ use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, Host,
     LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot,
-    TestOutcome, Transaction, Value, WorkspaceError, WorkspaceInfo,
+    TestOutcome, Transaction, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// SQLite as a [`Host`], with a clock that is fixed within a call and sequential ids.
@@ -129,6 +129,11 @@ impl Host for Sqlite {
             .get(workspace)
             .cloned()
             .unwrap_or_default())
+    }
+
+    fn changed_since(&self, workspace: &str, edits: u64) -> Result<Option<WorkTreeChange>, LedgerError> {
+        let changes = self.record.work_tree_changes.borrow();
+        Ok(changes.get(&(workspace.to_owned(), edits)).cloned())
     }
 
     fn query_ledger(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {

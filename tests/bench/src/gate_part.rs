@@ -59,6 +59,7 @@ impl GatePart {
             closed_actor: None,
             detached_until_ms: None,
             index_version: None,
+            restart_moved: None,
         })?;
         session.commit()?;
         Ok(GatePart { session, envelope })

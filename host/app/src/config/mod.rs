@@ -187,6 +187,7 @@ struct WindowConfig {
     max_mutations: Option<u32>,
     max_test_runs: Option<u32>,
     max_envelopes: Option<u32>,
+    max_edits: Option<u32>,
 }
 
 impl WindowConfig {
@@ -199,6 +200,7 @@ impl WindowConfig {
             max_mutations: self.max_mutations,
             max_test_runs: self.max_test_runs,
             max_envelopes: self.max_envelopes,
+            max_edits: self.max_edits,
         }
     }
 }

@@ -145,6 +145,9 @@ pub(super) struct RepoSnapshot {
     /// Number of the state of its work tree when it was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) index_version: Option<i64>,
+    /// After a restart: true if the work tree was changed after the last call, false if not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) changed_before_restart: Option<bool>,
     /// The commit when it was closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) closed_git_head: Option<String>,
@@ -200,6 +203,7 @@ impl EnvelopeView {
             repo_snapshot: RepoSnapshot {
                 git_head: envelope.git_head,
                 index_version: envelope.index_version,
+                changed_before_restart: envelope.restart_moved,
                 closed_git_head: envelope.closed_git_head,
             },
             opened_at: envelope.opened_at,

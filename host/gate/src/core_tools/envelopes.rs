@@ -33,6 +33,10 @@ pub(super) struct Open {
     /// If true, the envelope outlives its connection. Needs max_duration_sec.
     #[serde(default)]
     detached: bool,
+    /// Your name, for the ledger. Default: the identity that the transport proved.
+    #[schemars(length(max = 128), extend("x-unlisted" = true))]
+    #[expect(dead_code, reason = "the gate reads it")]
+    actor: Option<String>,
 }
 
 impl Tool for Open {
@@ -85,6 +89,7 @@ impl Tool for Open {
             closed_actor: None,
             detached_until_ms,
             index_version: None,
+            restart_moved: None,
         };
         cx.session.open_envelope(&envelope).map_err(storage)?;
         cx.session
@@ -151,6 +156,10 @@ pub(super) struct Close {
     /// If true, the reply has the report of ledger_report.
     #[serde(default)]
     report: bool,
+    /// Your name, for the ledger. Default: the identity that the transport proved.
+    #[schemars(length(max = 128), extend("x-unlisted" = true))]
+    #[expect(dead_code, reason = "the gate reads it")]
+    actor: Option<String>,
 }
 
 /// A closed envelope.
@@ -162,6 +171,9 @@ pub(super) struct Closed {
     operations: i64,
     /// Number of operations that were refused or failed.
     failed: i64,
+    /// Tools of its calls that have not ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    running: Vec<String>,
     /// Summary in a few lines.
     summary: String,
     /// Report on all of it, if wanted.
@@ -185,6 +197,9 @@ impl Tool for Close {
         }
         // One whose time is over has failed, whatever its owner says of it.
         let is_over = envelope.standing.is_expired(cx.boot_ms);
+        // A caller without a name is told by its client.
+        let client = || cx.client.map(|client| format!("client {client}"));
+        let actor = cx.actor.map(str::to_owned).or_else(client);
         let ending = Ending {
             state: match self.outcome {
                 Outcome::Success if !is_over => State::ClosedSuccess,
@@ -192,7 +207,7 @@ impl Tool for Close {
             },
             closed_by: is_over.then_some("DURATION_EXCEEDED"),
             note: self.note.as_deref(),
-            actor: cx.actor,
+            actor: actor.as_deref(),
             now: &cx.now,
         };
         let ended = cx
@@ -208,6 +223,7 @@ impl Tool for Close {
         Ok(Closed {
             operations: story.operations,
             failed: story.failed,
+            running: story.running.clone(),
             summary: story.summary(&envelope, cx.boot_ms),
             report: wanted
                 .map(|envelope| operations::report(cx.session, envelope, cx.boot_ms).map_err(storage))
@@ -325,7 +341,7 @@ impl Tool for List {
                 .map(|envelope| envelope.id.clone()),
             envelopes: envelopes
                 .into_iter()
-                .map(|envelope| view(cx, envelope))
+                .map(|envelope| view(cx, envelope)?.with_flags(cx.session).map_err(storage))
                 .collect::<Result<_, _>>()?,
         })
     }

@@ -55,6 +55,8 @@ pub struct CoreCx<'a> {
     pub(crate) told: RefCell<Told>,
     /// Caller as the ledger names it.
     pub actor: Option<&'a str>,
+    /// The client's own name.
+    pub client: Option<&'a str>,
     /// Identity of the caller: an identity sees its own rows, a caller without one sees everything.
     pub identity: Option<&'a Identity>,
     /// The caller's connection.

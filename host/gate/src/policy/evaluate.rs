@@ -111,7 +111,8 @@ impl<'a> Evaluator<'a> {
             host: self.host.clone(),
             is_policy: true,
             sitting: self.sitting.clone(),
-            tests: None,
+            programs: None,
+            seen: None,
             unseen: None,
         };
         let (session, said) = match policy.spares().take() {

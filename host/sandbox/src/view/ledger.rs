@@ -13,10 +13,12 @@ use crate::CallState;
 use crate::annotations::{Annotations, BadEvent};
 use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::ledger::{
-    self, Event, Filter, Operation, Slot as WireSlot, TestOutcome, WorkTree,
+    self, Event, Filter, Operation, Slot as WireSlot, TestOutcome, WorkTree, WorkTreeChange,
 };
 use crate::permit::{BadPermit, Slot};
-use crate::state::Facts;
+use crate::process::Launcher;
+use crate::state::{Facts, Transactions};
+use crate::work_tree::{self, Change};
 use crate::workspaces::Access;
 
 /// Most operations of one answer.
@@ -48,6 +50,8 @@ struct View<'a> {
     namespace: &'a Namespace,
     clock: &'a dyn Clock,
     access: &'a Access,
+    launcher: &'a Launcher,
+    transactions: Transactions,
 }
 
 impl ledger::Host for View<'_> {
@@ -99,6 +103,40 @@ impl ledger::Host for View<'_> {
             has_baseline: progress.has_baseline,
             oscillation: progress.oscillation,
         })
+    }
+
+    fn changed_since(
+        &mut self,
+        workspace: String,
+        edits: u64,
+    ) -> Result<Option<WorkTreeChange>, LedgerError> {
+        let reach = self.access.workspace(&workspace).ok();
+        let now = self
+            .facts
+            .seen
+            .as_ref()
+            .filter(|seen| seen.workspace == workspace);
+        // It asks Git, for which no transaction waits.
+        let (Some(reach), Some(envelope), Some(now), Transactions::None) =
+            (reach, &self.facts.envelope_id, now, self.transactions)
+        else {
+            return Ok(None);
+        };
+        let session = self.session;
+        let Some(before) = session.as_host(|| session.state_after_edits(envelope, &workspace, edits))? else {
+            return Ok(None);
+        };
+        match work_tree::change(&reach.workspace, self.launcher, &before, now) {
+            Ok(change) => Ok(Some(told(&change))),
+            Err(why) => {
+                tracing::warn!(
+                    op_id = self.facts.op_id,
+                    why,
+                    "a change of the work tree is not told"
+                );
+                Ok(None)
+            }
+        }
     }
 
     fn query(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
@@ -195,6 +233,19 @@ impl View<'_> {
     }
 }
 
+fn told(change: &Change) -> WorkTreeChange {
+    let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let paths = change.paths.iter().take(work_tree::MAX_PATHS);
+    WorkTreeChange {
+        paths: paths.map(|(mark, path)| format!("{mark} {path}")).collect(),
+        more_paths: count(change.paths.len().saturating_sub(work_tree::MAX_PATHS)),
+        insertions: change.insertions,
+        deletions: change.deletions,
+        uncounted_files: change.uncounted,
+        uncompared_files: change.uncompared,
+    }
+}
+
 /// Filter of a component, starting late enough that the answer does not depend on the size of
 /// the ledger.
 fn bounded(filter: Filter, session: &Session) -> StoreResult<OperationFilter> {
@@ -285,5 +336,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         namespace: &state.namespace,
         clock: &*state.clock,
         access: &state.access,
+        launcher: &state.launcher,
+        transactions: state.transactions,
     })
 }

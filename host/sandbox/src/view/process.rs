@@ -14,9 +14,9 @@ use wasmtime::component::{HasData, Linker};
 
 use crate::CallState;
 use crate::bindings::tollgate::host::process::{self, Command, Ending as WireEnding, Error};
+use crate::counted_programs::{CountPrograms, Counted};
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::progress::{Narrator, Progress};
-use crate::registered_tests::CountTests;
 use crate::state::Transactions;
 use crate::view::git;
 use crate::view::prefetch::Prefetcher;
@@ -38,7 +38,7 @@ struct View<'a> {
     artifacts: &'a CallArtifacts,
     ahead: &'a mut Prefetcher,
     session: &'a Session,
-    tests: Option<&'a dyn CountTests>,
+    programs: Option<&'a dyn CountPrograms>,
 }
 
 impl View<'_> {
@@ -64,9 +64,9 @@ impl View<'_> {
                 Err(outcome) => return Ok(outcome),
             },
         };
-        let test = self.tests.filter(|_| is_test(&reach.info, &permitted));
-        if let Some(test) = test {
-            self.count(test)?;
+        let counted = counted(&reach.info, &permitted);
+        if let (Some(programs), Some(counted)) = (self.programs, counted) {
+            self.count(programs, counted)?;
         }
         let left = self.deadline.remaining();
         let job = Job {
@@ -98,8 +98,8 @@ impl View<'_> {
         // A program may change any file.
         self.ahead.forget();
         let outcome = outcome?;
-        if let Some(test) = test {
-            test.ended(how_it_ended(outcome.ending));
+        if let (Some(programs), Some(Counted::Test)) = (self.programs, counted) {
+            programs.test_ended(how_it_ended(outcome.ending));
         }
         kept?;
         Ok(Outcome {
@@ -108,24 +108,26 @@ impl View<'_> {
         })
     }
 
-    /// Counts a test that is about to start, or says why it must not.
-    fn count(&self, test: &dyn CountTests) -> Result<(), ProcessError> {
-        match self.session.as_host(|| test.count(self.session, self.deadline)) {
+    /// Counts a program that is about to start, or says why it must not.
+    fn count(&self, programs: &dyn CountPrograms, counted: Counted) -> Result<(), ProcessError> {
+        let count = || programs.count(self.session, self.deadline, counted);
+        match self.session.as_host(count) {
             Ok(counted) => counted.map_err(ProcessError::Denied),
             Err(_) if self.deadline.is_cancelled() => Err(ProcessError::Cancelled),
             Err(err) => {
-                tracing::error!(%err, "a test run could not be counted");
+                tracing::error!(%err, "a program could not be counted");
                 Err(ProcessError::Internal)
             }
         }
     }
 }
 
-/// True if a command is a registered test, whatever else permits it.
-fn is_test(info: &WorkspaceInfo, permitted: &Permitted) -> bool {
+/// What a command counts as. A registered test is one, whatever else permits it.
+fn counted(info: &WorkspaceInfo, permitted: &Permitted) -> Option<Counted> {
     match permitted {
-        Permitted::Program(argv) => info.tests.iter().any(|test| test.argv == *argv),
-        Permitted::Git(_) => false,
+        Permitted::Program(argv) if info.tests.iter().any(|test| test.argv == *argv) => Some(Counted::Test),
+        Permitted::Program(_) => Some(Counted::Other),
+        Permitted::Git(_) => None,
     }
 }
 
@@ -245,6 +247,6 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         artifacts: &state.artifacts,
         ahead: &mut state.ahead,
         session: &state.session,
-        tests: state.facts.tests.as_deref(),
+        programs: state.facts.programs.as_deref(),
     })
 }

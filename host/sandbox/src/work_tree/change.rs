@@ -7,14 +7,14 @@ use serde_json::json;
 use tollgate_store::storage::Sighting;
 
 use super::lines::Lines;
-use super::{Differs, Entry, Look, MAX_KEPT, SUBMODULE};
+use super::{Differs, Entry, Look, SUBMODULE};
 
 /// Largest file whose lines are compared.
 pub(super) const MAX_FILE: u64 = 1 << 20;
 /// Largest diff. What is left out is named.
 const MAX_PATCH: usize = 8 << 20;
 /// Most paths that a row of the ledger names, and most bytes of the short form.
-const MAX_PATHS: usize = 500;
+pub const MAX_PATHS: usize = 500;
 const MAX_SHORT: usize = 4 << 10;
 /// Git's name of no tree at all.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
@@ -30,6 +30,8 @@ pub struct Change {
     pub deletions: u64,
     /// Files whose lines are not counted: too large, no text, or content that nobody has any more.
     pub uncounted: u64,
+    /// Files that were not compared, because too many differ from the last commit.
+    pub uncompared: u64,
     /// Unified diff of all files whose lines are counted.
     pub patch: String,
     /// True if the diff lacks files.
@@ -59,6 +61,10 @@ impl Change {
             stats["cut"] = json!(true);
             stats["uncounted_files"] = json!(self.uncounted);
         }
+        if self.uncompared > 0 {
+            stats["cut"] = json!(true);
+            stats["uncompared_files"] = json!(self.uncompared);
+        }
         if self.paths.len() > MAX_PATHS {
             stats["unlisted_paths"] = json!(self.paths.len() - MAX_PATHS);
         }
@@ -76,7 +82,14 @@ impl Change {
             }
             short.push_str(&line);
         }
-        short.trim_end().to_owned()
+        if self.uncompared > 0 {
+            let _ = write!(
+                short,
+                "\n{} files were not compared: too many differ from the last commit",
+                self.uncompared
+            );
+        }
+        short.trim().to_owned()
     }
 }
 
@@ -91,11 +104,16 @@ struct Side {
 
 /// The change between two looks. The error says why it cannot be told.
 pub(super) fn between(look: &Look<'_>, before: &Sighting, now: &Sighting) -> Result<Change, String> {
-    let (Some(old), Some(new)) = (differs(before), differs(now)) else {
-        return Err(format!("more than {MAX_KEPT} files differ from the last commit"));
-    };
+    let (old, new) = (differs(before)?, differs(now)?);
+    let (old_limit, old_more) = old.cut();
+    let (new_limit, new_more) = new.cut();
+    // Beyond the first path that one side lacks, nobody knows what differs.
+    let limit = old_limit.into_iter().chain(new_limit).min();
+    let (old, new) = (&old.files, &new.files);
+    let is_known = |path: &&String| limit.is_none_or(|limit| *path <= limit);
     let commits = commits(look, before.git_head.as_deref(), now.git_head.as_deref())?;
-    let paths: BTreeSet<&String> = old.keys().chain(new.keys()).chain(commits.keys()).collect();
+    let paths = old.keys().chain(new.keys()).chain(commits.keys());
+    let paths: BTreeSet<&String> = paths.filter(is_known).collect();
     let mut sides = Vec::new();
     for path in paths {
         let (head_old, head_new) = match (commits.get(path), old.get(path), new.get(path)) {
@@ -114,11 +132,20 @@ pub(super) fn between(look: &Look<'_>, before: &Sighting, now: &Sighting) -> Res
             sides.push((path.clone(), old, new));
         }
     }
-    compare(look, sides)
+    let mut change = compare(look, sides)?;
+    if let Some(limit) = limit {
+        let beyond =
+            |files: &BTreeMap<String, Entry>| files.keys().filter(|path| *path > limit).count() as u64;
+        change.uncompared = (old_more + beyond(old)).max(new_more + beyond(new));
+        change.patch_is_cut = true;
+    }
+    Ok(change)
 }
 
-fn differs(seen: &Sighting) -> Option<Differs> {
-    serde_json::from_str(seen.differs.as_deref()?).ok()
+fn differs(seen: &Sighting) -> Result<Differs, String> {
+    let kept = seen.differs.as_deref();
+    let kept = kept.and_then(|kept| serde_json::from_str(kept).ok());
+    kept.ok_or_else(|| "the files that differ from the last commit are not known".to_owned())
 }
 
 impl Entry {

@@ -26,8 +26,8 @@ use tollgate_store::storage::Sighting;
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::view::git;
 use crate::workspaces::Workspace;
-pub use change::Change;
 use change::MAX_FILE;
+pub use change::{Change, MAX_PATHS};
 use status::{Difference, File};
 use sum::Sum;
 
@@ -90,8 +90,28 @@ struct Entry {
     head: Option<(String, String)>,
 }
 
-/// Files that differ, by path.
-type Differs = BTreeMap<String, Entry>;
+/// Files that differ, by path, and how many are left out.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Differs {
+    /// The first of them in the order of their paths.
+    files: BTreeMap<String, Entry>,
+    /// Number of others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    more: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Differs {
+    /// The last path that is known, if others are left out, and how many are.
+    fn cut(&self) -> (Option<&String>, u64) {
+        let last = self.files.last_key_value().map(|(path, _)| path);
+        (last.filter(|_| self.more > 0), self.more)
+    }
+}
 
 /// Metadata of a file that changes with its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,14 +213,11 @@ fn state(workspace: &str, base: Sum, differences: &[Difference], counts: fn(&Dif
 
 /// Differences as a JSON object of paths to modes and hashes. `None` if there are too many.
 fn kept(differences: &[Difference]) -> Option<String> {
-    if differences.len() > MAX_KEPT {
-        return None;
-    }
     let side = |file: &Option<File>| {
         let file = file.as_ref()?;
         Some((file.mode.clone(), file.hash.clone()?))
     };
-    let mut all = Differs::new();
+    let mut all = BTreeMap::new();
     for found in differences {
         let path = String::from_utf8_lossy(&found.path).into_owned();
         // A file that is no longer tracked is listed twice: as removed, and as it is.
@@ -211,7 +228,12 @@ fn kept(differences: &[Difference]) -> Option<String> {
         entry.now = side(&found.now).or(entry.now.take());
         entry.head = side(&found.before).or(entry.head.take());
     }
-    serde_json::to_string(&all).ok()
+    let more = all.len().saturating_sub(MAX_KEPT) as u64;
+    if more > 0 {
+        let limit = all.keys().nth(MAX_KEPT).cloned().unwrap_or_default();
+        drop(all.split_off(&limit));
+    }
+    serde_json::to_string(&Differs { files: all, more }).ok()
 }
 
 struct Look<'a> {

@@ -30,6 +30,9 @@ pub struct Story {
     pub failed: i64,
     /// Number of operations whose outcome nobody can know.
     pub unknown: i64,
+    /// Tools of calls that have not ended, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<String>,
     /// Time of all calls together, in milliseconds.
     pub busy_ms: f64,
     /// The first steps, oldest first; equal ones that follow each other are one.
@@ -136,7 +139,9 @@ impl Story {
         loop {
             let page = session.operations(&filter, PAGE)?;
             let Some(last) = page.last() else {
-                return Ok(teller.finish());
+                let mut story = teller.finish();
+                story.running = session.running_in(envelope_id)?;
+                return Ok(story);
             };
             filter.after = Some(last.seq);
             page.iter().for_each(|operation| teller.hear(operation));
@@ -185,7 +190,11 @@ fn size_of_diff(stats: &Value) -> Option<String> {
         1 => "1 file".to_owned(),
         many => format!("{many} files"),
     };
-    Some(format!("{files}, +{more} -{less}"))
+    let cut = match stats.get("cut").and_then(Value::as_bool) {
+        Some(true) => ", and more that is not counted",
+        _ => "",
+    };
+    Some(format!("{files}, +{more} -{less}{cut}"))
 }
 
 /// Outcome of an operation in a word.

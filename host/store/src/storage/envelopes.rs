@@ -54,6 +54,8 @@ pub struct Envelope {
     pub detached_until_ms: Option<i64>,
     /// Number of the state of its work tree when it was opened, by which states are stored.
     pub index_version: Option<i64>,
+    /// After a restart: true if a work tree was in another state than its last call left it in.
+    pub restart_moved: Option<bool>,
 }
 
 impl Envelope {
@@ -67,7 +69,7 @@ const COLUMNS: &str =
     "id, state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
     opened_boot_ms, workspace, label, note, opened_at, closed_at, closed_by, git_head, closed_git_head,
     last_mutation_fingerprint, last_failure_fingerprint, host_id, connection, identity, parent, closed_actor,
-    detached_until_ms, max_edits, edit_count, index_version";
+    detached_until_ms, max_edits, edit_count, index_version, restart_moved";
 
 fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
     let state: String = row.get(1)?;
@@ -104,6 +106,7 @@ fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
         closed_actor: row.get(22)?,
         detached_until_ms: row.get(23)?,
         index_version: row.get(26)?,
+        restart_moved: row.get(27)?,
     })
 }
 

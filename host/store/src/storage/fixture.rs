@@ -55,6 +55,7 @@ pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
         closed_actor: None,
         detached_until_ms: None,
         index_version: None,
+        restart_moved: None,
     }
 }
 

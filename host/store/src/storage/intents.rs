@@ -37,6 +37,18 @@ impl Session {
             .map(drop)?)
     }
 
+    /// Tools of calls of an envelope whose end is not recorded yet, oldest first.
+    pub fn running_in(&self, envelope: &str) -> StoreResult<Vec<String>> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "SELECT json_extract(operation, '$.tool') FROM core_intents
+                 WHERE json_extract(operation, '$.envelope_id') = ?1 ORDER BY op_id",
+            )?
+            .query_map([envelope], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?)
+    }
+
     /// The hosts that intents name.
     pub fn hosts_of_intents(&self) -> StoreResult<Vec<String>> {
         Ok(self

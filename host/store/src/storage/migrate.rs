@@ -203,6 +203,10 @@ const CORE: &[(&str, &str)] = &[
         "0013_work_trees",
         include_str!("../../../../migrations/core/0013_work_trees.sql"),
     ),
+    (
+        "0014_newest_states",
+        include_str!("../../../../migrations/core/0014_newest_states.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

@@ -446,7 +446,8 @@ impl OperationFilter {
             "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
                  failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
                  short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members, verdicts,
-                 outcome, events, diff_stats, repo_before_hash, repo_after_hash
+                 outcome, events, diff_stats, repo_before_hash,
+                 coalesce(repo_after_hash, (SELECT state FROM core_states_after WHERE op_id = core_operations.op_id))
              FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
             clauses.join(" AND "),
             params.len()

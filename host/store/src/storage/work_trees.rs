@@ -20,7 +20,7 @@ pub struct Sighting {
     pub tracked: String,
     /// The commit it is at.
     pub git_head: Option<String>,
-    /// Differences from that commit: a JSON object of paths to modes and hashes. Absent if there are too many.
+    /// Differences from that commit: a JSON object of files by path, with modes and hashes, and the number of others.
     pub differs: Option<String>,
     /// When the look began, by the clock that counts from the machine's start.
     pub looked_boot_ms: i64,
@@ -93,6 +93,7 @@ impl Session {
         op_id: &str,
         now: &str,
     ) -> StoreResult<()> {
+        self.note_newest(seen)?;
         let newest = self.newest_state(envelope, &seen.workspace)?;
         match &newest {
             Some(newest) if newest.looked_boot_ms > seen.looked_boot_ms => return Ok(()),
@@ -157,6 +158,15 @@ impl Session {
         now: &str,
     ) -> StoreResult<Option<i64>> {
         self.note_sighting(envelope, seen, Cause::Opened, op_id, now)?;
+        // Envelopes around it that know nothing of the workspace begin to count here as well.
+        let mut at = self.envelope(envelope)?.and_then(|envelope| envelope.parent);
+        for _ in 0..=super::MAX_DEPTH {
+            let Some(id) = at.take() else { break };
+            if self.newest_state(&id, &seen.workspace)?.is_none() {
+                self.note_sighting(&id, seen, Cause::Observed, op_id, now)?;
+            }
+            at = self.envelope(&id)?.and_then(|envelope| envelope.parent);
+        }
         let newest = self
             .newest_state(envelope, &seen.workspace)?
             .map(|newest| newest.id);
@@ -247,13 +257,17 @@ impl Session {
 
     /// The newest known state of a work tree in an envelope.
     pub fn newest_sighting(&self, envelope: &str, workspace: &str) -> StoreResult<Option<Sighting>> {
+        self.sighting_before(envelope, workspace, i64::MAX)
+    }
+
+    fn sighting_before(&self, envelope: &str, workspace: &str, id: i64) -> StoreResult<Option<Sighting>> {
         Ok(self
             .db
             .prepare_cached(
                 "SELECT state, git_head, differs, looked_boot_ms FROM core_work_tree_states
-                 WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT 1",
+                 WHERE envelope_id = ?1 AND workspace = ?2 AND id < ?3 ORDER BY id DESC LIMIT 1",
             )?
-            .query_row((envelope, workspace), |row| {
+            .query_row((envelope, workspace, id), |row| {
                 Ok(Sighting {
                     workspace: workspace.to_owned(),
                     state: row.get(0)?,
@@ -264,6 +278,28 @@ impl Session {
                 })
             })
             .optional()?)
+    }
+
+    /// The newest known state after a number of edits in an envelope.
+    pub fn state_after_edits(
+        &self,
+        envelope: &str,
+        workspace: &str,
+        edits: u64,
+    ) -> StoreResult<Option<Sighting>> {
+        let next: Option<i64> = self
+            .db
+            .prepare_cached(
+                "SELECT id FROM core_work_tree_states
+                 WHERE envelope_id = ?1 AND workspace = ?2 AND cause IN ('observed', 'call')
+                 ORDER BY id LIMIT 1 OFFSET ?3",
+            )?
+            .query_row(
+                params![envelope, workspace, i64::try_from(edits).unwrap_or(i64::MAX)],
+                |row| row.get(0),
+            )
+            .optional()?;
+        self.sighting_before(envelope, workspace, next.unwrap_or(i64::MAX))
     }
 
     fn newest_state(&self, envelope: &str, workspace: &str) -> StoreResult<Option<Newest>> {

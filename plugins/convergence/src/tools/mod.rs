@@ -4,6 +4,7 @@ pub(crate) mod mutation;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod status;
+pub(crate) mod told;
 
 use schemars::JsonSchema;
 use serde::Serialize;

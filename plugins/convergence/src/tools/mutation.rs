@@ -2,18 +2,15 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use tollgate_sdk::{Cx, Effect, Event, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
 
-use super::{default_workspace, is_false, is_zero, names, scope};
+use super::told::{Stats, Told, cut};
+use super::{default_workspace, scope};
 use crate::cycle::{self, Cycle};
-use crate::mutation::Mutation;
 use crate::{store, work_tree};
 
 /// Most paths and symbols in a reply.
 const SHOWN: usize = 200;
-/// Size limit of the short diff in the ledger, in bytes.
-const MAX_SHORT_DIFF: usize = 4 << 10;
 
 /// Record the state of a Git work tree after an edit, compared with the last commit. Flags edits without
 /// effect (`no_op`) or back to an earlier state (`oscillation`).
@@ -38,7 +35,7 @@ pub(crate) struct Recorded {
     mutation_fingerprint: String,
     /// SHA-256 over path, mode and content of each changed path.
     files_changed_hash: String,
-    /// Size of the difference from the last commit.
+    /// Size of the change.
     diff_stats: Stats,
     /// Functions and classes that changed, as `path: name`.
     symbol_changes: Vec<String>,
@@ -64,23 +61,6 @@ pub(crate) struct Recorded {
     message: String,
 }
 
-/// Size of the difference.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct Stats {
-    /// Number of paths that were added, changed or removed.
-    files_changed: u64,
-    /// Number of added lines.
-    insertions: u64,
-    /// Number of removed lines.
-    deletions: u64,
-    /// True if lines of untracked files are not counted, because the files are too large or too many.
-    #[serde(skip_serializing_if = "is_false")]
-    cut: bool,
-    /// Number of those files.
-    #[serde(skip_serializing_if = "is_zero")]
-    uncounted_files: u64,
-}
-
 impl Tool for MutationRecord {
     const NAME: &'static str = "mutation_record";
     const TITLE: &'static str = "Record a change of files";
@@ -94,13 +74,19 @@ impl Tool for MutationRecord {
         let scope = scope(cx, &self.workspace);
         let fingerprint = &tree.mutation.fingerprint;
         let seen = cx.ledger().seen_work_tree(&self.workspace)?;
+        let before = match &seen.state {
+            Some(_) => cx.transaction(|db| store::last_recorded_edits(&db, &scope))?,
+            None => None,
+        };
+        let before = before.or(seen.has_baseline.then_some(0));
+        let change = match before {
+            Some(edits) => cx.ledger().changed_since(&self.workspace, edits)?,
+            None => None,
+        };
+        let told = change.map_or_else(|| Told::since_commit(&tree), Told::since_record);
         let cycle = cx.transaction(|db| {
             let cycle = match &seen.state {
-                Some(_) => {
-                    let before = store::last_recorded_edits(&db, &scope)?;
-                    let before = before.or(seen.has_baseline.then_some(0));
-                    cycle::seen(seen.edits, before, seen.oscillation)
-                }
+                Some(_) => cycle::seen(seen.edits, before, seen.oscillation),
                 None => {
                     let before = store::newest_mutations(&db, &scope)?;
                     cycle::mutation(fingerprint, before.iter().map(String::as_str))
@@ -110,14 +96,14 @@ impl Tool for MutationRecord {
             store::add_mutation(&db, &scope, fingerprint, cycle, edits, cx.now())?;
             Ok::<_, ToolError>(cycle)
         })?;
-        let message = verdict(&tree.mutation, cycle);
+        let message = told.verdict(cycle);
         let note = match &self.note {
             Some(note) => format!("{message} ({note})"),
             None => message.clone(),
         };
         cx.ledger()
-            .append(&event(&tree.mutation, cycle).note(cut(&note, 500)))?;
-        Ok(Recorded::of(self.workspace, tree, cycle, message))
+            .append(&told.event(fingerprint, cycle).note(cut(&note, 500)))?;
+        Ok(Recorded::of(self.workspace, tree, told, cycle, message))
     }
 
     fn text(output: &Recorded) -> Option<String> {
@@ -130,20 +116,20 @@ impl Tool for MutationRecord {
 }
 
 impl Recorded {
-    fn of(workspace: String, tree: work_tree::WorkTree, cycle: Cycle, message: String) -> Recorded {
+    fn of(
+        workspace: String,
+        tree: work_tree::WorkTree,
+        told: Told,
+        cycle: Cycle,
+        message: String,
+    ) -> Recorded {
         let mutation = tree.mutation;
-        let hidden = mutation.changed_paths.len().saturating_sub(SHOWN) as u64;
+        let hidden = told.paths.len().saturating_sub(SHOWN) as u64;
         Recorded {
             workspace,
             mutation_fingerprint: mutation.fingerprint,
             files_changed_hash: mutation.files_changed_hash,
-            diff_stats: Stats {
-                files_changed: mutation.diff_stats.files_changed,
-                insertions: mutation.diff_stats.insertions,
-                deletions: mutation.diff_stats.deletions,
-                cut: tree.uncounted > 0,
-                uncounted_files: tree.uncounted,
-            },
+            diff_stats: told.stats,
             symbol_changes: mutation
                 .symbol_changes
                 .iter()
@@ -151,14 +137,9 @@ impl Recorded {
                 .map(|symbol| format!("{}: {}", symbol.path.one_line(), symbol.name))
                 .collect(),
             symbols_left_out: tree.symbols_left_out,
-            changed_paths: mutation
-                .changed_paths
-                .iter()
-                .take(SHOWN)
-                .map(|path| path.as_str().to_owned())
-                .collect(),
-            short_diff: mutation.short_diff.into_iter().take(SHOWN).collect(),
-            more_paths: mutation.more_paths.saturating_add(hidden),
+            changed_paths: told.paths.into_iter().take(SHOWN).collect(),
+            short_diff: told.short_diff.into_iter().take(SHOWN).collect(),
+            more_paths: told.more_paths.saturating_add(hidden),
             git_head: tree.head,
             no_op: cycle.no_op,
             oscillation: cycle.oscillation.is_some(),
@@ -166,55 +147,4 @@ impl Recorded {
             message,
         }
     }
-}
-
-fn verdict(mutation: &Mutation, cycle: Cycle) -> String {
-    let stats = mutation.diff_stats;
-    let state = match stats.files_changed {
-        0 => "nothing differs from the last commit".to_owned(),
-        files => format!(
-            "{files} file{} changed, +{} -{}",
-            if files == 1 { "" } else { "s" },
-            stats.insertions,
-            stats.deletions
-        ),
-    };
-    match cycle {
-        Cycle { no_op: true, .. } => format!("{state}; no-op: same state as the previous record"),
-        Cycle {
-            oscillation: Some(period),
-            ..
-        } => format!("{state}; oscillation: the state of {period} records ago is back"),
-        _ => state,
-    }
-}
-
-fn event(mutation: &Mutation, cycle: Cycle) -> Event {
-    let kind = match cycle {
-        Cycle { no_op: true, .. } => "mutation.no_op",
-        Cycle {
-            oscillation: Some(_), ..
-        } => "mutation.oscillation",
-        _ => "mutation.recorded",
-    };
-    let stats = mutation.diff_stats;
-    let mut event = Event::new(kind)
-        .changed(names(mutation.changed_paths.iter().map(|path| path.as_str())))
-        .mutation(&mutation.fingerprint);
-    event.diff_stats = Some(
-        json!({
-            "files_changed": stats.files_changed,
-            "insertions": stats.insertions,
-            "deletions": stats.deletions,
-        })
-        .to_string(),
-    );
-    event.short_diff = Some(cut(&mutation.short_diff.join("\n"), MAX_SHORT_DIFF));
-    event
-}
-
-fn cut(text: &str, bytes: usize) -> String {
-    text.get(..text.floor_char_boundary(bytes))
-        .unwrap_or_default()
-        .to_owned()
 }

@@ -2,8 +2,8 @@
 
 use expect_test::expect;
 use serde_json::json;
-use tollgate_sdk::SeenWorkTree;
 use tollgate_sdk::native::Session;
+use tollgate_sdk::{SeenWorkTree, WorkTreeChange};
 
 use crate::place::{Place, edit, refusal, reply};
 
@@ -217,6 +217,45 @@ fn a_record_without_an_edit_is_a_no_op_from_the_opening_on() {
         log,
         "true false null\nfalse false null\ntrue false null\nfalse true 2\nfalse true 2\n2\n"
     );
+}
+
+#[test]
+fn a_record_tells_what_changed_since_the_one_before_and_what_is_left_out() {
+    let place = Place::repository();
+    let session = place.session();
+    session.set_envelope(Some("env_1"));
+    session.set_change(
+        "default",
+        0,
+        WorkTreeChange {
+            paths: (0..300).map(|number| format!("~ file-{number:03}")).collect(),
+            more_paths: 50,
+            insertions: 7,
+            deletions: 1,
+            uncounted_files: 2,
+            uncompared_files: 40,
+        },
+    );
+    session.set_change("default", 1, WorkTreeChange::default());
+    let mut log = String::new();
+    for tree in [seen(1, None), seen(1, None)] {
+        session.set_work_tree("default", tree);
+        let recorded = reply(&session, "mutation_record", json!({}));
+        let paths = recorded["changed_paths"].as_array().unwrap();
+        log += &format!(
+            "{} | {} | {} of {:?}, {} more\n",
+            recorded["message"].as_str().unwrap(),
+            recorded["diff_stats"],
+            paths.len(),
+            paths.first(),
+            recorded["more_paths"]
+        );
+    }
+    expect![[r#"
+        350 files changed, +7 -1; 40 files were not compared | {"files_changed":350,"insertions":7,"deletions":1,"cut":true,"uncounted_files":2,"uncompared_files":40} | 200 of Some(String("file-000")), 150 more
+        nothing changed; no-op: same state as the previous record | {"files_changed":0,"insertions":0,"deletions":0} | 0 of None, 0 more
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]

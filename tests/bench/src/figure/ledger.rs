@@ -101,6 +101,7 @@ fn open(id: &str) -> Envelope {
         closed_actor: None,
         detached_until_ms: None,
         index_version: None,
+        restart_moved: None,
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod idle;
 pub(crate) mod in_process;
 pub(crate) mod ledger;
 pub(crate) mod list;
+pub(crate) mod look;
 pub(crate) mod memory;
 pub(crate) mod neighbour;
 pub(crate) mod policy;

@@ -180,7 +180,7 @@ fn native(root: &Path) -> anyhow::Result<usize> {
 
 /// Creates packages of Python, TypeScript and Rust whose files import each other, all of them added to Git, and some
 /// ignored build output.
-fn make(root: &Path) -> anyhow::Result<()> {
+pub(super) fn make(root: &Path) -> anyhow::Result<()> {
     for package in 0..FILES / IN_PACKAGE {
         let folder = root.join(format!("pack{package:04}"));
         std::fs::create_dir_all(folder.join("target"))?;

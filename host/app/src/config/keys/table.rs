@@ -364,6 +364,13 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "20",
         "Envelopes opened within the window.",
     ),
+    open(
+        "envelope.window.*.max_edits",
+        Kind::Count(100_000),
+        "no limit",
+        "200",
+        "Edits of work trees within the window that no call made, between envelopes too.",
+    ),
     table("ledger", Kind::Table, "The ledger, in which each call has a row."),
     key(
         "ledger.retention_days",

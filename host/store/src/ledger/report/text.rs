@@ -119,6 +119,9 @@ fn opening(text: &mut String, envelope: &Envelope) {
             let _ = writeln!(text, ": {}.", reason(by));
         }
     }
+    if envelope.restart_moved == Some(true) {
+        text.push_str("Its work tree was changed between its last call and the restart of the host.\n");
+    }
     if let (Some(before), Some(after)) = (&envelope.git_head, &envelope.closed_git_head) {
         let _ = match before == after {
             true => writeln!(text, "The repository was at {before} before and after."),
@@ -197,6 +200,11 @@ fn summary(text: &mut String, story: &Story) {
             " The outcome of {} is unknown: the host ended meanwhile.",
             story.unknown
         );
+    }
+    if !story.running.is_empty() {
+        let tools: BTreeSet<String> = story.running.iter().cloned().collect();
+        let running = counted(i64::try_from(story.running.len()).unwrap_or(i64::MAX), "call");
+        let _ = write!(text, " Still running: {running} of {}.", list(&tools));
     }
     text.push('\n');
 }
@@ -402,6 +410,7 @@ mod tests {
             closed_actor: None,
             detached_until_ms: None,
             index_version: None,
+            restart_moved: None,
         }
     }
 

@@ -1,0 +1,91 @@
+//! Work trees after a restart: the state of each is compared with what the last call of an envelope left whose host is
+//! gone, commit and contents, and a row tells what changed since.
+
+use std::sync::Arc;
+
+use tollgate_sandbox::work_tree::{self, Change};
+use tollgate_sdk::Timestamp;
+use tollgate_store::storage::{Database, LeftState, Operation, Session, Sighting, StoreResult};
+
+use super::guest::Runtime;
+use super::pending_operation::fill_changes;
+use super::{Gate, Generation};
+
+/// A work tree of an interrupted envelope, and the row that tells of its change, if there is one.
+struct Compared {
+    envelope: String,
+    row: Option<Operation>,
+}
+
+impl Gate {
+    /// Compares work trees with what hosts that are gone left.
+    pub(super) async fn reconcile(&self) {
+        let generation = self.generation();
+        let compared = self
+            .lanes
+            .aside(move |runtime, database| compare(runtime, database, &generation))
+            .await;
+        let compared = match compared {
+            Some(Ok(compared)) if !compared.is_empty() => compared,
+            Some(Err(err)) => {
+                tracing::warn!(%err, "work trees were not compared with what the last calls left");
+                return;
+            }
+            _ => return,
+        };
+        let note = move |session: &Session| {
+            let mut noted = std::collections::BTreeMap::new();
+            for Compared { envelope, .. } in &compared {
+                let is_moved = |one: &Compared| one.envelope == *envelope && one.row.is_some();
+                if !noted.contains_key(envelope) {
+                    let is_first = session.note_comparison(envelope, compared.iter().any(is_moved))?;
+                    noted.insert(envelope.clone(), is_first);
+                }
+            }
+            let ours = |one: &&Compared| noted.get(&one.envelope) == Some(&true);
+            for row in compared.iter().filter(ours).filter_map(|one| one.row.as_ref()) {
+                session.record(row)?;
+            }
+            Ok(())
+        };
+        if !self.lanes.change(Box::new(note)).await {
+            tracing::warn!("changes of work trees before the restart were not recorded");
+        }
+    }
+}
+
+fn compare(
+    runtime: &Runtime,
+    database: &Database,
+    generation: &Arc<Generation>,
+) -> StoreResult<Vec<Compared>> {
+    let session = database.read_session().map_err(|err| err.into_cause())?;
+    let mut compared = Vec::new();
+    for left in session.left_states()? {
+        let Some(workspace) = generation.workspaces.get(&left.seen.workspace) else {
+            continue;
+        };
+        let equipment = &runtime.equipment;
+        // Where nothing is to be seen now, another start may compare.
+        let Ok(found) = work_tree::look(workspace, &equipment.launcher, &*equipment.clock) else {
+            continue;
+        };
+        let row = (found.state != left.seen.state).then(|| {
+            let change = work_tree::change(workspace, &equipment.launcher, &left.seen, &found);
+            row(runtime, &left, &found, change.ok())
+        });
+        compared.push(Compared {
+            envelope: left.envelope_id,
+            row,
+        });
+    }
+    Ok(compared)
+}
+
+fn row(runtime: &Runtime, left: &LeftState, found: &Sighting, change: Option<Change>) -> Operation {
+    let clock = &runtime.equipment.clock;
+    let now = Timestamp::from_ms(clock.now_ms()).to_string();
+    let mut row = left.moved(&clock.new_id("op"), runtime.host.id(), &now, found);
+    fill_changes(change.as_slice(), &mut row);
+    row
+}

@@ -1,0 +1,137 @@
+//! Newest known state of each workspace's work tree, in whichever envelope it was seen, and states of calls whose files
+//! follow their rows.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::error::StoreResult;
+use super::session::Session;
+use super::work_trees::Sighting;
+
+/// A look that began later than another by this much was made before the machine's last start.
+const LATEST_LOOK_MS: i64 = 600_000;
+
+impl Session {
+    /// Number of edits between the newest known state of a workspace, in whichever envelope, and a look at it: none or one.
+    /// An edit between two envelopes is one.
+    pub fn edits_over_envelopes(&self, seen: &Sighting) -> StoreResult<i64> {
+        let newest: Option<(String, i64)> = self
+            .db
+            .prepare_cached("SELECT state, looked_boot_ms FROM core_work_trees WHERE workspace = ?1")?
+            .query_row([&seen.workspace], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let is_edit = newest.is_some_and(|(state, looked_boot_ms)| {
+            let since_start = seen.looked_boot_ms.saturating_add(LATEST_LOOK_MS);
+            let is_older = looked_boot_ms <= seen.looked_boot_ms || looked_boot_ms > since_start;
+            state != seen.state && is_older
+        });
+        Ok(i64::from(is_edit))
+    }
+
+    /// Stores a state as the newest known one of its workspace, unless a later look found another. Wants a write
+    /// transaction.
+    pub fn note_newest(&self, seen: &Sighting) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "INSERT INTO core_work_trees (workspace, state, looked_boot_ms) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (workspace) DO UPDATE SET state = excluded.state, looked_boot_ms = excluded.looked_boot_ms
+                 WHERE looked_boot_ms <= excluded.looked_boot_ms OR looked_boot_ms > excluded.looked_boot_ms + ?4",
+            )?
+            .execute(params![
+                seen.workspace,
+                seen.state,
+                seen.looked_boot_ms,
+                LATEST_LOOK_MS
+            ])
+            .map(drop)?)
+    }
+
+    /// Stores the state that a call left behind whose row is written already. Wants a write transaction.
+    pub fn note_state_after(&self, envelope: &str, op_id: &str, seen: &Sighting) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "INSERT INTO core_states_after (op_id, envelope_id, state)
+                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?2)
+                 ON CONFLICT (op_id) DO NOTHING",
+            )?
+            .execute((op_id, envelope, &seen.state))
+            .map(drop)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{NOW, envelope};
+    use super::super::work_trees::Cause;
+    use super::super::{Database, OperationFilter, restarts};
+    use super::*;
+
+    fn seen(state: &str, looked_boot_ms: i64) -> Sighting {
+        Sighting {
+            workspace: "one".to_owned(),
+            state: state.to_owned(),
+            looked_boot_ms,
+            ..Sighting::default()
+        }
+    }
+
+    fn session() -> (tempfile::TempDir, Session) {
+        let place = tempfile::tempdir().unwrap();
+        let session = Database::open(&place.path().join("t.db"))
+            .unwrap()
+            .write_session()
+            .unwrap();
+        session.begin_write().unwrap();
+        (place, session)
+    }
+
+    #[test]
+    fn edits_between_envelopes_count_and_late_news_does_not() {
+        let (_place, session) = session();
+        for id in ["env_1", "env_2"] {
+            session.open_envelope(&envelope(id, None)).unwrap();
+        }
+        assert_eq!(session.edits_over_envelopes(&seen("A", 1)).unwrap(), 0);
+        session
+            .note_baseline("env_1", &seen("A", 1), "op_1", NOW)
+            .unwrap();
+        // What a call left is no edit, in whichever envelope it is seen next.
+        session
+            .note_sighting_around("env_1", &seen("B", 2), Cause::Call, "op_2", NOW)
+            .unwrap();
+        assert_eq!(session.edits_over_envelopes(&seen("B", 3)).unwrap(), 0);
+        assert_eq!(session.edits_over_envelopes(&seen("C", 3)).unwrap(), 1);
+        session
+            .note_baseline("env_2", &seen("C", 3), "op_3", NOW)
+            .unwrap();
+        // A look that began earlier says nothing new, and stores nothing.
+        assert_eq!(session.edits_over_envelopes(&seen("B", 2)).unwrap(), 0);
+        session.note_newest(&seen("B", 2)).unwrap();
+        assert_eq!(session.edits_over_envelopes(&seen("C", 4)).unwrap(), 0);
+        // After a start of the machine its clock begins again.
+        session.note_newest(&seen("D", 90_000_000)).unwrap();
+        assert_eq!(session.edits_over_envelopes(&seen("E", 5)).unwrap(), 1);
+        session.note_newest(&seen("E", 5)).unwrap();
+        assert_eq!(session.edits_over_envelopes(&seen("E", 6)).unwrap(), 0);
+        session.commit().unwrap();
+    }
+
+    #[test]
+    fn a_state_after_a_row_is_shown_with_it() {
+        let (_place, session) = session();
+        session.open_envelope(&envelope("env_1", None)).unwrap();
+        let left = restarts::LeftState {
+            envelope_id: "env_1".to_owned(),
+            connection: "c".to_owned(),
+            seen: seen("A", 1),
+        };
+        let mut row = left.moved("op_1", "h", NOW, &seen("A", 1));
+        row.repo_after_hash = None;
+        session.record(&row).unwrap();
+        session.note_state_after("env_1", "op_1", &seen("B", 2)).unwrap();
+        let found = session.operations(&OperationFilter::default(), 1).unwrap();
+        assert_eq!(found[0].repo_after_hash.as_deref(), Some("B"));
+        session.commit().unwrap();
+    }
+}
