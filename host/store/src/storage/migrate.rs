@@ -203,6 +203,10 @@ const CORE: &[(&str, &str)] = &[
         "0013_work_trees",
         include_str!("../../../../migrations/core/0013_work_trees.sql"),
     ),
+    (
+        "0015_connections",
+        include_str!("../../../../migrations/core/0015_connections.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.
