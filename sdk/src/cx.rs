@@ -123,6 +123,17 @@ impl<'a> Cx<'a> {
         &self.call.session_id
     }
 
+    /// Name of this call's connection, for [`is_connected`](Cx::is_connected) in later calls. `None` if no later call comes
+    /// over the connection, such as for a single request over HTTP, and in tools other than `Write`.
+    pub fn connection(&self) -> Option<String> {
+        self.host.connection()
+    }
+
+    /// Checks whether a connection is open: neither it nor the host process that served it has ended.
+    pub fn is_connected(&self, name: &str) -> bool {
+        self.host.is_connected(name)
+    }
+
     /// In a `Write` tool: keeps the rows of this call even if the call returns an error. For a record of
     /// refusals; a call that may have changed anything else must not use this.
     pub fn keep_rows(&self) {

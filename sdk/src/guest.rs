@@ -8,9 +8,7 @@ use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope,
-    Event, FileEntry, GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall, Operation,
-    OperationFilter, Outcome, Pack, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Tier, ToolError,
-    Transaction, Value, Want, WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    Event, FileEntry, FoundOperation, GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall, Operation, OperationFilter, Outcome, Pack, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Tier, ToolError, Transaction, Value, Want, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// Bindings that `cargo xtask docs` makes of `wit/`.
@@ -35,7 +33,7 @@ mod workspace;
 pub use bindings::export_component;
 
 use bindings::exports::tollgate::host::pack as wit;
-use bindings::tollgate::host::{clock_and_ids, component, log, storage};
+use bindings::tollgate::host::{clock_and_ids, component, connections, log, storage};
 
 /// Implemented by `export_pack!`.
 pub trait Exported {
@@ -267,6 +265,18 @@ impl Host for Imports {
 
     fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         record::query_whole(filter)
+    }
+
+    fn find_operation(&self, op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
+        record::find(op_id)
+    }
+
+    fn connection(&self) -> Option<String> {
+        connections::current()
+    }
+
+    fn is_connected(&self, name: &str) -> bool {
+        connections::is_open(name)
     }
 
     fn take_once(&self, key: &str, until_ms: i64) -> Result<bool, LedgerError> {

@@ -4,8 +4,7 @@ use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
     Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
-    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot,
-    TestOutcome, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    FoundOperation, LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// Requests of a call to its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the convenient interface; a pack
@@ -74,6 +73,18 @@ pub trait Host {
     /// See [`Ledger::query_whole`](crate::Ledger::query_whole). By default nothing is granted.
     fn query_whole(&self, _filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         Err(LedgerError::Denied)
+    }
+    /// See [`Ledger::find`](crate::Ledger::find). By default nothing is granted.
+    fn find_operation(&self, _op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
+        Err(LedgerError::Denied)
+    }
+    /// See [`Cx::connection`](crate::Cx::connection). By default no connection lasts.
+    fn connection(&self) -> Option<String> {
+        None
+    }
+    /// See [`Cx::is_connected`](crate::Cx::is_connected). By default no connection lasts.
+    fn is_connected(&self, _name: &str) -> bool {
+        false
     }
     /// See [`Ledger::take_once`](crate::Ledger::take_once). By default nothing is granted.
     fn take_once(&self, _key: &str, _until_ms: i64) -> Result<bool, LedgerError> {

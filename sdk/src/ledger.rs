@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::policy::Denial;
-use crate::{Effect, Host, ToolError};
+use crate::{Effect, FoundOperation, Host, ToolError};
 
 /// Names and fingerprints that describe the effect of a call. Never content.
 ///
@@ -486,6 +486,21 @@ impl<'a> Ledger<'a> {
     /// Like [`query`](Ledger::query), without the calls inside calls.
     pub fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         self.host.query_whole(filter)
+    }
+
+    /// The operation with this id, if granted. `None` if there is no such operation, if it was pruned, or if it is
+    /// not one of the caller's own and the caller sees only those.
+    ///
+    /// ```
+    /// # use tollgate_sdk::{CallInfo, Cx, Pack, Want, native::Session};
+    /// # const PACK: Pack = Pack { wants: &[Want::LedgerQuery], ..Pack::EMPTY };
+    /// # let (session, call) = (Session::new(&PACK), CallInfo::default());
+    /// # let cx = Cx::new(session.backend(), &call);
+    /// assert_eq!(cx.ledger().find("op_unknown")?, None);
+    /// # Ok::<(), tollgate_sdk::ToolError>(())
+    /// ```
+    pub fn find(&self, op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
+        self.host.find_operation(op_id)
     }
 
     /// Takes something that counts once, such as an approval, for the call that a policy evaluates before it

@@ -134,6 +134,7 @@ mod content;
 mod cx;
 mod db;
 mod error;
+mod found;
 mod function;
 mod host;
 pub mod ledger;
@@ -178,6 +179,7 @@ pub use content::{Content, Media};
 pub use cx::Cx;
 pub use db::{Db, DbError, FromValue, Row, ToValue, Value};
 pub use error::{Blocker, NextCall, ToolError};
+pub use found::FoundOperation;
 pub use host::{CallInfo, Host, Level, TERMINAL, Transaction};
 pub use ledger::{
     Event, Ledger, LedgerError, Operation, OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult,

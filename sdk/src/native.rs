@@ -33,8 +33,7 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Question, Reply, Row,
-    SeenWorkTree, Slot, TestOutcome, ToolError, WorkTreeChange, stale,
+    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, FoundOperation, Operation, Pack, Question, Reply, Row, SeenWorkTree, Slot, TestOutcome, ToolError, WorkTreeChange, stale,
 };
 
 /// Start time of the clock: 2026-01-01T00:00:00Z.
@@ -218,6 +217,18 @@ impl Session {
         self.backend.record.count("mutations", mutations);
     }
 
+    /// Has the envelope count this many edits of work trees, with those of editors.
+    pub fn set_edits(&self, edits: u64) {
+        if let Some(envelope) = &mut *self.backend.record.envelope.borrow_mut() {
+            envelope.counters.retain(|counter| counter.name != "edits");
+            envelope.counters.push(Counter {
+                name: "edits".to_owned(),
+                used: edits,
+                limit: None,
+            });
+        }
+    }
+
     /// Gives the envelope a named budget.
     pub fn set_budget(&self, name: &str, limit: u64) {
         self.backend.record.set_budget(name, limit);
@@ -257,6 +268,21 @@ impl Session {
     /// Sets what queries of the ledger find.
     pub fn set_operations(&self, operations: Vec<Operation>) {
         self.backend.record.operations.replace(operations);
+    }
+
+    /// Sets the operations that [`Ledger::find`](crate::Ledger::find) knows.
+    pub fn set_found(&self, found: Vec<FoundOperation>) {
+        self.backend.record.found.replace(found);
+    }
+
+    /// Sets the connection of the calls that follow, for [`Cx::connection`]. `None` is a connection that does not last.
+    pub fn set_connection(&self, name: Option<&str>) {
+        self.backend.record.connection.replace(name.map(str::to_owned));
+    }
+
+    /// Ends a connection, for [`Cx::is_connected`].
+    pub fn end_connection(&self, name: &str) {
+        self.backend.record.ended.borrow_mut().push(name.to_owned());
     }
 
     /// Sets the keys that other calls have taken, for [`Ledger::take_once`](crate::Ledger::take_once).

@@ -30,7 +30,8 @@ async fn prompts_are_listed_said_and_recorded() {
         [
             "execute_job(job_id Some(true))",
             "gsd_resume_work(workspace Some(false), actor Some(false))",
-            "plan_job(goal Some(true))"
+            "plan_job(goal Some(true))",
+            "tasks_resume_work(workspace Some(false), actor Some(false))"
         ]
     );
     let ask = async |name: &str, arguments: Value| {

@@ -261,6 +261,11 @@ impl Executors {
         settled
     }
 
+    /// Forgets a connection. Returns whether a component asked about it.
+    pub(super) fn unwatch(&self, connection: &str) -> bool {
+        self.runtime.host.unwatch(connection)
+    }
+
     /// Marks what a connection left open as interrupted, or what every one did.
     pub(super) async fn interrupt(&self, connection: Option<&str>) {
         let (done, interrupted) = oneshot::channel();

@@ -54,6 +54,8 @@ pub(super) struct GuestCall {
     pub(super) context: wit::Context,
     pub(super) identity: Option<Identity>,
     pub(super) connection: String,
+    /// True if later calls come over the same connection.
+    pub(super) is_stateful: bool,
     /// Caller as the ledger names it.
     pub(super) actor: Option<String>,
     pub(super) effect: Effect,
@@ -341,11 +343,17 @@ impl Runtime {
     }
 
     fn facts(&self, call: &GuestCall, pack: &Pack) -> Facts {
+        let identity = call
+            .identity
+            .as_ref()
+            .filter(|identity| !identity.rights().sees_all);
         Facts {
             op_id: call.context.op_id.clone(),
             envelope_id: call.context.envelope_id.clone(),
             granted: Arc::clone(&pack.granted),
             host: Some(Arc::clone(&self.host)),
+            connection: call.is_stateful.then(|| call.connection.clone()),
+            looks_at: identity.map(|identity| identity.as_str().to_owned()),
             is_policy: false,
             sitting: None,
             programs: call

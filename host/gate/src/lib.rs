@@ -467,13 +467,16 @@ impl Gate {
     /// Marks what a connection left open as interrupted, now that it is over.
     pub async fn end_connection(&self, connection: &str) {
         self.connections.ended(connection);
+        self.lanes.unwatch(connection);
         self.lanes.interrupt(Some(connection)).await;
     }
 
-    /// The same for one that nobody waits for. A connection that never had to do with an envelope leaves nothing. What
-    /// connections leave that end with the host is for [`end_connections`](Gate::end_connections).
+    /// The same for one that nobody waits for. A connection that never had to do with an envelope, and that no component
+    /// asked about, leaves nothing. What connections leave that end with the host is for
+    /// [`end_connections`](Gate::end_connections).
     pub fn leave_connection(&self, connection: &str) {
-        if self.connections.ended(connection) && !self.calls.is_closed() {
+        let is_watched = self.lanes.unwatch(connection);
+        if (self.connections.ended(connection) || is_watched) && !self.calls.is_closed() {
             self.lanes.interrupt_soon(connection);
         }
     }
@@ -642,6 +645,7 @@ impl Gate {
                 remembered: call.answers.remembered,
             },
             identity: call.caller.identity,
+            is_stateful: call.caller.stateful,
             connection: call.caller.connection,
             actor: draft.operation.actor.clone(),
             time: match tool.spec.effect {

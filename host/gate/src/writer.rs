@@ -250,6 +250,7 @@ impl Writer {
                 let session = self.session()?;
                 let why = connection.as_ref().map_or("HOST_STOPPED", |_| "DISCONNECTED");
                 session.interrupt_envelopes(host.id(), connection.as_deref(), &now, why)?;
+                session.forget_connections(host.id(), connection.as_deref())?;
             }
             Job::Admit { draft, .. } => {
                 let settled = self.admit(draft, &now)?;

@@ -80,6 +80,10 @@ pub struct Facts {
     pub granted: Arc<Granted>,
     /// This host process, which knows who else is alive.
     pub host: Option<Arc<Host>>,
+    /// Connection of the call, if later calls come over it.
+    pub connection: Option<String>,
+    /// Identity of the caller, if the caller sees only its own operations.
+    pub looks_at: Option<String>,
     /// True if a policy judges the call. Its answer is recorded as a verdict only.
     pub is_policy: bool,
     /// Earlier judgements on the request, if a policy judges a call before the call runs.

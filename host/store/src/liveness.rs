@@ -39,6 +39,8 @@ pub struct Host {
     dir: Dir,
     lock: File,
     noted: Mutex<BTreeSet<Projection>>,
+    /// Connections that components asked about.
+    watched: Mutex<BTreeSet<String>>,
     unfinished: AtomicBool,
 }
 
@@ -60,6 +62,7 @@ impl Host {
             dir,
             lock,
             noted: Mutex::default(),
+            watched: Mutex::default(),
             unfinished: AtomicBool::new(false),
         })
     }
@@ -81,6 +84,7 @@ impl Host {
         let mut hosts = session.hosts_of_open_envelopes()?;
         hosts.extend(session.hosts_of_intents()?);
         hosts.extend(session.hosts_of_reservations(None)?);
+        hosts.extend(session.hosts_of_connections()?);
         hosts.retain(|host| *host != self.id && !self.is_alive(host));
         if hosts.is_empty() {
             return Ok(());
@@ -90,9 +94,24 @@ impl Host {
             session.interrupt_envelopes(host, None, &now, "HOST_GONE")?;
             session.give_up_intents(host)?;
             session.give_back_of_host(host)?;
+            session.forget_connections(host, None)?;
         }
         session.commit()?;
         Ok(())
+    }
+
+    /// Notes that a component asked about a connection of this host, so that its end has to be written down.
+    pub fn watch(&self, connection: &str) {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if !watched.contains(connection) {
+            watched.insert(connection.to_owned());
+        }
+    }
+
+    /// Forgets a connection. Returns whether a component asked about it.
+    pub fn unwatch(&self, connection: &str) -> bool {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.remove(connection)
     }
 
     /// The other hosts of a data directory that are alive.

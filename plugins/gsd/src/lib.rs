@@ -18,6 +18,7 @@ mod header;
 mod model;
 mod next;
 mod prompts;
+mod refused;
 mod replay;
 mod standing;
 mod store;
@@ -40,10 +41,15 @@ pub const PACK: Pack = Pack {
         gsd_slice_reopen and gsd_milestone_reopen reopen it with a reason. Give your name in actor and your reason in \
         trigger_reason. Claim your work with gsd_claim when others work in the same workspace. gsd_show has all that \
         is stored about a unit.",
-    wants: &[Want::WorkspaceRead("*"), Want::WorkspaceWrite(".gsd/")],
+    wants: &[
+        Want::WorkspaceRead("*"),
+        Want::WorkspaceWrite(".gsd/"),
+        Want::LedgerQuery,
+    ],
     migrations: &[
         migration!("../../../migrations/gsd", "0001_init"),
         migration!("../../../migrations/gsd", "0002_imported_events"),
+        migration!("../../../migrations/gsd", "0003_removed_units"),
     ],
     tools: tollgate_sdk::tools![
         tools::status::ShowStatus,

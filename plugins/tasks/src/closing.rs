@@ -268,6 +268,8 @@ pub(crate) fn reopen_step(
         if step_here.is_done() {
             step_here.completed_at = None;
             step_here.forced = None;
+            // What was checked then is to be checked again. The notes stay in the event.
+            let before = std::mem::take(&mut step_here.confirmed);
             step_here.reopen_reason = reason.map(str::to_owned);
             write.put(&step_here)?;
             let steps = step.path.steps.iter().take(depth).copied().collect();
@@ -275,6 +277,12 @@ pub(crate) fn reopen_step(
             let mut data = json!({"path": path.to_string()});
             if let Some(reason) = reason {
                 data["reason"] = json!(reason);
+            }
+            if !before.is_empty() {
+                let notes = before
+                    .into_iter()
+                    .map(|(checkpoint, said)| (checkpoint, said.note));
+                data["confirmed_before"] = json!(notes.collect::<BTreeMap<_, _>>());
             }
             write.event(EventType::StepReopened, &task.meta.id, Some(&step_here.id), data);
         }

@@ -104,6 +104,8 @@ pub(crate) enum Reason {
         checkpoint: Checkpoint,
         fault: String,
     },
+    #[error("operation {operation} {fault}")]
+    UnknownRun { operation: String, fault: String },
     #[error("max_chars is {0}, less than the 2 bytes of the shortest reply")]
     BudgetTooSmall(i64),
 }
@@ -158,7 +160,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::LeaseHeld { .. } => "STEP_LEASE_HELD",
             Reason::LeaseNotHeld { .. } => "STEP_LEASE_NOT_HELD",
             Reason::EvidenceTooLarge { .. } => "EVIDENCE_TOO_LARGE",
-            Reason::EvidenceRequired { .. } => "EVIDENCE_REQUIRED",
+            Reason::EvidenceRequired { .. } | Reason::UnknownRun { .. } => "EVIDENCE_REQUIRED",
             Reason::BudgetTooSmall(_) => "BUDGET_TOO_SMALL",
         }
     }
@@ -200,6 +202,9 @@ impl tollgate_kit::Reason for Reason {
             Reason::EvidenceTooLarge { .. } => "Send less, or refer to a file or URL.",
             Reason::EvidenceRequired { .. } => {
                 "Run the check again, attach its result with tasks_evidence_capture, then confirm."
+            }
+            Reason::UnknownRun { .. } => {
+                "Run the tests with test_run, and pass the operation_id of its reply."
             }
             Reason::BudgetTooSmall(_) => "Set max_chars to at least 2, better to several hundred.",
         }

@@ -19,14 +19,37 @@ const LATEST: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
     Missing,
-    Failing { id: String, exit_code: i32 },
-    Stale { mutations: i64 },
+    /// The operation that the evidence names is not a test run of the ledger.
+    Unknown {
+        id: String,
+        operation: String,
+    },
+    Failing {
+        id: String,
+        exit_code: i32,
+    },
+    Stale {
+        mutations: i64,
+    },
+    /// The test run was in another envelope, so that changes since are not known.
+    Elsewhere {
+        operation: String,
+    },
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Missing => write!(f, "has no evidence"),
+            Fault::Unknown { id, operation } => {
+                write!(
+                    f,
+                    "has evidence {id} of {operation}, which is not a known test_run"
+                )
+            }
+            Fault::Elsewhere { operation } => {
+                write!(f, "has evidence of {operation}, which ran in another envelope")
+            }
             Fault::Failing { id, exit_code } => {
                 write!(f, "has failing evidence: {id} has exit code {exit_code}")
             }
@@ -67,6 +90,18 @@ impl Proof {
         if mutations > 0 {
             faults.push(Fault::Stale { mutations });
         }
+        if let Some(operation) = &evidence.operation {
+            if evidence.exit_code.is_none() {
+                faults.push(Fault::Unknown {
+                    id: evidence.id.clone(),
+                    operation: operation.clone(),
+                });
+            } else if mutations == 0 && !now.is_in_envelope_of(&evidence.taken) {
+                faults.push(Fault::Elsewhere {
+                    operation: operation.clone(),
+                });
+            }
+        }
         faults
     }
 
@@ -84,28 +119,44 @@ impl Proof {
 
 /// Warnings about the evidence of checkpoints that a call confirms. Evidence is optional, so none is no fault.
 pub(crate) fn warnings(proof: &Proof, confirmed: &[Checkpoint], now: &Moment) -> Vec<Warning> {
-    let told = |checkpoint: &Checkpoint, fault: Fault| match fault {
-        Fault::Missing => None,
-        Fault::Failing { id, exit_code } => Some(Warning::new(
-            "FAILING_EVIDENCE",
-            format!("{checkpoint} is confirmed, but its evidence {id} has exit code {exit_code}"),
-        )),
-        Fault::Stale { mutations } => Some(Warning::new(
-            "STALE_EVIDENCE",
-            format!(
-                "{mutations} mutations happened after the evidence for {checkpoint} was captured; capture it again"
-            ),
-        )),
-    };
     confirmed
         .iter()
         .flat_map(|checkpoint| {
             proof
                 .faults(*checkpoint, now)
                 .into_iter()
-                .filter_map(|fault| told(checkpoint, fault))
+                .filter_map(|fault| warning(*checkpoint, fault))
         })
         .collect()
+}
+
+fn warning(checkpoint: Checkpoint, fault: Fault) -> Option<Warning> {
+    let (code, message) = match fault {
+        Fault::Missing => return None,
+        Fault::Unknown { id, operation } => (
+            "UNKNOWN_RUN",
+            format!(
+                "{checkpoint} is confirmed, but its evidence {id} names {operation}, which is not a known test_run"
+            ),
+        ),
+        Fault::Failing { id, exit_code } => (
+            "FAILING_EVIDENCE",
+            format!("{checkpoint} is confirmed, but its evidence {id} has exit code {exit_code}"),
+        ),
+        Fault::Stale { mutations } => (
+            "STALE_EVIDENCE",
+            format!(
+                "{mutations} mutations happened after the evidence for {checkpoint} was captured; capture it again"
+            ),
+        ),
+        Fault::Elsewhere { operation } => (
+            "STALE_EVIDENCE",
+            format!(
+                "{operation}, the evidence for {checkpoint}, ran in another envelope; run the tests again"
+            ),
+        ),
+    };
+    Some(Warning::new(code, message))
 }
 
 /// Requires evidence that proves checkpoints, where the workspace says so.

@@ -1,7 +1,7 @@
 //! Leases on steps. A lease expires by events of the workspace or by time, whichever comes first.
 
 use serde_json::json;
-use tollgate_sdk::{NextCall, Timestamp, ToolError};
+use tollgate_sdk::{NextCall, Timestamp, ToolError, text_enum};
 
 use crate::error::{Reason, Refusals};
 use crate::record::{Lease, Step};
@@ -17,6 +17,13 @@ pub(crate) const MINUTES: i64 = 120;
 /// Longest lease, in minutes: a week.
 pub(crate) const LONGEST_MINUTES: i64 = 7 * 24 * 60;
 
+text_enum! {
+    /// What ends a lease besides its time and events.
+    pub(crate) enum Until {
+        Connection = "connection",
+    }
+}
+
 /// Time after some minutes.
 pub(crate) fn after(time: Timestamp, minutes: i64) -> Timestamp {
     time.plus_ms(minutes.saturating_mul(60_000))
@@ -29,10 +36,12 @@ pub(crate) fn until(lease: &Lease) -> Timestamp {
         .unwrap_or_else(|| after(lease.claimed_at, MINUTES))
 }
 
-/// Events until a lease expires, `None` if it has expired.
+/// Events until a lease expires, `None` if it has expired or its connection has ended.
 pub(crate) fn left(scope: &Scope<'_>, lease: &Lease) -> Option<i64> {
     let left = lease.expires_after.saturating_sub(scope.counters.events);
-    (left > 0 && scope.now() < until(lease)).then_some(left)
+    let is_in_time = left > 0 && scope.now() < until(lease);
+    let is_connected = |name: &String| scope.cx.is_connected(name);
+    (is_in_time && lease.connection.as_ref().is_none_or(is_connected)).then_some(left)
 }
 
 /// The unexpired lease on a step.

@@ -20,9 +20,11 @@ mod model;
 mod mutation;
 mod patch;
 mod path;
+mod prompts;
 mod record;
 mod redact;
 mod reply;
+mod run;
 mod scope;
 mod store;
 mod target;
@@ -54,7 +56,7 @@ pub const PACK: Pack = Pack {
         migration!("../../../migrations/tasks", "0003_priority"),
         migration!("../../../migrations/tasks", "0004_actors"),
     ],
-    wants: &[Want::Artifacts],
+    wants: &[Want::Artifacts, Want::LedgerQuery],
     tools: &[
         entry::<tools::create::Create>(),
         entry::<tools::create::Bootstrap>(),
@@ -107,6 +109,7 @@ pub const PACK: Pack = Pack {
         entry::<tools::search::Search>(),
         entry::<tools::workspaces::Workspaces>(),
     ],
+    prompts: tollgate_sdk::prompts![prompts::ResumeWork],
     config_schema: Some(config_schema::<Config>),
     ..Pack::EMPTY
 };

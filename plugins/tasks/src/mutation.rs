@@ -6,13 +6,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, DbError};
+use tollgate_sdk::{Cx, DbError, Envelope};
 
 use crate::scope::Scope;
 use crate::store::envelope;
 
 /// Tools that record something about the work and do not change it.
-const BOOKKEEPING: &[&str] = &[
+pub(crate) const BOOKKEEPING: &[&str] = &[
     "tasks_evidence_capture",
     "tasks_verify",
     "tasks_note",
@@ -40,43 +40,53 @@ pub(crate) struct InEnvelope {
     pub id: String,
     /// Mutations that the envelope had counted so far.
     pub mutations: i64,
+    /// Edits of work trees that the envelope had counted so far, absent in evidence of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edits: Option<i64>,
 }
 
 impl Moment {
-    /// Mutations since an earlier moment, as far as they are known.
+    /// Mutations or edits since an earlier moment, as far as they are known.
     pub(crate) fn since(&self, earlier: &Moment) -> i64 {
         let here = self.mutations.saturating_sub(earlier.mutations);
         let everywhere = match (&self.envelope, &earlier.envelope) {
-            (Some(now), Some(then)) if now.id == then.id => now.mutations.saturating_sub(then.mutations),
+            (Some(now), Some(then)) if now.id == then.id => now.since(then),
             _ => 0,
         };
         here.max(everywhere)
+    }
+
+    /// Returns whether both moments are in the same envelope, or both outside of envelopes.
+    pub(crate) fn is_in_envelope_of(&self, other: &Moment) -> bool {
+        let id = |moment: &Moment| moment.envelope.as_ref().map(|envelope| envelope.id.clone());
+        id(self) == id(other)
+    }
+}
+
+impl InEnvelope {
+    fn since(&self, earlier: &InEnvelope) -> i64 {
+        let edits = match (self.edits, earlier.edits) {
+            (Some(now), Some(then)) => now.saturating_sub(then),
+            _ => 0,
+        };
+        self.mutations.saturating_sub(earlier.mutations).max(edits)
     }
 }
 
 /// The moment of a writing call, without that call itself.
 pub(crate) fn now(scope: &Scope<'_>) -> Result<Moment, DbError> {
-    let envelope = match counted(scope.cx) {
-        Some((id, used)) => {
-            let passed = envelope::passed(scope.db(), &id)?;
-            let mutations = used.saturating_sub(passed).saturating_sub(1);
-            Some(InEnvelope { id, mutations })
-        }
-        None => None,
-    };
-    Ok(Moment {
-        mutations: scope.counters.mutations,
-        envelope,
-    })
+    moment(scope, 1)
 }
 
 /// The moment of the call after this one.
 pub(crate) fn upcoming(scope: &Scope<'_>) -> Result<Moment, DbError> {
-    let envelope = match counted(scope.cx) {
-        Some((id, used)) => {
-            let mutations = used.saturating_sub(envelope::passed(scope.db(), &id)?);
-            Some(InEnvelope { id, mutations })
-        }
+    moment(scope, 0)
+}
+
+/// The moment of a call that the envelope has counted already, as `own` mutations.
+fn moment(scope: &Scope<'_>, own: i64) -> Result<Moment, DbError> {
+    let envelope = match scope.cx.budget().current() {
+        Some(envelope) => in_envelope(scope, envelope, own)?,
         None => None,
     };
     Ok(Moment {
@@ -85,11 +95,21 @@ pub(crate) fn upcoming(scope: &Scope<'_>) -> Result<Moment, DbError> {
     })
 }
 
-/// The envelope around a call and its mutation count.
-fn counted(cx: &Cx<'_>) -> Option<(String, i64)> {
-    let envelope = cx.budget().current()?;
-    let used = envelope.counter("mutations")?.used;
-    Some((envelope.id, i64::try_from(used).unwrap_or(i64::MAX)))
+fn in_envelope(scope: &Scope<'_>, envelope: Envelope, own: i64) -> Result<Option<InEnvelope>, DbError> {
+    let used = |name: &str| {
+        let counter = envelope.counter(name)?;
+        Some(i64::try_from(counter.used).unwrap_or(i64::MAX))
+    };
+    let Some(mutations) = used("mutations") else {
+        return Ok(None);
+    };
+    let passed = envelope::passed(scope.db(), &envelope.id)?;
+    Ok(Some(InEnvelope {
+        mutations: mutations.saturating_sub(passed).saturating_sub(own),
+        // An envelope that counts none has seen none.
+        edits: Some(used("edits").unwrap_or(0)),
+        id: envelope.id,
+    }))
 }
 
 /// Counts a write by a tool.
@@ -120,6 +140,7 @@ mod tests {
             envelope: envelope.map(|(id, mutations)| InEnvelope {
                 id: id.to_owned(),
                 mutations,
+                edits: None,
             }),
         };
         let then = moment(3, Some(("env_1", 10)));

@@ -213,6 +213,9 @@ pub(crate) struct Evidence {
     /// Exit code of the command that produced the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// Operation of a test run that the evidence claims. Without an exit code the ledger did not have the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
     /// Checkpoint that the evidence supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
@@ -266,6 +269,9 @@ pub(crate) struct Lease {
     /// Time at which the lease expires, absent in leases of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// Name of the connection with which the lease ends, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<String>,
     /// Time of the claim.
     pub claimed_at: Timestamp,
 }

@@ -5,8 +5,7 @@ use super::bindings::tollgate::host::{
 };
 use crate::budget::Reserved;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, Counter, Envelope, Event, LedgerError, Operation,
-    OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult, WorkTreeChange,
+    ArtifactError, ArtifactKind, BudgetError, Counter, Envelope, Event, FoundOperation, LedgerError, Operation, OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult, WorkTreeChange,
 };
 
 pub(super) fn append(event: &Event) -> Result<(), LedgerError> {
@@ -72,6 +71,32 @@ pub(super) fn query(filter: &OperationFilter) -> Result<Vec<Operation>, LedgerEr
 pub(super) fn query_whole(filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
     let found = wit_ledger::query_whole(&wire_filter(filter)).map_err(ledger_error)?;
     Ok(found.into_iter().map(operation).collect())
+}
+
+pub(super) fn find(op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
+    let found = wit_ledger::find(op_id).map_err(ledger_error)?;
+    Ok(found.map(|found| FoundOperation {
+        operation: operation(found.operation),
+        tests: found.tests.map(tests),
+        mutations: found.mutations,
+        edits: found.edits,
+    }))
+}
+
+fn tests(outcome: wit_ledger::TestOutcome) -> TestOutcome {
+    TestOutcome {
+        result: match outcome.test_result {
+            wit_ledger::TestResult::Passed => TestResult::Passed,
+            wit_ledger::TestResult::Failed => TestResult::Failed,
+            wit_ledger::TestResult::Error => TestResult::Error,
+            wit_ledger::TestResult::NoTests => TestResult::NoTests,
+            wit_ledger::TestResult::TimedOut => TestResult::TimedOut,
+            wit_ledger::TestResult::Killed => TestResult::Killed,
+        },
+        failed: outcome.failed,
+        total: outcome.total,
+        message: outcome.message,
+    }
 }
 
 fn wire_filter(filter: &OperationFilter) -> wit_ledger::Filter {

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use crate::artifacts::Allowance;
 use crate::budget::Reserved;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, Counter, Effect, Envelope, Event, LedgerError, Operation,
-    OperationFilter, Pack, SeenWorkTree, Slot, TestOutcome, Want, WorkTreeChange,
+    ArtifactError, ArtifactKind, BudgetError, Counter, Effect, Envelope, Event, FoundOperation, LedgerError, Operation, OperationFilter, Pack, SeenWorkTree, Slot, TestOutcome, Want, WorkTreeChange,
 };
 
 /// Envelope, budgets and past operations of a session.
@@ -23,6 +22,12 @@ pub(super) struct Record {
     /// By workspace and number of edits.
     pub(super) work_tree_changes: RefCell<BTreeMap<(String, u64), WorkTreeChange>>,
     pub(super) operations: RefCell<Vec<Operation>>,
+    /// Operations that are found by their id.
+    pub(super) found: RefCell<Vec<FoundOperation>>,
+    /// Connection of the calls, if it lasts.
+    pub(super) connection: RefCell<Option<String>>,
+    /// Connections that have ended.
+    pub(super) ended: RefCell<Vec<String>>,
     /// Keys of [`Ledger::take_once`](crate::Ledger::take_once) that other calls hold.
     pub(super) taken: RefCell<Vec<String>>,
     /// Slots that calls took, in order.
@@ -69,6 +74,9 @@ impl Record {
             work_trees: RefCell::default(),
             work_tree_changes: RefCell::default(),
             operations: RefCell::default(),
+            found: RefCell::default(),
+            connection: RefCell::default(),
+            ended: RefCell::default(),
             taken: RefCell::default(),
             slots: RefCell::default(),
             effect: Cell::new(Effect::Read),
@@ -182,6 +190,23 @@ impl Record {
         } else {
             found.take(limit).cloned().collect()
         })
+    }
+
+    pub(super) fn find(&self, op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
+        if !self.wants.contains(&Want::LedgerQuery) {
+            return Err(LedgerError::Denied);
+        }
+        let found = self.found.borrow();
+        let mut fitting = found.iter().filter(|found| found.operation.op_id == op_id);
+        Ok(fitting.next().cloned())
+    }
+
+    /// Connection of the call, in a tool that writes.
+    pub(super) fn connection(&self) -> Option<String> {
+        match self.effect.get() {
+            Effect::Write => self.connection.borrow().clone(),
+            Effect::Read | Effect::Run => None,
+        }
     }
 
     /// Of operations with the same `seq` and `op_id`, returns the first: the others are inside it.

@@ -10,9 +10,7 @@ use super::record::Record;
 use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, Host,
-    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot,
-    TestOutcome, Transaction, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, FoundOperation, Host, LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Transaction, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// SQLite as a [`Host`], with a clock that is fixed within a call and sequential ids.
@@ -142,6 +140,18 @@ impl Host for Sqlite {
 
     fn query_whole(&self, filter: &OperationFilter) -> Result<Vec<Operation>, LedgerError> {
         self.record.query_whole(filter)
+    }
+
+    fn find_operation(&self, op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
+        self.record.find(op_id)
+    }
+
+    fn connection(&self) -> Option<String> {
+        self.record.connection()
+    }
+
+    fn is_connected(&self, name: &str) -> bool {
+        !self.record.ended.borrow().iter().any(|ended| ended == name)
     }
 
     fn take_once(&self, key: &str, _until_ms: i64) -> Result<bool, LedgerError> {

@@ -13,6 +13,7 @@ const OFFERED: &[&str] = &[
     "ledger",
     "artifacts",
     "clock-and-ids",
+    "connections",
     "log",
     "component",
     "workspace",

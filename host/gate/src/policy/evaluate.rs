@@ -109,6 +109,8 @@ impl<'a> Evaluator<'a> {
             envelope_id: request.envelope_id.clone(),
             granted: Arc::clone(&policy.granted),
             host: self.host.clone(),
+            connection: None,
+            looks_at: None,
             is_policy: true,
             sitting: self.sitting.clone(),
             programs: None,

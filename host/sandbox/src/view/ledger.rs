@@ -5,7 +5,7 @@ use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{
-    Namespace, OperationFilter, Session, Slots, StoreError, StoreResult, StoredOperation,
+    Namespace, OperationFilter, Outcome, Ran, Session, Slots, StoreError, StoreResult, StoredOperation,
 };
 use wasmtime::component::{HasData, Linker};
 
@@ -13,7 +13,7 @@ use crate::CallState;
 use crate::annotations::{Annotations, BadEvent};
 use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::ledger::{
-    self, Event, Filter, Operation, Slot as WireSlot, TestOutcome, WorkTree, WorkTreeChange,
+    self, Event, Filter, FoundOperation, Operation, Slot as WireSlot, TestOutcome, TestResult, WorkTree, WorkTreeChange,
 };
 use crate::permit::{BadPermit, Slot};
 use crate::process::Launcher;
@@ -140,11 +140,29 @@ impl ledger::Host for View<'_> {
     }
 
     fn query(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
-        self.find(filter, self.facts.is_policy)
+        self.operations(filter, self.facts.is_policy)
     }
 
     fn query_whole(&mut self, filter: Filter) -> Result<Vec<Operation>, LedgerError> {
-        self.find(filter, false)
+        self.operations(filter, false)
+    }
+
+    fn find(&mut self, op_id: String) -> Result<Option<FoundOperation>, LedgerError> {
+        if !self.facts.granted.ledger_query {
+            return Err(LedgerError::Denied);
+        }
+        let found = self.session.as_host(|| self.session.find_operation(&op_id))?;
+        let may_see = |actor: &Option<String>| {
+            let me = self.facts.looks_at.as_deref();
+            me.is_none_or(|me| actor.as_deref() == Some(me))
+        };
+        let found = found.filter(|found| may_see(&found.operation.actor));
+        Ok(found.map(|mut found| FoundOperation {
+            tests: found.operation.outcome.take().map(tests),
+            mutations: found.mutations,
+            edits: found.edits,
+            operation: operation(found.operation),
+        }))
     }
 
     fn take_once(&mut self, key: String, until: i64) -> Result<bool, LedgerError> {
@@ -194,7 +212,7 @@ impl ledger::Host for View<'_> {
 }
 
 impl View<'_> {
-    fn find(&self, filter: Filter, with_members: bool) -> Result<Vec<Operation>, LedgerError> {
+    fn operations(&self, filter: Filter, with_members: bool) -> Result<Vec<Operation>, LedgerError> {
         if !self.facts.granted.ledger_query {
             return Err(LedgerError::Denied);
         }
@@ -288,6 +306,22 @@ fn wanted_slot(wanted: WireSlot) -> (String, Slot) {
         remediation: wanted.remediation,
     };
     (wanted.key, slot)
+}
+
+fn tests(outcome: Outcome) -> TestOutcome {
+    TestOutcome {
+        test_result: match outcome.result {
+            Ran::Passed => TestResult::Passed,
+            Ran::Failed => TestResult::Failed,
+            Ran::Error => TestResult::Error,
+            Ran::NoTests => TestResult::NoTests,
+            Ran::TimedOut => TestResult::TimedOut,
+            Ran::Killed => TestResult::Killed,
+        },
+        failed: outcome.failed,
+        total: outcome.total,
+        message: outcome.message,
+    }
 }
 
 fn effect_of(effect: component::Effect) -> Effect {

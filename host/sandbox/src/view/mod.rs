@@ -3,6 +3,7 @@
 mod artifacts;
 pub mod budget;
 mod clock_and_ids;
+mod connections;
 pub(crate) mod git;
 pub mod ledger;
 mod log;
@@ -23,6 +24,7 @@ pub fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     ledger::add_to_linker(linker)?;
     artifacts::add_to_linker(linker)?;
     clock_and_ids::add_to_linker(linker)?;
+    connections::add_to_linker(linker)?;
     log::add_to_linker(linker)?;
     workspace::add_to_linker(linker)?;
     process::add_to_linker(linker)

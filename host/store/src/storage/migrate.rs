@@ -207,6 +207,10 @@ const CORE: &[(&str, &str)] = &[
         "0014_newest_states",
         include_str!("../../../../migrations/core/0014_newest_states.sql"),
     ),
+    (
+        "0015_connections",
+        include_str!("../../../../migrations/core/0015_connections.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

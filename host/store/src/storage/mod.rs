@@ -9,6 +9,7 @@ mod anchors;
 mod artifacts;
 mod bounds;
 mod budgets;
+mod connections;
 mod consents;
 mod copies;
 mod definitions;
@@ -18,6 +19,7 @@ mod error;
 mod export;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod found;
 mod functions;
 #[cfg(test)]
 mod functions_alike;
@@ -65,6 +67,7 @@ pub use endings::{Ending, opened};
 pub use envelopes::{Admission, Admitted, Envelope, EnvelopeFilter, MAX_DEPTH};
 pub use error::{StoreError, StoreFailure, StoreResult};
 pub use export::ExportedRow;
+pub use found::FoundOperation;
 pub use heads::HeadOf;
 pub use ledger::{Head, OpType, Operation};
 pub use members::MemberCall;

@@ -72,6 +72,9 @@ pub(crate) struct Ran {
     /// Id of the artifact with the full output, for artifact_get.
     #[serde(skip_serializing_if = "Option::is_none")]
     artifact_id: Option<String>,
+    /// Id of the operation in the ledger, for tasks_evidence_capture.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    operation_id: String,
 }
 
 impl Tool for TestRun {
@@ -146,6 +149,7 @@ impl Tool for TestRun {
             output_tail: tail(&output, self.tail_bytes.min(MAX_TAIL)),
             output_bytes: outcome.stdout.total.saturating_add(outcome.stderr.total),
             artifact_id: outcome.artifact_id,
+            operation_id: cx.op_id().to_owned(),
         })
     }
 

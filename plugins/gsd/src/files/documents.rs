@@ -10,6 +10,7 @@ use crate::model::{MilestoneId, Status, Unit};
 use crate::standing::{Outlook, Tree};
 use crate::store::Reopen;
 use crate::store::milestone::Milestone;
+use crate::store::removed::Removed;
 use crate::store::slice::Slice;
 use crate::store::task::{PlannedTask, Task};
 
@@ -115,6 +116,19 @@ pub(super) fn summary(milestone: &MilestoneId, Task { head, plan, summary }: &Ta
         None => out.push_str("The task is open. Summaries of earlier completions are in event-log.jsonl.\n"),
     }
     out
+}
+
+/// The file of a unit that was removed.
+pub(super) fn removed(removed: &Removed) -> String {
+    let id = removed.unit.rsplit('/').next().unwrap_or_default();
+    format!(
+        "# {id}: {}\n\n{NOTE}Unit: {}. Removed by {} at {}: {}\n\nIts events are in event-log.jsonl.\n",
+        escape(&removed.title),
+        removed.unit,
+        escape(&removed.by),
+        removed.at,
+        escape(&one_line(&removed.reason))
+    )
 }
 
 /// STATE.md.

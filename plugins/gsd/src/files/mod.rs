@@ -19,8 +19,9 @@ use std::fmt;
 
 use tollgate_sdk::{Cx, Db, DbError, MAX_WRITE, ToolError, Workspace, WorkspaceError};
 
-use crate::model::{MilestoneId, SliceId, Status, TaskId};
+use crate::model::{MilestoneId, SliceId, Status, TaskId, Unit};
 use crate::store::milestone::Milestone;
+use crate::store::removed::{self, Removed};
 use crate::store::slice::{self, Slice};
 use crate::store::task;
 
@@ -31,6 +32,8 @@ pub(crate) struct Touched {
     pub slices: BTreeSet<SliceId>,
     /// Tasks whose summaries may have changed.
     pub tasks: BTreeSet<(SliceId, TaskId)>,
+    /// Units that were removed.
+    pub removed: Vec<Unit>,
     /// The claims file changed.
     pub claims: bool,
     /// True if anything changed, so that roadmap and state are rendered.
@@ -130,7 +133,9 @@ impl Document {
         slice: &Slice,
     ) -> Result<Option<Document>, DbError> {
         let has_tasks = task::counts(db, name, milestone)?.contains_key(&slice.id);
-        if !has_tasks && slice.status == Status::Pending {
+        // A slice that was removed and planned again has a file already.
+        let had_file = || removed::get(db, name, &Unit::slice(milestone, &slice.id));
+        if !has_tasks && slice.status == Status::Pending && had_file()?.is_none() {
             return Ok(None);
         }
         let path = plan_path(milestone, &slice.id);
@@ -151,12 +156,37 @@ impl Document {
         slice: &SliceId,
         task: &TaskId,
     ) -> Result<Option<Document>, DbError> {
-        let task = task::get(db, name, milestone, slice, task)?;
-        let task = task.filter(|task| task.head.status == Status::Complete || task.head.reopened > 0);
+        let Some(task) = task::get(db, name, milestone, slice, task)? else {
+            return Ok(None);
+        };
+        let has_summary = task.head.status == Status::Complete || task.head.reopened > 0;
+        let unit = Unit::task(milestone, slice, &task.head.id);
+        let task = (has_summary || removed::get(db, name, &unit)?.is_some()).then_some(task);
         Ok(task.map(|task| {
             let path = summary_path(milestone, slice, &task.head.id);
             Document::new(path, documents::summary(milestone, &task))
         }))
+    }
+
+    /// The file of a unit that was removed, unless a unit with the same key exists again.
+    fn removed(db: &Db<'_>, name: &str, removed: &Removed) -> Result<Option<Document>, DbError> {
+        let unit = Unit::parse(&removed.unit);
+        let Some((milestone, slice, task)) =
+            unit.and_then(|unit| Some((unit.milestone, unit.slice?, unit.task)))
+        else {
+            return Ok(None);
+        };
+        let (exists, path) = match &task {
+            Some(task) => (
+                task::get(db, name, &milestone, &slice, task)?.is_some(),
+                summary_path(&milestone, &slice, task),
+            ),
+            None => (
+                slice::get(db, name, &milestone, &slice)?.is_some(),
+                plan_path(&milestone, &slice),
+            ),
+        };
+        Ok((!exists).then(|| Document::new(path, documents::removed(removed))))
     }
 
     fn write(self, workspace: &Workspace<'_>) -> Result<(), Problem> {

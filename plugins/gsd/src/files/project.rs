@@ -8,7 +8,7 @@ use super::{CLAIMS, Document, STATE, Touched, documents, open};
 use crate::act::Act;
 use crate::standing::{Outlook, Tree};
 use crate::store::file::{self, Extent};
-use crate::store::{milestone, slice};
+use crate::store::{milestone, removed, slice};
 
 /// Requests the files that a change affects. Returns a message for each one that cannot be written.
 pub(crate) fn project(act: &Act<'_>, touched: &Touched, standing: Option<(&Tree, &Outlook)>) -> Vec<String> {
@@ -58,6 +58,11 @@ fn documents_of(
     }
     for (slice_id, task_id) in &touched.tasks {
         documents.extend(Document::summary(db, workspace, id, slice_id, task_id)?);
+    }
+    for unit in &touched.removed {
+        if let Some(removed) = removed::get(db, workspace, unit)? {
+            documents.extend(Document::removed(db, workspace, &removed)?);
+        }
     }
     Ok(documents)
 }

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::model::{MilestoneId, SliceId};
 use crate::standing;
 use crate::store::file::{self, Extent};
-use crate::store::{log, milestone, slice, task};
+use crate::store::{log, milestone, removed, slice, task};
 
 /// Most passes over the files when changes happen during the rewrite.
 const ROUNDS: usize = 3;
@@ -81,6 +81,14 @@ impl Round<'_> {
             Ok::<_, DbError>((Document::roadmap(&db, name, &milestone)?, ids))
         })?;
         self.put(vec![roadmap]);
+        let gone = self.cx.transaction(|db| {
+            let removed = removed::in_milestone(&db, name, id)?;
+            let documents = removed
+                .iter()
+                .map(|removed| Document::removed(&db, name, removed));
+            documents.collect::<Result<Vec<_>, DbError>>()
+        })?;
+        self.put(gone.into_iter().flatten().collect());
         for slice_id in &slices {
             let documents = self
                 .cx

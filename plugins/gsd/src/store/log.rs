@@ -195,6 +195,12 @@ pub(crate) struct Page<'a> {
 const PAGE: &str = "(?1 IS NULL OR workspace = ?1) AND id > ?2 AND (substr(unit, 1, ?3) = ?4 OR unit = ?6)";
 
 impl Page<'_> {
+    /// Time of the entry before the page, `None` for the first page.
+    pub(crate) fn start(&self, db: &Db<'_>) -> Result<Option<Timestamp>, DbError> {
+        let row = db.query_row("SELECT ts FROM gsd_audit WHERE id = ?1", params![self.after])?;
+        row.map(|row| row.get(0)).transpose()
+    }
+
     fn params(&self, last: impl ToValue) -> [Value; 6] {
         let prefix = match Unit::parse(self.unit) {
             Some(unit) => format!("{unit}/"),
@@ -250,6 +256,15 @@ pub(crate) fn entries(db: &Db<'_>, page: &Page<'_>) -> Result<(Vec<Entry>, bool)
         &page.params(last),
     )?;
     Ok((entries, more))
+}
+
+/// Ids of the operations that the log has as refused, from a time on.
+pub(crate) fn refusals_since(db: &Db<'_>, from: Option<Timestamp>) -> Result<Vec<String>, DbError> {
+    let rows = db.query(
+        "SELECT op_id FROM gsd_audit WHERE severity = 'error' AND (?1 IS NULL OR ts >= ?1)",
+        params![from],
+    )?;
+    rows.iter().map(|row| row.get(0)).collect()
 }
 
 /// The last change in a workspace, 0 before the first.

@@ -5,6 +5,7 @@ pub(crate) mod file;
 pub(crate) mod history;
 pub(crate) mod log;
 pub(crate) mod milestone;
+pub(crate) mod removed;
 pub(crate) mod slice;
 pub(crate) mod task;
 

@@ -7,6 +7,7 @@ use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
 use super::status::require_known;
 use crate::arguments::WORKSPACE;
+use crate::refused::{self, RefusedCall};
 use crate::store::log::{self, Entry, Event, Page};
 
 /// Most rows of one reply, and the default.
@@ -68,8 +69,8 @@ impl Tool for ListEvents {
     }
 }
 
-/// List the audit log of changes, refusals and warnings with caller and reason, oldest first. To read on,
-/// pass `next_after` as `after`.
+/// List the audit log of changes, refusals and warnings with caller and reason, oldest first, and the calls of
+/// gsd tools in the same time that the host refused. To read on, pass `next_after` as `after`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListAudit {
@@ -91,6 +92,10 @@ pub(crate) struct ListAudit {
 pub(crate) struct Audit {
     /// Entries, oldest first.
     entries: Vec<Entry>,
+    /// Calls that the host refused before they reached the pack, from its ledger, in any workspace, oldest first. Left
+    /// out for a unit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused_by_host: Vec<RefusedCall>,
     /// Cursor for `after` of the next call, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after: Option<i64>,
@@ -114,8 +119,17 @@ impl Tool for ListAudit {
         let (entries, more) = log::entries(&cx.db, &page)?;
         let next_after = entries.last().map(|entry| entry.id).filter(|_| more);
         refuse_mistyped(cx, self.workspace.as_deref(), entries.is_empty())?;
+        let refused_by_host = match self.unit {
+            Some(_) => Vec::new(),
+            None => {
+                let from = page.start(&cx.db)?;
+                let until = entries.last().map(|entry| entry.ts).filter(|_| more);
+                refused::between(cx, from, until)?
+            }
+        };
         Ok(Audit {
             entries,
+            refused_by_host,
             next_after,
             has_more: more,
         })

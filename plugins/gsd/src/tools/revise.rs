@@ -12,9 +12,10 @@ use crate::arguments::{NAME, TEXT, UNITS};
 use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, SliceKey, header};
-use crate::model::{MilestoneId, SliceId, TaskId, Unit};
+use crate::model::{MilestoneId, SliceId, Status, TaskId, Unit};
 use crate::store::history::{self, Assessment, Replan};
 use crate::store::log::Event;
+use crate::store::removed::{self, Removed};
 use crate::store::slice::{self, Slice};
 use crate::store::{claim, milestone, task};
 use crate::violation::{Refusals, Violation};
@@ -159,7 +160,9 @@ impl Change for ReassessRoadmap {
         for (id, plan) in &planned {
             slice::plan(db, workspace, milestone, id, plan)?;
         }
+        let mut gone = Vec::new();
         for id in &self.slice_changes.removed {
+            gone.extend(note_slice(act, id, &self.assessment)?);
             for head in task::heads(db, workspace, milestone, id)? {
                 task::remove(db, workspace, milestone, id, &head.id)?;
             }
@@ -180,6 +183,7 @@ impl Change for ReassessRoadmap {
             warnings,
             touched: Touched {
                 claims: !self.slice_changes.removed.is_empty(),
+                removed: gone,
                 ..Touched::slices(planned.into_iter().map(|(id, _)| id))
             },
             ..Applied::default()
@@ -259,7 +263,9 @@ impl Change for ReplanSlice {
         for (id, plan) in &planned.tasks {
             task::plan(db, workspace, milestone, slice_id, id, plan)?;
         }
+        let mut gone = Vec::new();
         for id in &self.removed_task_ids {
+            gone.extend(note_task(act, slice_id, id, &self.what_changed)?);
             task::remove(db, workspace, milestone, slice_id, id)?;
             claim::release(db, workspace, &Unit::task(milestone, slice_id, id).to_string())?;
         }
@@ -277,9 +283,52 @@ impl Change for ReplanSlice {
             warnings: planned.warnings,
             touched: Touched {
                 claims: !self.removed_task_ids.is_empty(),
+                removed: gone,
                 ..Touched::tasks(slice_id, planned.tasks.into_iter().map(|(id, _)| id))
             },
             ..Applied::default()
         })
     }
+}
+
+/// Notes the removal of a slice and its tasks, as far as they have files. Returns their keys.
+fn note_slice(act: &Act<'_>, id: &SliceId, reason: &str) -> Result<Vec<Unit>, DbError> {
+    let (db, workspace, milestone) = (act.db(), act.workspace(), &act.unit.milestone);
+    let mut noted = Vec::new();
+    let tasks = task::heads(db, workspace, milestone, id)?;
+    for head in &tasks {
+        noted.extend(note_task(act, id, &head.id, reason)?);
+    }
+    let unit = Unit::slice(milestone, id);
+    let had_file = !tasks.is_empty() || removed::get(db, workspace, &unit)?.is_some();
+    let known = slice::get(db, workspace, milestone, id)?;
+    if let Some(slice) = known.filter(|slice| had_file || slice.status != Status::Pending) {
+        note(act, &unit, slice.plan.title, reason)?;
+        noted.push(unit);
+    }
+    Ok(noted)
+}
+
+/// Notes the removal of a task, if it has a file. Returns its key.
+fn note_task(act: &Act<'_>, slice: &SliceId, id: &TaskId, reason: &str) -> Result<Option<Unit>, DbError> {
+    let milestone = &act.unit.milestone;
+    let unit = Unit::task(milestone, slice, id);
+    let had_file = removed::get(act.db(), act.workspace(), &unit)?.is_some();
+    let task = task::get(act.db(), act.workspace(), milestone, slice, id)?;
+    let Some(task) = task.filter(|task| had_file || task.head.reopened > 0) else {
+        return Ok(None);
+    };
+    note(act, &unit, task.head.title, reason)?;
+    Ok(Some(unit))
+}
+
+fn note(act: &Act<'_>, unit: &Unit, title: String, reason: &str) -> Result<(), DbError> {
+    let removed = Removed {
+        unit: unit.to_string(),
+        title,
+        at: act.now(),
+        by: act.actor().to_owned(),
+        reason: reason.to_owned(),
+    };
+    removed::put(act.db(), act.workspace(), &unit.milestone, &removed)
 }

@@ -313,3 +313,58 @@ fn every_title_survives_the_way_through_its_file() {
             .all(|slice| slice.demo == slice.title && slice.status == "pending")
     );
 }
+
+/// Removes a task that had a summary, and a slice that had a plan.
+const REMOVED: [&str; 6] = [
+    "- done M01/S01/T01 as ada",
+    "- done M01/S01/T02 as ada",
+    "- reopen M01/S01/T02 it never ran as ada",
+    "- tasks M01/S02 T01",
+    "- gsd_replan_slice {\"unit\": \"M01/S01\", \"blocker_task_id\": \"T01\", \"blocker_description\": \"b\", \
+     \"what_changed\": \"no need\", \"removed_task_ids\": [\"T02\"]} as ada",
+    "- close M01/S01 as ada",
+];
+
+#[test]
+fn the_file_of_a_removed_unit_says_that_it_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir);
+    run(&session, PLANNED);
+    for line in REMOVED {
+        run(&session, line);
+    }
+    let reassess = json!({"milestone_id": "M01", "completed_slice_id": "S01", "verdict": "v", "assessment": "too\nbig",
+        "slice_changes": {"removed": ["S02"]}});
+    run(&session, &format!("- gsd_reassess_roadmap {reassess} as ada"));
+    let summary = read(&dir, "milestones/M01/slices/S01/tasks/T02-SUMMARY.md");
+    expect![[r#"
+        # T02: task T02
+
+        <!-- Written by Tollgate. Changes to this file are overwritten. gsd_status shows the current state. -->
+
+        Unit: M01/S01/T02. Removed by ada at 2026-01-01T00:00:07.000Z: no need
+
+        Its events are in event-log.jsonl.
+    "#]]
+    .assert_eq(&summary);
+    let plan = || read(&dir, "milestones/M01/slices/S02/S02-PLAN.md");
+    assert!(
+        plan().contains("Removed by ada at 2026-01-01T00:00:09.000Z: too big"),
+        "{}",
+        plan()
+    );
+    assert_eq!(parse_plan(&plan()), Vec::new());
+    let before = tree(dir.path());
+    reply(&session, "gsd_render");
+    assert_eq!(tree(dir.path()), before);
+    // Planned again, the file is that of the new unit at once, and it can be removed again.
+    let again = json!({"milestone_id": "M01", "completed_slice_id": "S01", "verdict": "v", "assessment": "after all",
+        "slice_changes": {"added": [{"slice_id": "S02", "title": "smaller"}]}});
+    run(&session, &format!("- gsd_reassess_roadmap {again}"));
+    assert!(plan().starts_with("# S02: smaller"), "{}", plan());
+    run(&session, &format!("- gsd_reassess_roadmap {reassess} as eve"));
+    assert!(plan().contains("Removed by eve"), "{}", plan());
+    let before = tree(dir.path());
+    reply(&session, "gsd_render");
+    assert_eq!(tree(dir.path()), before);
+}

@@ -2,7 +2,8 @@
 
 use expect_test::expect;
 use serde_json::{Value, json};
-use tollgate_sdk::native::Session;
+use tollgate_sdk::Operation;
+use tollgate_sdk::native::{EPOCH_MS, Session};
 
 use crate::harness::{PLANNED, check, refusal, reply, run};
 
@@ -105,4 +106,59 @@ fn a_large_plan_does_not_fill_a_page() {
     assert_eq!(events["events"][0]["params"]["title"], "t");
     assert!(events["events"][0]["params"]["omitted_bytes"].as_u64().unwrap() > 700_000);
     assert_eq!(events["next_after"], 1);
+}
+
+/// A refused call in the host's ledger.
+fn refused(seq: u64, seconds: i64, tool: &str, code: &str, op_id: &str) -> Operation {
+    Operation {
+        seq,
+        op_id: op_id.to_owned(),
+        pack: "gsd".to_owned(),
+        tool: tool.to_owned(),
+        at_ms: EPOCH_MS + seconds * 1_000,
+        success: Some(false),
+        error_code: Some(code.to_owned()),
+        ..Operation::default()
+    }
+}
+
+#[test]
+fn what_the_host_refused_is_in_the_audit_log_once_and_in_its_time() {
+    let session = Session::new(&gsd::PACK);
+    run(&session, PLANNED);
+    run(&session, "done M01/S07/T01");
+    let other = Operation {
+        pack: "tasks".to_owned(),
+        ..refused(3, 2, "tasks_done", "X", "op_4")
+    };
+    session.set_operations(vec![
+        refused(1, 1, "gsd_task_start", "INVALID_ARGUMENTS", "op_1"),
+        // The pack refused this one, and has it.
+        refused(2, 3, "gsd_task_complete", "NOT_FOUND", ""),
+        other,
+        refused(4, 60, "gsd_plan_slice", "MUTATION_BUDGET_EXHAUSTED", "op_3"),
+    ]);
+    let codes = |line: &str| -> Vec<String> {
+        let audit = reply(&session, line);
+        let refused = audit["refused_by_host"].as_array().cloned().unwrap_or_default();
+        refused
+            .iter()
+            .map(|call| call["code"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        codes("gsd_audit_log"),
+        ["INVALID_ARGUMENTS", "MUTATION_BUDGET_EXHAUSTED"]
+    );
+    assert_eq!(
+        codes("gsd_audit_log {\"limit\": 1}"),
+        ["INVALID_ARGUMENTS"],
+        "up to the page's end"
+    );
+    assert_eq!(
+        codes("gsd_audit_log {\"after\": 2}"),
+        ["MUTATION_BUDGET_EXHAUSTED"]
+    );
+    assert_eq!(codes("gsd_audit_log {\"unit\": \"M01\"}"), [""; 0]);
+    assert_eq!(codes("gsd_events"), [""; 0]);
 }

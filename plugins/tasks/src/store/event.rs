@@ -110,14 +110,14 @@ pub(crate) fn since_revision(
     read(db, workspace, Some(root), ("revision >", revision), "seq", limit)
 }
 
-/// Times and reasons of the events of one kind about a part of a root, oldest first.
-pub(crate) fn reasons(
+/// Times and details of the events of one kind about a part of a root, oldest first.
+pub(crate) fn about(
     db: &Db<'_>,
     workspace: &Workspace,
     root: &str,
     target: &str,
     event_type: EventType,
-) -> Result<Vec<(Timestamp, Option<String>)>, DbError> {
+) -> Result<Vec<(Timestamp, Map<String, Json>)>, DbError> {
     const MOST: i64 = 1_000;
     let events: Vec<Event> = db.query_as(
         &format!(
@@ -126,8 +126,7 @@ pub(crate) fn reasons(
         ),
         params![workspace, root, target, event_type, MOST],
     )?;
-    let reason = |event: &Event| event.data.get("reason").and_then(Json::as_str).map(str::to_owned);
-    Ok(events.iter().map(|event| (event.at, reason(event))).collect())
+    Ok(events.into_iter().map(|event| (event.at, event.data)).collect())
 }
 
 fn read(
@@ -147,4 +146,23 @@ fn read(
     }
     sql.push_str(&format!(" ORDER BY {order} LIMIT ?3"));
     db.query_as(&sql, &params)
+}
+
+/// Number of events after a place and a time, without those of some types.
+pub(crate) fn count_since(
+    db: &Db<'_>,
+    workspace: &Workspace,
+    after: i64,
+    at: Timestamp,
+    without: &[EventType],
+) -> Result<i64, DbError> {
+    let rows = db.query(
+        "SELECT event_type FROM tasks_events WHERE workspace = ?1 AND seq > ?2 AND at > ?3",
+        params![workspace, after, at],
+    )?;
+    let mut count = 0;
+    for row in rows {
+        count += i64::from(!without.contains(&row.get::<EventType>(0)?));
+    }
+    Ok(count)
 }

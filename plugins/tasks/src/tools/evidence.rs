@@ -10,12 +10,13 @@ use tollgate_sdk::{ArtifactKind, Cx, Effect, Level, Tier, Tool, ToolError};
 use crate::build::declared;
 use crate::checkpoint;
 use crate::error::{Reason, Refusals};
-use crate::limits::{ENTRIES, ENTRY, TITLE};
+use crate::limits::{ENTRIES, ENTRY, NAME, TITLE};
 use crate::model::{Checkpoint, EventType, EvidenceKind};
 use crate::mutation;
 use crate::record::{Evidence, Root, Step};
 use crate::redact;
 use crate::reply::{Warning, Written};
+use crate::run::{self, Run};
 use crate::scope::Located;
 use crate::store::Kind;
 use crate::target::StepTarget;
@@ -49,8 +50,8 @@ pub(crate) struct EvidenceCapture {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Item {
-    /// Kind of evidence. url and file need `uri`.
-    kind: EvidenceKind,
+    /// Kind, default cmd_output. url and file need `uri`.
+    kind: Option<EvidenceKind>,
     /// Title in one line, for example the command that ran.
     #[schemars(length(min = 1, max = TITLE))]
     title: Option<String>,
@@ -61,6 +62,9 @@ pub(crate) struct Item {
     uri: Option<String>,
     /// Exit code of the command that produced the output.
     exit_code: Option<i32>,
+    /// Operation id of a test_run, whose result counts.
+    #[schemars(length(max = NAME))]
+    operation_id: Option<String>,
     /// Checkpoint that the item supports.
     checkpoint: Option<Checkpoint>,
 }
@@ -80,7 +84,7 @@ impl Tool for EvidenceCapture {
         let mut kept = Vec::new();
         let mut found = 0;
         for item in self.all_items() {
-            kept.push(keep(&mut write, &id, step.as_ref(), item, &mut found)?);
+            kept.push(keep(&mut write, &id, step.as_ref(), &item, &mut found)?);
         }
         write.warnings.extend(Warning::redacted(found));
         link(&mut write, &root, step.as_ref(), &kept)?;
@@ -144,11 +148,12 @@ impl EvidenceCapture {
     /// All evidence as items. A check becomes command output without a body, an attachment a file.
     fn all_items(&self) -> impl Iterator<Item = Item> {
         let plain = |kind| Item {
-            kind,
+            kind: Some(kind),
             title: None,
             body: None,
             uri: None,
             exit_code: None,
+            operation_id: None,
             checkpoint: None,
         };
         let checks = self.checks.iter().map(move |check| Item {
@@ -172,19 +177,34 @@ impl EvidenceCapture {
 }
 
 impl Item {
+    fn kind(&self) -> EvidenceKind {
+        self.kind.unwrap_or(EvidenceKind::CmdOutput)
+    }
+
     fn check(&self, at: &str, refusals: &mut Refusals) {
         refusals.optional_text(&format!("{at}.title"), self.title.as_deref(), TITLE);
         refusals.optional_text(&format!("{at}.uri"), self.uri.as_deref(), ENTRY);
-        let needs_uri = matches!(self.kind, EvidenceKind::Url | EvidenceKind::File);
+        let needs_uri = matches!(self.kind(), EvidenceKind::Url | EvidenceKind::File);
         if needs_uri && self.uri.is_none() {
             refusals.add(Reason::input(
                 format!("{at}.uri"),
-                format!("is required for the kind {}", self.kind),
+                format!("is required for the kind {}", self.kind()),
             ));
         }
-        if !needs_uri && self.body.as_deref().unwrap_or_default().is_empty() && self.title.is_none() {
-            refusals.add(Reason::input(format!("{at}.body"), "or a title is required"));
+        let is_empty = self.body.as_deref().unwrap_or_default().is_empty() && self.title.is_none();
+        if !needs_uri && is_empty && self.operation_id.is_none() {
+            refusals.add(Reason::input(
+                format!("{at}.body"),
+                "or a title or operation_id is required",
+            ));
         }
+        if self.operation_id.is_some() && self.exit_code.is_some() {
+            refusals.add(Reason::input(
+                format!("{at}.exit_code"),
+                "is that of the operation and must be left out",
+            ));
+        }
+        refusals.optional_text(&format!("{at}.operation_id"), self.operation_id.as_deref(), NAME);
     }
 }
 
@@ -193,23 +213,30 @@ fn keep(
     write: &mut Write<'_>,
     root: &str,
     step: Option<&Located<Step>>,
-    item: Item,
+    item: &Item,
     found: &mut usize,
 ) -> Result<Evidence, ToolError> {
-    let taken = mutation::now(&write.scope)?;
+    let (mut item, kind) = (item.clone(), item.kind());
+    let mut taken = mutation::now(&write.scope)?;
+    if let Some(run) = ran(write, &item)? {
+        taken = run.taken;
+        item.exit_code = Some(run.exit_code);
+        item.title.get_or_insert(run.summary);
+    }
     let mut clean = |text: Option<String>| text.map(|text| redact::clean(&text, found));
     let (title, uri, body) = (clean(item.title), clean(item.uri), clean(item.body));
     let bytes = body.as_ref().map_or(0, String::len);
-    let artifact = body.as_deref().and_then(|body| set_aside(write, item.kind, body));
+    let artifact = body.as_deref().and_then(|body| set_aside(write, kind, body));
     let evidence = Evidence {
         id: write.fresh_id(Kind::Evidence, "EVD")?,
         task: root.to_owned(),
         step: step.map(|step| step.record.id.clone()),
         position: write.position(),
-        kind: item.kind,
+        kind,
         title,
         uri,
         exit_code: item.exit_code,
+        operation: item.operation_id,
         checkpoint: item.checkpoint,
         bytes,
         artifact,
@@ -224,6 +251,26 @@ fn keep(
     }
     write.put(&evidence)?;
     Ok(evidence)
+}
+
+/// The test run that an item names. One that the ledger does not have is refused where evidence is required, and warned
+/// about elsewhere.
+fn ran(write: &mut Write<'_>, item: &Item) -> Result<Option<Run>, ToolError> {
+    let Some(operation) = &item.operation_id else {
+        return Ok(None);
+    };
+    match run::look_up(&write.scope, operation)? {
+        Ok(run) => Ok(Some(run)),
+        Err(fault) if write.scope.config.requires_evidence(&write.scope.workspace) => {
+            let operation = operation.clone();
+            Err(Reason::UnknownRun { operation, fault }.into())
+        }
+        Err(fault) => {
+            let message = format!("operation {operation} {fault}; it proves nothing");
+            write.warnings.push(Warning::new("UNKNOWN_RUN", message));
+            Ok(None)
+        }
+    }
 }
 
 /// Stores a large body as an artifact. `None` if the host keeps no artifacts; the pack then stores the body

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
-use crate::lease::{self, LENGTH, LONGEST, LONGEST_MINUTES, MINUTES};
+use crate::lease::{self, LENGTH, LONGEST, LONGEST_MINUTES, MINUTES, Until};
 use crate::limits::{ENTRY, NAME};
 use crate::model::EventType;
 use crate::record::{Lease, Step};
@@ -30,6 +30,8 @@ pub(crate) struct StepClaim {
     /// Length of the lease in minutes (default 120).
     #[schemars(range(min = 1, max = LONGEST_MINUTES))]
     minutes: Option<i64>,
+    /// `connection` also ends the lease when your connection ends.
+    until: Option<Until>,
     /// Take the lease over from its owner (default false).
     #[serde(default)]
     force: bool,
@@ -50,6 +52,7 @@ impl Tool for StepClaim {
         let length = Length {
             events: self.events,
             minutes: self.minutes,
+            until: self.until,
         };
         let mut refusals = length.check(&write);
         refusals.optional_text("reason", self.reason.as_deref(), ENTRY);
@@ -92,6 +95,8 @@ pub(crate) struct StepRenew {
     /// Length of the lease from now, in minutes (default 120).
     #[schemars(range(min = 1, max = LONGEST_MINUTES))]
     minutes: Option<i64>,
+    /// `connection` also ends the lease when your connection ends. Default: unchanged.
+    until: Option<Until>,
 }
 
 impl Tool for StepRenew {
@@ -106,9 +111,17 @@ impl Tool for StepRenew {
         let length = Length {
             events: self.events,
             minutes: self.minutes,
+            until: self.until,
         };
         length.check(&write).finish()?;
-        let owner = held(&write, &step)?.owner;
+        let Lease {
+            owner, connection, ..
+        } = held(&write, &step)?;
+        let length = Length {
+            // Bound to the connection over which it is renewed.
+            until: length.until.or(connection.map(|_| Until::Connection)),
+            ..length
+        };
         let data = json!({"owner": owner});
         grant(write, &step, owner, length, (EventType::LeaseRenewed, data))
     }
@@ -153,9 +166,18 @@ impl Tool for StepRelease {
 pub(super) struct Length {
     events: Option<i64>,
     minutes: Option<i64>,
+    until: Option<Until>,
 }
 
 impl Length {
+    /// The default length, until something ends the lease earlier.
+    pub(super) fn until(until: Option<Until>) -> Length {
+        Length {
+            until,
+            ..Length::default()
+        }
+    }
+
     /// Requires a holder, and lengths within their limits.
     fn check(self, write: &Write<'_>) -> Refusals {
         let mut refusals = Refusals::default();
@@ -193,6 +215,15 @@ pub(super) fn grant(
     (event, mut data): (EventType, Json),
 ) -> Result<Written, ToolError> {
     let now = write.scope.now();
+    let connection = match length.until {
+        None => None,
+        Some(Until::Connection) => Some(write.scope.cx.connection().ok_or_else(|| {
+            Reason::input(
+                "until",
+                "is connection, but no later call comes over this one; set minutes",
+            )
+        })?),
+    };
     let lease = Lease {
         step: step.record.id.clone(),
         task: step.record.task.clone(),
@@ -205,11 +236,15 @@ pub(super) fn grant(
             .saturating_add(1)
             .saturating_add(length.events.unwrap_or(LENGTH)),
         expires_at: Some(lease::after(now, length.minutes.unwrap_or(MINUTES))),
+        connection,
         claimed_at: now,
     };
     write.put(&lease)?;
     data["expires_after"] = json!(lease.expires_after);
     data["expires_at"] = json!(lease.expires_at);
+    if let Some(until) = length.until {
+        data["until"] = json!(until);
+    }
     write.event(event, &lease.task, Some(&lease.step), data);
     let mut written = Written::about(&lease.task, write.finish()?);
     written.step = Some(StepRef::new(&lease.step, &step.path));

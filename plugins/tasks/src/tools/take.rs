@@ -8,7 +8,7 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tool, ToolError};
 use super::lease::{Length, grant};
 use super::next::why;
 use crate::error::Reason;
-use crate::lease;
+use crate::lease::{self, Until};
 use crate::limits::{NAME, short};
 use crate::model::{EventType, Workspace};
 use crate::record::{Lease, Task};
@@ -40,6 +40,8 @@ pub(crate) struct Take {
     /// Old name of `actor`, for leases.
     #[schemars(length(min = 1, max = NAME))]
     owner: Option<String>,
+    /// `connection` ends the lease with your connection at the latest.
+    until: Option<Until>,
 }
 
 /// The work that was taken, or the reasons why there is none.
@@ -114,7 +116,7 @@ impl Tool for Take {
                         write,
                         step,
                         owner,
-                        Length::default(),
+                        Length::until(self.until),
                         (EventType::StepClaimed, data),
                     )?
                     .revision,

@@ -2,18 +2,21 @@
 
 mod bad_input;
 mod batch;
+mod bootstrap;
 mod delta;
 mod errors;
 mod evidence;
 mod harness;
 mod integrity;
 mod journal;
+mod leases;
 mod lint;
 mod model;
 mod offers;
 mod queue;
 mod random;
 mod refusals;
+mod runs;
 mod show;
 mod table;
 mod undo;

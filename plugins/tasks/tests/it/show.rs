@@ -88,7 +88,12 @@ fn everything_about_a_step_comes_back_whole_at_any_size_of_a_page() {
         assert_eq!(texts(&parts, "body"), [body.as_str()], "{max_chars}");
         assert_eq!(texts(&parts, "reopened"), ["the review failed"]);
         assert_eq!(texts(&parts, "blocker"), ["no key"]);
-        assert_eq!(texts(&parts, "checkpoint"), ["looked at it", "", ""]);
+        assert_eq!(texts(&parts, "checkpoint"), ["", "", ""]);
+        let reopened = parts.iter().find(|part| part["kind"] == "reopened").unwrap();
+        assert_eq!(
+            reopened["facts"]["confirmed_before"],
+            json!({"criteria": "looked at it"})
+        );
     }
     let parts = whole(&session, &at, 20_000);
     let tests = parts.iter().find(|part| part["id"] == "tests").unwrap();
@@ -226,4 +231,32 @@ fn a_parent_step_is_named_by_path_in_both_tools() {
         r#"decompose {"task": "TASK-001", "parent_step": "s:2", "steps": [{"title": "x"}]}"#,
     );
     assert_eq!(under["steps"][0]["path"], "s:2.s:0");
+}
+
+#[test]
+fn the_prompt_shows_the_work_of_a_workspace_and_how_to_go_on() {
+    let session = after(&[]);
+    let say = |arguments: &str| session.prompt("tasks_resume_work", arguments);
+    assert!(say("{}").unwrap().starts_with("Nothing is planned."));
+    let session = after(&[
+        THREE,
+        r#"create {"title": "waits", "plan": "PLAN-001", "depends_on": ["TASK-001"], "steps": [{"title": "s"}]}"#,
+        r#"step_claim {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
+        r#"create {"workspace": "other", "title": "elsewhere"}"#,
+    ]);
+    let say = |arguments: &str| session.prompt("tasks_resume_work", arguments);
+    let all = say(r#"{"actor": "bob"}"#).unwrap();
+    assert!(
+        all.starts_with(
+            "workspace other\n* nothing is ready\nworkspace w\n* TASK-001: Do s:1: two\n* TASK-002 waits for TASK-001, which is TODO\n"
+        ),
+        "{all}"
+    );
+    assert!(all.contains("Pass actor: \"bob\" in every call."), "{all}");
+    let ann = say(r#"{"workspace": "w", "actor": "ann"}"#).unwrap();
+    assert!(ann.starts_with("workspace w\n* TASK-001: Do s:0: one\n"), "{ann}");
+    for (name, code) in [("elsewhere", "UNKNOWN_WORKSPACE"), ("no name!", "INVALID_INPUT")] {
+        let err = say(&json!({"workspace": name}).to_string()).unwrap_err();
+        assert_eq!(err.code, code);
+    }
 }

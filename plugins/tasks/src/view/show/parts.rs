@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use tollgate_sdk::ToolError;
 
 use super::{Body, Part};
@@ -115,14 +115,19 @@ pub(crate) fn of_step(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<Par
     }
     optional(&mut parts, "forced", record.forced.as_deref());
     checkpoints(scope, record, &mut parts)?;
-    for (at, reason) in event::reasons(
+    for (at, data) in event::about(
         scope.db(),
         &scope.workspace,
         &record.task,
         &record.id,
         EventType::StepReopened,
     )? {
-        parts.push(Part::facts("reopened", json!({"at": at})).with_text(&reason.unwrap_or_default()));
+        let reason = data.get("reason").and_then(Json::as_str).unwrap_or_default();
+        let mut facts = json!({"at": at});
+        if let Some(before) = data.get("confirmed_before") {
+            facts["confirmed_before"] = before.clone();
+        }
+        parts.push(Part::facts("reopened", facts).with_text(reason));
     }
     steps(scope, &record.id, &step.path, &mut parts)?;
     recorded(scope, &record.id, &mut parts)?;
@@ -204,7 +209,7 @@ fn recorded(scope: &Scope<'_>, parent: &str, parts: &mut Vec<Part>) -> Result<()
     for evidence in children::<Evidence>(db, workspace, parent, RECORDS)? {
         let evidence = evidence.record;
         let facts = json!({
-            "kind": evidence.kind, "exit_code": evidence.exit_code, "checkpoint": evidence.checkpoint,
+            "kind": evidence.kind, "exit_code": evidence.exit_code, "operation": evidence.operation, "checkpoint": evidence.checkpoint,
             "bytes": evidence.bytes, "artifact": evidence.artifact, "at": evidence.created_at,
         });
         let title = evidence.title.as_deref().unwrap_or_default();

@@ -264,7 +264,10 @@ impl Run {
         let outcome = self.call("tasks_progress", json!({"path": path(way), "completed": false}));
         if at(&mut next.steps, way).done {
             for length in 1..=way.len() {
-                at(&mut next.steps, &way[..length]).done = false;
+                let step = at(&mut next.steps, &way[..length]);
+                if std::mem::replace(&mut step.done, false) {
+                    step.confirmed.clear();
+                }
             }
             if next.status == "DONE" {
                 next.status = "ACTIVE";

@@ -32,7 +32,7 @@ impl Run {
         if world.roots.len() < 4 {
             return self.create(world);
         }
-        match self.below(14) {
+        match self.below(15) {
             0 => self.create(world),
             1 | 2 => self.add_step(world),
             3 => self.edit(world),
@@ -43,6 +43,7 @@ impl Run {
             10 => self.note(world),
             11 => self.move_step(world),
             12 => self.delete(world),
+            13 => self.template(world),
             _ => self.close(world),
         }
     }
@@ -245,15 +246,37 @@ impl Run {
             _ => (self.pick(world.roots.keys().cloned())?, None),
         };
         let on = step.clone().unwrap_or_else(|| task.clone());
-        let mut arguments = json!({"task": task, "note": "n"});
+        // Evidence that is linked to no checkpoint hangs on something as a note does.
+        let (tool, mut arguments) = match self.below(2) {
+            0 => ("tasks_note", json!({"task": task, "note": "n"})),
+            _ => (
+                "tasks_evidence_capture",
+                json!({"task": task, "items": [{"title": "t", "body": "b", "exit_code": self.below(2)}]}),
+            ),
+        };
         if let Some(step) = step {
             arguments["step_id"] = json!(step);
         }
         Some(Call {
-            tool: "tasks_note",
+            tool,
             arguments,
             leads_to: Some(world.clone()),
             makes: vec![(Made::Note(on), "/ids/0")],
+        })
+    }
+
+    /// A template is saved anew or in place of the one of its name.
+    fn template(&mut self, world: &World) -> Option<Call> {
+        let name = self.pick(["x", "y"])?;
+        let description = self.pick(["one", "two"])?;
+        let steps = json!([{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]);
+        let mut next = world.clone();
+        next.templates.insert(name.to_owned(), description.to_owned());
+        Some(Call {
+            tool: "tasks_template_save",
+            arguments: json!({"name": name, "kind": "task", "description": description, "steps": steps}),
+            leads_to: Some(next),
+            makes: Vec::new(),
         })
     }
 

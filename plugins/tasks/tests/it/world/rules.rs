@@ -34,7 +34,9 @@ pub(super) struct World {
     pub(super) roots: BTreeMap<String, Root>,
     pub(super) steps: BTreeMap<String, Step>,
     pub(super) nodes: BTreeMap<String, Node>,
-    /// Notes, each with what it hangs on.
+    /// Descriptions of templates by name.
+    pub(super) templates: BTreeMap<String, String>,
+    /// Notes and evidence, each with what it hangs on.
     pub(super) notes: BTreeMap<String, String>,
 }
 
@@ -73,6 +75,9 @@ impl World {
                         status: text("status").unwrap(),
                     };
                     world.nodes.insert(id.clone(), node);
+                }
+                "template" => {
+                    world.templates.insert(id.clone(), text("description").unwrap());
                 }
                 _ => {
                     let on = text("step").or(text("task")).unwrap();

@@ -1,0 +1,67 @@
+//! `connections`: whether what a caller holds over its connection is still held.
+
+use tollgate_core::effect::Effect;
+use tollgate_core::hash;
+use tollgate_store::storage::Session;
+use wasmtime::component::{HasData, Linker};
+
+use crate::CallState;
+use crate::bindings::tollgate::host::connections;
+use crate::state::Facts;
+
+/// Longest name that is looked up.
+const MAX_NAME: usize = 100;
+/// Characters of the hash in a name.
+const HASH: usize = 32;
+
+struct View<'a> {
+    facts: &'a Facts,
+    effect: Effect,
+    session: &'a Session,
+}
+
+impl connections::Host for View<'_> {
+    fn current(&mut self) -> wasmtime::Result<Option<String>> {
+        let (Some(host), Some(connection)) = (&self.facts.host, &self.facts.connection) else {
+            return Ok(None);
+        };
+        if self.effect != Effect::Write {
+            return Ok(None);
+        }
+        let name = name(host.id(), connection);
+        // The host remembers it before the row does, so that no end is missed.
+        host.watch(connection);
+        let session = self.session;
+        session.as_host(|| session.watch_connection(&name, host.id(), connection))?;
+        Ok(Some(name))
+    }
+
+    fn is_open(&mut self, name: String) -> wasmtime::Result<bool> {
+        let Some(host) = self.facts.host.as_ref().filter(|_| name.len() <= MAX_NAME) else {
+            return Ok(false);
+        };
+        let session = self.session;
+        let served_by = session.as_host(|| session.host_of_connection(&name))?;
+        Ok(served_by.is_some_and(|served_by| served_by == host.id() || host.is_alive(&served_by)))
+    }
+}
+
+/// Name of a connection. Identifiers of hosts and connections are internal.
+fn name(host: &str, connection: &str) -> String {
+    let hash = hash::sha256_hex(format!("{host}\n{connection}").as_bytes());
+    format!("conn_{}", hash.get(..HASH).unwrap_or(&hash))
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    connections::add_to_linker::<_, HasView>(linker, |state| View {
+        facts: &state.facts,
+        effect: state.effect,
+        session: &state.session,
+    })
+}

@@ -1,0 +1,73 @@
+//! Connections that components asked about, so that what they hold for a caller ends with its connection.
+
+use rusqlite::OptionalExtension;
+
+use super::error::StoreResult;
+use super::session::Session;
+
+impl Session {
+    /// Remembers a connection of a host under a name. Wants a write transaction.
+    pub fn watch_connection(&self, name: &str, host_id: &str, connection: &str) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "INSERT INTO core_connections (name, host_id, connection) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (name) DO NOTHING",
+            )?
+            .execute((name, host_id, connection))
+            .map(drop)?)
+    }
+
+    /// The host that serves a connection, unless the connection has ended.
+    pub fn host_of_connection(&self, name: &str) -> StoreResult<Option<String>> {
+        Ok(self
+            .db
+            .prepare_cached("SELECT host_id FROM core_connections WHERE name = ?1")?
+            .query_row([name], |row| row.get(0))
+            .optional()?)
+    }
+
+    /// Forgets a connection of a host, or all of them.
+    pub fn forget_connections(&self, host_id: &str, connection: Option<&str>) -> StoreResult<usize> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "DELETE FROM core_connections WHERE host_id = ?1 AND (?2 IS NULL OR connection = ?2)",
+            )?
+            .execute((host_id, connection))?)
+    }
+
+    /// The hosts that connections name.
+    pub fn hosts_of_connections(&self) -> StoreResult<Vec<String>> {
+        Ok(self
+            .db
+            .prepare_cached("SELECT DISTINCT host_id FROM core_connections")?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+
+    #[test]
+    fn a_connection_is_known_until_it_or_its_host_ends() {
+        let (_dir, session) = fixture::ledger("");
+        session.begin_write().unwrap();
+        for (name, host, connection) in [
+            ("a", "h1", "c1"),
+            ("b", "h1", "c2"),
+            ("c", "h2", "c1"),
+            ("a", "h1", "c1"),
+        ] {
+            session.watch_connection(name, host, connection).unwrap();
+        }
+        assert_eq!(session.host_of_connection("a").unwrap().as_deref(), Some("h1"));
+        assert_eq!(session.forget_connections("h1", Some("c1")).unwrap(), 1);
+        assert_eq!(session.host_of_connection("a").unwrap(), None);
+        assert_eq!(session.hosts_of_connections().unwrap(), ["h1", "h2"]);
+        assert_eq!(session.forget_connections("h1", None).unwrap(), 1);
+        assert_eq!(session.host_of_connection("c").unwrap().as_deref(), Some("h2"));
+    }
+}

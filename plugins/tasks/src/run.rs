@@ -1,0 +1,133 @@
+//! Test runs of the ledger as evidence: what a call claims of a run is not believed, what the ledger has of it is.
+
+use tollgate_sdk::{
+    Effect, FoundOperation, LedgerError, Operation, OperationFilter, TestOutcome, TestResult, Timestamp,
+    ToolError,
+};
+
+use crate::model::EventType;
+use crate::mutation::{BOOKKEEPING, InEnvelope, Moment};
+use crate::scope::Scope;
+use crate::store::{envelope, event};
+
+/// The pack and the tool whose operations are test runs. Runs that an agent only tells of are none.
+const PACK: &str = "convergence";
+const TOOL: &str = "test_run";
+
+/// Most operations of this pack that are examined between a run and its use as evidence.
+const BETWEEN: u32 = 200;
+/// Most events of the workspace that are examined.
+const EVENTS: i64 = 1_000;
+
+/// Events of writes that record something about the work and do not change it.
+const RECORDING: &[EventType] = &[
+    EventType::EvidenceCaptured,
+    EventType::StepVerified,
+    EventType::NoteAdded,
+    EventType::StepClaimed,
+    EventType::LeaseRenewed,
+    EventType::LeaseReleased,
+    EventType::TemplateSaved,
+];
+
+/// A test run that the ledger has.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// 0 if all tests passed, otherwise 1.
+    pub exit_code: i32,
+    /// Result in words, for example `passed, 14 tests`.
+    pub summary: String,
+    /// Mutation counts when the run began.
+    pub taken: Moment,
+}
+
+/// The test run with an operation id, or the reason why the ledger has none.
+pub(crate) fn look_up(scope: &Scope<'_>, op_id: &str) -> Result<Result<Run, String>, ToolError> {
+    let found = match scope.cx.ledger().find(op_id) {
+        Ok(found) => found,
+        Err(LedgerError::Denied) => {
+            return Ok(Err(
+                "cannot be looked up: the pack may not read the ledger".to_owned()
+            ));
+        }
+        Err(err) => return Err(err.into()),
+    };
+    let Some(found) = found else {
+        return Ok(Err("is not in the ledger".to_owned()));
+    };
+    let operation = &found.operation;
+    if (operation.pack.as_str(), operation.tool.as_str()) != (PACK, TOOL) {
+        return Ok(Err(format!("is a {}, not a {TOOL}", operation.tool)));
+    }
+    let Some(tests) = &found.tests else {
+        return Ok(Err("has no result".to_owned()));
+    };
+    Ok(Ok(Run {
+        exit_code: i32::from(tests.result != TestResult::Passed),
+        summary: in_words(tests),
+        taken: taken(scope, &found)?,
+    }))
+}
+
+fn in_words(tests: &TestOutcome) -> String {
+    let result = match tests.result {
+        TestResult::Passed => "passed",
+        TestResult::Failed => "failed",
+        TestResult::Error => "could not run",
+        TestResult::NoTests => "found no tests",
+        TestResult::TimedOut => "timed out",
+        TestResult::Killed => "was killed",
+    };
+    let counts = match (tests.failed, tests.total) {
+        (Some(failed), Some(total)) if failed > 0 => format!(", {failed} of {total} tests failed"),
+        (_, Some(total)) => format!(", {total} tests"),
+        _ => String::new(),
+    };
+    let message = tests.message.as_ref().map(|message| format!(": {message}"));
+    format!("{TOOL} {result}{counts}{}", message.unwrap_or_default())
+}
+
+/// The counts when a run began.
+fn taken(scope: &Scope<'_>, found: &FoundOperation) -> Result<Moment, ToolError> {
+    let began = Timestamp::from_ms(found.operation.at_ms);
+    let first = scope.counters.events.saturating_sub(EVENTS);
+    let since = event::count_since(scope.db(), &scope.workspace, first, began, RECORDING)?;
+    Ok(Moment {
+        mutations: scope.counters.mutations.saturating_sub(since),
+        envelope: in_envelope(scope, found)?,
+    })
+}
+
+/// The envelope's counts when a run began, without this pack's own records, as they are counted for other evidence.
+fn in_envelope(scope: &Scope<'_>, found: &FoundOperation) -> Result<Option<InEnvelope>, ToolError> {
+    let (Some(id), Some(mutations)) = (&found.operation.envelope_id, found.mutations) else {
+        return Ok(None);
+    };
+    let passed = envelope::passed(scope.db(), id)?;
+    let before = passed.saturating_sub(recorded_since(scope, &found.operation)?);
+    let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    Ok(Some(InEnvelope {
+        id: id.clone(),
+        mutations: signed(mutations).saturating_sub(before.max(0)),
+        edits: Some(found.edits.map_or(0, signed)),
+    }))
+}
+
+/// Records of this pack in a run's envelope since the run. If there are too many, some count as changes, and the run
+/// as out of date.
+fn recorded_since(scope: &Scope<'_>, run: &Operation) -> Result<i64, ToolError> {
+    let filter = OperationFilter {
+        envelope_id: run.envelope_id.clone(),
+        pack: Some(crate::PACK.name.to_owned()),
+        effect: Some(Effect::Write),
+        after: Some(run.seq),
+        limit: BETWEEN,
+        ..OperationFilter::default()
+    };
+    let since = scope.cx.ledger().query_whole(&filter)?;
+    let recorded = since
+        .iter()
+        .filter(|operation| BOOKKEEPING.contains(&operation.tool.as_str()))
+        .count();
+    Ok(i64::try_from(recorded).unwrap_or(i64::MAX))
+}
