@@ -8,7 +8,9 @@ use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope,
-    Event, FileEntry, FoundOperation, GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall, Operation, OperationFilter, Outcome, Pack, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Tier, ToolError, Transaction, Value, Want, WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    Event, FileEntry, FoundOperation, GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall,
+    Operation, OperationFilter, Outcome, Pack, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Tier,
+    ToolError, Transaction, Value, Want, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// Bindings that `cargo xtask docs` makes of `wit/`.

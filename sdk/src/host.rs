@@ -4,7 +4,8 @@ use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
     Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
-    FoundOperation, LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    FoundOperation, LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row,
+    SeenWorkTree, Slot, TestOutcome, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// Requests of a call to its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the convenient interface; a pack

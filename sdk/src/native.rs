@@ -33,7 +33,8 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, FoundOperation, Operation, Pack, Question, Reply, Row, SeenWorkTree, Slot, TestOutcome, ToolError, WorkTreeChange, stale,
+    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, FoundOperation, Operation, Pack, Question,
+    Reply, Row, SeenWorkTree, Slot, TestOutcome, ToolError, WorkTreeChange, stale,
 };
 
 /// Start time of the clock: 2026-01-01T00:00:00Z.

@@ -5,7 +5,8 @@ use super::bindings::tollgate::host::{
 };
 use crate::budget::Reserved;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, Counter, Envelope, Event, FoundOperation, LedgerError, Operation, OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult, WorkTreeChange,
+    ArtifactError, ArtifactKind, BudgetError, Counter, Envelope, Event, FoundOperation, LedgerError,
+    Operation, OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult, WorkTreeChange,
 };
 
 pub(super) fn append(event: &Event) -> Result<(), LedgerError> {

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use crate::artifacts::Allowance;
 use crate::budget::Reserved;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, Counter, Effect, Envelope, Event, FoundOperation, LedgerError, Operation, OperationFilter, Pack, SeenWorkTree, Slot, TestOutcome, Want, WorkTreeChange,
+    ArtifactError, ArtifactKind, BudgetError, Counter, Effect, Envelope, Event, FoundOperation, LedgerError,
+    Operation, OperationFilter, Pack, SeenWorkTree, Slot, TestOutcome, Want, WorkTreeChange,
 };
 
 /// Envelope, budgets and past operations of a session.

@@ -10,7 +10,9 @@ use super::record::Record;
 use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, FoundOperation, Host, LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Transaction, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, FoundOperation,
+    Host, LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree,
+    Slot, TestOutcome, Transaction, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// SQLite as a [`Host`], with a clock that is fixed within a call and sequential ids.

@@ -13,7 +13,8 @@ use crate::CallState;
 use crate::annotations::{Annotations, BadEvent};
 use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::ledger::{
-    self, Event, Filter, FoundOperation, Operation, Slot as WireSlot, TestOutcome, TestResult, WorkTree, WorkTreeChange,
+    self, Event, Filter, FoundOperation, Operation, Slot as WireSlot, TestOutcome, TestResult, WorkTree,
+    WorkTreeChange,
 };
 use crate::permit::{BadPermit, Slot};
 use crate::process::Launcher;

@@ -114,7 +114,9 @@ fn fetch(from: &Dir, backup: &Path, draft: &tree::PendingOperation, list: &List)
     }
     for (path, listed) in list.files() {
         // A file without end is not read to it.
-        let is_longer = from.symlink_metadata(path).is_ok_and(|there| there.len() > listed.bytes);
+        let is_longer = from
+            .symlink_metadata(path)
+            .is_ok_and(|there| there.len() > listed.bytes);
         if is_longer {
             return Err(BackupError::NotWhole(format!("{path} is not what was saved")));
         }
