@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope,
+    Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind, BudgetError, CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope,
     Event, FileEntry, GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall, Operation,
     OperationFilter, Outcome, Pack, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Tier, ToolError,
     Transaction, Value, Want, WorkspaceError, WorkspaceInfo,
@@ -33,6 +33,7 @@ pub mod bindings {
     });
 }
 
+mod approvals;
 mod ask;
 mod process;
 mod record;
@@ -281,6 +282,24 @@ impl Host for Imports {
 
     fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
         record::keep(kind, content)
+    }
+
+    fn ask_approval(&self, request: &ApprovalRequest) -> Result<Approval, ApprovalError> {
+        approvals::ask(request)
+    }
+
+    fn find_approval(&self, key: &str) -> Result<Option<Approval>, ApprovalError> {
+        approvals::find(key)
+    }
+
+    fn settle_approval(
+        &self,
+        key: &str,
+        status: ApprovalStatus,
+        by: Option<&str>,
+        note: Option<&str>,
+    ) -> Result<bool, ApprovalError> {
+        approvals::settle(key, status, by, note)
     }
 
     fn envelope(&self) -> Option<Envelope> {

@@ -3,7 +3,7 @@
 use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
-    Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
+    Answer, Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
     LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot,
     TestOutcome, Value, WorkspaceError, WorkspaceInfo,
 };
@@ -82,6 +82,24 @@ pub trait Host {
     /// See [`Cx::keep_artifact`](crate::Cx::keep_artifact). By default artifacts are discarded.
     fn keep_artifact(&self, _kind: ArtifactKind, _content: &[u8]) -> Result<Option<String>, ArtifactError> {
         Ok(None)
+    }
+    /// See [`Approvals::ask`](crate::Approvals::ask). By default nobody can be asked.
+    fn ask_approval(&self, _request: &ApprovalRequest) -> Result<Approval, ApprovalError> {
+        Err(ApprovalError::ReadOnly)
+    }
+    /// See [`Approvals::find`](crate::Approvals::find). By default there is no request.
+    fn find_approval(&self, _key: &str) -> Result<Option<Approval>, ApprovalError> {
+        Ok(None)
+    }
+    /// See [`Approvals::settle`](crate::Approvals::settle). By default there is no request.
+    fn settle_approval(
+        &self,
+        _key: &str,
+        _status: ApprovalStatus,
+        _by: Option<&str>,
+        _note: Option<&str>,
+    ) -> Result<bool, ApprovalError> {
+        Ok(false)
     }
     /// See [`Budget::current`](crate::Budget::current). By default there is no envelope.
     fn envelope(&self) -> Option<Envelope> {

@@ -139,6 +139,7 @@ impl Gate {
                 verdicts: None,
                 artifact_ids: None,
                 artifacts: Vec::new(),
+                policy_rows: Vec::new(),
                 members: None,
                 outcome: None,
                 counters: None,

@@ -31,6 +31,7 @@ pub mod bindings {
             "tollgate:host/storage@0.1.0": crate::guest::bindings::tollgate::host::storage,
             "tollgate:host/budget@0.1.0": crate::guest::bindings::tollgate::host::budget,
             "tollgate:host/ledger@0.1.0": crate::guest::bindings::tollgate::host::ledger,
+            "tollgate:host/approvals@0.1.0": crate::guest::bindings::tollgate::host::approvals,
             "tollgate:host/workspace@0.1.0": crate::guest::bindings::tollgate::host::workspace,
             "tollgate:host/clock-and-ids@0.1.0": crate::guest::bindings::tollgate::host::clock_and_ids,
             "tollgate:host/log@0.1.0": crate::guest::bindings::tollgate::host::log,

@@ -136,6 +136,7 @@ impl GatePart {
             verdicts: None,
             artifact_ids: None,
             artifacts: Vec::new(),
+            policy_rows: Vec::new(),
             ..Operation::default()
         }
     }

@@ -203,6 +203,10 @@ const CORE: &[(&str, &str)] = &[
         "0013_work_trees",
         include_str!("../../../../migrations/core/0013_work_trees.sql"),
     ),
+    (
+        "0016_approvals",
+        include_str!("../../../../migrations/core/0016_approvals.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.
