@@ -11,6 +11,8 @@ use serde_json::json;
 use tollgate_components::policies::{Question, Verdict};
 use tollgate_core::hash;
 use tollgate_core::identity::Identity;
+use tollgate_sdk::{ApprovalStatus, Timestamp};
+use tollgate_store::storage::{Answered, PolicyRow};
 
 use super::Gate;
 use super::pending_operation::PendingOperation;
@@ -72,6 +74,32 @@ pub(super) fn check(
             ("none", Err(Some(Pending { message, about })))
         }
     };
+    if answer != "none" {
+        withdraw_requests(draft, answer);
+    }
     Verdict::answered(&mut draft.verdicts, answer);
     outcome
+}
+
+/// Takes the same question out of the list of approvals: the client's user answered it, for this call alone.
+fn withdraw_requests(draft: &mut PendingOperation, answer: &str) {
+    let operation = &draft.operation;
+    let at_ms = Timestamp::parse(&operation.timestamp).map_or(0, Timestamp::as_ms);
+    let answered = |component: String, key: String| PolicyRow::Settle {
+        component,
+        key,
+        answer: Answered {
+            status: ApprovalStatus::Withdrawn,
+            by: None,
+            identity: operation.identity.as_ref().map(|identity| identity.as_str().to_owned()),
+            op_id: operation.op_id.clone(),
+            note: Some(format!("the client's user said {answer}")),
+            at_ms,
+        },
+    };
+    let rows = operation.policy_rows.iter().cloned().map(|row| match row {
+        PolicyRow::Ask(new) => answered(new.component, new.request.key),
+        settled @ PolicyRow::Settle { .. } => settled,
+    });
+    draft.operation.policy_rows = rows.collect();
 }

@@ -10,7 +10,7 @@ use tollgate_core::deadline::Deadline;
 use tollgate_core::effect::Effect;
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::{Namespace, Session};
+use tollgate_store::storage::{AskedBy, Namespace, Session};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -86,6 +86,8 @@ pub struct Facts {
     pub sitting: Option<Sitting>,
     /// Counts the registered tests that it starts.
     pub tests: Option<Arc<dyn CountTests>>,
+    /// The call as requests for approval name it.
+    pub asked_by: AskedBy,
     /// Why the work tree was not seen before the call, if somebody looked.
     pub unseen: Option<String>,
 }

@@ -155,7 +155,7 @@ impl Host for Sqlite {
     }
 
     fn ask_approval(&self, request: &ApprovalRequest) -> Result<Approval, ApprovalError> {
-        self.requests.ask(request, self.now.get(), || self.new_id("apr"))
+        self.requests.ask(request, self.now.get(), || self.new_id("apv"))
     }
 
     fn find_approval(&self, key: &str) -> Result<Option<Approval>, ApprovalError> {

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tollgate::config::Config;
 use tollgate_core::deadline::Cancel;
-use tollgate_gate::{self, Answers, Caller};
+use tollgate_gate::{self, Answers, Caller, Gate, Outcome};
 use tollgate_sandbox::progress::Progress;
 use tollgate_store::data_dir::DataDir;
 
@@ -39,30 +39,8 @@ pub(super) async fn call(
     filters: &Filters,
     (tool, arguments): (String, Map<String, Value>),
 ) -> anyhow::Result<ExitCode> {
-    let config = Config::load(global.config.as_deref())?;
-    let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
-    super::reload::check_start(global, &data, &config)?;
-    // What a server of this configuration does not have, cannot be called here either.
-    let choice = filters.choice(&config)?;
-    let gate = super::open(global, &config, &choice).await?;
-    let call = tollgate_gate::Call {
-        tool,
-        arguments,
-        malformed: Vec::new(),
-        envelope: None,
-        caller: Caller {
-            client: Some("tollgate call".to_owned()),
-            connection: gate.new_connection(),
-            ..Caller::default()
-        },
-        cancel: Cancel::default(),
-        progress: Progress::default(),
-        answers: Answers::default(),
-    };
-    let outcome = gate.call(call).await.map_err(|unknown| match unknown.nearest {
-        Some(_) => anyhow::Error::new(unknown),
-        None => anyhow::anyhow!("{unknown}; `tollgate tools` shows those that there are"),
-    })?;
+    let gate = open(global, filters).await?;
+    let outcome = through(&gate, tool, arguments).await?;
     gate.catch_up().await;
     gate.flush().await;
     match outcome.result {
@@ -78,4 +56,36 @@ pub(super) async fn call(
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Opens a gate beside those of the servers that run.
+pub(super) async fn open(global: &Global, filters: &Filters) -> anyhow::Result<Gate> {
+    let config = Config::load(global.config.as_deref())?;
+    let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
+    super::reload::check_start(global, &data, &config)?;
+    // What a server of this configuration does not have, cannot be called here either.
+    let choice = filters.choice(&config)?;
+    super::open(global, &config, &choice).await
+}
+
+/// Makes one call over a connection of its own.
+pub(super) async fn through(gate: &Gate, tool: String, arguments: Map<String, Value>) -> anyhow::Result<Outcome> {
+    let call = tollgate_gate::Call {
+        tool,
+        arguments,
+        malformed: Vec::new(),
+        envelope: None,
+        caller: Caller {
+            client: Some("tollgate call".to_owned()),
+            connection: gate.new_connection(),
+            ..Caller::default()
+        },
+        cancel: Cancel::default(),
+        progress: Progress::default(),
+        answers: Answers::default(),
+    };
+    gate.call(call).await.map_err(|unknown| match unknown.nearest {
+        Some(_) => anyhow::Error::new(unknown),
+        None => anyhow::anyhow!("{unknown}; `tollgate tools` shows those that there are"),
+    })
 }

@@ -184,6 +184,7 @@ impl Evaluator<'_> {
         let (requests, is_amended) = self.hear_all(&mut judging, request(guest, draft), &mut hearing);
         self.sitting = None;
         draft.permits = sitting.permits();
+        draft.operation.policy_rows = sitting.rows();
         let mut decision = hearing.decision();
         if is_amended
             && let Err(err) = judging.adopt(guest, draft)
@@ -297,10 +298,14 @@ impl Evaluator<'_> {
             let answer = self.ask_about(policy, request, notes, None, |judge, store, request| {
                 Ok(judge.call_before_call(store, request)?)
             });
-            if let (Some(sitting), Ok((verdict, _))) = (&sitting, &answer.said)
-                && !matches!(verdict, wit::Verdict::Deny(_))
-            {
-                sitting.keep(policy.namespace.pack(), chain.enforced_as(policy));
+            if let (Some(sitting), Ok((verdict, _))) = (&sitting, &answer.said) {
+                let enforced_as = chain.enforced_as(policy);
+                if enforced_as.is_some() {
+                    sitting.keep_rows(matches!(verdict, wit::Verdict::Deny(_)));
+                }
+                if !matches!(verdict, wit::Verdict::Deny(_)) {
+                    sitting.keep(policy.namespace.pack(), enforced_as);
+                }
             }
             answer
         };

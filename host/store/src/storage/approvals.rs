@@ -178,7 +178,7 @@ impl NewApproval {
             request.answering.as_ref().map(answering_json), request.answerers.as_ref().map(answerers_json), round,
         ]);
         let digest = hash::sha256_hex(canonical_json(&content).as_bytes());
-        let id = format!("apr_{}", digest.get(..26).unwrap_or(&digest));
+        let id = format!("apv_{}", digest.get(..26).unwrap_or(&digest));
         NewApproval {
             id,
             component: component.to_owned(),

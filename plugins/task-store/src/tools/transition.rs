@@ -8,6 +8,7 @@ use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Tool, ToolError};
 use super::attempt_end::End;
 use super::list::TaskLine;
 use super::{condition_remedy, find_attempt, moved_meanwhile};
+use crate::asked;
 use crate::arguments::{REFERENCE, TEXT};
 use crate::caller::{Caller, Change};
 use crate::error::{Reason, Refusals, look_call};
@@ -167,6 +168,9 @@ impl Move<'_> {
         let moved = task.moved(self.to);
         if !task::set_phase(&cx.db, task.phase, &moved)? {
             return Err(moved_meanwhile(cx, task)?);
+        }
+        if self.to.is_terminal() {
+            asked::withdraw(cx, &task.id)?;
         }
         let event_id = caller.log(
             cx,
