@@ -123,9 +123,9 @@ impl ApprovalRequest {
     pub fn check(&self) -> Result<(), ApprovalError> {
         let within = |what: &str, size: usize, max: usize| {
             let is_within = (1..=max).contains(&size);
-            is_within
-                .then_some(())
-                .ok_or_else(|| ApprovalError::Invalid(format!("{what} has a size of {size}; allowed is 1 to {max}")))
+            is_within.then_some(()).ok_or_else(|| {
+                ApprovalError::Invalid(format!("{what} has a size of {size}; allowed is 1 to {max}"))
+            })
         };
         check_key(&self.key)?;
         within("the title", self.title.trim().chars().count(), MAX_TITLE)?;
@@ -145,7 +145,11 @@ impl ApprovalRequest {
             }
         }
         if let Some(answerers) = &self.answerers {
-            within("the names of answerers", answerers.names.len() + 1, MAX_ANSWERERS + 1)?;
+            within(
+                "the names of answerers",
+                answerers.names.len() + 1,
+                MAX_ANSWERERS + 1,
+            )?;
             for name in &answerers.names {
                 within("a name of answerers", name.chars().count(), MAX_NAME)?;
             }
@@ -265,7 +269,10 @@ impl From<ApprovalError> for ToolError {
                 "APPROVAL_INVALID",
                 "Report this to the author of the pack: the call itself is right.",
             ),
-            ApprovalError::Internal => ("STORAGE_FAILED", "Look at the host's log under the operation's id."),
+            ApprovalError::Internal => (
+                "STORAGE_FAILED",
+                "Look at the host's log under the operation's id.",
+            ),
         };
         ToolError::new(code, err.to_string()).remediation(remediation)
     }

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Answer, Approvals, ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, Timestamp,
-    ToolError, Workspace, WorkspaceError,
+    Answer, Approvals, ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level,
+    Timestamp, ToolError, Workspace, WorkspaceError,
 };
 
 /// Storage, workspaces, clock, ids, log and configuration of one call.

@@ -3,9 +3,10 @@
 use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
-    Answer, Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
-    LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot,
-    TestOutcome, Value, WorkspaceError, WorkspaceInfo,
+    Answer, Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind,
+    BudgetError, Command, DbError, Envelope, Event, FileEntry, LedgerError, Listing, Operation,
+    OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Value, WorkspaceError,
+    WorkspaceInfo,
 };
 
 /// Requests of a call to its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the convenient interface; a pack

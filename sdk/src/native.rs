@@ -34,8 +34,8 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    Answer, Approval, ApprovalRequest, ApprovalStatus, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, Operation, Pack, Reply, Row, SeenWorkTree,
-    Slot, TestOutcome, ToolError, stale,
+    Answer, Approval, ApprovalRequest, ApprovalStatus, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event,
+    Operation, Pack, Reply, Row, SeenWorkTree, Slot, TestOutcome, ToolError, stale,
 };
 
 /// What the clock starts at: 2026-01-01T00:00:00Z.

@@ -4,15 +4,15 @@
 //! the answer. An answer is to one question of these policies about one call with these arguments, in this envelope and
 //! by this caller, and to no other. It counts once.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 use tollgate_components::policies::{Question, Verdict};
 use tollgate_core::hash;
 use tollgate_core::identity::Identity;
 use tollgate_sdk::{ApprovalStatus, Timestamp};
-use tollgate_store::storage::{Answered, PolicyRow};
+use tollgate_store::storage::{Answered, PolicyRow, StoredApproval};
 
 use super::Gate;
 use super::pending_operation::PendingOperation;
@@ -47,6 +47,27 @@ impl Gate {
             Ok(())
         }));
         is_on_disk.await && is_first.load(Ordering::Acquire)
+    }
+}
+
+impl Gate {
+    /// Takes requests for approval that the operator's program was not told of. No other host gets them.
+    pub async fn unheard_approvals(&self, limit: u32) -> Vec<StoredApproval> {
+        if !self.lanes.has_unheard_approvals().await {
+            return Vec::new();
+        }
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let (seen, now_ms) = (Arc::clone(&taken), self.clock.now_ms());
+        let is_on_disk = self.lanes.change(Box::new(move |session| {
+            // The transaction may run again, and only the last time counts.
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) =
+                session.take_unheard_approvals(now_ms, limit)?;
+            Ok(())
+        }));
+        if !is_on_disk.await {
+            return Vec::new();
+        }
+        std::mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -91,7 +112,10 @@ fn withdraw_requests(draft: &mut PendingOperation, answer: &str) {
         answer: Answered {
             status: ApprovalStatus::Withdrawn,
             by: None,
-            identity: operation.identity.as_ref().map(|identity| identity.as_str().to_owned()),
+            identity: operation
+                .identity
+                .as_ref()
+                .map(|identity| identity.as_str().to_owned()),
             op_id: operation.op_id.clone(),
             note: Some(format!("the client's user said {answer}")),
             at_ms,

@@ -97,7 +97,9 @@ impl Answerer<'_> {
 
     fn is_requester(&self, asked: &StoredApproval) -> bool {
         let by = &asked.by;
-        let is_same = self.identity.is_some_and(|me| by.identity.as_deref() == Some(me.as_str()));
+        let is_same = self
+            .identity
+            .is_some_and(|me| by.identity.as_deref() == Some(me.as_str()));
         is_same || by.connection == self.connection
     }
 
@@ -201,7 +203,10 @@ mod tests {
         assert_eq!(code(&local, ("grace", "con_2", false), &[]), "APPROVER_UNKNOWN");
         assert_eq!(code(&local, ("token:grace", "con_2", false), &[]), "may");
         let proven = asked(Some("token:ada"), None);
-        assert_eq!(code(&proven, ("token:ada", "con_2", false), &[]), "APPROVER_ASKED");
+        assert_eq!(
+            code(&proven, ("token:ada", "con_2", false), &[]),
+            "APPROVER_ASKED"
+        );
         assert_eq!(code(&proven, ("token:grace", "con_2", false), &[]), "may");
         assert_eq!(code(&proven, ("grace", "con_2", true), &[]), "may");
     }
@@ -211,12 +216,21 @@ mod tests {
         let proven = asked(Some("token:ada"), None);
         let only = ["token:grace"];
         assert_eq!(code(&proven, ("token:grace", "con_2", false), &only), "may");
-        assert_eq!(code(&proven, ("token:bob", "con_2", false), &only), "APPROVER_UNKNOWN");
-        assert_eq!(code(&proven, ("token:grace", "con_2", true), &["local"]), "APPROVER_UNKNOWN");
+        assert_eq!(
+            code(&proven, ("token:bob", "con_2", false), &only),
+            "APPROVER_UNKNOWN"
+        );
+        assert_eq!(
+            code(&proven, ("token:grace", "con_2", true), &["local"]),
+            "APPROVER_UNKNOWN"
+        );
         assert_eq!(code(&proven, ("grace", "con_2", true), &only), "APPROVER_UNKNOWN");
         assert_eq!(code(&proven, ("grace", "con_2", true), &["local"]), "may");
         // An approver may not answer what it asked for.
-        assert_eq!(code(&proven, ("token:ada", "con_2", false), &["token:ada"]), "APPROVER_ASKED");
+        assert_eq!(
+            code(&proven, ("token:ada", "con_2", false), &["token:ada"]),
+            "APPROVER_ASKED"
+        );
     }
 
     #[test]
@@ -238,7 +252,10 @@ mod tests {
         assert_eq!(code(&four_eyes, ("grace", "con_2", true), &[]), "may");
         let proven = asked(None, rules(&[], true, true));
         assert_eq!(code(&proven, ("grace", "con_2", true), &[]), "APPROVER_UNKNOWN");
-        assert_eq!(code(&proven, ("token:grace", "con_2", false), &[]), "ASKER_UNKNOWN");
+        assert_eq!(
+            code(&proven, ("token:grace", "con_2", false), &[]),
+            "ASKER_UNKNOWN"
+        );
         let proven = asked(Some("token:ada"), rules(&[], true, true));
         assert_eq!(code(&proven, ("token:grace", "con_2", false), &[]), "may");
     }

@@ -102,7 +102,11 @@ impl Gate {
 }
 
 /// The component's own tool that takes an answer. A component answers with no tools but its own.
-fn target<'a>(generation: &'a Generation, asked: &StoredApproval, answer: &Resolve) -> Option<&'a Arc<ToolEntry>> {
+fn target<'a>(
+    generation: &'a Generation,
+    asked: &StoredApproval,
+    answer: &Resolve,
+) -> Option<&'a Arc<ToolEntry>> {
     let call = answer.decision.call(asked)?;
     let target = generation.catalog.find(&call.tool)?;
     (target.pack_name() == asked.component).then_some(target)

@@ -246,6 +246,23 @@ impl Executors {
         }
     }
 
+    /// True if there are requests for approval that the operator's program was not told of.
+    pub(super) async fn has_unheard_approvals(&self) -> bool {
+        let database = self.database.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            let session = database.read_session().map_err(|err| err.into_cause())?;
+            session.has_unheard_approvals()
+        });
+        match looking.await {
+            Ok(Ok(found)) => found,
+            Ok(Err(err)) => {
+                tracing::warn!(%err, "requests for approval were not read");
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
     /// Looks up commits of workspaces in another way from now on.
     pub(super) fn know_heads(&self, head_of: HeadOf) {
         self.database.know_heads(head_of);

@@ -33,7 +33,10 @@ struct SoFar {
 impl Sitting {
     /// Nothing was judged yet of an operation.
     pub fn of(operation: &Operation) -> Sitting {
-        let identity = operation.identity.as_ref().map(|identity| Arc::from(identity.as_str()));
+        let identity = operation
+            .identity
+            .as_ref()
+            .map(|identity| Arc::from(identity.as_str()));
         let sitting = Sitting::over(StoredOperation {
             op_id: operation.op_id.clone(),
             envelope_id: operation.envelope_id.clone(),

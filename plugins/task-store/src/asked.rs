@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tollgate_sdk::approvals::{MAX_NAME, MAX_TITLE};
-use tollgate_sdk::{Answering, ApprovalRequest, ApprovalStatus as Listed, Cx, Id as _, NextCall, ToolError};
+use tollgate_sdk::{Answering, ApprovalRequest, ApprovalStatus as Listed, Cx, NextCall, ToolError};
 
 use crate::error::explained;
 use crate::model::{ApprovalStatus, Resolution, TaskId};
@@ -48,7 +48,10 @@ pub(crate) fn list(cx: &Cx<'_>, approval: &Approval) -> Result<(), ToolError> {
         }),
         ..ApprovalRequest::new(approval.id.as_str(), title, detail)
     };
-    cx.approvals().ask(&request).map(drop).map_err(|err| explained(err.into()))
+    cx.approvals()
+        .ask(&request)
+        .map(drop)
+        .map_err(|err| explained(err.into()))
 }
 
 /// Takes an answered approval out of the list.

@@ -53,7 +53,11 @@ impl Requests {
 
     fn may_write(&self) -> Result<(), ApprovalError> {
         let is_reader = self.effect.get() == Some(Effect::Read) && !self.is_policy.get();
-        if is_reader { Err(ApprovalError::ReadOnly) } else { Ok(()) }
+        if is_reader {
+            Err(ApprovalError::ReadOnly)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn ask(
@@ -66,7 +70,12 @@ impl Requests {
         request.check()?;
         if let Some((known, approval)) = self.newest(&request.key, now_ms) {
             let is_same = (&known.title, &known.detail, &known.answering, &known.answerers)
-                == (&request.title, &request.detail, &request.answering, &request.answerers);
+                == (
+                    &request.title,
+                    &request.detail,
+                    &request.answering,
+                    &request.answerers,
+                );
             match approval.status {
                 ApprovalStatus::Pending if is_same => return Ok(approval),
                 ApprovalStatus::Pending => {
@@ -78,9 +87,16 @@ impl Requests {
                 _ => {}
             }
         }
-        let pending = self.all.borrow().iter().filter(|(_, one)| one.status == ApprovalStatus::Pending).count();
+        let pending = self
+            .all
+            .borrow()
+            .iter()
+            .filter(|(_, one)| one.status == ApprovalStatus::Pending)
+            .count();
         if pending >= MAX_PENDING {
-            return Err(ApprovalError::Full(u32::try_from(MAX_PENDING).unwrap_or(u32::MAX)));
+            return Err(ApprovalError::Full(
+                u32::try_from(MAX_PENDING).unwrap_or(u32::MAX),
+            ));
         }
         let identity = self.identity.borrow().clone();
         let approval = Approval {
@@ -114,7 +130,10 @@ impl Requests {
         self.may_write()?;
         check_key(key)?;
         if matches!(status, ApprovalStatus::Pending | ApprovalStatus::Expired) {
-            return Err(ApprovalError::Invalid(format!("{} is not a decision", status.as_str())));
+            return Err(ApprovalError::Invalid(format!(
+                "{} is not a decision",
+                status.as_str()
+            )));
         }
         Ok(self.answer(key, status, by, note, now_ms))
     }
@@ -128,7 +147,9 @@ impl Requests {
         note: Option<&str>,
         now_ms: i64,
     ) -> bool {
-        let Some((_, open)) = self.newest(key, now_ms).filter(|(_, one)| one.status == ApprovalStatus::Pending)
+        let Some((_, open)) = self
+            .newest(key, now_ms)
+            .filter(|(_, one)| one.status == ApprovalStatus::Pending)
         else {
             return false;
         };

@@ -11,9 +11,10 @@ use super::record::Record;
 use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
-    Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, Host,
-    LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot,
-    TestOutcome, Transaction, Value, WorkspaceError, WorkspaceInfo,
+    Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind, BudgetError,
+    Command, DbError, Envelope, Event, FileEntry, Host, LedgerError, Level, Listing, Operation,
+    OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Transaction, Value,
+    WorkspaceError, WorkspaceInfo,
 };
 
 /// SQLite as a [`Host`], with a clock that is fixed within a call and sequential ids.

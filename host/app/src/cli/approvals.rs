@@ -87,7 +87,9 @@ impl List {
         let mut found = Vec::new();
         let mut cursor = None;
         loop {
-            let left = self.limit.saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
+            let left = self
+                .limit
+                .saturating_sub(u32::try_from(found.len()).unwrap_or(u32::MAX));
             if left == 0 {
                 break;
             }
@@ -107,10 +109,20 @@ impl List {
             out::print_json(&json!({ "approvals": found }));
             return Ok(Ok(()));
         }
-        let columns = ["approval_id", "status", "asked_at", "requested_by", "component", "title"];
+        let columns = [
+            "approval_id",
+            "status",
+            "asked_at",
+            "requested_by",
+            "component",
+            "title",
+        ];
         let row = |found: &Value| columns.map(|name| word(found, name)).to_vec();
         let rows: Vec<Vec<String>> = found.iter().map(row).collect();
-        out::print(&out::table(&["APPROVAL", "STATUS", "ASKED", "BY", "FROM", "TITLE"], &rows));
+        out::print(&out::table(
+            &["APPROVAL", "STATUS", "ASKED", "BY", "FROM", "TITLE"],
+            &rows,
+        ));
         if rows.is_empty() {
             out::warn("nothing waits for an approval; `--status any` shows answered requests as well");
         }
@@ -146,7 +158,11 @@ impl Answer {
                 out::print_json(&reply);
             } else {
                 let title = word(&asked, "title");
-                let done = if decision == "approve" { "approved" } else { "rejected" };
+                let done = if decision == "approve" {
+                    "approved"
+                } else {
+                    "rejected"
+                };
                 out::print(&format!("{done}: {title}"));
             }
         }))
@@ -155,7 +171,11 @@ impl Answer {
 
 /// Name of the user who runs this, as a claim.
 fn user() -> Option<String> {
-    let named = |variable: &str| std::env::var(variable).ok().filter(|name| !name.trim().is_empty());
+    let named = |variable: &str| {
+        std::env::var(variable)
+            .ok()
+            .filter(|name| !name.trim().is_empty())
+    };
     named("USER").or_else(|| named("LOGNAME"))
 }
 
@@ -163,12 +183,19 @@ fn user() -> Option<String> {
 async fn one(gate: &Gate, id: &str) -> anyhow::Result<Result<Value, ToolError>> {
     let page = called(gate, "approval_list", object(json!({"approval_id": id}))).await?;
     match page {
-        Ok(page) => list(&page).pop().map(Ok).context("the host answered without the request"),
+        Ok(page) => list(&page)
+            .pop()
+            .map(Ok)
+            .context("the host answered without the request"),
         Err(refusal) => Ok(Err(refusal)),
     }
 }
 
-async fn called(gate: &Gate, tool: &str, arguments: Map<String, Value>) -> anyhow::Result<Result<Value, ToolError>> {
+async fn called(
+    gate: &Gate,
+    tool: &str,
+    arguments: Map<String, Value>,
+) -> anyhow::Result<Result<Value, ToolError>> {
     let outcome = through(gate, tool.to_owned(), arguments).await?;
     Ok(outcome.result.map(|reply| Value::Object(reply.structured())))
 }

@@ -69,7 +69,11 @@ pub(super) async fn open(global: &Global, filters: &Filters) -> anyhow::Result<G
 }
 
 /// Makes one call over a connection of its own.
-pub(super) async fn through(gate: &Gate, tool: String, arguments: Map<String, Value>) -> anyhow::Result<Outcome> {
+pub(super) async fn through(
+    gate: &Gate,
+    tool: String,
+    arguments: Map<String, Value>,
+) -> anyhow::Result<Outcome> {
     let call = tollgate_gate::Call {
         tool,
         arguments,

@@ -179,7 +179,9 @@ fn visible_in(members: Map<String, Value>) -> Map<String, Value> {
         }
     }
     let members = members.into_iter();
-    members.map(|(name, value)| (visible(name), shown(value))).collect()
+    members
+        .map(|(name, value)| (visible(name), shown(value)))
+        .collect()
 }
 
 impl Tool for List {
@@ -297,7 +299,10 @@ impl Tool for Resolve {
             note: self.note.map(|note| text::clean_prose(&note)),
             at_ms: cx.now_ms,
         };
-        let is_first = cx.session.answer_approval(&self.approval_id, &answer).map_err(storage)?;
+        let is_first = cx
+            .session
+            .answer_approval(&self.approval_id, &answer)
+            .map_err(storage)?;
         let now = cx.session.approval(&self.approval_id).map_err(storage)?;
         let now = now.ok_or_else(|| not_found(&self.approval_id))?;
         if !is_first {
@@ -335,7 +340,9 @@ fn answered(found: &StoredApproval, now_ms: i64) -> ToolError {
     let by = found.approval.answered_by.as_deref();
     let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
     let at = found.approval.answered_at_ms;
-    let at = at.map(|at| format!(" at {}", Timestamp::from_ms(at))).unwrap_or_default();
+    let at = at
+        .map(|at| format!(" at {}", Timestamp::from_ms(at)))
+        .unwrap_or_default();
     ToolError::new(
         "APPROVAL_ANSWERED",
         format!("the request {} is {status}{by}{at}", found.approval.id),

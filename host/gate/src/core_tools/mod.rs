@@ -31,8 +31,8 @@ use crate::approvers::{Answerer, ApprovalSettings};
 use crate::settled::Told;
 use crate::windows::Window;
 
-pub(crate) use approvals::Resolve;
 pub use approvals::RESOLVE;
+pub(crate) use approvals::Resolve;
 pub use discovery::RELAY;
 pub(crate) use envelopes::unknown as unknown_envelope;
 pub use operations::{ReportView, report};

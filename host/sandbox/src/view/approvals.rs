@@ -88,7 +88,11 @@ impl approvals::Host for View<'_> {
             if is_open {
                 let component = component.to_owned();
                 sitting
-                    .write(PolicyRow::Settle { component, key, answer })
+                    .write(PolicyRow::Settle {
+                        component,
+                        key,
+                        answer,
+                    })
                     .map_err(|err| ApprovalError::Invalid(err.to_string()))?;
             }
             return Ok(is_open);
@@ -144,7 +148,9 @@ impl View<'_> {
             return Ok((seen, again));
         }
         let by = &self.facts.asked_by;
-        let full = self.session.approvals_full(component, by.identity.as_deref(), now_ms);
+        let full = self
+            .session
+            .approvals_full(component, by.identity.as_deref(), now_ms);
         if let Some(limit) = self.stored(full)? {
             return Err(ApprovalError::Full(limit));
         }
@@ -256,7 +262,8 @@ fn call(wanted: &component::NextCall) -> Result<NextCall, ApprovalError> {
 }
 
 fn object(json: &str, what: &str) -> Result<Map<String, Value>, ApprovalError> {
-    serde_json::from_str(json).map_err(|err| ApprovalError::Invalid(format!("{what} is not a JSON object: {err}")))
+    serde_json::from_str(json)
+        .map_err(|err| ApprovalError::Invalid(format!("{what} is not a JSON object: {err}")))
 }
 
 fn wire(approval: Approval) -> approvals::Approval {

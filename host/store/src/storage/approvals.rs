@@ -136,7 +136,12 @@ impl StoredApproval {
     /// True if a request has the same content.
     fn is_same(&self, request: &ApprovalRequest) -> bool {
         (&self.title, &self.detail, &self.answering, &self.answerers)
-            == (&request.title, &request.detail, &request.answering, &request.answerers)
+            == (
+                &request.title,
+                &request.detail,
+                &request.answering,
+                &request.answerers,
+            )
     }
 
     /// True if a request is this one at a time, and need not be asked anew.
@@ -174,8 +179,13 @@ impl NewApproval {
         (round, at_ms): (i64, i64),
     ) -> NewApproval {
         let content = json!([
-            component, request.key, request.title, request.detail,
-            request.answering.as_ref().map(answering_json), request.answerers.as_ref().map(answerers_json), round,
+            component,
+            request.key,
+            request.title,
+            request.detail,
+            request.answering.as_ref().map(answering_json),
+            request.answerers.as_ref().map(answerers_json),
+            round,
         ]);
         let digest = hash::sha256_hex(canonical_json(&content).as_bytes());
         let id = format!("apv_{}", digest.get(..26).unwrap_or(&digest));
@@ -194,7 +204,11 @@ impl NewApproval {
             id: self.id.clone(),
             key: self.request.key.clone(),
             status: ApprovalStatus::Pending,
-            requested_by: self.request.requested_by.clone().or_else(|| self.by.actor.clone()),
+            requested_by: self
+                .request
+                .requested_by
+                .clone()
+                .or_else(|| self.by.actor.clone()),
             requester: self.by.identity.clone(),
             answered_by: None,
             approver: None,
@@ -335,7 +349,9 @@ impl Session {
                 "SELECT count(*), coalesce(sum(identity IS ?2), 0) FROM core_approvals
                  WHERE status = 'pending' AND component = ?1 AND (until_ms IS NULL OR until_ms > ?3)",
             )?
-            .query_row(params![component, identity, now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            .query_row(params![component, identity, now_ms], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
         Ok(if all >= MAX_PENDING {
             Some(MAX_PENDING)
         } else {
@@ -426,9 +442,11 @@ impl Session {
         match row {
             // The limit was checked on the snapshot. Calls that were judged at the same time exceed it by a few.
             PolicyRow::Ask(new) => self.add_approval(new),
-            PolicyRow::Settle { component, key, answer } => {
-                self.settle_approval(component, key, answer).map(drop)
-            }
+            PolicyRow::Settle {
+                component,
+                key,
+                answer,
+            } => self.settle_approval(component, key, answer).map(drop),
         }
     }
 
@@ -458,8 +476,9 @@ impl Session {
 
     /// True if there are open requests that the operator's program was not told of.
     pub fn has_unheard_approvals(&self) -> StoreResult<bool> {
-        let mut statement =
-            self.db.prepare_cached("SELECT 1 FROM core_approvals WHERE notified = 0 LIMIT 1")?;
+        let mut statement = self
+            .db
+            .prepare_cached("SELECT 1 FROM core_approvals WHERE notified = 0 LIMIT 1")?;
         Ok(statement.exists([])?)
     }
 
@@ -539,10 +558,22 @@ mod tests {
         assert_ne!(other, first);
         let status = |id: &str| session.approval(id).unwrap().unwrap().status(4);
         assert_eq!(status(&first), ApprovalStatus::Withdrawn);
-        assert!(!session.answer_approval(&first, &answer(ApprovalStatus::Approved, 4)).unwrap());
-        assert!(session.answer_approval(&other, &answer(ApprovalStatus::Approved, 4)).unwrap());
+        assert!(
+            !session
+                .answer_approval(&first, &answer(ApprovalStatus::Approved, 4))
+                .unwrap()
+        );
+        assert!(
+            session
+                .answer_approval(&other, &answer(ApprovalStatus::Approved, 4))
+                .unwrap()
+        );
         // One answer settles it.
-        assert!(!session.answer_approval(&other, &answer(ApprovalStatus::Rejected, 5)).unwrap());
+        assert!(
+            !session
+                .answer_approval(&other, &answer(ApprovalStatus::Rejected, 5))
+                .unwrap()
+        );
         assert_eq!(status(&other), ApprovalStatus::Approved);
         assert_eq!(ask(&session, &request("k", "production"), None, 6), other);
         let renewed = ApprovalRequest {
@@ -557,14 +588,15 @@ mod tests {
     fn hosts_that_ask_the_same_on_one_snapshot_have_one_request() {
         let session = super::super::scratch(std::iter::empty()).unwrap();
         session.begin_write().unwrap();
-        let new = |to: &str| {
-            NewApproval::new("pack", request("k", to), AskedBy::default(), (1, 1))
-        };
+        let new = |to: &str| NewApproval::new("pack", request("k", to), AskedBy::default(), (1, 1));
         for to in ["staging", "staging", "production", "staging"] {
             session.add_approval(&new(to)).unwrap();
         }
         let all = session.approvals(&ApprovalFilter::default(), 10).unwrap();
-        let rounds: Vec<_> = all.iter().map(|found| (found.title.as_str(), found.round, found.approval.status)).collect();
+        let rounds: Vec<_> = all
+            .iter()
+            .map(|found| (found.title.as_str(), found.round, found.approval.status))
+            .collect();
         let mut rounds = rounds;
         rounds.sort_by_key(|(_, round, _)| *round);
         assert_eq!(
@@ -594,9 +626,25 @@ mod tests {
             };
             session.approvals(&filter, 10).unwrap().len()
         };
-        assert_eq!((listed(ApprovalStatus::Pending, 99), listed(ApprovalStatus::Expired, 99)), (1, 0));
-        assert_eq!((listed(ApprovalStatus::Pending, 100), listed(ApprovalStatus::Expired, 100)), (0, 1));
-        assert!(!session.answer_approval(&first, &answer(ApprovalStatus::Approved, 100)).unwrap());
+        assert_eq!(
+            (
+                listed(ApprovalStatus::Pending, 99),
+                listed(ApprovalStatus::Expired, 99)
+            ),
+            (1, 0)
+        );
+        assert_eq!(
+            (
+                listed(ApprovalStatus::Pending, 100),
+                listed(ApprovalStatus::Expired, 100)
+            ),
+            (0, 1)
+        );
+        assert!(
+            !session
+                .answer_approval(&first, &answer(ApprovalStatus::Approved, 100))
+                .unwrap()
+        );
         let later = ApprovalRequest {
             until_ms: Some(300),
             ..timed
@@ -612,7 +660,12 @@ mod tests {
         let full = |identity: Option<&str>| session.approvals_full("pack", identity, 1).unwrap();
         for number in 0..MAX_PENDING_OF_ONE {
             assert_eq!(full(Some("token:ada")), None);
-            ask(&session, &request(&format!("a{number}"), "x"), Some("token:ada"), 1);
+            ask(
+                &session,
+                &request(&format!("a{number}"), "x"),
+                Some("token:ada"),
+                1,
+            );
         }
         assert_eq!(full(Some("token:ada")), Some(MAX_PENDING_OF_ONE));
         assert_eq!(full(Some("token:bob")), None);
@@ -631,7 +684,9 @@ mod tests {
         for number in 0..5 {
             ask(&session, &request(&format!("k{number}"), "x"), None, number);
         }
-        session.settle_approval("pack", "k0", &answer(ApprovalStatus::Withdrawn, 9)).unwrap();
+        session
+            .settle_approval("pack", "k0", &answer(ApprovalStatus::Withdrawn, 9))
+            .unwrap();
         assert!(session.has_unheard_approvals().unwrap());
         assert_eq!(session.take_unheard_approvals(9, 3).unwrap().len(), 2);
         assert_eq!(session.take_unheard_approvals(9, 3).unwrap().len(), 2);
@@ -668,10 +723,16 @@ mod tests {
         };
         let id = ask(&session, &whole, Some("token:ada"), 1);
         let found = session.approval(&id).unwrap().unwrap();
-        assert_eq!((&found.answering, &found.answerers), (&whole.answering, &whole.answerers));
+        assert_eq!(
+            (&found.answering, &found.answerers),
+            (&whole.answering, &whole.answerers)
+        );
         assert_eq!(found.approval.requested_by.as_deref(), Some("ada"));
         assert!(found.stands(&whole, 2));
-        session.db.execute("UPDATE core_approvals SET answerers = '[]'", []).unwrap();
+        session
+            .db
+            .execute("UPDATE core_approvals SET answerers = '[]'", [])
+            .unwrap();
         let broken = session.approval(&id).unwrap().unwrap();
         assert_eq!(broken.answerers, Some(nobody()));
         session.commit().unwrap();

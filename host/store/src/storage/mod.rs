@@ -57,7 +57,8 @@ use std::path::{Path, PathBuf};
 pub use access::{Bounds, Namespace};
 pub use anchors::Anchor;
 pub use approvals::{
-    Answered, ApprovalFilter, AskedBy, MAX_PENDING, MAX_PENDING_OF_ONE, NewApproval, PolicyRow, StoredApproval,
+    Answered, ApprovalFilter, AskedBy, MAX_PENDING, MAX_PENDING_OF_ONE, NewApproval, PolicyRow,
+    StoredApproval,
 };
 pub use artifacts::StoredArtifact;
 pub use budgets::Reservation;

@@ -263,7 +263,10 @@ impl SideEffectApproval {
         }
         let key = format!("{} {}", request.tool, key(&answer.args_hash, answer.round));
         // A clock that is set back does not renew approvals.
-        if !cx.ledger().take_once(&key, self.end(answer.answered_at).saturating_add(DAY_MS))? {
+        if !cx
+            .ledger()
+            .take_once(&key, self.end(answer.answered_at).saturating_add(DAY_MS))?
+        {
             return Ok(false);
         }
         // Approvals used before keys were taken, or by a call that was permitted in another way.
@@ -296,7 +299,12 @@ impl SideEffectApproval {
 
 /// Takes a request out of the host's list, whose call was decided through task-store.
 fn withdraw(cx: &PolicyCx<'_>, key: &str) -> Result<(), CannotJudge> {
-    match cx.approvals().settle(key, ApprovalStatus::Withdrawn, None, Some("decided through task-store")) {
+    match cx.approvals().settle(
+        key,
+        ApprovalStatus::Withdrawn,
+        None,
+        Some("decided through task-store"),
+    ) {
         // A key that is not one of the list has nothing to withdraw there.
         Ok(_) | Err(ApprovalError::Invalid(_)) => Ok(()),
         Err(err) => Err(err.into()),
@@ -335,8 +343,8 @@ fn read_key(key: &str) -> Option<(String, i64)> {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_sdk::{NextCall, Operation};
     use tollgate_sdk::native::Judge;
+    use tollgate_sdk::{NextCall, Operation};
 
     use super::*;
 
@@ -490,11 +498,14 @@ mod tests {
             panic!("{asked:?}");
         };
         assert_eq!(first.detail["arguments"], json!({"job_id": "JOB-1"}));
-        assert!(denial.remediation.contains(&format!("tollgate approvals allow {}", open.id)));
+        assert!(
+            denial
+                .remediation
+                .contains(&format!("tollgate approvals allow {}", open.id))
+        );
         judge.session().answer_approval(&first.key, true, "grace");
-        let passes = |arguments: &str| {
-            judge.before(&Request::of("job_start", arguments)).verdict == Verdict::Pass
-        };
+        let passes =
+            |arguments: &str| judge.before(&Request::of("job_start", arguments)).verdict == Verdict::Pass;
         assert!(passes(r#"{"job_id": "JOB-1"}"#));
         assert!(!passes(r#"{"job_id": "JOB-2"}"#));
         // Used up, so that the same call asks anew.
@@ -512,10 +523,16 @@ mod tests {
         denied(&judge, "{}");
         let asked = judge.session().approvals();
         let rules = asked[0].0.answerers.as_ref().unwrap();
-        assert_eq!((&rules.names[..], rules.proven, rules.another), (&["grace".to_owned()][..], true, true));
+        assert_eq!(
+            (&rules.names[..], rules.proven, rules.another),
+            (&["grace".to_owned()][..], true, true)
+        );
         judge.session().answer_approval(&asked[0].0.key, false, "grace");
         let no = denied(&judge, "{}");
-        assert_eq!((no.code.as_str(), no.reason.as_str()), ("APPROVAL_REJECTED", "grace said no to job_start"));
+        assert_eq!(
+            (no.code.as_str(), no.reason.as_str()),
+            ("APPROVAL_REJECTED", "grace said no to job_start")
+        );
     }
 
     #[test]

@@ -6,8 +6,8 @@ use serde_json::json;
 use tollgate_sdk::{BudgetError, Cx, Effect, Hints, Tool, ToolError};
 
 use super::find_attempt;
-use crate::asked;
 use crate::arguments::{LABEL, REFERENCE, TEXT, TITLE, clip};
+use crate::asked;
 use crate::caller::{Caller, Change};
 use crate::error::{Reason, Refusals, explained, look_call};
 use crate::model::{ApprovalId, ApprovalStatus, AttemptId, EventType, RequestedStatus, Resolution, TaskId};
