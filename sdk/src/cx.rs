@@ -5,8 +5,8 @@ use std::cell::Cell;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Answer, ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level, TERMINAL,
-    Timestamp, ToolError, Workspace, WorkspaceError,
+    Answer, Approvals, ArtifactError, ArtifactKind, Budget, CallInfo, Db, DbError, Host, Id, Ledger, Level,
+    TERMINAL, Timestamp, ToolError, Workspace, WorkspaceError,
 };
 
 /// Storage, workspaces, clock, ids, log and configuration of one call.
@@ -176,6 +176,11 @@ impl<'a> Cx<'a> {
     /// In a `Write` tool an error discards the artifact together with the rows.
     pub fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
         self.host.keep_artifact(kind, content)
+    }
+
+    /// Decisions that the component waits for. In a `Run` tool they commit with the open transaction, or at once.
+    pub fn approvals(&self) -> Approvals<'a> {
+        Approvals::new(self.host)
     }
 
     /// Limits of the envelope around this call, and named budgets.

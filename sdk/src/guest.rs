@@ -7,10 +7,11 @@ use serde_json::Value as Json;
 use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope,
-    Event, FileEntry, FoundOperation, GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall,
-    Operation, OperationFilter, Outcome, Pack, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Tier,
-    ToolError, Transaction, Value, Want, WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind, BudgetError,
+    CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope, Event, FileEntry, FoundOperation,
+    GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall, Operation, OperationFilter, Outcome,
+    Pack, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Tier, ToolError, Transaction, Value, Want,
+    WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// Bindings that `cargo xtask docs` makes of `wit/`.
@@ -27,6 +28,7 @@ use crate::{
 #[rustfmt::skip]
 pub mod bindings;
 
+mod approvals;
 mod ask;
 mod process;
 mod record;
@@ -291,6 +293,24 @@ impl Host for Imports {
 
     fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
         record::keep(kind, content)
+    }
+
+    fn ask_approval(&self, request: &ApprovalRequest) -> Result<Approval, ApprovalError> {
+        approvals::ask(request)
+    }
+
+    fn find_approval(&self, key: &str) -> Result<Option<Approval>, ApprovalError> {
+        approvals::find(key)
+    }
+
+    fn settle_approval(
+        &self,
+        key: &str,
+        status: ApprovalStatus,
+        by: Option<&str>,
+        note: Option<&str>,
+    ) -> Result<bool, ApprovalError> {
+        approvals::settle(key, status, by, note)
     }
 
     fn envelope(&self) -> Option<Envelope> {

@@ -3,9 +3,10 @@
 use crate::budget::Reserved;
 use crate::workspace::Upcoming;
 use crate::{
-    Answer, ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry,
-    FoundOperation, LedgerError, Listing, Operation, OperationFilter, Outcome, ProcessError, Row,
-    SeenWorkTree, Slot, TestOutcome, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    Answer, Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind,
+    BudgetError, Command, DbError, Envelope, Event, FileEntry, FoundOperation, LedgerError, Listing,
+    Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Value,
+    WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// Requests of a call to its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the convenient interface; a pack
@@ -98,6 +99,24 @@ pub trait Host {
     /// See [`Cx::keep_artifact`](crate::Cx::keep_artifact). By default artifacts are discarded.
     fn keep_artifact(&self, _kind: ArtifactKind, _content: &[u8]) -> Result<Option<String>, ArtifactError> {
         Ok(None)
+    }
+    /// See [`Approvals::ask`](crate::Approvals::ask). By default nobody can be asked.
+    fn ask_approval(&self, _request: &ApprovalRequest) -> Result<Approval, ApprovalError> {
+        Err(ApprovalError::ReadOnly)
+    }
+    /// See [`Approvals::find`](crate::Approvals::find). By default there is no request.
+    fn find_approval(&self, _key: &str) -> Result<Option<Approval>, ApprovalError> {
+        Ok(None)
+    }
+    /// See [`Approvals::settle`](crate::Approvals::settle). By default there is no request.
+    fn settle_approval(
+        &self,
+        _key: &str,
+        _status: ApprovalStatus,
+        _by: Option<&str>,
+        _note: Option<&str>,
+    ) -> Result<bool, ApprovalError> {
+        Ok(false)
     }
     /// See [`Budget::current`](crate::Budget::current). By default there is no envelope.
     fn envelope(&self) -> Option<Envelope> {

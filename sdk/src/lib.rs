@@ -118,11 +118,13 @@
 //! | refusals | [`ToolError`], [`Blocker`], [`NextCall`] |
 //! | files and programs | [`Workspace`], [`Command`], [`Want`] |
 //! | ledger, budgets, artifacts | [`Ledger`], [`Budget`], [`Cx::keep_artifact`] |
+//! | decisions of people | [`Approvals`], [`ApprovalRequest`] |
 //! | prompts | [`Prompt`], [`prompts!`] |
 //! | policies | [`policy`] |
 //! | tests | [`native`] |
 #![warn(missing_docs)]
 
+pub mod approvals;
 mod arguments;
 pub mod artifacts;
 mod ask;
@@ -168,6 +170,9 @@ pub mod surface;
 #[doc(hidden)]
 pub mod tree;
 
+pub use approvals::{
+    Answerers, Answering, Approval, ApprovalError, ApprovalRequest, ApprovalStatus, Approvals,
+};
 pub use artifacts::{ArtifactError, ArtifactKind};
 pub use ask::{Action, Answer, AnsweredBy, Asking, Question};
 pub use budget::{Budget, BudgetError, Counter, Envelope, Reservation};

@@ -6,6 +6,7 @@
 //! the outcomes, for tests to compare. A [`Workspace`] is a real directory, and
 //! programs are really run, as far as the pack asked for them and the session allows them.
 
+mod approvals;
 mod record;
 mod script;
 mod spawn;
@@ -33,8 +34,9 @@ use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
-    Answer, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event, FoundOperation, Operation, Pack, Question,
-    Reply, Row, SeenWorkTree, Slot, TestOutcome, ToolError, WorkTreeChange, stale,
+    Answer, Approval, ApprovalRequest, ApprovalStatus, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event,
+    FoundOperation, Operation, Pack, Question, Reply, Row, SeenWorkTree, Slot, TestOutcome, ToolError,
+    WorkTreeChange, stale,
 };
 
 /// Start time of the clock: 2026-01-01T00:00:00Z.
@@ -114,7 +116,9 @@ impl Session {
     /// The tables of a policy start with another name than its own.
     pub(crate) fn new_policy(pack: &'static Pack) -> Session {
         let db = open();
-        Session::open_as(&format!("policy-{}", pack.name), pack, db)
+        let session = Session::open_as(&format!("policy-{}", pack.name), pack, db);
+        session.backend.requests.of_policy();
+        session
     }
 
     fn open_as(owner: &str, pack: &'static Pack, db: Connection) -> Session {
@@ -132,6 +136,7 @@ impl Session {
                 run: Cell::new(false),
                 in_transaction: Cell::new(false),
                 record: Record::new(pack),
+                requests: approvals::Requests::default(),
                 workspaces: Workspaces::new(Asked::of(pack.wants)),
                 progress: RefCell::default(),
             },
@@ -228,6 +233,27 @@ impl Session {
                 limit: None,
             });
         }
+    }
+
+    /// The requests for approval so far, the oldest first, with their answers: see [`Approvals`](crate::Approvals).
+    #[must_use]
+    pub fn approvals(&self) -> Vec<(ApprovalRequest, Approval)> {
+        self.backend.requests.all()
+    }
+
+    /// Answers the open request with a key, as a person does. A name such as `token:ada` counts as a proven identity.
+    ///
+    /// # Panics
+    /// If there is no open request with the key.
+    pub fn answer_approval(&self, key: &str, approve: bool, by: &str) {
+        let status = if approve {
+            ApprovalStatus::Approved
+        } else {
+            ApprovalStatus::Rejected
+        };
+        let now_ms = self.backend.now.get();
+        let answered = self.backend.requests.answer(key, status, Some(by), None, now_ms);
+        assert!(answered, "no request with the key {key:?} is open");
     }
 
     /// Gives the envelope a named budget.
@@ -359,6 +385,8 @@ impl Session {
         self.backend
             .record
             .enter(entry.name, entry.effect, self.mutations(entry, arguments));
+        self.backend.requests.identity.replace(call.identity.clone());
+        self.backend.requests.enter(entry.effect);
         self.backend.run.set(entry.effect == Effect::Run);
         self.backend.workspaces.enter(entry.effect);
         let read_only = entry.effect == Effect::Read;
@@ -372,6 +400,7 @@ impl Session {
         self.pragma_free("RELEASE call");
         self.backend.run.set(false);
         self.backend.record.leave(kept);
+        self.backend.requests.leave(kept);
         let warnings = self.backend.workspaces.leave(kept);
         result.map(|mut reply| {
             stale::mark_text(&mut reply.structured, &(entry.output_schema)(), &warnings);

@@ -1,5 +1,6 @@
 //! End-to-end tests: the real binary, driven by real clients.
 
+mod approvals;
 mod arguments;
 mod artifacts;
 mod authors;

@@ -37,7 +37,8 @@ fn approve_refused(place: &Place, refused: &Value) {
     assert_eq!(code, "APPROVAL_REQUIRED", "{refused:#}");
     let told = refused["remediation"].as_str().unwrap();
     let words: Vec<&str> = told.split('`').collect();
-    let (kind, key) = (words[1], words[3]);
+    // The first is the command that approves in the list.
+    let (kind, key) = (words[3], words[5]);
     let (hash, round) = key.split_once('-').unwrap();
     place.sql(&format!(
         "INSERT INTO policy_side_effect_approval_answers (kind, args_hash, round, status, resolved_by, answered_at)

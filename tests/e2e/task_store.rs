@@ -10,7 +10,7 @@ fn lead(mut arguments: Value) -> Value {
 }
 
 /// Creates a task in `executing`, and returns the ids of the task and its running attempt.
-async fn executing(session: &Session) -> (Value, Value) {
+pub(crate) async fn executing(session: &Session) -> (Value, Value) {
     let created = json!({"title": "t", "spec_markdown": "# Acceptance\n- it works", "workspace": "w", "initial_phase": "spec_review"});
     let created = session.ok("task_create", lead(created)).await;
     let task = created["task"]["task_id"].clone();
@@ -66,7 +66,7 @@ async fn an_attempt_of_a_killed_host_is_named_and_costs_nothing() {
     session.close().await;
 }
 
-fn request(task: &Value, attempt: &Value, key: &str) -> Value {
+pub(crate) fn request(task: &Value, attempt: &Value, key: &str) -> Value {
     json!({"task_id": task, "attempt_id": attempt, "requested_action": "put it online", "side_effect_kind": "deploy",
         "idempotency_key": key, "actor_role": "gateway"})
 }

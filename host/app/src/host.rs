@@ -253,6 +253,7 @@ impl Site {
         Ok(Generation {
             catalog: Arc::new(catalog),
             envelopes: config.envelope.settings(),
+            approvals: config.approvals.settings(),
             workspaces,
         })
     }

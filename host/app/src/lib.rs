@@ -8,6 +8,7 @@ pub mod clients;
 pub mod config;
 pub mod doctor;
 pub mod host;
+pub mod notify;
 pub mod policy_test;
 pub mod scaffold;
 pub mod watch;

@@ -4,13 +4,15 @@
 //! the answer. An answer is to one question of these policies about one call with these arguments, in this envelope and
 //! by this caller, and to no other. It counts once.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 use tollgate_components::policies::{Question, Verdict};
 use tollgate_core::hash;
 use tollgate_core::identity::Identity;
+use tollgate_sdk::{ApprovalStatus, Timestamp};
+use tollgate_store::storage::{Answered, PolicyRow, StoredApproval};
 
 use super::Gate;
 use super::pending_operation::PendingOperation;
@@ -48,6 +50,27 @@ impl Gate {
     }
 }
 
+impl Gate {
+    /// Takes requests for approval that the operator's program was not told of. No other host gets them.
+    pub async fn unheard_approvals(&self, limit: u32) -> Vec<StoredApproval> {
+        if !self.lanes.has_unheard_approvals().await {
+            return Vec::new();
+        }
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let (seen, now_ms) = (Arc::clone(&taken), self.clock.now_ms());
+        let is_on_disk = self.lanes.change(Box::new(move |session| {
+            // The transaction may run again, and only the last time counts.
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) =
+                session.take_unheard_approvals(now_ms, limit)?;
+            Ok(())
+        }));
+        if !is_on_disk.await {
+            return Vec::new();
+        }
+        std::mem::take(&mut *taken.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Checks that the user agreed to the call; otherwise returns the question, if it was not asked yet.
 pub(super) fn check(
     consent: Option<&Consent>,
@@ -72,6 +95,35 @@ pub(super) fn check(
             ("none", Err(Some(Pending { message, about })))
         }
     };
+    if answer != "none" {
+        withdraw_requests(draft, answer);
+    }
     Verdict::answered(&mut draft.verdicts, answer);
     outcome
+}
+
+/// Takes the same question out of the list of approvals: the client's user answered it, for this call alone.
+fn withdraw_requests(draft: &mut PendingOperation, answer: &str) {
+    let operation = &draft.operation;
+    let at_ms = Timestamp::parse(&operation.timestamp).map_or(0, Timestamp::as_ms);
+    let answered = |component: String, key: String| PolicyRow::Settle {
+        component,
+        key,
+        answer: Answered {
+            status: ApprovalStatus::Withdrawn,
+            by: None,
+            identity: operation
+                .identity
+                .as_ref()
+                .map(|identity| identity.as_str().to_owned()),
+            op_id: operation.op_id.clone(),
+            note: Some(format!("the client's user said {answer}")),
+            at_ms,
+        },
+    };
+    let rows = operation.policy_rows.iter().cloned().map(|row| match row {
+        PolicyRow::Ask(new) => answered(new.component, new.request.key),
+        settled @ PolicyRow::Settle { .. } => settled,
+    });
+    draft.operation.policy_rows = rows.collect();
 }

@@ -1,13 +1,17 @@
 //! `tool_call`, the way to tools that are not listed: such a call becomes the call of the tool it names,
-//! before anything is decided about it.
+//! before anything is decided about it. `approval_resolve` becomes the component's own tool, if that answers.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::{Catalog, ToolEntry};
+use tollgate_components::packs::{Catalog, ENVELOPE_ARGUMENT, ToolEntry};
+use tollgate_sdk::ApprovalStatus;
+use tollgate_store::storage::StoredApproval;
 
-use super::Call;
-use crate::core_tools::RELAY;
+use super::pending_operation::recorded_actor;
+use super::{Call, Gate, Generation};
+use crate::approvers::Answerer;
+use crate::core_tools::{RELAY, RESOLVE, Resolve};
 
 /// The tool that a call is about. One that asks for another by `tool_call` is a call of that one from here on, in
 /// every respect. One that asks for none that can be called so stays what it is, and is refused as that.
@@ -46,4 +50,77 @@ fn asked_for<'a>(
         Some(_) => return None,
     };
     (target.spec.name != RELAY).then_some((target, given))
+}
+
+impl Gate {
+    /// The tool that answers a request for approval. It is the component's own, with its own arguments, if the component
+    /// answers itself and the caller may answer. Every other call stays what it is, and is refused as that.
+    pub(super) async fn follow_approval<'a>(
+        &self,
+        generation: &'a Generation,
+        tool: &'a Arc<ToolEntry>,
+        call: &mut Call,
+    ) -> &'a Arc<ToolEntry> {
+        if tool.spec.name != RESOLVE || !call.malformed.is_empty() {
+            return tool;
+        }
+        // What names the envelope is not an argument of the tool itself, and goes with the call.
+        let mut own = call.arguments.clone();
+        let envelope = own.remove(ENVELOPE_ARGUMENT);
+        let Ok(answer) = serde_json::from_value::<Resolve>(Value::Object(own)) else {
+            return tool;
+        };
+        let Some(asked) = self.lanes.approval(answer.approval_id.clone()).await else {
+            return tool;
+        };
+        let now_ms = self.clock.now_ms();
+        let actor = recorded_actor(&call.caller, &call.arguments);
+        let answerer = Answerer {
+            identity: call.caller.identity.as_ref(),
+            actor: actor.as_deref(),
+            connection: &call.caller.connection,
+            is_local: call.caller.share.is_alone(),
+        };
+        let settings = &generation.approvals;
+        let may_answer = asked.status(now_ms) == ApprovalStatus::Pending
+            && answerer.sees(&asked, settings)
+            && answerer.objection(&asked, settings).is_none();
+        let name = answerer.name().unwrap_or("a user of this machine").to_owned();
+        let Some(mut arguments) = answering(&asked, &answer, &name).filter(|_| may_answer) else {
+            return tool;
+        };
+        let Some(target) = target(generation, &asked, &answer) else {
+            return tool;
+        };
+        if let Some(envelope) = envelope {
+            arguments.insert(ENVELOPE_ARGUMENT.to_owned(), envelope);
+        }
+        call.tool = target.spec.name.clone();
+        call.arguments = arguments;
+        target
+    }
+}
+
+/// The component's own tool that takes an answer. A component answers with no tools but its own.
+fn target<'a>(
+    generation: &'a Generation,
+    asked: &StoredApproval,
+    answer: &Resolve,
+) -> Option<&'a Arc<ToolEntry>> {
+    let call = answer.decision.call(asked)?;
+    let target = generation.catalog.find(&call.tool)?;
+    (target.pack_name() == asked.component).then_some(target)
+}
+
+/// Arguments of the component's own tool, with name and note of the person.
+fn answering(asked: &StoredApproval, answer: &Resolve, name: &str) -> Option<Map<String, Value>> {
+    let mut arguments = answer.decision.call(asked)?.arguments;
+    let answering = asked.answering.as_ref()?;
+    if let Some(by) = &answering.by {
+        arguments.insert(by.clone(), Value::from(name));
+    }
+    if let (Some(argument), Some(note)) = (&answering.note, &answer.note) {
+        arguments.insert(argument.clone(), Value::from(note.as_str()));
+    }
+    Some(arguments)
 }

@@ -15,7 +15,7 @@ use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::ledger::heads;
-use tollgate_store::storage::{Database, HeadOf, Session, StoreError, StoreResult};
+use tollgate_store::storage::{Database, HeadOf, Session, StoreError, StoreResult, StoredApproval};
 
 use super::backlog::Backlog;
 use super::guest::{Ended, GuestCall, Runtime, cancelled};
@@ -239,6 +239,40 @@ impl Executors {
         tokio::task::spawn_blocking(move || work(&runtime, &database))
             .await
             .ok()
+    }
+
+    /// The request for approval with an id. Whoever asks for one that cannot be read hears why when the call runs.
+    pub(super) async fn approval(&self, id: String) -> Option<StoredApproval> {
+        let database = self.database.clone();
+        let found = tokio::task::spawn_blocking(move || {
+            let session = database.read_session().map_err(|err| err.into_cause())?;
+            session.approval(&id)
+        });
+        match found.await {
+            Ok(Ok(found)) => found,
+            Ok(Err(err)) => {
+                tracing::warn!(%err, "a request for approval was not read");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// True if there are requests for approval that the operator's program was not told of.
+    pub(super) async fn has_unheard_approvals(&self) -> bool {
+        let database = self.database.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            let session = database.read_session().map_err(|err| err.into_cause())?;
+            session.has_unheard_approvals()
+        });
+        match looking.await {
+            Ok(Ok(found)) => found,
+            Ok(Err(err)) => {
+                tracing::warn!(%err, "requests for approval were not read");
+                false
+            }
+            Err(_) => false,
+        }
     }
 
     /// Looks up commits of workspaces in another way from now on.
@@ -631,7 +665,8 @@ impl Reader {
         let recording = draft.recording.clone();
         // The row is queued before the reply leaves, so a later call of the same client finds what
         // this one did to its envelope.
-        if self.runtime.records_reads || settled.result.is_err() {
+        let is_recorded = self.runtime.records_reads || !draft.operation.policy_rows.is_empty();
+        if is_recorded || settled.result.is_err() {
             let share = draft.share.clone();
             self.backlog.add(draft.settle(&settled), &share, &self.writes);
         }

@@ -8,6 +8,7 @@ use tollgate_core::meter::Figures;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_store::storage::HeadOf;
 
+use crate::approvers::ApprovalSettings;
 use crate::core_tools::EnvelopeSettings;
 use crate::telemetry::Spans;
 
@@ -18,6 +19,8 @@ pub struct Generation {
     pub catalog: Arc<Catalog>,
     /// Settings of envelopes, and of the calls that need one.
     pub envelopes: EnvelopeSettings,
+    /// Settings of approvals.
+    pub approvals: ApprovalSettings,
     /// The registered directories.
     pub workspaces: Workspaces,
 }

@@ -26,7 +26,7 @@ use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use tollgate_store::artifacts::{ArtifactStore, CallArtifacts};
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::{Session, StoreResult};
+use tollgate_store::storage::{AskedBy, Session, StoreResult};
 
 use super::elicit;
 use super::failure::lost_transaction;
@@ -55,7 +55,7 @@ pub(super) struct GuestCall {
     pub(super) identity: Option<Identity>,
     pub(super) connection: String,
     /// True if later calls come over the same connection.
-    pub(super) is_stateful: bool,
+    pub(super) is_local: bool,
     /// Caller as the ledger names it.
     pub(super) actor: Option<String>,
     pub(super) effect: Effect,
@@ -251,6 +251,8 @@ impl Runtime {
             client: call.context.client.as_deref(),
             new_id: &|prefix| self.equipment.clock.new_id(prefix),
             settings: &call.generation.envelopes,
+            approvals: &call.generation.approvals,
+            is_local: call.is_local,
             host_id: self.host.id(),
             connection: &call.connection,
             identity: call.identity.as_ref(),
@@ -361,6 +363,14 @@ impl Runtime {
                 .clone()
                 .map(|programs| programs as Arc<dyn CountPrograms>),
             seen: call.seen.as_ref().and_then(|seen| seen.as_ref().ok().cloned()),
+            asked_by: AskedBy {
+                op_id: call.context.op_id.clone(),
+                envelope_id: call.context.envelope_id.clone(),
+                tool: call.tool.clone(),
+                actor: call.actor.clone(),
+                identity: call.context.identity.clone(),
+                connection: call.connection.clone(),
+            },
             unseen: call.seen.as_ref().and_then(|seen| seen.as_ref().err().cloned()),
         }
     }

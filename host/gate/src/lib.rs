@@ -5,6 +5,7 @@
 
 mod admission;
 mod approval;
+mod approvers;
 mod arguments;
 mod automatic;
 mod backlog;
@@ -78,6 +79,7 @@ use settled::{Settled, answer, name_envelope};
 use slots::HostSlots;
 
 pub use approval::{Consent, Pending};
+pub use approvers::ApprovalSettings;
 pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
 pub use generation::Generation;
 pub use left::Left;
@@ -264,6 +266,7 @@ impl Gate {
         match generation.catalog.find(&call.tool) {
             Some(tool) => {
                 let tool = dispatch::follow(&generation.catalog, tool, &mut call);
+                let tool = self.follow_approval(&generation, tool, &mut call).await;
                 Ok(self.pass(&generation, tool, call, Method::Tool).await)
             }
             None => Err(UnknownTool {
@@ -647,6 +650,7 @@ impl Gate {
             identity: call.caller.identity,
             is_stateful: call.caller.stateful,
             connection: call.caller.connection,
+            is_local: draft.share.is_alone(),
             actor: draft.operation.actor.clone(),
             time: match tool.spec.effect {
                 Effect::Read => limits.read,

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tollgate_components::packs::{Body, ToolEntry};
 use tollgate_components::policies::Verdict;
 use tollgate_core::effect::Effect;
@@ -139,6 +139,7 @@ impl Gate {
                 verdicts: None,
                 artifact_ids: None,
                 artifacts: Vec::new(),
+                policy_rows: Vec::new(),
                 members: None,
                 outcome: None,
                 counters: None,
@@ -155,8 +156,7 @@ impl PendingOperation {
     pub(super) fn describe(&mut self, arguments: &Value) {
         // Of amended arguments the row has no other actor either.
         if self.operation.identity.is_none() && self.claims {
-            let named = |key: &str| arguments.get(key).and_then(Value::as_str).and_then(claimed_actor);
-            self.operation.actor = named("actor").or_else(|| named("actor_name"));
+            self.operation.actor = claimed_in(|key| arguments.get(key));
         }
         let canonical = tollgate_sdk::canonical_json(arguments);
         self.operation.args_hash = hash::sha256_hex(canonical.as_bytes());
@@ -309,6 +309,20 @@ pub(super) fn fill_changes(changes: &[Change], operation: &mut Operation) {
     operation.changed_paths = Some(all.changed_paths());
     operation.diff_stats = Some(all.stats());
     operation.short_diff = Some(all.short());
+}
+
+/// The caller as the ledger names it: the proven identity, or the claim in its arguments.
+pub(super) fn recorded_actor(caller: &Caller, arguments: &Map<String, Value>) -> Option<String> {
+    let identity = caller.identity.as_ref();
+    identity
+        .map(|identity| identity.as_str().to_owned())
+        .or_else(|| claimed_in(|key| arguments.get(key)))
+}
+
+/// The claim of who calls, in arguments.
+fn claimed_in<'a>(argument: impl Fn(&str) -> Option<&'a Value>) -> Option<String> {
+    let named = |key: &str| argument(key).and_then(Value::as_str).and_then(claimed_actor);
+    named("actor").or_else(|| named("actor_name"))
 }
 
 /// Verdicts before and after a call, as the ledger keeps them.

@@ -4,6 +4,8 @@
 pub(crate) const MAX_KEY: usize = 200;
 /// Most keys that a policy takes for one call.
 pub(crate) const MAX_KEYS: usize = 16;
+/// Most rows that policies write for one request.
+pub(crate) const MAX_ROWS: usize = 64;
 /// Longest key of slots, in bytes.
 pub(crate) const MAX_SLOT_KEY: usize = 4_000;
 /// Most slots of one key.
@@ -100,6 +102,9 @@ pub enum BadPermit {
     /// A key that is empty or too long.
     #[error("a key has 1 to {MAX_KEY} bytes, and this one has {0}")]
     Key(usize),
+    /// There are too many rows.
+    #[error("policies write at most {MAX_ROWS} rows for one call")]
+    TooManyRows,
     /// There are too many.
     #[error("at most {MAX_KEYS} keys are taken for one call")]
     TooMany,

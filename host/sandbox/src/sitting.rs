@@ -3,15 +3,17 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tollgate_store::storage::{Operation, OperationFilter, StoredOperation};
+use tollgate_store::storage::{AskedBy, NewApproval, Operation, OperationFilter, PolicyRow, StoredOperation};
 
-use crate::permit::{BadPermit, MAX_KEY, MAX_KEYS, Permit, Slot, Terms};
+use crate::permit::{BadPermit, MAX_KEY, MAX_KEYS, MAX_ROWS, Permit, Slot, Terms};
 
 /// Judgements on one request so far. Clones are about the same request.
 #[derive(Clone)]
 pub struct Sitting {
     /// The operation to be, as the whole.
     operation: Arc<StoredOperation>,
+    /// Caller, if the transport proved one.
+    identity: Option<Arc<str>>,
     so_far: Arc<Mutex<SoFar>>,
 }
 
@@ -22,19 +24,28 @@ struct SoFar {
     taken: Vec<Permit>,
     /// Permits that the asked policy takes, if it lets the call through.
     wanted: Vec<(String, Terms)>,
+    /// Rows of policies, which are written with the row of the call.
+    rows: Vec<PolicyRow>,
+    /// Rows that the asked policy writes, unless it only looks on.
+    wanted_rows: Vec<PolicyRow>,
 }
 
 impl Sitting {
     /// Nothing was judged yet of an operation.
     pub fn of(operation: &Operation) -> Sitting {
-        Sitting::over(StoredOperation {
+        let identity = operation
+            .identity
+            .as_ref()
+            .map(|identity| Arc::from(identity.as_str()));
+        let sitting = Sitting::over(StoredOperation {
             op_id: operation.op_id.clone(),
             envelope_id: operation.envelope_id.clone(),
             timestamp: operation.timestamp.clone(),
             actor: operation.actor.clone(),
             connection: operation.connection.clone(),
             ..StoredOperation::default()
-        })
+        });
+        Sitting { identity, ..sitting }
     }
 
     /// Nothing was judged yet of what would be this operation.
@@ -44,6 +55,7 @@ impl Sitting {
                 success: Some(true),
                 ..operation
             }),
+            identity: None,
             so_far: Arc::default(),
         }
     }
@@ -67,7 +79,9 @@ impl Sitting {
 
     /// A policy is asked. What it took before without letting the call through is forgotten.
     pub fn ask(&self) {
-        self.so_far().wanted.clear();
+        let mut so_far = self.so_far();
+        so_far.wanted_rows.clear();
+        so_far.wanted.clear();
     }
 
     /// A policy did not deny the call: what it took for it is the call's. `needed_by` is its name where it is enforced.
@@ -98,6 +112,60 @@ impl Sitting {
             if permit.needed_by.is_none() {
                 permit.needed_by = needed_by.map(str::to_owned);
             }
+        }
+    }
+
+    /// A policy gave a verdict where it is enforced: its rows are written whatever becomes of the call.
+    ///
+    /// A request for approval may hold content of the call. If a policy denied the call without asking, no approval
+    /// would let it through, and nothing of it is kept.
+    pub fn keep_rows(&self, is_denied: bool) {
+        let is_asking = |row: &PolicyRow| matches!(row, PolicyRow::Ask(_));
+        let mut so_far = self.so_far();
+        let mut wanted = std::mem::take(&mut so_far.wanted_rows);
+        if is_denied && !wanted.iter().any(is_asking) {
+            so_far.rows.retain(|row| !is_asking(row));
+        }
+        so_far.rows.append(&mut wanted);
+    }
+
+    /// Has a row written with the row of the call.
+    pub fn write(&self, row: PolicyRow) -> Result<(), BadPermit> {
+        let mut so_far = self.so_far();
+        if so_far.rows.len() + so_far.wanted_rows.len() >= MAX_ROWS {
+            return Err(BadPermit::TooManyRows);
+        }
+        so_far.wanted_rows.push(row);
+        Ok(())
+    }
+
+    /// The request for approval with a key that a policy asked for in this sitting.
+    pub fn asked(&self, policy: &str, key: &str) -> Option<NewApproval> {
+        let so_far = self.so_far();
+        let asked = so_far.rows.iter().chain(&so_far.wanted_rows).rev();
+        let mut asked = asked.filter_map(|row| match row {
+            PolicyRow::Ask(new) => Some(new),
+            PolicyRow::Settle { .. } => None,
+        });
+        let found = asked.find(|new| new.component == policy && new.request.key == key)?;
+        Some((**found).clone())
+    }
+
+    /// The rows that policies want written.
+    pub fn rows(&self) -> Vec<PolicyRow> {
+        self.so_far().rows.clone()
+    }
+
+    /// The call that is judged, as requests for approval name it.
+    pub fn asked_by(&self) -> AskedBy {
+        let tool = self.so_far().calls.last().map(|call| call.tool.clone());
+        AskedBy {
+            op_id: self.operation.op_id.clone(),
+            envelope_id: self.operation.envelope_id.clone(),
+            tool: tool.unwrap_or_default(),
+            actor: self.operation.actor.clone(),
+            identity: self.identity.as_deref().map(str::to_owned),
+            connection: self.operation.connection.clone(),
         }
     }
 
@@ -184,6 +252,7 @@ mod tests {
     fn sitting() -> Sitting {
         let sitting = Sitting {
             operation: Arc::default(),
+            identity: None,
             so_far: Arc::default(),
         };
         sitting.begin("tasks", "tasks_batch", "write");
@@ -278,6 +347,39 @@ mod tests {
             let slot = Slot { held_ms, ..slot(1) };
             assert!(matches!(bad("k", slot), BadPermit::Held(_)));
         }
+    }
+
+    #[test]
+    fn rows_of_a_policy_that_only_looks_on_are_nobodys() {
+        let sitting = sitting();
+        let ask = |key: &str| {
+            let request = tollgate_sdk::ApprovalRequest::new(key, "Deploy", serde_json::json!({}));
+            let new = NewApproval::new("policy-p", request, sitting.asked_by(), (1, 1));
+            sitting.ask();
+            sitting.write(PolicyRow::Ask(Box::new(new))).unwrap();
+        };
+        ask("looks on");
+        assert!(sitting.asked("policy-p", "looks on").is_some());
+        ask("enforced");
+        sitting.keep_rows(true);
+        // Denied or not, and whatever policies are asked after it.
+        sitting.ask();
+        assert!(sitting.asked("policy-p", "looks on").is_none());
+        assert!(sitting.asked("policy-p", "enforced").is_some());
+        assert!(sitting.asked("policy-other", "enforced").is_none());
+        assert_eq!(sitting.rows().len(), 1);
+        assert_eq!(sitting.asked_by().tool, "tasks_batch");
+        for _ in 1..MAX_ROWS {
+            ask("more");
+            sitting.keep_rows(false);
+        }
+        let new = sitting.asked("policy-p", "more").unwrap();
+        let refused = sitting.write(PolicyRow::Ask(Box::new(new)));
+        assert!(matches!(refused, Err(BadPermit::TooManyRows)));
+        // Another policy denies the call whatever a person says.
+        sitting.ask();
+        sitting.keep_rows(true);
+        assert!(sitting.rows().is_empty());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tollgate_core::deadline::Deadline;
 use tollgate_core::effect::Effect;
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::{Namespace, Session, Sighting};
+use tollgate_store::storage::{AskedBy, Namespace, Session, Sighting};
 use wasmtime::component::ResourceTable;
 use wasmtime::{Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -92,6 +92,8 @@ pub struct Facts {
     pub programs: Option<Arc<dyn CountPrograms>>,
     /// The work tree before the call, if it was seen.
     pub seen: Option<Arc<Sighting>>,
+    /// The call as requests for approval name it.
+    pub asked_by: AskedBy,
     /// Why the work tree was not seen before the call, if somebody looked.
     pub unseen: Option<String>,
 }

@@ -9,6 +9,7 @@
 
 mod access;
 mod arguments;
+mod asked;
 mod briefing;
 mod checkpoint;
 mod digest;

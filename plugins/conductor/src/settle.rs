@@ -6,6 +6,7 @@ use conductor_repo::describe::MAX_DESCRIPTION;
 use tollgate_sdk::{Cx, Db, ToolError};
 
 use crate::arguments::clip_to;
+use crate::asked;
 use crate::gate::facts::Aftermath;
 use crate::listed::with_calls;
 use crate::mistakes;
@@ -98,6 +99,7 @@ pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<S
         Ok(()) => accepted(cx, db, &outcome)?,
         Err(rejection) => rejected(cx, db, &outcome, rejection)?,
     }
+    asked::keep_up(cx, db, &job)?;
     if job.status != outcome.job.status {
         let line = job.status.as_str().to_lowercase();
         log::append(cx, db, &job.id, LogType::System, None, None, &line)?;

@@ -8,6 +8,7 @@
 //! and apply their decisions.
 
 mod arguments;
+mod asked;
 mod caller;
 mod condition;
 mod config;

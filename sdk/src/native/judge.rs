@@ -118,6 +118,8 @@ impl<P: Policy> Judge<P> {
             ..CallInfo::default()
         };
         let policy: P = settings(&self.settings).expect("settings were parsed before");
+        let requests = &self.session.backend().requests;
+        requests.identity.replace(request.identity.clone());
         let cx = PolicyCx::new(Cx::new(self.session.backend(), &call));
         match body(&policy, &cx) {
             Ok(verdict) => Judged {

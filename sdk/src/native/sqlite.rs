@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 
+use super::approvals::Requests;
 use super::record::Record;
 use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
-    ArtifactError, ArtifactKind, BudgetError, Command, DbError, Envelope, Event, FileEntry, FoundOperation,
-    Host, LedgerError, Level, Listing, Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree,
-    Slot, TestOutcome, Transaction, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind, BudgetError,
+    Command, DbError, Envelope, Event, FileEntry, FoundOperation, Host, LedgerError, Level, Listing,
+    Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Transaction,
+    Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// SQLite as a [`Host`], with a clock that is fixed within a call and sequential ids.
@@ -36,6 +38,7 @@ pub struct Sqlite {
     pub(super) run: Cell<bool>,
     pub(super) in_transaction: Cell<bool>,
     pub(super) record: Record,
+    pub(super) requests: Requests,
     pub(super) workspaces: Workspaces,
     pub(super) progress: RefCell<Vec<String>>,
 }
@@ -92,6 +95,7 @@ impl Host for Sqlite {
 
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, DbError> {
         self.in_transaction.set(true);
+        self.requests.begin();
         self.db.execute_batch("SAVEPOINT run").map_err(db_error)?;
         Ok(Box::new(Open {
             backend: self,
@@ -166,6 +170,24 @@ impl Host for Sqlite {
 
     fn keep_artifact(&self, kind: ArtifactKind, content: &[u8]) -> Result<Option<String>, ArtifactError> {
         self.record.keep(kind, content, || self.new_id("art"))
+    }
+
+    fn ask_approval(&self, request: &ApprovalRequest) -> Result<Approval, ApprovalError> {
+        self.requests.ask(request, self.now.get(), || self.new_id("apv"))
+    }
+
+    fn find_approval(&self, key: &str) -> Result<Option<Approval>, ApprovalError> {
+        self.requests.find(key, self.now.get())
+    }
+
+    fn settle_approval(
+        &self,
+        key: &str,
+        status: ApprovalStatus,
+        by: Option<&str>,
+        note: Option<&str>,
+    ) -> Result<bool, ApprovalError> {
+        self.requests.settle(key, status, (by, note), self.now.get())
     }
 
     fn envelope(&self) -> Option<Envelope> {
@@ -266,6 +288,7 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.backend.in_transaction.set(false);
         if !self.committed.get() {
+            self.backend.requests.roll_back();
             // Nothing can be reported from here, and the next statement would fail anyway.
             let _ = self.backend.db.execute_batch("ROLLBACK TO run; RELEASE run");
         }

@@ -137,6 +137,7 @@ impl GatePart {
             verdicts: None,
             artifact_ids: None,
             artifacts: Vec::new(),
+            policy_rows: Vec::new(),
             ..Operation::default()
         }
     }

@@ -93,6 +93,7 @@ impl Place {
         let generation = Generation {
             catalog: Arc::new(catalog),
             envelopes: config.envelope.settings(),
+            approvals: config.approvals.settings(),
             workspaces: self.workspaces.clone(),
         };
         self.site.gate(&config, generation)

@@ -39,7 +39,11 @@ impl Call {
 }
 
 /// Calls a tool, and again with the answers of a person at the terminal as often as the call asks.
-async fn converse(gate: &Gate, tool: &str, arguments: &Map<String, Value>) -> anyhow::Result<Outcome> {
+pub(super) async fn through(
+    gate: &Gate,
+    tool: &str,
+    arguments: &Map<String, Value>,
+) -> anyhow::Result<Outcome> {
     let mut person = Person::at_terminal();
     let client = if person.is_some() {
         TERMINAL
@@ -88,13 +92,8 @@ pub(super) async fn call(
     filters: &Filters,
     (tool, arguments): (String, Map<String, Value>),
 ) -> anyhow::Result<ExitCode> {
-    let config = Config::load(global.config.as_deref())?;
-    let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
-    super::reload::check_start(global, &data, &config)?;
-    // What a server of this configuration does not have, cannot be called here either.
-    let choice = filters.choice(&config)?;
-    let gate = super::open(global, &config, &choice).await?;
-    let outcome = converse(&gate, &tool, &arguments).await?;
+    let gate = open(global, filters).await?;
+    let outcome = through(&gate, &tool, &arguments).await?;
     gate.catch_up().await;
     gate.flush().await;
     match outcome.result {
@@ -110,4 +109,14 @@ pub(super) async fn call(
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Opens a gate beside those of the servers that run.
+pub(super) async fn open(global: &Global, filters: &Filters) -> anyhow::Result<Gate> {
+    let config = Config::load(global.config.as_deref())?;
+    let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
+    super::reload::check_start(global, &data, &config)?;
+    // What a server of this configuration does not have, cannot be called here either.
+    let choice = filters.choice(&config)?;
+    super::open(global, &config, &choice).await
 }

@@ -39,6 +39,25 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tollgate packs inspect --static greeter.wasm    # without running any of it",
         ],
     ),
+    (
+        "approvals list",
+        &[
+            "tollgate approvals list",
+            "tollgate --json approvals list --status any",
+        ],
+    ),
+    (
+        "approvals show",
+        &["tollgate approvals show apv_5f2b9c7e0a1d4b6f8c3e2d1a0b"],
+    ),
+    (
+        "approvals allow",
+        &["tollgate approvals allow apv_5f2b9c7e0a1d4b6f8c3e2d1a0b --note 'after the backup'"],
+    ),
+    (
+        "approvals deny",
+        &["tollgate approvals deny apv_5f2b9c7e0a1d4b6f8c3e2d1a0b --as grace"],
+    ),
     ("packs check", &["tollgate packs check greeter.wasm"]),
     (
         "packs add",

@@ -1,5 +1,6 @@
 //! The command line: one file for each command.
 
+mod approvals;
 mod backup;
 mod call;
 mod clients;
@@ -140,6 +141,9 @@ enum Command {
     /// Read, check, export and prune the ledger
     #[command(subcommand)]
     Ledger(ledger::Ledger),
+    /// Show what waits for an approval, and answer it
+    #[command(subcommand)]
+    Approvals(approvals::Approvals),
     /// Show the envelopes
     Envelopes(envelopes::Envelopes),
     /// Show how often each tool was called, how long it took, and how it failed
@@ -305,6 +309,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Doctor(doctor) => doctor.run(global).await,
         Command::Clients(clients) => clients.run(global).await,
         Command::Ledger(ledger) => ledger.run(global).await,
+        Command::Approvals(approvals) => approvals.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global).await,
         Command::Stats(stats) => stats.run(global),
         Command::Backup(backup) => backup.run(global),

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::sync::watch;
 use tollgate::config::{Caps, Config, Server};
+use tollgate::notify;
 use tollgate::watch::Watch;
 use tollgate_components::packs::Haste;
 use tollgate_gate::Gate;
@@ -79,6 +80,7 @@ impl Serve {
         let exporter = telemetry
             .map(|settings| export(&settings, queue, &gate))
             .transpose()?;
+        let notifying = notify::start(config.approvals.notify.clone(), Arc::downgrade(&gate));
         let reload = Reload {
             global: global.clone(),
             filters: self.filters,
@@ -92,6 +94,9 @@ impl Serve {
         let keeping = keeping.flatten().map(|keys| tokio::spawn(keys.keep_up()));
         serve(serving, &gate, listings).await?;
         reloading.abort();
+        if let Some(notifying) = notifying {
+            notifying.abort();
+        }
         if let Some(keeping) = keeping {
             keeping.abort();
         }

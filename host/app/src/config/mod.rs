@@ -23,7 +23,7 @@ use thiserror::Error;
 use tollgate_components::packs::{Grants, Origin, Tier};
 use tollgate_core::{clock, envelope, file};
 use tollgate_gate::core_tools::{EnvelopeSettings, Require};
-use tollgate_gate::{By, Window};
+use tollgate_gate::{ApprovalSettings, By, Window};
 use tollgate_sandbox::Limits;
 use tollgate_sandbox::workspaces::Registration;
 use tollgate_sdk::permit::GitTerms;
@@ -115,6 +115,8 @@ pub struct Config {
     pub server: Server,
     /// Envelopes: defaults and ceilings.
     pub envelope: EnvelopeConfig,
+    /// Approvals: who answers, and who is told.
+    pub approvals: ApprovalsConfig,
     /// The ledger: what is kept and mirrored.
     pub ledger: LedgerSettings,
     /// Content that is kept for a while beside it.
@@ -220,6 +222,24 @@ impl EnvelopeConfig {
             },
             ceiling: self.ceiling,
             budgets: self.budgets.clone(),
+        }
+    }
+}
+
+/// The `[approvals]` table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApprovalsConfig {
+    approvers: Vec<String>,
+    /// Program that is told of each request, with its arguments.
+    pub notify: Vec<String>,
+}
+
+impl ApprovalsConfig {
+    /// Settings for the gate.
+    pub fn settings(&self) -> ApprovalSettings {
+        ApprovalSettings {
+            approvers: self.approvers.clone(),
         }
     }
 }
@@ -511,6 +531,10 @@ impl Config {
                 server.allowed_origins != was.allowed_origins,
             ),
             ("server.auth", server.auth != was.auth),
+            (
+                "approvals.notify",
+                self.approvals.notify != before.approvals.notify,
+            ),
             ("ledger", self.ledger != before.ledger),
             ("artifacts", self.artifacts != before.artifacts),
             ("telemetry", self.telemetry != before.telemetry),

@@ -1,6 +1,7 @@
 //! The host's own tools, pack name `core`: envelopes and the ledger. They take the same path as
 //! every other tool and cost nothing.
 
+mod approvals;
 mod artifacts;
 mod discovery;
 mod envelope_view;
@@ -26,9 +27,12 @@ use tollgate_sdk::{Reply, ToolError};
 use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::storage::{Session, Sighting, StoreError};
 
+use crate::approvers::{Answerer, ApprovalSettings};
 use crate::settled::Told;
 use crate::windows::Window;
 
+pub use approvals::RESOLVE;
+pub(crate) use approvals::Resolve;
 pub use discovery::RELAY;
 pub(crate) use envelopes::unknown as unknown_envelope;
 pub use operations::{ReportView, report};
@@ -47,6 +51,10 @@ pub struct CoreCx<'a> {
     pub boot_ms: i64,
     /// Makes identifiers.
     pub new_id: &'a dyn Fn(&str) -> String,
+    /// Operator's settings of approvals.
+    pub approvals: &'a ApprovalSettings,
+    /// True for a caller over stdio or at the command line.
+    pub is_local: bool,
     /// Operator's settings of envelopes.
     pub settings: &'a EnvelopeSettings,
     /// This host process.
@@ -84,6 +92,16 @@ impl CoreCx<'_> {
     /// Identity whose operations and envelopes the caller may look at, or everybody's.
     fn looks_at(&self) -> Option<&Identity> {
         self.identity.filter(|identity| !identity.rights().sees_all)
+    }
+
+    /// The caller, as somebody who answers requests for approval.
+    fn answerer(&self) -> Answerer<'_> {
+        Answerer {
+            identity: self.identity,
+            actor: self.actor,
+            connection: self.connection,
+            is_local: self.is_local,
+        }
     }
 
     /// The commit that a workspace is at, if it is a registered work tree of Git.
@@ -176,6 +194,8 @@ tools!(
     envelopes::List,
     operations::Query,
     operations::Report,
+    approvals::List,
+    Resolve,
     artifacts::Get,
     workspaces::List,
     discovery::Search,

@@ -15,7 +15,7 @@ use tollgate_sandbox::sitting::Sitting;
 use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::{self, Session};
+use tollgate_store::storage::{self, AskedBy, Session};
 
 use super::super::Equipment;
 
@@ -115,6 +115,7 @@ impl<'a> Evaluator<'a> {
             sitting: self.sitting.clone(),
             programs: None,
             seen: None,
+            asked_by: self.asked_by(request),
             unseen: None,
         };
         let (session, said) = match policy.spares().take() {
@@ -123,6 +124,21 @@ impl<'a> Evaluator<'a> {
         };
         self.session = Some(session);
         said
+    }
+
+    /// The judged call, as requests for approval name it.
+    fn asked_by(&self, request: &wit::Request) -> AskedBy {
+        match &self.sitting {
+            Some(sitting) => sitting.asked_by(),
+            None => AskedBy {
+                op_id: request.op_id.clone(),
+                envelope_id: request.envelope_id.clone(),
+                tool: request.tool.clone(),
+                actor: request.identity.clone(),
+                identity: request.identity.clone(),
+                connection: request.connection.clone(),
+            },
+        }
     }
 
     /// Asks an instance that is made for it.

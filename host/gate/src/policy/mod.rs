@@ -18,7 +18,7 @@ use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component;
 use tollgate_sandbox::sitting::Sitting;
 use tollgate_sdk::{Timestamp, ToolError};
-use tollgate_store::storage::Session;
+use tollgate_store::storage::{PolicyRow, Session};
 
 use super::batch::{self, Member};
 use super::guest::{GuestCall, Runtime, cancelled};
@@ -184,7 +184,9 @@ impl Evaluator<'_> {
         let (requests, is_amended) = self.hear_all(&mut judging, request(guest, draft), &mut hearing);
         self.sitting = None;
         draft.permits = sitting.permits();
+        draft.operation.policy_rows = sitting.rows();
         let mut decision = hearing.decision();
+        name_request(&mut decision, &draft.operation.policy_rows);
         if is_amended
             && let Err(err) = judging.adopt(guest, draft)
             && !matches!(decision, Decision::Deny(_))
@@ -297,10 +299,14 @@ impl Evaluator<'_> {
             let answer = self.ask_about(policy, request, notes, None, |judge, store, request| {
                 Ok(judge.call_before_call(store, request)?)
             });
-            if let (Some(sitting), Ok((verdict, _))) = (&sitting, &answer.said)
-                && !matches!(verdict, wit::Verdict::Deny(_))
-            {
-                sitting.keep(policy.namespace.pack(), chain.enforced_as(policy));
+            if let (Some(sitting), Ok((verdict, _))) = (&sitting, &answer.said) {
+                let enforced_as = chain.enforced_as(policy);
+                if enforced_as.is_some() {
+                    sitting.keep_rows(matches!(verdict, wit::Verdict::Deny(_)));
+                }
+                if !matches!(verdict, wit::Verdict::Deny(_)) {
+                    sitting.keep(policy.namespace.pack(), enforced_as);
+                }
             }
             answer
         };
@@ -311,6 +317,22 @@ impl Evaluator<'_> {
             sitting.end(&request.args_hash);
         }
         amended
+    }
+}
+
+/// Names the open request for approval in the refusal of a call that waits for it.
+fn name_request(decision: &mut Decision, rows: &[PolicyRow]) {
+    let refusal = match decision {
+        Decision::Deny(refusal) => refusal,
+        Decision::Ask(question) => &mut question.otherwise,
+        Decision::Pass => return,
+    };
+    let asked = rows.iter().rev().find_map(|row| match row {
+        PolicyRow::Ask(new) => Some(new.id.as_str()),
+        PolicyRow::Settle { .. } => None,
+    });
+    if let Some(id) = asked {
+        refusal.context.insert("approval_id".to_owned(), Value::from(id));
     }
 }
 

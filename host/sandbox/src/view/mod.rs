@@ -1,5 +1,6 @@
 //! The capabilities that components import, one module each, as views on a call's state.
 
+mod approvals;
 mod artifacts;
 pub mod budget;
 mod clock_and_ids;
@@ -22,6 +23,7 @@ pub fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     storage::add_to_linker(linker)?;
     budget::add_to_linker(linker)?;
     ledger::add_to_linker(linker)?;
+    approvals::add_to_linker(linker)?;
     artifacts::add_to_linker(linker)?;
     clock_and_ids::add_to_linker(linker)?;
     connections::add_to_linker(linker)?;

@@ -11,6 +11,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::hash::hex;
 use tollgate_core::identity::Identity;
 
+use super::approvals::PolicyRow;
 use super::error::{StoreError, StoreResult};
 use super::schema::exactly_one;
 use super::session::Session;
@@ -131,6 +132,9 @@ pub struct Operation {
     /// The artifacts themselves, stored with the row and not part of it.
     #[serde(skip)]
     pub artifacts: Vec<Artifact>,
+    /// Rows that policies want written with the row, whatever becomes of the call. Not part of it.
+    #[serde(skip)]
+    pub policy_rows: Vec<PolicyRow>,
 }
 
 impl Operation {
@@ -184,6 +188,7 @@ impl Operation {
             verdicts: None,
             artifact_ids: None,
             artifacts: Vec::new(),
+            policy_rows: Vec::new(),
             members: None,
             outcome: None,
             counters: None,
@@ -331,6 +336,9 @@ impl Session {
         }
         for artifact in &operation.artifacts {
             self.add_artifact(&operation.op_id, artifact)?;
+        }
+        for row in &operation.policy_rows {
+            self.write_policy_row(row)?;
         }
         self.known_head.set(Some(Head { seq, hash }));
         Ok(())

@@ -211,6 +211,10 @@ const CORE: &[(&str, &str)] = &[
         "0015_connections",
         include_str!("../../../../migrations/core/0015_connections.sql"),
     ),
+    (
+        "0016_approvals",
+        include_str!("../../../../migrations/core/0016_approvals.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

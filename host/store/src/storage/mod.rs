@@ -6,6 +6,7 @@
 
 mod access;
 mod anchors;
+mod approvals;
 mod artifacts;
 mod bounds;
 mod budgets;
@@ -59,6 +60,10 @@ use std::path::{Path, PathBuf};
 
 pub use access::{Bounds, Namespace};
 pub use anchors::Anchor;
+pub use approvals::{
+    Answered, ApprovalFilter, AskedBy, MAX_PENDING, MAX_PENDING_OF_ONE, NewApproval, PolicyRow,
+    StoredApproval,
+};
 pub use artifacts::StoredArtifact;
 pub use budgets::Reservation;
 pub use copies::{Compacted, CopyError};

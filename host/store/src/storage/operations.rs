@@ -261,6 +261,7 @@ impl StoredOperation {
             verdicts: None,
             artifact_ids: None,
             artifacts: Vec::new(),
+            policy_rows: Vec::new(),
             left_behind: None,
             members: self.members.clone(),
             outcome: self

@@ -6,6 +6,7 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use super::{after, conflict, find_job, find_step};
 use crate::arguments::{ENTRY, TITLE};
+use crate::asked;
 use crate::error::{Reason, Refusals};
 use crate::model::{JobId, LogType, StepId, StepStatus};
 use crate::person;
@@ -99,11 +100,11 @@ impl Tool for StepApprove {
                 note: self.note,
                 at: cx.now(),
             });
-            let by = step
-                .approval
-                .as_ref()
-                .map_or("", |approval| &approval.approved_by);
-            store(cx, &self.job_id, &step, &format!("approved by {by}, {who}"))?;
+            if let Some(approval) = &step.approval {
+                let line = format!("approved by {}, {who}", approval.approved_by);
+                store(cx, &self.job_id, &step, &line)?;
+                asked::settle(cx, self.job_id.as_str(), &step, approval)?;
+            }
         }
         Ok(ApprovalState {
             job_id: self.job_id,
@@ -147,6 +148,7 @@ impl Tool for StepRevokeApproval {
                 None => "approval revoked".to_owned(),
             };
             store(cx, &self.job_id, &step, &line)?;
+            asked::keep_up(cx, &cx.db, &find_job(&cx.db, &self.job_id)?)?;
         }
         Ok(ApprovalState {
             job_id: self.job_id,

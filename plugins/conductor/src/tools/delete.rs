@@ -57,6 +57,7 @@ impl Tool for JobDelete {
             deleted: job.id,
         };
         job::delete(&cx.db, &deleted.deleted)?;
+        cx.approvals().withdraw(deleted.deleted.as_str())?;
         let why = self.reason.map(|reason| format!(": {}", clip(&reason)));
         let note = format!(
             "{} {:?} ({}, {} steps, {} submissions) deleted{}",

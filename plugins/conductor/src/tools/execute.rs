@@ -8,6 +8,7 @@ use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, NextCall, Tier, Tool, ToolErr
 
 use super::{after, conflict, current, find_job, internal, job_call};
 use crate::access;
+use crate::asked;
 use crate::briefing::{Accepted, Briefing};
 use crate::gate::facts;
 use crate::model::{BlockType, Claim, EvidenceType, JobId, LogType, StepId, StepStatus};
@@ -77,6 +78,7 @@ impl Tool for JobNextStepPrompt {
             if !step::update(&cx.db, &job.id, found.status, &active)? {
                 return Err(conflict(&job.id));
             }
+            asked::keep_up(cx, &cx.db, &job)?;
         }
         let workspace = access::workspace_line(cx, &cx.db, job.repo_root.as_deref())?;
         let told = Telling::gather(&cx.db, &job, found, workspace)?;

@@ -27,6 +27,7 @@ use serde::Serialize;
 use serde_json::json;
 use tollgate_sdk::{Cx, Db, DbError, NextCall, ToolError};
 
+use crate::asked;
 use crate::error::{Reason, Refusals};
 use crate::interview::{Standing, interview};
 use crate::model::{JobId, StepStatus};
@@ -112,7 +113,7 @@ fn job_call(tool: &str, id: &JobId) -> NextCall {
 fn save(cx: &Cx<'_>, db: &Db<'_>, seen: Status, job: &mut Job) -> Result<(), ToolError> {
     job.updated_at = cx.now();
     match job::update(db, seen, job)? {
-        true => Ok(()),
+        true => asked::keep_up(cx, db, job),
         false => Err(conflict(&job.id)),
     }
 }

@@ -291,6 +291,55 @@ fn a_person_approves_before_the_gate_lets_it_pass() {
 }
 
 #[test]
+fn a_step_that_waits_for_a_person_is_in_the_list_until_somebody_decides() {
+    let bench = Bench::new();
+    bench.run(READY);
+    let gated =
+        json!({"steps": [step("deploy", json!([{"gate": "human_approval"}])), step("tell", json!([]))]});
+    bench.reply("plan_propose_steps", gated);
+    let listed = || {
+        let all = bench.session.approvals();
+        let lines = all.iter().map(|(asked, approval)| {
+            let by = approval.answered_by.as_deref().unwrap_or("-");
+            format!("{} {} {by}", asked.title, approval.status.as_str())
+        });
+        lines.collect::<Vec<_>>()
+    };
+    bench.run("- job_set_ready {}\n- job_start {}");
+    assert!(listed().is_empty(), "no step is active yet");
+    bench.run("- job_next_step_prompt {}");
+    submit(&bench, json!({}));
+    let title = "Approve S1 \"deploy\" of Export";
+    assert_eq!(listed(), [format!("{title} pending -")]);
+    let asked = bench.session.approvals().remove(0).0;
+    let approve = asked.answering.unwrap().approve;
+    assert_eq!(
+        (approve.tool.as_str(), &approve.arguments["step_id"]),
+        ("step_approve", &json!("S1"))
+    );
+    bench.run(r#"step_approve {"step_id": "S1", "approved_by": "Ada"}"#);
+    assert_eq!(listed(), [format!("{title} approved Ada")]);
+    bench.run(r#"step_revoke_approval {"step_id": "S1"}"#);
+    assert_eq!(listed()[1..], [format!("{title} pending -")]);
+    // Another content is another request, and a step without the gate waits for nobody.
+    bench
+        .run(r#"plan_refine_steps {"edits": [{"op": "update", "step_id": "S1", "set": {"title": "ship"}}]}"#);
+    bench.run("- job_next_step_prompt {}");
+    assert_eq!(
+        listed()[1..],
+        [
+            format!("{title} withdrawn -"),
+            "Approve S1 \"ship\" of Export pending -".to_owned()
+        ]
+    );
+    bench.session.answer_approval(&bench.job, false, "Grace");
+    bench.run("- job_next_step_prompt {}");
+    assert_eq!(listed().len(), 3, "a rejection stands");
+    bench.run(r#"job_fail {"reason": "given up"}"#);
+    assert_eq!(listed()[2], "Approve S1 \"ship\" of Export rejected Grace");
+}
+
+#[test]
 fn batches_put_commits_off_for_a_few_steps() {
     let bench = started(4);
     bench.run(r#"- job_update_policies {"policies": {"require_commit_per_step": true, "batch_commit_max_steps": 2}}"#);

@@ -1,19 +1,24 @@
 //! The policy `side-effect-approval`: a side effect needs an approval.
 //!
-//! The policy evaluates the tools that the operator lists, and `task_resolve_approval`, whose answers it stores
-//! in the transaction of the answer. An approval is for one tool with exactly the same arguments. If the client
+//! A denied call asks for its approval by itself: the request is in the list of the host, where a person answers with
+//! `approval_resolve` or `tollgate approvals`. The policy also evaluates `task_resolve_approval`, whose answers it
+//! stores in the transaction of the answer. An approval is for one tool with exactly the same arguments. If the client
 //! can ask its user, the user can approve as well, unless `by_another` is set.
 
 mod another;
+mod required;
 mod store;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tollgate_sdk::policy::{
     CannotJudge, Denial, Outcome, Phase, Policy, PolicyCx, Problem, Question, Request, Review, Verdict,
 };
-use tollgate_sdk::{Migration, NextCall, OperationFilter, Want, export_policy};
+use tollgate_sdk::{
+    Answerers, Approval, ApprovalError, ApprovalRequest, ApprovalStatus, Migration, OperationFilter, Want,
+    export_policy,
+};
 
 use crate::store::Answer;
 
@@ -21,6 +26,8 @@ use crate::store::Answer;
 const REQUEST: &str = "task_request_approval";
 /// Tool that answers a request.
 const RESOLVE: &str = "task_resolve_approval";
+/// Tools of the host's list of approvals.
+const LIST: [&str; 2] = ["approval_list", "approval_resolve"];
 /// Number of hex digits of the arguments' hash in an approval's key.
 const KEY_DIGITS: usize = 32;
 
@@ -85,19 +92,34 @@ impl Policy for SideEffectApproval {
     }
 
     fn before(&self, cx: &PolicyCx<'_>, request: &Request) -> Result<Verdict, CannotJudge> {
-        if [REQUEST, RESOLVE].contains(&request.tool.as_str()) {
+        let tool = request.tool.as_str();
+        if [REQUEST, RESOLVE].contains(&tool) || LIST.contains(&tool) {
             return Ok(Verdict::Pass);
         }
         let args_hash = key_of(&request.args_hash);
         let last = store::last(&cx.db, &request.tool, args_hash)?;
-        let round = match &last {
-            Some(answer) if self.is_old(request, answer) => answer.round + 1,
-            Some(answer) if answer.status != "approved" => return Ok(rejected(request, answer).into()),
-            Some(answer) if self.counts(cx, request, answer)? => return Ok(Verdict::Pass),
-            Some(answer) => answer.round + 1,
-            None => 1,
+        let round = last.as_ref().map_or(1, |answer| answer.round + 1);
+        let newest = cx.approvals().find(&list_key(request))?;
+        let is_newest = |answer: &Answer| {
+            let listed = newest.as_ref().filter(|listed| is_decided(listed));
+            listed.is_none_or(|listed| listed.answered_at_ms < Some(answer.answered_at))
         };
-        let denial = required(request, &key(args_hash, round));
+        match last.filter(|answer| !self.is_old(request, answer.answered_at) && is_newest(answer)) {
+            Some(answer) if answer.status != "approved" => {
+                let reason = format!("said {}", answer.status);
+                return Ok(rejected(request, &answer.resolved_by, &reason).into());
+            }
+            Some(answer) if self.counts(cx, request, &answer)? => {
+                withdraw(cx, &list_key(request))?;
+                return Ok(Verdict::Pass);
+            }
+            _ => {}
+        }
+        let listed = match self.listed(cx, request)? {
+            Ok(listed) => listed,
+            Err(verdict) => return Ok(verdict),
+        };
+        let denial = required::denial(request, &key(args_hash, round), listed.as_ref());
         if !self.ask || self.by_another {
             return Ok(denial.into());
         }
@@ -165,16 +187,85 @@ impl SideEffectApproval {
             return Ok(denial.into());
         }
         store::remember(&cx.db, &kind, &answer)?;
+        withdraw(cx, &format!("{kind} {}", answer.args_hash))?;
         Ok(Review::Pass)
     }
 
-    /// End of an answer's validity.
-    fn end(&self, answer: &Answer) -> i64 {
-        answer.answered_at + i64::from(self.minutes) * 60_000
+    /// End of the validity of an answer that was given at a time.
+    fn end(&self, answered_at: i64) -> i64 {
+        answered_at.saturating_add(i64::from(self.minutes) * 60_000)
     }
 
-    fn is_old(&self, request: &Request, answer: &Answer) -> bool {
-        request.at >= self.end(answer)
+    fn is_old(&self, request: &Request, answered_at: i64) -> bool {
+        request.at >= self.end(answered_at)
+    }
+
+    /// The open request for this call in the host's list, or the verdict that follows from its answer. None if the call
+    /// does not fit in the list.
+    fn listed(
+        &self,
+        cx: &PolicyCx<'_>,
+        request: &Request,
+    ) -> Result<Result<Option<Approval>, Verdict>, CannotJudge> {
+        let mut wanted = self.wanted(cx, request);
+        let asked = match cx.approvals().ask(&wanted) {
+            // The way through task-store is open in any case.
+            Err(ApprovalError::Full(_) | ApprovalError::Invalid(_)) => return Ok(Ok(None)),
+            asked => asked?,
+        };
+        let answered_at = asked.answered_at_ms.unwrap_or_default();
+        let is_old = self.is_old(request, answered_at);
+        match asked.status {
+            ApprovalStatus::Approved if !is_old && self.takes(cx, &asked, answered_at)? => {
+                return Ok(Err(Verdict::Pass));
+            }
+            ApprovalStatus::Rejected if !is_old => {
+                let by = asked.answered_by.as_deref().unwrap_or("a person");
+                let reason = match &asked.note {
+                    Some(note) => format!("said no ({note})"),
+                    None => "said no".to_owned(),
+                };
+                return Ok(Err(rejected(request, by, &reason).into()));
+            }
+            ApprovalStatus::Approved | ApprovalStatus::Rejected => {
+                wanted.renew = true;
+                return match cx.approvals().ask(&wanted) {
+                    Err(ApprovalError::Full(_)) => Ok(Ok(None)),
+                    renewed => Ok(Ok(Some(renewed?))),
+                };
+            }
+            ApprovalStatus::Pending | ApprovalStatus::Withdrawn | ApprovalStatus::Expired => {}
+        }
+        Ok(Ok(Some(asked)))
+    }
+
+    /// Takes an approval of the list for this call, if it counts once.
+    fn takes(&self, cx: &PolicyCx<'_>, approval: &Approval, answered_at: i64) -> Result<bool, CannotJudge> {
+        if !self.once {
+            return Ok(true);
+        }
+        let until = self.end(answered_at).saturating_add(DAY_MS);
+        Ok(cx.ledger().take_once(&approval.id, until)?)
+    }
+
+    /// Request for the host's list: exactly this call.
+    fn wanted(&self, cx: &PolicyCx<'_>, request: &Request) -> ApprovalRequest {
+        let title = format!("Run {} of {}", request.tool, request.pack);
+        let detail = json!({
+            "pack": request.pack, "tool": request.tool, "arguments": request.arguments,
+            "args_hash": request.args_hash,
+        });
+        let open_ms = (i64::from(self.minutes) * 60_000).max(DAY_MS);
+        ApprovalRequest {
+            requested_by: request.actor().map(str::to_owned),
+            until_ms: Some(cx.now().as_ms().saturating_add(open_ms)),
+            answerers: Some(Answerers {
+                names: self.approvers.clone(),
+                proven: self.proven,
+                another: self.by_another,
+            }),
+            ..ApprovalRequest::new(list_key(request), title, detail)
+        }
     }
 
     /// Checks whether an approval is still valid, and takes it for this call if it counts once.
@@ -184,7 +275,10 @@ impl SideEffectApproval {
         }
         let key = format!("{} {}", request.tool, key(&answer.args_hash, answer.round));
         // A clock that is set back does not renew approvals.
-        if !cx.ledger().take_once(&key, self.end(answer) + DAY_MS)? {
+        if !cx
+            .ledger()
+            .take_once(&key, self.end(answer.answered_at).saturating_add(DAY_MS))?
+        {
             return Ok(false);
         }
         // Approvals used before keys were taken, or by a call that was permitted in another way.
@@ -215,45 +309,33 @@ impl SideEffectApproval {
     }
 }
 
-fn required(request: &Request, key: &str) -> Denial {
-    let tool = &request.tool;
-    let denial = Denial::new("APPROVAL_REQUIRED", format!("{tool} needs an approval"));
-    let wanted = json!({
-        "requested_action": format!("Run {tool}"), "side_effect_kind": tool, "idempotency_key": key,
-    });
-    let Some(arguments) = ready(request, wanted) else {
-        return denial.remediation(format!(
-            "Call {REQUEST} with side_effect_kind `{tool}` and idempotency_key `{key}`, wait for the answer from \
-             {RESOLVE}, and call again with the same arguments."
-        ));
-    };
-    denial
-        .next_call(NextCall::new(REQUEST, arguments))
-        .remediation(format!(
-            "Make next_call, wait for the answer from {RESOLVE}, and call again with the same arguments."
-        ))
-}
-
-/// Arguments of a request for approval, if the call contains all that are needed.
-fn ready(request: &Request, wanted: Value) -> Option<Value> {
-    let Value::Object(mut arguments) = wanted else {
-        return None;
-    };
-    for name in ["task_id", "attempt_id", "actor", "actor_role"] {
-        let given = request.arguments.get(name)?;
-        arguments.insert(name.to_owned(), given.clone());
+/// Takes a request out of the host's list, whose call was decided through task-store.
+fn withdraw(cx: &PolicyCx<'_>, key: &str) -> Result<(), CannotJudge> {
+    match cx.approvals().settle(
+        key,
+        ApprovalStatus::Withdrawn,
+        None,
+        Some("decided through task-store"),
+    ) {
+        // A key that is not one of the list has nothing to withdraw there.
+        Ok(_) | Err(ApprovalError::Invalid(_)) => Ok(()),
+        Err(err) => Err(err.into()),
     }
-    Some(Value::Object(Map::from_iter(arguments)))
 }
 
-fn rejected(request: &Request, answer: &Answer) -> Denial {
-    let reason = format!(
-        "{} said {} to {}",
-        answer.resolved_by, answer.status, request.tool
-    );
-    Denial::new("APPROVAL_REJECTED", reason).remediation(
+fn is_decided(listed: &Approval) -> bool {
+    matches!(listed.status, ApprovalStatus::Approved | ApprovalStatus::Rejected)
+}
+
+fn rejected(request: &Request, by: &str, reason: &str) -> Denial {
+    Denial::new("APPROVAL_REJECTED", format!("{by} {reason} to {}", request.tool)).remediation(
         "Do without the call, or change what was rejected. Other arguments need another approval.",
     )
+}
+
+/// Key of a call in the host's list.
+fn list_key(request: &Request) -> String {
+    format!("{} {}", request.tool, key_of(&request.args_hash))
 }
 
 fn key_of(args_hash: &str) -> &str {
@@ -273,8 +355,8 @@ fn read_key(key: &str) -> Option<(String, i64)> {
 
 #[cfg(test)]
 mod tests {
-    use tollgate_sdk::Operation;
     use tollgate_sdk::native::Judge;
+    use tollgate_sdk::{NextCall, Operation};
 
     use super::*;
 
@@ -416,6 +498,82 @@ mod tests {
             .arguments
             .insert("requested_by".to_owned(), "ada".into());
         assert_eq!(resolve(&judge, &of_another, "approved", MINUTE), Review::Pass);
+        assert_eq!(said(&judge, 2 * MINUTE).0, "pass");
+    }
+
+    /// The denial of a call outside any task, which asks by itself.
+    fn denied(judge: &Judge<SideEffectApproval>, arguments: &str) -> Denial {
+        match judge.before(&Request::of("job_start", arguments)).verdict {
+            Verdict::Deny(denial) => denial,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_denied_call_asks_by_itself_for_exactly_this_call() {
+        let judge = Judge::<SideEffectApproval>::new(r#"{"ask": false}"#).unwrap();
+        let denial = denied(&judge, r#"{"job_id": "JOB-1"}"#);
+        assert_eq!(denial.code, "APPROVAL_REQUIRED");
+        assert_eq!(denial, denied(&judge, r#"{"job_id": "JOB-1"}"#), "it asks once");
+        denied(&judge, r#"{"job_id": "JOB-2"}"#);
+        let asked = judge.session().approvals();
+        let [(first, open), _] = asked.as_slice() else {
+            panic!("{asked:?}");
+        };
+        assert_eq!(first.detail["arguments"], json!({"job_id": "JOB-1"}));
+        assert!(
+            denial
+                .remediation
+                .contains(&format!("tollgate approvals allow {}", open.id))
+        );
+        judge.session().answer_approval(&first.key, true, "grace");
+        let passes =
+            |arguments: &str| judge.before(&Request::of("job_start", arguments)).verdict == Verdict::Pass;
+        assert!(passes(r#"{"job_id": "JOB-1"}"#));
+        assert!(!passes(r#"{"job_id": "JOB-2"}"#));
+        // Used up, so that the same call asks anew.
+        judge.session().set_taken(vec![open.id.clone()]);
+        assert!(!passes(r#"{"job_id": "JOB-1"}"#));
+        let asked = judge.session().approvals();
+        assert_eq!(asked.len(), 3);
+        assert_eq!(asked[2].1.status, ApprovalStatus::Pending);
+    }
+
+    #[test]
+    fn a_listed_no_is_a_no_and_rules_go_with_the_request() {
+        let settings = r#"{"by_another": true, "approvers": ["grace"], "proven": true}"#;
+        let judge = Judge::<SideEffectApproval>::new(settings).unwrap();
+        denied(&judge, "{}");
+        let asked = judge.session().approvals();
+        let rules = asked[0].0.answerers.as_ref().unwrap();
+        assert_eq!(
+            (&rules.names[..], rules.proven, rules.another),
+            (&["grace".to_owned()][..], true, true)
+        );
+        judge.session().answer_approval(&asked[0].0.key, false, "grace");
+        let no = denied(&judge, "{}");
+        assert_eq!(
+            (no.code.as_str(), no.reason.as_str()),
+            ("APPROVAL_REJECTED", "grace said no to job_start")
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_in_the_list_goes_through_task_store() {
+        let judge = Judge::<SideEffectApproval>::new(r#"{"ask": false}"#).unwrap();
+        let long = json!({"text": "x".repeat(40_000)}).to_string();
+        let denial = denied(&judge, &long);
+        assert!(denial.remediation.contains(REQUEST), "{}", denial.remediation);
+        assert!(judge.session().approvals().is_empty());
+    }
+
+    #[test]
+    fn an_answer_through_task_store_takes_the_call_out_of_the_list() {
+        let judge = Judge::<SideEffectApproval>::new(r#"{"ask": false}"#).unwrap();
+        let asked = said(&judge, 0).1.unwrap();
+        assert_eq!(judge.session().approvals()[0].1.status, ApprovalStatus::Pending);
+        resolve(&judge, &asked, "approved", MINUTE);
+        assert_eq!(judge.session().approvals()[0].1.status, ApprovalStatus::Withdrawn);
         assert_eq!(said(&judge, 2 * MINUTE).0, "pass");
     }
 

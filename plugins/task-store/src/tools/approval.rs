@@ -7,6 +7,7 @@ use tollgate_sdk::{BudgetError, Cx, Effect, Hints, Tool, ToolError};
 
 use super::find_attempt;
 use crate::arguments::{LABEL, REFERENCE, TEXT, TITLE, clip};
+use crate::asked;
 use crate::caller::{Caller, Change};
 use crate::error::{Reason, Refusals, explained, look_call};
 use crate::model::{ApprovalId, ApprovalStatus, AttemptId, EventType, RequestedStatus, Resolution, TaskId};
@@ -74,6 +75,7 @@ impl Tool for TaskRequestApproval {
         )?;
         let earlier = self.check(cx, &caller)?;
         if let Some(approval) = earlier {
+            asked::list(cx, &approval)?;
             return Ok(Answer {
                 warnings: self.warnings(&approval),
                 approval,
@@ -98,6 +100,7 @@ impl Tool for TaskRequestApproval {
             resolved_at: None,
         };
         approval::insert(&cx.db, &approval)?;
+        asked::list(cx, &approval)?;
         caller.log(
             cx,
             Change {
@@ -238,6 +241,7 @@ impl Tool for TaskResolveApproval {
             refusals.add(Reason::already_resolved(&approval));
             return Err(refusals.into());
         }
+        asked::settle(cx, &approval)?;
         caller.log(
             cx,
             Change {

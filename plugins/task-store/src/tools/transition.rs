@@ -9,6 +9,7 @@ use super::attempt_end::End;
 use super::list::TaskLine;
 use super::{condition_remedy, find_attempt, moved_meanwhile};
 use crate::arguments::{REFERENCE, TEXT};
+use crate::asked;
 use crate::caller::{Caller, Change};
 use crate::error::{Reason, Refusals, look_call};
 use crate::model::{AttemptId, AttemptStatus, CircuitStatus, EventType, TaskId};
@@ -167,6 +168,9 @@ impl Move<'_> {
         let moved = task.moved(self.to);
         if !task::set_phase(&cx.db, task.phase, &moved)? {
             return Err(moved_meanwhile(cx, task)?);
+        }
+        if self.to.is_terminal() {
+            asked::withdraw(cx, &task.id)?;
         }
         let event_id = caller.log(
             cx,

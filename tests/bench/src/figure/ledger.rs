@@ -143,6 +143,7 @@ fn operation(number: usize, envelope: String) -> Operation {
         verdicts: None,
         artifact_ids: None,
         artifacts: Vec::new(),
+        policy_rows: Vec::new(),
         ..Operation::default()
     }
 }

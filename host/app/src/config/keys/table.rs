@@ -397,6 +397,25 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "Also record reads that succeed.",
     ),
     table(
+        "approvals",
+        Kind::Table,
+        "Answers to requests for approval, of packs and of policies.",
+    ),
+    open(
+        "approvals.approvers",
+        Kind::Texts,
+        "everybody but the requester",
+        "[\"token:grace\", \"local\"]",
+        "Identities that may answer with `approval_resolve`; `local` means stdio and the command line of this machine.",
+    ),
+    open(
+        "approvals.notify",
+        Kind::Argv,
+        "nobody is told",
+        "[\"/usr/local/bin/notify-me\"]",
+        "Program that a server starts for each new request, with the request as JSON on standard input.",
+    ),
+    table(
         "artifacts",
         Kind::Table,
         "Content that is kept beside the ledger for a limited time.",

@@ -1,0 +1,305 @@
+//! `approvals`: decisions that a component waits for.
+//!
+//! What a pack asks is written in its transaction. A policy has a snapshot only, so what it asks goes to the sitting and
+//! is written with the row of the call that it judges.
+
+use serde_json::{Map, Value};
+use tollgate_core::clock::Clock;
+use tollgate_core::effect::Effect;
+use tollgate_core::text;
+use tollgate_sdk::approvals::{MAX_KEY, MAX_NAME, MAX_NOTE};
+use tollgate_sdk::{
+    Answerers, Answering, Approval, ApprovalError, ApprovalRequest, ApprovalStatus, NextCall,
+};
+use tollgate_store::storage::{
+    Answered, Namespace, NewApproval, PolicyRow, Session, StoreError, StoreFailure, StoreResult,
+};
+use wasmtime::component::{HasData, Linker};
+
+use crate::CallState;
+use crate::bindings::tollgate::host::approvals::{self, Request, Status};
+use crate::bindings::tollgate::host::component;
+use crate::sitting::Sitting;
+use crate::state::{Facts, Transactions};
+
+struct View<'a> {
+    facts: &'a Facts,
+    effect: Effect,
+    session: &'a Session,
+    clock: &'a dyn Clock,
+    transactions: Transactions,
+    namespace: &'a Namespace,
+}
+
+impl approvals::Host for View<'_> {
+    fn ask(&mut self, request: Request) -> Result<approvals::Approval, ApprovalError> {
+        let request = read(request)?;
+        request.check()?;
+        let asked = match self.judging()? {
+            Some(sitting) => {
+                let (seen, row) = self.session.as_host(|| self.ask_on(&request, Some(sitting)))?;
+                if let Some(new) = row {
+                    sitting
+                        .write(PolicyRow::Ask(Box::new(new)))
+                        .map_err(|err| ApprovalError::Invalid(err.to_string()))?;
+                }
+                seen
+            }
+            None => self.in_transaction(|| {
+                let (seen, row) = self.ask_on(&request, None)?;
+                if let Some(new) = row {
+                    self.stored(self.session.add_approval(&new))?;
+                }
+                Ok(seen)
+            })?,
+        };
+        Ok(wire(asked))
+    }
+
+    fn find(&mut self, key: String) -> Result<Option<approvals::Approval>, ApprovalError> {
+        let asked = self.facts.sitting.as_ref();
+        if let Some(new) = asked.and_then(|sitting| sitting.asked(self.namespace.pack(), &key)) {
+            return Ok(Some(wire(new.seen())));
+        }
+        let now_ms = self.clock.now_ms();
+        let session = self.session;
+        let newest = session.as_host(|| session.newest_approval(self.namespace.pack(), &key));
+        Ok(self.stored(newest)?.map(|found| wire(found.seen(now_ms))))
+    }
+
+    fn settle(
+        &mut self,
+        key: String,
+        status: Status,
+        by: Option<String>,
+        note: Option<String>,
+    ) -> Result<bool, ApprovalError> {
+        let answer = self.answer(status, by, note)?;
+        if key.is_empty() || key.len() > MAX_KEY {
+            return Err(ApprovalError::Invalid(format!("a key has 1 to {MAX_KEY} bytes")));
+        }
+        let component = self.namespace.pack();
+        if let Some(sitting) = self.judging()? {
+            let session = self.session;
+            let newest = session.as_host(|| session.newest_approval(component, &key));
+            let is_open = self
+                .stored(newest)?
+                .is_some_and(|newest| newest.status(answer.at_ms) == ApprovalStatus::Pending);
+            if is_open {
+                let component = component.to_owned();
+                sitting
+                    .write(PolicyRow::Settle {
+                        component,
+                        key,
+                        answer,
+                    })
+                    .map_err(|err| ApprovalError::Invalid(err.to_string()))?;
+            }
+            return Ok(is_open);
+        }
+        self.in_transaction(|| self.stored(self.session.settle_approval(component, &key, &answer)))
+    }
+
+    fn convert_error(&mut self, err: ApprovalError) -> wasmtime::Result<approvals::Error> {
+        Ok(match err {
+            ApprovalError::ReadOnly => approvals::Error::ReadOnly,
+            ApprovalError::Invalid(why) => approvals::Error::Invalid(why),
+            ApprovalError::Full(limit) => approvals::Error::Full(limit),
+            ApprovalError::Internal => approvals::Error::Internal,
+        })
+    }
+}
+
+impl View<'_> {
+    /// The sitting of a policy that judges a call before it runs. Whoever may not write gets an error.
+    fn judging(&self) -> Result<Option<&Sitting>, ApprovalError> {
+        if self.facts.is_policy {
+            return Ok(self.facts.sitting.as_ref());
+        }
+        match self.effect {
+            Effect::Read => Err(ApprovalError::ReadOnly),
+            Effect::Write | Effect::Run => Ok(None),
+        }
+    }
+
+    /// The request as it is seen, and the row to write if it is a new one.
+    fn ask_on(
+        &self,
+        request: &ApprovalRequest,
+        sitting: Option<&Sitting>,
+    ) -> Result<(Approval, Option<NewApproval>), ApprovalError> {
+        let component = self.namespace.pack();
+        let now_ms = self.clock.now_ms();
+        if let Some(new) = sitting.and_then(|sitting| sitting.asked(component, &request.key)) {
+            return Ok((new.seen(), None));
+        }
+        let newest = self.stored(self.session.newest_approval(component, &request.key))?;
+        if let Some(newest) = newest.as_ref().filter(|newest| newest.stands(request, now_ms)) {
+            let seen = newest.seen(now_ms);
+            let is_open = seen.status == ApprovalStatus::Pending;
+            // Written again it changes nothing, and says which open request the call is about.
+            let again = sitting.filter(|_| is_open).map(|_| NewApproval {
+                id: seen.id.clone(),
+                component: component.to_owned(),
+                request: request.clone(),
+                by: newest.by.clone(),
+                at_ms: seen.asked_at_ms,
+            });
+            return Ok((seen, again));
+        }
+        let by = &self.facts.asked_by;
+        let full = self
+            .session
+            .approvals_full(component, by.identity.as_deref(), now_ms);
+        if let Some(limit) = self.stored(full)? {
+            return Err(ApprovalError::Full(limit));
+        }
+        let round = newest.map_or(1, |newest| newest.round.saturating_add(1));
+        let new = NewApproval::new(component, request.clone(), by.clone(), (round, now_ms));
+        Ok((new.seen(), Some(new)))
+    }
+
+    /// The decision that a component reports.
+    fn answer(
+        &self,
+        status: Status,
+        by: Option<String>,
+        note: Option<String>,
+    ) -> Result<Answered, ApprovalError> {
+        let status = match status {
+            Status::Approved => ApprovalStatus::Approved,
+            Status::Rejected => ApprovalStatus::Rejected,
+            Status::Withdrawn => ApprovalStatus::Withdrawn,
+            Status::Pending | Status::Expired => {
+                return Err(ApprovalError::Invalid(
+                    "a decision is approved, rejected or withdrawn".to_owned(),
+                ));
+            }
+        };
+        let cut = |said: String, max: usize| text::clean_prose(text::cut(&said, max));
+        let caller = &self.facts.asked_by;
+        Ok(Answered {
+            status,
+            by: by.map(|by| cut(by, MAX_NAME)).or_else(|| caller.actor.clone()),
+            identity: caller.identity.clone(),
+            op_id: caller.op_id.clone(),
+            note: note.map(|note| cut(note, MAX_NOTE)),
+            at_ms: self.clock.now_ms(),
+        })
+    }
+
+    /// Runs `body` in the call's own transaction, in the open one of a `run` call, or in a short one.
+    fn in_transaction<T>(&self, body: impl FnOnce() -> Result<T, ApprovalError>) -> Result<T, ApprovalError> {
+        let is_short = self.effect == Effect::Run && self.transactions != Transactions::Open;
+        self.session.as_host(|| {
+            if !is_short {
+                // SQLite may have given the transaction up.
+                return if self.session.in_transaction() {
+                    body()
+                } else {
+                    Err(ApprovalError::Internal)
+                };
+            }
+            self.stored(self.session.begin_write())?;
+            let result = body().and_then(|value| {
+                self.stored(self.session.commit())?;
+                Ok(value)
+            });
+            if self.session.in_transaction() {
+                self.stored(self.session.rollback())?;
+            }
+            result
+        })
+    }
+
+    /// What a statement gave. A policy that judges a result has a snapshot, unless the call writes.
+    fn stored<T>(&self, result: StoreResult<T>) -> Result<T, ApprovalError> {
+        result.map_err(|err: StoreError| {
+            if err.failure() == StoreFailure::NotWritable && self.facts.is_policy {
+                return ApprovalError::ReadOnly;
+            }
+            tracing::error!(op_id = self.facts.op_id, %err, "a component's request for approval failed");
+            ApprovalError::Internal
+        })
+    }
+}
+
+/// The request in the SDK's terms. People see texts without hidden characters.
+fn read(request: Request) -> Result<ApprovalRequest, ApprovalError> {
+    let detail = object(&request.detail, "the detail")?;
+    let answering = request
+        .answering
+        .map(|answering| {
+            Ok(Answering {
+                approve: call(&answering.approve)?,
+                reject: answering.reject.as_ref().map(call).transpose()?,
+                by: answering.by,
+                note: answering.note,
+            })
+        })
+        .transpose()?;
+    Ok(ApprovalRequest {
+        key: request.key,
+        title: text::clean(&request.title),
+        detail,
+        requested_by: request.requested_by.map(|name| text::clean(&name)),
+        renew: request.renew,
+        until_ms: request.until,
+        answering,
+        answerers: request.answerers.map(|answerers| Answerers {
+            names: answerers.names,
+            proven: answerers.proven,
+            another: answerers.another,
+        }),
+    })
+}
+
+fn call(wanted: &component::NextCall) -> Result<NextCall, ApprovalError> {
+    Ok(NextCall {
+        tool: wanted.tool.clone(),
+        arguments: object(&wanted.arguments, "the arguments of answering")?,
+    })
+}
+
+fn object(json: &str, what: &str) -> Result<Map<String, Value>, ApprovalError> {
+    serde_json::from_str(json)
+        .map_err(|err| ApprovalError::Invalid(format!("{what} is not a JSON object: {err}")))
+}
+
+fn wire(approval: Approval) -> approvals::Approval {
+    approvals::Approval {
+        id: approval.id,
+        key: approval.key,
+        status: match approval.status {
+            ApprovalStatus::Pending => Status::Pending,
+            ApprovalStatus::Approved => Status::Approved,
+            ApprovalStatus::Rejected => Status::Rejected,
+            ApprovalStatus::Withdrawn => Status::Withdrawn,
+            ApprovalStatus::Expired => Status::Expired,
+        },
+        requested_by: approval.requested_by,
+        requester: approval.requester,
+        answered_by: approval.answered_by,
+        approver: approval.approver,
+        note: approval.note,
+        asked_at: approval.asked_at_ms,
+        answered_at: approval.answered_at_ms,
+    }
+}
+
+struct HasView;
+
+impl HasData for HasView {
+    type Data<'a> = View<'a>;
+}
+
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    approvals::add_to_linker::<_, HasView>(linker, |state| View {
+        facts: &state.facts,
+        effect: state.effect,
+        session: &state.session,
+        clock: &*state.clock,
+        transactions: state.transactions,
+        namespace: &state.namespace,
+    })
+}

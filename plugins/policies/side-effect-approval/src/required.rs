@@ -1,0 +1,56 @@
+//! Denial of a call that needs an approval.
+
+use serde_json::{Map, Value, json};
+use tollgate_sdk::policy::{Denial, Request};
+use tollgate_sdk::{Approval, NextCall};
+
+use crate::{LIST, REQUEST, RESOLVE};
+
+/// Says how the approval is given: in the host's list, if the call is there, or through task-store.
+pub(crate) fn denial(request: &Request, key: &str, listed: Option<&Approval>) -> Denial {
+    let tool = &request.tool;
+    let reason = match listed {
+        Some(listed) => format!("{tool} needs an approval; {} waits for it", listed.id),
+        None => format!("{tool} needs an approval, and its request does not fit in approval_list"),
+    };
+    let denial = Denial::new("APPROVAL_REQUIRED", reason);
+    let wanted = json!({
+        "requested_action": format!("Run {tool}"), "side_effect_kind": tool, "idempotency_key": key,
+    });
+    let answer = listed.map(|listed| {
+        format!(
+            "Tell the user: `tollgate approvals allow {id}` approves it, or approval_resolve by another caller. Then \
+             call again with the same arguments. ",
+            id = listed.id
+        )
+    });
+    let answer = answer.unwrap_or_default();
+    let Some(arguments) = ready(request, wanted) else {
+        let denial = denial.remediation(format!(
+            "{answer}In a task: call {REQUEST} with side_effect_kind `{tool}` and idempotency_key `{key}`, and wait for \
+             the answer from {RESOLVE}."
+        ));
+        return match listed {
+            Some(listed) => denial.next_call(NextCall::new(LIST[0], json!({"approval_id": listed.id}))),
+            None => denial,
+        };
+    };
+    denial
+        .next_call(NextCall::new(REQUEST, arguments))
+        .remediation(format!(
+            "{answer}For the record of the task, make next_call, wait for the answer from {RESOLVE}, and call again with \
+             the same arguments."
+        ))
+}
+
+/// Arguments of a request for approval, if the call contains all that are needed.
+fn ready(request: &Request, wanted: Value) -> Option<Value> {
+    let Value::Object(mut arguments) = wanted else {
+        return None;
+    };
+    for name in ["task_id", "attempt_id", "actor", "actor_role"] {
+        let given = request.arguments.get(name)?;
+        arguments.insert(name.to_owned(), given.clone());
+    }
+    Some(Value::Object(Map::from_iter(arguments)))
+}
