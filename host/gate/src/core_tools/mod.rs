@@ -6,6 +6,7 @@ mod discovery;
 mod envelope_view;
 mod envelopes;
 mod operations;
+mod stats;
 mod workspaces;
 
 use std::cell::RefCell;
@@ -174,6 +175,7 @@ tools!(
     envelopes::List,
     operations::Query,
     operations::Report,
+    stats::Stats,
     artifacts::Get,
     workspaces::List,
     discovery::Search,

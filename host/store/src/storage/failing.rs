@@ -53,6 +53,16 @@ impl Session {
         }
         Ok(failing)
     }
+
+    /// Number of operations with a fingerprint up to a place in the ledger.
+    pub fn times_seen(&self, fingerprint: &str, until: i64) -> StoreResult<i64> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "SELECT count(*) FROM core_operations WHERE failure_fingerprint = ?1 AND seq <= ?2",
+            )?
+            .query_row(params![fingerprint, until], |row| row.get(0))?)
+    }
 }
 
 #[cfg(test)]
@@ -73,9 +83,17 @@ mod tests {
             .failing(1, 2, 9)
             .unwrap()
             .into_iter()
-            .map(|failing| (failing.fingerprint[..2].to_owned(), failing.seen, failing.first_seq, failing.newest.seq))
+            .map(|failing| {
+                (
+                    failing.fingerprint[..2].to_owned(),
+                    failing.seen,
+                    failing.first_seq,
+                    failing.newest.seq,
+                )
+            })
             .collect();
         assert_eq!(told, [("bb".to_owned(), 2, 2, 6), ("aa".to_owned(), 3, 1, 5)]);
         assert_eq!(session.failing(6, 1, 9).unwrap().len(), 1);
+        assert_eq!(session.times_seen(&"aa".repeat(32), 4).unwrap(), 2);
     }
 }

@@ -74,6 +74,7 @@ pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, clai
 pub use outcome::{Outcome, Ran};
 pub use permits::Slots;
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
+pub use repeats::{RepeatedFailure, SaidOfTests};
 pub use schema::Misplaced;
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;

@@ -287,9 +287,9 @@ impl Session {
 
     /// A place in the ledger before all rows of calls since a time, found without reading them.
     pub fn first_place_since(&self, time: &str) -> StoreResult<i64> {
-        let mut statement = self.db.prepare_cached(
-            "SELECT timestamp FROM core_operations WHERE seq >= ?1 ORDER BY seq LIMIT 1",
-        )?;
+        let mut statement = self
+            .db
+            .prepare_cached("SELECT timestamp FROM core_operations WHERE seq >= ?1 ORDER BY seq LIMIT 1")?;
         let mut low = self.oldest_operation()?.unwrap_or(1);
         let mut high = self.head()?.seq.saturating_add(1);
         while low < high {
@@ -308,7 +308,10 @@ impl Session {
         let since = self.first_place_since(&query.since)?;
         let bound = query.most.map_or(0, |most| self.head_place() - most + 1);
         let text = |text: &Option<String>| text.clone().map(SqlValue::Text);
-        let mut params = vec![SqlValue::Integer(since.max(bound)), SqlValue::Text(query.since.clone())];
+        let mut params = vec![
+            SqlValue::Integer(since.max(bound)),
+            SqlValue::Text(query.since.clone()),
+        ];
         let mut sql = "seq >= ?1 AND timestamp >= ?2".to_owned();
         for (condition, value) in [
             ("timestamp <", text(&query.until)),
@@ -428,7 +431,14 @@ mod tests {
         let tools = session.tallies(&query).unwrap().rows;
         let told: Vec<_> = tools
             .iter()
-            .map(|tally| (tally.tool.as_deref().unwrap(), tally.calls, tally.failed, tally.median_ms))
+            .map(|tally| {
+                (
+                    tally.tool.as_deref().unwrap(),
+                    tally.calls,
+                    tally.failed,
+                    tally.median_ms,
+                )
+            })
             .collect();
         assert_eq!(told, [("a", 4, 0, 3.0), ("b", 4, 1, 4.0), ("c", 4, 0, 5.0)]);
         assert_eq!(tools[1].errors, BTreeMap::from([("FROZEN".to_owned(), 1)]));
@@ -439,16 +449,29 @@ mod tests {
             ..query.clone()
         };
         let tallied = session.tallies(&hours).unwrap();
-        let told: Vec<_> = tallied.rows.iter().map(|tally| (tally.bucket.as_deref().unwrap(), tally.calls)).collect();
+        let told: Vec<_> = tallied
+            .rows
+            .iter()
+            .map(|tally| (tally.bucket.as_deref().unwrap(), tally.calls))
+            .collect();
         assert_eq!(told, [("2026-03-01T00", 3), ("2026-03-01T01", 3)]);
         let policies = session.policy_tallies(&query).unwrap().rows;
         assert_eq!(policies.len(), 1);
-        assert_eq!((policies[0].judged, policies[0].denied, policies[0].p99_us), (24, 24, Some(40)));
+        assert_eq!(
+            (policies[0].judged, policies[0].denied, policies[0].p99_us),
+            (24, 24, Some(40))
+        );
         let later = TallyQuery {
             since: "2026-03-01T00:30:00.000Z".to_owned(),
             ..query
         };
-        let calls: i64 = session.tallies(&later).unwrap().rows.iter().map(|tally| tally.calls).sum();
+        let calls: i64 = session
+            .tallies(&later)
+            .unwrap()
+            .rows
+            .iter()
+            .map(|tally| tally.calls)
+            .sum();
         assert_eq!(calls, 6);
     }
 

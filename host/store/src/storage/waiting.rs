@@ -61,7 +61,9 @@ impl Waiting {
     /// Tool that answers the question, with the arguments that approve. `None` if a request must be made first.
     pub fn approves(&self) -> Option<(&'static str, Value)> {
         match &self.asked {
-            Asked::TaskStore { approval_id, task_id, .. } => Some((
+            Asked::TaskStore {
+                approval_id, task_id, ..
+            } => Some((
                 "task_resolve_approval",
                 json!({
                     "task_id": task_id, "approval_id": approval_id, "resolution": "approved",
@@ -216,7 +218,8 @@ impl Session {
 fn has_human_gate(spec: &Value) -> bool {
     match spec {
         Value::Object(fields) => {
-            fields.get("gate").and_then(Value::as_str) == Some(HUMAN_GATE) || fields.values().any(has_human_gate)
+            fields.get("gate").and_then(Value::as_str) == Some(HUMAN_GATE)
+                || fields.values().any(has_human_gate)
         }
         Value::Array(items) => items.iter().any(has_human_gate),
         _ => false,
