@@ -6,6 +6,7 @@
 pub mod check;
 pub mod clients;
 pub mod config;
+pub mod console;
 pub mod doctor;
 pub mod host;
 pub mod notify;

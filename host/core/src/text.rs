@@ -122,7 +122,7 @@ fn line_break(c: char) -> char {
 /// True for a character that people do not see and programs and models read: Unicode's controls (Cc), format characters
 /// (Cf), separators of lines and paragraphs, and everything with the property Default_Ignorable_Code_Point. Signs
 /// that Arabic, Syriac and Kaithi print around numbers are format characters, too, and visible.
-fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     // Nearly all text is this, or starts above.
     if c.is_ascii() {
         return c.is_ascii_control();

@@ -20,7 +20,7 @@ mod stdio;
 mod subscriptions;
 
 pub use handler::Handler;
-pub use http::{HttpError, Serving, serve as serve_http};
+pub use http::{HttpError, Pages, Serving, serve as serve_http};
 pub use listing::{Listing, Schemas};
 pub use listings::Listings;
 pub use stdio::serve as serve_stdio;

@@ -3,6 +3,7 @@
 pub mod artifact;
 pub mod artifacts;
 pub mod backup;
+pub mod consoles;
 pub mod data_dir;
 pub mod key;
 pub mod ledger;

@@ -191,6 +191,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["tollgate stats --since 7d", "tollgate stats --pack tasks"],
     ),
     (
+        "console",
+        &[
+            "tollgate console --open                         # in the browser",
+            "tollgate console --port 4600",
+        ],
+    ),
+    (
         "backup",
         &["tollgate backup /mnt/backup/tollgate-monday     # hosts may run"],
     ),

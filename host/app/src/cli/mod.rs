@@ -6,6 +6,7 @@ mod call;
 mod clients;
 mod component;
 mod config;
+mod console;
 mod doctor;
 mod envelopes;
 mod examples;
@@ -148,6 +149,8 @@ enum Command {
     Envelopes(envelopes::Envelopes),
     /// Show how often each tool was called, how long it took, and how it failed
     Stats(stats::Stats),
+    /// Serve web pages on this machine that show what calls do, or find those that are served
+    Console(console::Console),
     /// Copy the data directory while hosts run
     Backup(backup::Backup),
     /// Make a data directory of a backup
@@ -312,6 +315,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Approvals(approvals) => approvals.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global).await,
         Command::Stats(stats) => stats.run(global),
+        Command::Console(console) => console.run(global).await,
         Command::Backup(backup) => backup.run(global),
         Command::Restore(restore) => restore.run(global),
         Command::HealthCheck(check) => check.run(global),

@@ -10,16 +10,18 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::sync::watch;
 use tollgate::config::{Caps, Config, Server};
+use tollgate::host::Site;
 use tollgate::notify;
 use tollgate::watch::Watch;
 use tollgate_components::packs::Haste;
 use tollgate_gate::Gate;
 use tollgate_gate::telemetry::{Exporter, Queue, Settings};
 use tollgate_mcp::auth::Keyring;
-use tollgate_mcp::{self, Handler, Listing, Listings, Serving};
+use tollgate_mcp::{self, Handler, Listing, Listings, Pages, Serving};
+use tollgate_store::consoles::Consoles;
 
 use super::reload::{self, Reload};
-use super::{Filters, Global, log, out};
+use super::{Filters, Global, console, log, out};
 
 #[derive(Debug, Args)]
 pub(super) struct Serve {
@@ -31,9 +33,26 @@ pub(super) struct Serve {
     token_file: Option<PathBuf>,
     #[command(flatten)]
     filters: Filters,
+    /// True if only the console is served, which tells its address.
+    #[arg(skip)]
+    console: bool,
+    /// True if a browser is opened then.
+    #[arg(skip)]
+    open: bool,
 }
 
 impl Serve {
+    /// Serves the console alone.
+    pub(super) fn console(address: SocketAddr, open: bool) -> Serve {
+        Serve {
+            http: Some(address),
+            token_file: None,
+            filters: Filters::default(),
+            console: true,
+            open,
+        }
+    }
+
     /// True if one client is served, on standard input and output. Faults of the configuration are reported later.
     pub(super) fn is_over_stdio(&self, global: &Global) -> bool {
         let config = || Config::load(global.config.as_deref());
@@ -72,7 +91,15 @@ impl Serve {
         let serving = address
             .map(|address| self.serving(&config.server, address, caps))
             .transpose()?;
-        let (serving, keeping) = serving.unzip();
+        let (mut serving, keeping) = serving.unzip();
+        let site = Arc::new(site);
+        let shown = match serving
+            .as_mut()
+            .filter(|_| self.console || config.server.console.enabled)
+        {
+            Some(serving) => Some(self.show(serving, &gate, &site, &config)?),
+            None => None,
+        };
         let catching_up = {
             let gate = Arc::clone(&gate);
             tokio::spawn(async move { gate.catch_up().await })
@@ -84,7 +111,7 @@ impl Serve {
         let reload = Reload {
             global: global.clone(),
             filters: self.filters,
-            site: Arc::new(site),
+            site: Arc::clone(&site),
             gate: Arc::clone(&gate),
             listings: Arc::clone(&listings),
             bounds,
@@ -92,7 +119,11 @@ impl Serve {
         };
         let reloading = tokio::spawn(reload.keep_up(watch, workspaces));
         let keeping = keeping.flatten().map(|keys| tokio::spawn(keys.keep_up()));
-        serve(serving, &gate, listings).await?;
+        let ready = |bound| announce(global, &gate, &site, bound, shown);
+        serve(serving, &gate, listings, ready).await?;
+        if shown.is_some() {
+            Consoles::open(site.data())?.withdraw(gate.host_id());
+        }
         reloading.abort();
         if let Some(notifying) = notifying {
             notifying.abort();
@@ -111,6 +142,26 @@ impl Serve {
             exporter.stop().await;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Puts the console beside what is served, or in its place.
+    fn show(
+        &self,
+        serving: &mut Serving,
+        gate: &Arc<Gate>,
+        site: &Arc<Site>,
+        config: &Config,
+    ) -> anyhow::Result<Shown> {
+        let equipment = tollgate::console::equipment(gate, site, config)?;
+        serving.pages = Some(Pages {
+            make: Box::new(move |prove, stop| Ok(tollgate_console::router(equipment, prove, stop)?)),
+            path: tollgate_console::PATH,
+            alone: self.console,
+        });
+        Ok(match (self.console, self.open) {
+            (true, open) => Shown::Alone { open },
+            (false, _) => Shown::Beside,
+        })
     }
 
     fn serving(
@@ -141,6 +192,7 @@ impl Serve {
             tokens,
             caps,
             auth,
+            pages: None,
         };
         Ok((serving, keys))
     }
@@ -153,8 +205,48 @@ fn export(settings: &Settings, queue: Option<Queue>, gate: &Arc<Gate>) -> anyhow
     Exporter::start(settings, gate.host_id(), queue, figures).context("telemetry cannot be sent")
 }
 
-/// Serves until it is over.
-async fn serve(serving: Option<Serving>, gate: &Arc<Gate>, listings: Arc<Listings>) -> anyhow::Result<()> {
+/// Way in which a console is served.
+#[derive(Debug, Clone, Copy)]
+enum Shown {
+    /// Beside MCP.
+    Beside,
+    /// By itself, for a person who waits for its address.
+    Alone {
+        /// True if a browser is opened.
+        open: bool,
+    },
+}
+
+/// Says what is served, now that it is.
+fn announce(global: &Global, gate: &Gate, site: &Site, bound: SocketAddr, shown: Option<Shown>) {
+    if !matches!(shown, Some(Shown::Alone { .. })) {
+        log::notice(&format!("serving http://{bound}/mcp"));
+    }
+    let Some(shown) = shown else { return };
+    let served = console::reachable(bound);
+    let told = Consoles::open(site.data()).map_err(anyhow::Error::new).and_then(|consoles| {
+        consoles.announce(gate.host_id(), &served)?;
+        match shown {
+            Shown::Beside => log::notice(&format!("serving {served}; `tollgate console` logs in")),
+            Shown::Alone { open } => {
+                log::notice("serving the console at this address until Ctrl-C; it logs in once, within ten minutes:");
+                console::invite(global, &consoles, site.data(), &served, open)?;
+            }
+        }
+        Ok(())
+    });
+    if let Err(err) = told {
+        out::warn(&format!("`tollgate console` does not find this server: {err:#}"));
+    }
+}
+
+/// Serves until it is over. `ready` hears the address.
+async fn serve(
+    serving: Option<Serving>,
+    gate: &Arc<Gate>,
+    listings: Arc<Listings>,
+    ready: impl FnOnce(SocketAddr),
+) -> anyhow::Result<()> {
     let handler = {
         let gate = Arc::clone(gate);
         move || Handler::new(Arc::clone(&gate), Arc::clone(&listings))
@@ -162,7 +254,6 @@ async fn serve(serving: Option<Serving>, gate: &Arc<Gate>, listings: Arc<Listing
     match serving {
         Some(serving) => {
             let gate = Arc::clone(gate);
-            let ready = |bound| log::notice(&format!("serving http://{bound}/mcp"));
             tollgate_mcp::serve_http(serving, gate, handler, ready).await?;
         }
         None => {

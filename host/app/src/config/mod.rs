@@ -37,6 +37,7 @@ pub use http::HttpLimits;
 pub use keys::doc;
 pub use policies::PolicyConfig;
 pub use telemetry::TelemetryConfig;
+pub use tollgate_console::ConsoleSettings;
 pub use tollgate_mcp::auth::Auth;
 pub use tollgate_mcp::http::Caps;
 
@@ -153,6 +154,8 @@ pub struct Server {
     pub allowed_origins: Vec<String>,
     /// Authentication.
     pub auth: Auth,
+    /// The console.
+    pub console: ConsoleSettings,
     /// Limits.
     pub limits: HttpLimits,
     /// Up to which tier tools are listed.
@@ -535,6 +538,7 @@ impl Config {
                 "approvals.notify",
                 self.approvals.notify != before.approvals.notify,
             ),
+            ("server.console", server.console != was.console),
             ("ledger", self.ledger != before.ledger),
             ("artifacts", self.artifacts != before.artifacts),
             ("telemetry", self.telemetry != before.telemetry),

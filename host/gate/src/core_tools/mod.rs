@@ -7,6 +7,7 @@ mod discovery;
 mod envelope_view;
 mod envelopes;
 mod operations;
+mod stats;
 mod workspaces;
 
 use std::cell::RefCell;
@@ -196,6 +197,7 @@ tools!(
     operations::Report,
     approvals::List,
     Resolve,
+    stats::Stats,
     artifacts::Get,
     workspaces::List,
     discovery::Search,

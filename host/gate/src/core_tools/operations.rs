@@ -213,7 +213,7 @@ fn checked_fingerprint(text: String) -> Result<String, ToolError> {
 }
 
 /// Both times as the ledger writes them. One that cannot be read is no question that has an empty answer.
-fn times(
+pub(super) fn times(
     cx: &CoreCx<'_>,
     since: Option<&str>,
     until: Option<&str>,

@@ -25,13 +25,15 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
+use futures::future::BoxFuture;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tollgate_core::identity::Identity;
 use tollgate_gate::Gate;
 
 use super::handler::Handler;
@@ -72,6 +74,9 @@ pub enum HttpError {
     /// The issuer's keys cannot be had in the way that is configured.
     #[error("server.auth cannot be used")]
     Issuer(#[source] KeyError),
+    /// The pages cannot be made.
+    #[error("the console cannot be served: {0}")]
+    Pages(String),
 }
 
 /// Parts of a server over HTTP.
@@ -88,12 +93,32 @@ pub struct Serving {
     pub auth: Auth,
     /// The limits, now and later.
     pub caps: watch::Receiver<Caps>,
+    /// Pages for people, if there are any.
+    pub pages: Option<Pages>,
 }
+
+/// Proves who the bearer of a token is. `None` for a token that is none.
+pub type Prove = Arc<dyn Fn(String) -> BoxFuture<'static, Option<Proven>> + Send + Sync>;
+/// A proven identity, and what hears that its token was revoked.
+pub type Proven = (Identity, Option<CancellationToken>);
+
+/// Pages for people beside MCP. Hosts and origins are checked before them; whom they let in is their own business.
+pub struct Pages {
+    /// Makes the pages of what proves identities, if the server asks for tokens, and of what ends their streams.
+    pub make: MakePages,
+    /// Where a browser that asks for `/` is led.
+    pub path: &'static str,
+    /// True if the pages are all that is served: neither MCP nor metrics.
+    pub alone: bool,
+}
+
+/// Makes pages.
+pub type MakePages = Box<dyn FnOnce(Option<Prove>, CancellationToken) -> anyhow::Result<Router> + Send>;
 
 /// Serves `/mcp`, `/healthz`, `/readyz` and `/metrics` until the process is asked to stop, and then until what was
 /// admitted is answered. `ready` hears the address once it is bound, which matters when the port was 0.
 pub async fn serve(
-    serving: Serving,
+    mut serving: Serving,
     gate: Arc<Gate>,
     handler: impl Fn() -> Handler + Send + Sync + 'static,
     ready: impl FnOnce(SocketAddr),
@@ -109,13 +134,11 @@ pub async fn serve(
     let mut later = serving.caps.clone();
     let caps = later.borrow_and_update().clone();
     let stop = CancellationToken::new();
+    let pages = serving.pages.take();
     let door = Arc::new(door(serving, caps.clone(), bound, Arc::clone(&gate))?);
-    let app = router(
-        handler,
-        Arc::clone(&door),
-        (caps.header.max(MIN_HEAD), caps.body),
-        &stop,
-    );
+    let longest = (caps.header.max(MIN_HEAD), caps.body);
+    let routes = routes(handler, &door, longest.1, &stop, pages)?;
+    let app = guarded(routes, Arc::clone(&door), longest.0);
     // A signal that comes as soon as somebody reads that this serves is not lost.
     let asked = listen::asked_to_stop();
     ready(bound);
@@ -169,14 +192,41 @@ fn door(serving: Serving, caps: Caps, bound: SocketAddr, gate: Arc<Gate>) -> Res
     ))
 }
 
-fn router(
+/// Everything that is served: MCP with what belongs to it, and pages if there are any.
+fn routes(
     handler: impl Fn() -> Handler + Send + Sync + 'static,
-    door: Arc<Admission>,
-    (longest_head, longest_body): (usize, usize),
+    door: &Arc<Admission>,
+    longest_body: usize,
+    stop: &CancellationToken,
+    pages: Option<Pages>,
+) -> Result<Router, HttpError> {
+    let pulse = Arc::new(Pulse::default());
+    let common = Router::new().route("/healthz", get(async || "ok\n")).route(
+        "/readyz",
+        get(async move |State(door)| readiness(door, &pulse).await),
+    );
+    let common = common.with_state(Arc::clone(door));
+    let Some(pages) = pages else {
+        let home = Router::new().route("/", get(async || page::show()));
+        return Ok(common.merge(home).merge(mcp(handler, door, longest_body, stop)));
+    };
+    let made = (pages.make)(prover(door), stop.clone());
+    let made = made.map_err(|err| HttpError::Pages(format!("{err:#}")))?;
+    let home = Router::new().route("/", get(async move || Redirect::to(pages.path)));
+    let common = common.merge(home).merge(made);
+    Ok(match pages.alone {
+        true => common,
+        false => common.merge(mcp(handler, door, longest_body, stop)),
+    })
+}
+
+/// MCP, and what its clients ask for beside it.
+fn mcp(
+    handler: impl Fn() -> Handler + Send + Sync + 'static,
+    door: &Arc<Admission>,
+    longest_body: usize,
     stop: &CancellationToken,
 ) -> Router {
-    let known = Arc::new(Hosts::new(&door.hosts, &door.origins));
-    let pulse = Arc::new(Pulse::default());
     let config = StreamableHttpServerConfig::default()
         .with_cancellation_token(stop.clone())
         .with_max_request_body_bytes(longest_body)
@@ -184,22 +234,38 @@ fn router(
         .with_allowed_origins(door.origins.clone())
         .enforce_origin_validation();
     let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&door.sessions), config);
-    let mcp = Router::new()
+    Router::new()
         .route_service(PATH, service)
         // On its own path alone: whoever asks for another one is told that there is nothing.
-        .route_layer(from_fn_with_state(Arc::clone(&door), middleware::pass));
-    Router::new()
-        .route("/", get(async || page::show()))
-        .route("/healthz", get(async || "ok\n"))
-        .route(
-            "/readyz",
-            get(async move |State(door)| readiness(door, &pulse).await),
-        )
+        .route_layer(from_fn_with_state(Arc::clone(door), middleware::pass))
         .route("/metrics", get(metrics))
         .route(metadata::ADDRESS, get(metadata::show))
         .route(&format!("{}{PATH}", metadata::ADDRESS), get(metadata::show))
-        .with_state(Arc::clone(&door))
-        .merge(mcp)
+        .with_state(Arc::clone(door))
+}
+
+/// Proves identities as the door does, if it asks for tokens.
+fn prover(door: &Arc<Admission>) -> Option<Prove> {
+    if door.keeper.is_open() {
+        return None;
+    }
+    let door = Arc::clone(door);
+    Some(Arc::new(move |token| {
+        let door = Arc::clone(&door);
+        Box::pin(async move {
+            let bearer = door.keeper.identify(Some(&format!("Bearer {token}"))).await;
+            bearer
+                .ok()
+                .flatten()
+                .map(|bearer| (bearer.identity, bearer.revoked))
+        })
+    }))
+}
+
+/// The routes behind the checks that every request passes.
+fn guarded(routes: Router, door: Arc<Admission>, longest_head: usize) -> Router {
+    let known = Arc::new(Hosts::new(&door.hosts, &door.origins));
+    routes
         .fallback(async || answer::nothing_there(PATH))
         // Around everything, what is not there included: no page learns anything by a name that leads here.
         .layer(from_fn_with_state(known, hosts::check))

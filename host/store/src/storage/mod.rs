@@ -18,6 +18,7 @@ mod endings;
 mod envelopes;
 mod error;
 mod export;
+mod failing;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod found;
@@ -52,6 +53,7 @@ mod stats;
 mod tampering;
 mod value;
 mod verify;
+mod waiting;
 mod wide;
 mod work_trees;
 mod write_lock;
@@ -72,6 +74,7 @@ pub use endings::{Ending, opened};
 pub use envelopes::{Admission, Admitted, Envelope, EnvelopeFilter, MAX_DEPTH};
 pub use error::{StoreError, StoreFailure, StoreResult};
 pub use export::ExportedRow;
+pub use failing::Failing;
 pub use found::FoundOperation;
 pub use heads::HeadOf;
 pub use ledger::{Head, OpType, Operation};
@@ -81,15 +84,17 @@ pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, clai
 pub use outcome::{Outcome, Ran};
 pub use permits::Slots;
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
+pub use repeats::{RepeatedFailure, SaidOfTests};
 pub use restarts::LeftState;
 pub use schema::Misplaced;
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
-pub use stats::ToolStats;
+pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
 pub use tollgate_sql::Problems;
 pub use value::{Statement, Value};
 pub use verify::{Broken, Verified};
-pub use work_trees::{Cause, Sighting, WorkTreeProgress};
+pub use waiting::{Asked, Waiting};
+pub use work_trees::{Cause, Sighting, TreeState, WorkTreeProgress};
 
 /// Makes SQLite ready for a [`Database`]. A program that uses SQLite by itself as well calls this before.
 pub fn prepare() -> StoreResult<()> {

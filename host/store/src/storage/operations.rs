@@ -75,6 +75,10 @@ pub struct OperationFilter {
     pub args_hash: Option<String>,
     /// Judged by this policy.
     pub policy: Option<String>,
+    /// With this id.
+    pub op_id: Option<String>,
+    /// With this code of a refusal or failure.
+    pub error_code: Option<String>,
     /// Only earlier ones, newest first.
     pub before: Option<i64>,
     /// Only later ones, oldest first unless said otherwise.
@@ -199,6 +203,10 @@ pub struct SaidByPolicy {
     /// The call went on though it did not judge, because it fails open.
     #[serde(skip_serializing_if = "is_false")]
     pub excused: bool,
+    /// Time of the verdict in microseconds. Absent in rows of older versions.
+    #[serde(skip_serializing)]
+    #[schemars(skip)]
+    pub us: Option<u64>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -351,6 +359,8 @@ impl OperationFilter {
             && is(&self.tool, Some(&operation.tool))
             && is(&self.effect, Some(&operation.effect))
             && is(&self.args_hash, Some(&operation.args_hash))
+            && is(&self.op_id, Some(&operation.op_id))
+            && is(&self.error_code, operation.error_code.as_deref())
             && is(&self.connection, Some(&operation.connection))
             && self.failure_fingerprint.as_ref().is_none_or(|wanted| {
                 let found = operation.failure_fingerprint.as_ref();
@@ -395,6 +405,8 @@ impl OperationFilter {
             ),
             ("effect =", text(&self.effect)),
             ("connection =", text(&self.connection)),
+            ("op_id =", text(&self.op_id)),
+            ("error_code =", text(&self.error_code)),
             ("args_hash =", text(&self.args_hash)),
             ("timestamp >=", text(&self.since)),
             ("timestamp <", text(&self.until)),

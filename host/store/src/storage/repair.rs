@@ -37,7 +37,7 @@ impl Database {
 }
 
 impl Session {
-    fn has_table(&self, name: &str) -> StoreResult<bool> {
+    pub(super) fn has_table(&self, name: &str) -> StoreResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
         Ok(self.db.query_row(sql, [name], |row| row.get(0))?)
     }

@@ -1,12 +1,17 @@
-//! Statistics of the ledger for each tool: how often, how long, and how it failed.
+//! Statistics of the ledger: how often, how long, and how it failed, by tool, actor, client, policy and time.
 
-use super::error::StoreResult;
 use std::collections::BTreeMap;
 
-use rusqlite::params;
-use serde::Serialize;
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{OptionalExtension as _, Row, params_from_iter};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use super::error::StoreResult;
 use super::session::Session;
+
+/// Rows before a time's place in the ledger that are looked at too: rows are in order of their calls' ends.
+const SLACK: i64 = 1_000;
 
 /// The calls of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,55 +38,449 @@ pub struct ToolStats {
     pub errors: BTreeMap<String, i64>,
 }
 
+/// Property by which calls are counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Tool and its pack.
+    Tool,
+    /// Caller.
+    Actor,
+    /// Client.
+    Client,
+    /// Policy: its verdicts are counted, not the calls.
+    Policy,
+}
+
+/// Width of a stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Bucket {
+    /// Minutes.
+    Minute,
+    /// Hours.
+    Hour,
+    /// Days.
+    Day,
+}
+
+impl Bucket {
+    /// Letters of a timestamp that say which stretch it is in.
+    pub const fn letters(self) -> usize {
+        match self {
+            Bucket::Minute => "2026-11-21T06:30".len(),
+            Bucket::Hour => "2026-11-21T06".len(),
+            Bucket::Day => "2026-11-21".len(),
+        }
+    }
+}
+
+/// Calls to count, and how.
+#[derive(Debug, Clone, Default)]
+pub struct TallyQuery {
+    /// At or after this time.
+    pub since: String,
+    /// Before this time.
+    pub until: Option<String>,
+    /// Of this pack.
+    pub pack: Option<String>,
+    /// Of this tool.
+    pub tool: Option<String>,
+    /// Recorded under this actor.
+    pub actor: Option<String>,
+    /// Counted apart by these. [`By::Policy`] changes nothing here.
+    pub by: Vec<By>,
+    /// Counted apart by stretches of time.
+    pub bucket: Option<Bucket>,
+    /// At most so many of the newest rows are looked at. Absent: all.
+    pub most: Option<i64>,
+}
+
+/// Calls that have everything in common by which they are counted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Tally {
+    /// Beginning of the stretch of time in UTC, for example `2026-11-21T06`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
+    /// Pack of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pack: Option<String>,
+    /// The tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// Client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// Number of calls.
+    pub calls: i64,
+    /// Number of calls that were refused or failed.
+    pub failed: i64,
+    /// Number of calls whose tests did not all pass.
+    pub tests_failed: i64,
+    /// Number of calls whose outcome nobody knows.
+    pub unknown: i64,
+    /// Median duration in milliseconds.
+    pub median_ms: f64,
+    /// 95th percentile of the duration in milliseconds.
+    pub p95_ms: f64,
+    /// Longest duration in milliseconds.
+    pub longest_ms: f64,
+    /// Number of failures by code.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, i64>,
+}
+
+/// Verdicts of one policy in one mode.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct PolicyTally {
+    /// Beginning of the stretch of time in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
+    /// Name of the policy in the configuration.
+    pub policy: String,
+    /// `enforce` or `audit`.
+    pub mode: String,
+    /// Number of verdicts.
+    pub judged: i64,
+    /// Number of denials. In audit mode they stopped nothing.
+    pub denied: i64,
+    /// Number of questions to a user.
+    pub asked: i64,
+    /// Number of amendments.
+    pub amended: i64,
+    /// Number of verdicts that the policy failed to give.
+    pub failed: i64,
+    /// Median time of a verdict in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub median_us: Option<i64>,
+    /// 99th percentile of the time of a verdict in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99_us: Option<i64>,
+}
+
+/// Counted calls.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tallied<T> {
+    /// The counts.
+    pub rows: Vec<T>,
+    /// First place in the ledger that was looked at, if there are older rows in the time asked about.
+    pub cut_at: Option<i64>,
+}
+
+/// Conditions of a statement, with the values of its parameters.
+struct Conditions {
+    sql: String,
+    params: Vec<SqlValue>,
+    cut_at: Option<i64>,
+}
+
 impl Session {
     /// The calls of each tool since a time, of one pack or of all.
     pub fn stats(&self, since: &str, pack: Option<&str>) -> StoreResult<Vec<ToolStats>> {
-        let mut tools: Vec<ToolStats> = self
+        let tallied = self.tallies(&TallyQuery {
+            since: since.to_owned(),
+            pack: pack.map(str::to_owned),
+            by: vec![By::Tool],
+            ..TallyQuery::default()
+        })?;
+        let tools = tallied.rows.into_iter().map(|tally| ToolStats {
+            pack: tally.pack.unwrap_or_default(),
+            tool: tally.tool.unwrap_or_default(),
+            calls: tally.calls,
+            failed: tally.failed,
+            tests_failed: tally.tests_failed,
+            unknown: tally.unknown,
+            median_ms: tally.median_ms,
+            p95_ms: tally.p95_ms,
+            longest_ms: tally.longest_ms,
+            errors: tally.errors,
+        });
+        Ok(tools.collect())
+    }
+
+    /// Counts calls.
+    pub fn tallies(&self, query: &TallyQuery) -> StoreResult<Tallied<Tally>> {
+        let keys = query.keys();
+        let conditions = self.conditions(query)?;
+        let sql = format!(
+            "SELECT bucket, pack, tool, actor, client, calls,
+                    sum(CASE WHEN success = 0 THEN 1 ELSE 0 END),
+                    sum(CASE WHEN outcome ->> 'result' <> 'passed' THEN 1 ELSE 0 END),
+                    sum(CASE WHEN success IS NULL THEN 1 ELSE 0 END),
+                    min(CASE WHEN place * 2 >= calls THEN duration_ms END),
+                    min(CASE WHEN place * 20 >= calls * 19 THEN duration_ms END),
+                    max(duration_ms)
+             FROM (SELECT *, row_number() OVER (PARTITION BY bucket, pack, tool, actor, client ORDER BY duration_ms)
+                       AS place,
+                       count(*) OVER (PARTITION BY bucket, pack, tool, actor, client) AS calls
+                   FROM (SELECT {keys}, success, outcome, duration_ms FROM core_operations WHERE {}) AS keyed) AS placed
+             GROUP BY bucket, pack, tool, actor, client ORDER BY bucket, pack, tool, actor, client",
+            conditions.sql
+        );
+        let mut rows: Vec<Tally> = self
             .db
-            .prepare(
-                "SELECT pack, tool, max(calls) AS calls,
-                        sum(CASE WHEN success = 0 THEN 1 ELSE 0 END) AS failed,
-                        sum(CASE WHEN outcome ->> 'result' <> 'passed' THEN 1 ELSE 0 END) AS tests_failed,
-                        sum(CASE WHEN success IS NULL THEN 1 ELSE 0 END) AS unknown,
-                        min(CASE WHEN place * 2 >= calls THEN duration_ms END) AS median_ms,
-                        min(CASE WHEN place * 20 >= calls * 19 THEN duration_ms END) AS p95_ms,
-                        max(duration_ms) AS longest_ms
-                 FROM (SELECT pack, tool, success, outcome, duration_ms,
-                              row_number() OVER (PARTITION BY pack, tool ORDER BY duration_ms) AS place,
-                              count(*) OVER (PARTITION BY pack, tool) AS calls
-                       FROM core_operations WHERE timestamp >= ?1 AND (?2 IS NULL OR pack = ?2)) AS placed
-                 GROUP BY pack, tool ORDER BY pack, tool",
-            )?
-            .query_map(params![since, pack], |row| {
-                Ok(ToolStats {
-                    pack: row.get(0)?,
-                    tool: row.get(1)?,
-                    calls: row.get(2)?,
-                    failed: row.get(3)?,
-                    tests_failed: row.get(4)?,
-                    unknown: row.get(5)?,
-                    median_ms: row.get(6)?,
-                    p95_ms: row.get(7)?,
-                    longest_ms: row.get(8)?,
-                    errors: BTreeMap::new(),
-                })
-            })?
+            .prepare_cached(&sql)?
+            .query_map(params_from_iter(&conditions.params), tally)?
             .collect::<rusqlite::Result<_>>()?;
-        let mut statement = self.db.prepare(
-            "SELECT pack, tool, error_code, count(*) FROM core_operations
-             WHERE timestamp >= ?1 AND (?2 IS NULL OR pack = ?2) AND error_code IS NOT NULL
-             GROUP BY pack, tool, error_code",
-        )?;
-        let mut rows = statement.query(params![since, pack])?;
-        while let Some(row) = rows.next()? {
-            let (pack, tool): (String, String) = (row.get(0)?, row.get(1)?);
-            let of = tools
-                .iter_mut()
-                .find(|stats| stats.pack == pack && stats.tool == tool);
-            if let Some(stats) = of {
-                stats.errors.insert(row.get(2)?, row.get(3)?);
+        self.count_errors(&keys, &conditions, &mut rows)?;
+        Ok(Tallied {
+            rows,
+            cut_at: conditions.cut_at,
+        })
+    }
+
+    fn count_errors(&self, keys: &str, conditions: &Conditions, rows: &mut [Tally]) -> StoreResult<()> {
+        type Key = [Option<String>; 5];
+        let places: BTreeMap<Key, usize> = rows.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();
+        let sql = format!(
+            "SELECT bucket, pack, tool, actor, client, error_code, count(*)
+             FROM (SELECT {keys}, error_code FROM core_operations WHERE {} AND error_code IS NOT NULL) AS keyed
+             GROUP BY bucket, pack, tool, actor, client, error_code",
+            conditions.sql
+        );
+        let mut statement = self.db.prepare_cached(&sql)?;
+        let mut found = statement.query(params_from_iter(&conditions.params))?;
+        while let Some(row) = found.next()? {
+            let key: Key = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
+            if let Some(tally) = places.get(&key).and_then(|&at| rows.get_mut(at)) {
+                tally.errors.insert(row.get(5)?, row.get(6)?);
             }
         }
-        Ok(tools)
+        Ok(())
+    }
+
+    /// Counts verdicts of policies.
+    pub fn policy_tallies(&self, query: &TallyQuery) -> StoreResult<Tallied<PolicyTally>> {
+        let conditions = self.conditions(query)?;
+        let sql = format!(
+            "SELECT bucket, policy, mode, sum(times),
+                    sum(CASE WHEN verdict = 'deny' THEN times ELSE 0 END),
+                    sum(CASE WHEN verdict = 'ask' THEN times ELSE 0 END),
+                    sum(CASE WHEN verdict = 'amend' THEN times ELSE 0 END),
+                    sum(CASE WHEN verdict = 'failed' THEN times ELSE 0 END),
+                    min(CASE WHEN place * 2 >= timed THEN us END),
+                    min(CASE WHEN place * 100 >= timed * 99 THEN us END)
+             FROM (SELECT *, row_number() OVER (PARTITION BY bucket, policy, mode ORDER BY us) AS place,
+                       count(*) OVER (PARTITION BY bucket, policy, mode) AS timed
+                   FROM (SELECT {} AS bucket, said.value ->> 'policy' AS policy, said.value ->> 'mode' AS mode,
+                             said.value ->> 'verdict' AS verdict, said.value ->> 'us' AS us,
+                             coalesce(said.value ->> 'times', 1) AS times
+                         FROM core_operations, json_each(verdicts) AS said
+                         WHERE {} AND verdicts IS NOT NULL) AS heard) AS placed
+             GROUP BY bucket, policy, mode ORDER BY bucket, policy, mode",
+            query.bucket_column(),
+            conditions.sql
+        );
+        let rows = self
+            .db
+            .prepare_cached(&sql)?
+            .query_map(params_from_iter(&conditions.params), policy_tally)?
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(Tallied {
+            rows,
+            cut_at: conditions.cut_at,
+        })
+    }
+
+    /// A place in the ledger before all rows of calls since a time, found without reading them.
+    pub fn first_place_since(&self, time: &str) -> StoreResult<i64> {
+        let mut statement = self
+            .db
+            .prepare_cached("SELECT timestamp FROM core_operations WHERE seq >= ?1 ORDER BY seq LIMIT 1")?;
+        let mut low = self.oldest_operation()?.unwrap_or(1);
+        let mut high = self.head()?.seq.saturating_add(1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let found: Option<String> = statement.query_row([middle], |row| row.get(0)).optional()?;
+            if found.is_some_and(|found| found.as_str() < time) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low.saturating_sub(SLACK).max(1))
+    }
+
+    fn conditions(&self, query: &TallyQuery) -> StoreResult<Conditions> {
+        let since = self.first_place_since(&query.since)?;
+        let bound = query.most.map_or(0, |most| self.head_place() - most + 1);
+        let text = |text: &Option<String>| text.clone().map(SqlValue::Text);
+        let mut params = vec![
+            SqlValue::Integer(since.max(bound)),
+            SqlValue::Text(query.since.clone()),
+        ];
+        let mut sql = "seq >= ?1 AND timestamp >= ?2".to_owned();
+        for (condition, value) in [
+            ("timestamp <", text(&query.until)),
+            ("pack =", text(&query.pack)),
+            ("tool =", text(&query.tool)),
+            ("actor =", text(&query.actor)),
+        ] {
+            if let Some(value) = value {
+                params.push(value);
+                sql.push_str(&format!(" AND {condition} ?{}", params.len()));
+            }
+        }
+        Ok(Conditions {
+            sql,
+            params,
+            cut_at: (bound > since + SLACK).then_some(bound),
+        })
+    }
+
+    fn head_place(&self) -> i64 {
+        self.head().map_or(0, |head| head.seq)
+    }
+}
+
+impl TallyQuery {
+    fn bucket_column(&self) -> String {
+        self.bucket.map_or_else(
+            || "NULL".to_owned(),
+            |bucket| format!("substr(timestamp, 1, {})", bucket.letters()),
+        )
+    }
+
+    /// Columns by which calls are counted apart, and nothing for the others.
+    fn keys(&self) -> String {
+        let of = |by: By, name: &str| match self.by.contains(&by) {
+            true => name.to_owned(),
+            false => format!("NULL AS {name}"),
+        };
+        [
+            format!("{} AS bucket", self.bucket_column()),
+            of(By::Tool, "pack"),
+            of(By::Tool, "tool"),
+            of(By::Actor, "actor"),
+            of(By::Client, "client"),
+        ]
+        .join(", ")
+    }
+}
+
+impl Tally {
+    fn key(&self) -> [Option<String>; 5] {
+        [&self.bucket, &self.pack, &self.tool, &self.actor, &self.client].map(Clone::clone)
+    }
+}
+
+fn tally(row: &Row<'_>) -> rusqlite::Result<Tally> {
+    Ok(Tally {
+        bucket: row.get(0)?,
+        pack: row.get(1)?,
+        tool: row.get(2)?,
+        actor: row.get(3)?,
+        client: row.get(4)?,
+        calls: row.get(5)?,
+        failed: row.get(6)?,
+        tests_failed: row.get::<_, Option<i64>>(7)?.unwrap_or_default(),
+        unknown: row.get(8)?,
+        median_ms: row.get(9)?,
+        p95_ms: row.get(10)?,
+        longest_ms: row.get(11)?,
+        errors: BTreeMap::new(),
+    })
+}
+
+fn policy_tally(row: &Row<'_>) -> rusqlite::Result<PolicyTally> {
+    Ok(PolicyTally {
+        bucket: row.get(0)?,
+        policy: row.get::<_, Option<String>>(1)?.unwrap_or_default(),
+        mode: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
+        judged: row.get(3)?,
+        denied: row.get(4)?,
+        asked: row.get(5)?,
+        amended: row.get(6)?,
+        failed: row.get(7)?,
+        median_us: row.get(8)?,
+        p99_us: row.get(9)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{self, operation};
+    use super::*;
+
+    #[test]
+    fn calls_are_counted_apart_by_what_is_asked_for_and_by_hours() {
+        let (_place, session) = fixture::ledger("");
+        session.begin_write().unwrap();
+        for number in 0_usize..12 {
+            let mut row = operation(number, None, &format!("2026-03-01T0{}:00:00.000Z", number % 2));
+            row.tool = ["a", "b", "c"][number % 3].to_owned();
+            row.actor = Some("token:ada".to_owned());
+            row.duration_ms = f64::from(u32::try_from(number).unwrap());
+            row.success = Some(number != 4);
+            row.error_code = (number == 4).then(|| "FROZEN".to_owned());
+            row.verdicts = Some(
+                r#"[{"policy":"freeze","phase":"request","mode":"audit","verdict":"deny","code":"X","us":40,"times":2}]"#
+                    .to_owned(),
+            );
+            session.record(&row).unwrap();
+        }
+        session.commit().unwrap();
+        let query = TallyQuery {
+            since: "2026-03-01T00:00:00.000Z".to_owned(),
+            by: vec![By::Tool],
+            ..TallyQuery::default()
+        };
+        let tools = session.tallies(&query).unwrap().rows;
+        let told: Vec<_> = tools
+            .iter()
+            .map(|tally| {
+                (
+                    tally.tool.as_deref().unwrap(),
+                    tally.calls,
+                    tally.failed,
+                    tally.median_ms,
+                )
+            })
+            .collect();
+        assert_eq!(told, [("a", 4, 0, 3.0), ("b", 4, 1, 4.0), ("c", 4, 0, 5.0)]);
+        assert_eq!(tools[1].errors, BTreeMap::from([("FROZEN".to_owned(), 1)]));
+        let hours = TallyQuery {
+            by: Vec::new(),
+            bucket: Some(Bucket::Hour),
+            most: Some(6),
+            ..query.clone()
+        };
+        let tallied = session.tallies(&hours).unwrap();
+        let told: Vec<_> = tallied
+            .rows
+            .iter()
+            .map(|tally| (tally.bucket.as_deref().unwrap(), tally.calls))
+            .collect();
+        assert_eq!(told, [("2026-03-01T00", 3), ("2026-03-01T01", 3)]);
+        let policies = session.policy_tallies(&query).unwrap().rows;
+        assert_eq!(policies.len(), 1);
+        assert_eq!(
+            (policies[0].judged, policies[0].denied, policies[0].p99_us),
+            (24, 24, Some(40))
+        );
+        let later = TallyQuery {
+            since: "2026-03-01T00:30:00.000Z".to_owned(),
+            ..query
+        };
+        let calls: i64 = session
+            .tallies(&later)
+            .unwrap()
+            .rows
+            .iter()
+            .map(|tally| tally.calls)
+            .sum();
+        assert_eq!(calls, 6);
+    }
+
+    #[test]
+    fn a_time_is_found_in_a_long_ledger_and_none_of_its_rows_is_before() {
+        let (_place, session) = fixture::ledger(&("o".repeat(2_500) + &"y".repeat(300)));
+        let place = session.first_place_since(fixture::YOUNG).unwrap();
+        assert!((1_000..=2_501).contains(&place), "{place}");
+        assert_eq!(session.first_place_since(fixture::OLD).unwrap(), 1);
+        assert_eq!(session.stats(fixture::YOUNG, None).unwrap()[0].calls, 300);
     }
 }

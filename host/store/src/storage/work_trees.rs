@@ -67,6 +67,21 @@ pub struct WorkTreeProgress {
     pub oscillation: Option<u32>,
 }
 
+/// State of a work tree, as readers of an envelope's history see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeState {
+    /// Name of the workspace.
+    pub workspace: String,
+    /// SHA-256 of the state.
+    pub state: String,
+    /// opened, first, observed, call or test_run.
+    pub cause: String,
+    /// The operation that found it.
+    pub op_id: String,
+    /// Time of the look.
+    pub seen_at: String,
+}
+
 /// The newest known state.
 struct Newest {
     id: i64,
@@ -215,6 +230,26 @@ impl Session {
                 "SELECT DISTINCT workspace FROM core_work_tree_states WHERE envelope_id = ?1 ORDER BY workspace",
             )?
             .query_map([envelope], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// States of an envelope's work trees, the oldest first.
+    pub fn work_tree_states(&self, envelope: &str, limit: u32) -> StoreResult<Vec<TreeState>> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "SELECT workspace, state, cause, op_id, seen_at FROM core_work_tree_states
+                 WHERE envelope_id = ?1 ORDER BY id LIMIT ?2",
+            )?
+            .query_map(params![envelope, limit], |row| {
+                Ok(TreeState {
+                    workspace: row.get(0)?,
+                    state: row.get(1)?,
+                    cause: row.get(2)?,
+                    op_id: row.get(3)?,
+                    seen_at: row.get(4)?,
+                })
+            })?
             .collect::<rusqlite::Result<_>>()?)
     }
 

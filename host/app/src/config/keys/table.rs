@@ -168,6 +168,31 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "Address or file of the issuer's signing keys.",
     ),
     table(
+        "server.console",
+        Kind::Table,
+        "The console: web pages under `/console/` of a server over HTTP. `tollgate console` serves them on this machine without these keys.",
+    ),
+    key(
+        "server.console.enabled",
+        Kind::Bool,
+        "false",
+        "Serve the console beside MCP.",
+    ),
+    open(
+        "server.console.viewers",
+        Kind::Texts,
+        "tokens with the scope `see-all`",
+        "[\"token:grace\", \"https://id.example#ops\"]",
+        "Identities that may look at everything in the console.",
+    ),
+    open(
+        "server.console.approvers",
+        Kind::Texts,
+        "none",
+        "[\"token:grace\"]",
+        "Identities that may look at everything in the console and answer what waits for a person.",
+    ),
+    table(
         "server.limits",
         Kind::Table,
         "Limits over HTTP. A client is an identity or, without authentication, an address.",

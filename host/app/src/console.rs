@@ -1,0 +1,126 @@
+//! The host as the console shows it: packs, policies and what is wrong with them.
+
+use std::sync::Arc;
+
+use tollgate_components::packs::Catalog;
+use tollgate_components::policies::{Member, Mode};
+use tollgate_console::{Equipment, Finding, HostFacts, HostView, PackRow, PolicyRow, Reader, Severity};
+use tollgate_core::clock::SystemClock;
+use tollgate_gate::Gate;
+use tollgate_store::consoles::Consoles;
+use tollgate_store::liveness;
+
+use crate::config::Config;
+use crate::doctor::{self, State};
+use crate::host::Site;
+
+/// Tools of a policy that are named one by one.
+const NAMED: usize = 3;
+
+/// A running host.
+struct Running {
+    gate: Arc<Gate>,
+    site: Arc<Site>,
+    config: Config,
+}
+
+/// Equipment of a console over a running host.
+pub fn equipment(gate: &Arc<Gate>, site: &Arc<Site>, config: &Config) -> anyhow::Result<Equipment> {
+    let running = Running {
+        gate: Arc::clone(gate),
+        site: Arc::clone(site),
+        config: config.clone(),
+    };
+    Ok(Equipment {
+        reader: Reader::new(site.database().clone(), site.artifacts()?),
+        host: Arc::new(running),
+        consoles: Consoles::open(site.data())?,
+        clock: Arc::new(SystemClock),
+        settings: config.server.console.clone(),
+    })
+}
+
+impl HostView for Running {
+    fn facts(&self) -> HostFacts {
+        let catalog = self.gate.catalog();
+        let data = self.site.data();
+        let workspaces = self.config.workspaces.iter();
+        HostFacts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host_id: self.gate.host_id().to_owned(),
+            data_dir: data.path().display().to_string(),
+            configuration: self.config.place().map(|path| path.display().to_string()),
+            database_bytes: data.bytes("tollgate.db") + data.bytes("tollgate.db-wal"),
+            hosts: liveness::hosts_alive(data).unwrap_or_default(),
+            workspaces: workspaces
+                .map(|(name, workspace)| (name.clone(), workspace.path.display().to_string()))
+                .collect(),
+            packs: packs(&catalog),
+            policies: catalog.policies().members().iter().map(policy).collect(),
+            findings: self.findings(&catalog),
+        }
+    }
+
+    fn check(&self) -> Vec<Finding> {
+        let found = doctor::store(self.site.data(), self.site.database());
+        found.into_iter().map(finding).collect()
+    }
+}
+
+impl Running {
+    /// Findings about components that are not as they should be.
+    fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
+        let found = doctor::components(catalog, &self.config, &[]);
+        let worth = found.into_iter().filter(|finding| finding.state > State::Note);
+        worth.map(finding).collect()
+    }
+}
+
+fn packs(catalog: &Catalog) -> Vec<PackRow> {
+    let packs = catalog.packs().iter().map(|pack| PackRow {
+        name: pack.manifest.name.clone(),
+        version: pack.manifest.version.clone(),
+        tools: pack.manifest.tools.len(),
+        source: pack.origin.clone(),
+        sha256: pack.hash.clone(),
+        summary: pack.manifest.summary.clone(),
+    });
+    packs.collect()
+}
+
+fn policy(member: &Member) -> PolicyRow {
+    let patterns = member.patterns.len();
+    PolicyRow {
+        name: member.name.clone(),
+        order: member.order,
+        mode: match member.mode {
+            Mode::Enforce => "enforce".to_owned(),
+            Mode::Audit => "audit".to_owned(),
+        },
+        fail_open: member.fail_open,
+        judges: match patterns {
+            0 => "everything".to_owned(),
+            1..=NAMED => member.patterns.join(", "),
+            many => format!("{many} patterns"),
+        },
+        summary: match &member.policy {
+            Ok(policy) => policy.manifest.summary.clone(),
+            Err(_) => "not loaded; what it judges is refused, unless it may fail open".to_owned(),
+        },
+        is_loaded: member.policy.is_ok(),
+    }
+}
+
+fn finding(found: doctor::Finding) -> Finding {
+    Finding {
+        severity: match found.state {
+            State::Ok => Severity::Ok,
+            State::Note => Severity::Note,
+            State::Warning => Severity::Warning,
+            State::Problem => Severity::Problem,
+        },
+        about: found.about,
+        what: found.what,
+        remedy: found.remedy,
+    }
+}

@@ -1,0 +1,253 @@
+//! Who may look: sessions of browsers, proven by a cookie, and bearers of tokens.
+//!
+//! The owner of the data directory logs in by a token that works once. On a server that asks for tokens, those whom the
+//! configuration names log in by theirs; their sessions end with the tokens.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use futures::future::BoxFuture;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde::Deserialize;
+use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tollgate_core::clock::Clock;
+use tollgate_core::hash::{hex, sha256_hex};
+use tollgate_core::identity::Identity;
+use tollgate_store::consoles::Consoles;
+
+/// Time that a session lasts.
+pub(crate) const SESSION_MS: i64 = 8 * 3_600_000;
+/// Sessions at once. The oldest makes room.
+const SESSIONS: usize = 256;
+/// Longest token that is looked at, in bytes.
+const LONGEST: usize = 8 << 10;
+
+/// Proves who the bearer of a token is, and hears when the token is revoked. `None` for a token that is none.
+pub type Prove =
+    Arc<dyn Fn(String) -> BoxFuture<'static, Option<(Identity, Option<CancellationToken>)>> + Send + Sync>;
+
+/// The `[server.console]` table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConsoleSettings {
+    /// True if a server over HTTP serves the console.
+    pub enabled: bool,
+    /// Identities that may look at everything.
+    pub viewers: Vec<String>,
+    /// Identities that may look at everything and answer what waits.
+    pub approvers: Vec<String>,
+}
+
+/// Somebody who may look at the console.
+#[derive(Debug, Clone)]
+pub(crate) struct Viewer {
+    /// The identity; `None` for the owner of the data directory.
+    pub(crate) identity: Option<Identity>,
+    /// True if it may answer what waits.
+    pub(crate) approves: bool,
+    /// Hash of its session's cookie; `None` for the bearer of a token.
+    pub(crate) session: Option<String>,
+    /// Cancelled when its session ends or its token is revoked.
+    pub(crate) ends: Vec<CancellationToken>,
+}
+
+impl Viewer {
+    /// Name for the page.
+    pub(crate) fn name(&self) -> &str {
+        self.identity.as_ref().map_or("owner", Identity::as_str)
+    }
+}
+
+/// Reason why nobody is logged in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The token is none, was used, or is over.
+    Unknown,
+    /// The identity is known, and may not look.
+    NotAViewer,
+}
+
+struct Session {
+    identity: Option<Identity>,
+    revoked: Option<CancellationToken>,
+    /// Cancelled when it is over before its time.
+    ended: DropGuard,
+    began_ms: i64,
+}
+
+/// Everybody who may look.
+pub(crate) struct Access {
+    settings: ConsoleSettings,
+    consoles: Consoles,
+    prove: Option<Prove>,
+    clock: Arc<dyn Clock>,
+    /// By the hash of the cookie.
+    sessions: Mutex<HashMap<String, Session>>,
+    /// Seals the tokens of forms.
+    key: [u8; 64],
+}
+
+impl Access {
+    /// Access to one console. `prove` is absent on a server that asks nobody who they are.
+    pub(crate) fn new(
+        settings: ConsoleSettings,
+        consoles: Consoles,
+        prove: Option<Prove>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Access, getrandom::Error> {
+        Ok(Access {
+            settings,
+            consoles,
+            prove,
+            clock,
+            sessions: Mutex::default(),
+            key: fresh()?,
+        })
+    }
+
+    /// True if tokens of identities log in, too.
+    pub(crate) fn knows_identities(&self) -> bool {
+        self.prove.is_some()
+    }
+
+    /// Logs somebody in, by a token that works once or by an identity's own, and returns the session's cookie.
+    pub(crate) async fn log_in(&self, token: &str) -> Result<String, Refused> {
+        let token = token.trim();
+        if token.is_empty() || token.len() > LONGEST {
+            return Err(Refused::Unknown);
+        }
+        let now_ms = self.clock.now_ms();
+        let (identity, revoked) = if self.consoles.take_login(token, now_ms) {
+            (None, None)
+        } else {
+            let (identity, revoked) = self.prove(token).await.ok_or(Refused::Unknown)?;
+            if !self.may_look(&identity) {
+                return Err(Refused::NotAViewer);
+            }
+            (Some(identity), revoked)
+        };
+        let secret: [u8; 32] = fresh().map_err(|_| Refused::Unknown)?;
+        let cookie = BASE64_URL_SAFE_NO_PAD.encode(secret);
+        let session = Session {
+            identity,
+            revoked,
+            ended: CancellationToken::new().drop_guard(),
+            began_ms: self.clock.boot_ms(),
+        };
+        let mut sessions = self.sessions();
+        sessions.retain(|_, session| session.is_on(self.clock.boot_ms()));
+        if sessions.len() >= SESSIONS {
+            let oldest = sessions.iter().min_by_key(|(_, session)| session.began_ms);
+            if let Some(oldest) = oldest.map(|(hash, _)| hash.clone()) {
+                sessions.remove(&oldest);
+            }
+        }
+        sessions.insert(sha256_hex(cookie.as_bytes()), session);
+        Ok(cookie)
+    }
+
+    /// The viewer of a session, by its cookie.
+    pub(crate) fn by_cookie(&self, cookie: &str) -> Option<Viewer> {
+        let hash = sha256_hex(cookie.as_bytes());
+        let mut sessions = self.sessions();
+        let session = sessions.get(&hash)?;
+        if !session.is_on(self.clock.boot_ms()) {
+            sessions.remove(&hash);
+            return None;
+        }
+        Some(Viewer {
+            approves: session
+                .identity
+                .as_ref()
+                .is_none_or(|identity| self.may_approve(identity)),
+            identity: session.identity.clone(),
+            ends: session.ends(),
+            session: Some(hash),
+        })
+    }
+
+    /// The viewer who bears a token, for scripts. A token that works once is none of these.
+    pub(crate) async fn by_token(&self, token: &str) -> Result<Viewer, Refused> {
+        let (identity, revoked) = self.prove(token).await.ok_or(Refused::Unknown)?;
+        if !self.may_look(&identity) {
+            return Err(Refused::NotAViewer);
+        }
+        Ok(Viewer {
+            approves: self.may_approve(&identity),
+            identity: Some(identity),
+            session: None,
+            ends: revoked.into_iter().collect(),
+        })
+    }
+
+    /// Ends a session.
+    pub(crate) fn log_out(&self, viewer: &Viewer) {
+        if let Some(hash) = &viewer.session {
+            self.sessions().remove(hash);
+        }
+    }
+
+    /// Token of a form of a session, which no other page can know.
+    pub(crate) fn form_token(&self, viewer: &Viewer, form: &str) -> String {
+        hex(&self.seal(viewer, form).finalize().into_bytes())
+    }
+
+    /// True if a form carries the token that it was given.
+    pub(crate) fn is_form_token(&self, viewer: &Viewer, form: &str, token: &str) -> bool {
+        let right = self.form_token(viewer, form);
+        right.as_bytes().ct_eq(token.as_bytes()).into()
+    }
+
+    fn seal(&self, viewer: &Viewer, form: &str) -> Hmac<Sha256> {
+        let mut seal = Hmac::<Sha256>::new(&self.key.into());
+        seal.update(viewer.session.as_deref().unwrap_or_default().as_bytes());
+        seal.update(b"\0");
+        seal.update(form.as_bytes());
+        seal
+    }
+
+    async fn prove(&self, token: &str) -> Option<(Identity, Option<CancellationToken>)> {
+        match &self.prove {
+            Some(prove) => prove(token.to_owned()).await,
+            None => None,
+        }
+    }
+
+    fn may_look(&self, identity: &Identity) -> bool {
+        let is_named = |names: &[String]| names.iter().any(|name| name == identity.as_str());
+        is_named(&self.settings.viewers) || is_named(&self.settings.approvers) || identity.rights().sees_all
+    }
+
+    fn may_approve(&self, identity: &Identity) -> bool {
+        self.settings
+            .approvers
+            .iter()
+            .any(|name| name == identity.as_str())
+    }
+
+    fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<String, Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    fn ends(&self) -> Vec<CancellationToken> {
+        let own = std::iter::once(self.ended.token().clone());
+        own.chain(self.revoked.clone()).collect()
+    }
+
+    fn is_on(&self, boot_ms: i64) -> bool {
+        boot_ms.saturating_sub(self.began_ms) < SESSION_MS
+            && !self.revoked.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+}
+
+fn fresh<const N: usize>() -> Result<[u8; N], getrandom::Error> {
+    let mut secret = [0; N];
+    getrandom::fill(&mut secret)?;
+    Ok(secret)
+}

@@ -1,0 +1,209 @@
+//! An envelope as the pages show it: its state in words, what is used of it, and what repeats in it.
+
+use maud::{Markup, html};
+use tollgate_core::budget::Budget;
+use tollgate_core::envelope::State;
+use tollgate_store::storage::{Envelope, Session, StoreResult};
+
+use crate::layout::{self, pill};
+use crate::rows::{path_part, short_id};
+use crate::visible;
+
+/// An envelope, with what a look into the ledger adds.
+#[derive(Debug, Clone)]
+pub(crate) struct Card {
+    /// The envelope.
+    pub(crate) envelope: Envelope,
+    /// Whole seconds that it has been open, or was.
+    pub(crate) open_sec: Option<i64>,
+    /// Its time is over; the next call closes it.
+    pub(crate) is_over: bool,
+    /// Distance back to the state that the newest change brought back.
+    pub(crate) repeats: Option<usize>,
+    /// The newest failure stands, though things were changed since it first came.
+    pub(crate) no_progress: bool,
+    /// The same work tree passes and fails.
+    pub(crate) is_flaky: bool,
+    /// Named budgets.
+    pub(crate) budgets: Vec<(String, Budget)>,
+}
+
+impl Card {
+    /// Looks at an envelope.
+    pub(crate) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<Card> {
+        let failure = match &envelope.last_failure_fingerprint {
+            Some(fingerprint) => session.repeated_failure(&envelope.id, fingerprint)?,
+            None => None,
+        };
+        let said = session.said_of_tests(&envelope.id)?;
+        let repeats = |failure: &tollgate_store::storage::RepeatedFailure| {
+            failure.seen > 1 && failure.mutations > 0 && failure.stands
+        };
+        let standing = &envelope.standing;
+        let is_open = standing.state == State::Open;
+        Ok(Card {
+            open_sec: match is_open {
+                true => Some(standing.open_sec(boot_ms)),
+                false => seconds_between(&envelope.opened_at, envelope.closed_at.as_deref()),
+            },
+            is_over: is_open && standing.is_expired(boot_ms),
+            repeats: session.newest_mutation_repeated(&envelope.id)?,
+            no_progress: said.map_or_else(|| failure.as_ref().is_some_and(repeats), |said| said.non_progress),
+            is_flaky: said.is_some_and(|said| said.flaky),
+            budgets: session.budgets(&envelope.id, None)?.into_iter().collect(),
+            envelope,
+        })
+    }
+
+    /// True if something repeats in it.
+    pub(crate) fn goes_in_circles(&self) -> bool {
+        self.repeats.is_some_and(|period| period > 1) || self.no_progress || self.is_flaky
+    }
+
+    /// Its address.
+    pub(crate) fn href(&self) -> String {
+        format!("/console/envelopes/{}", path_part(&self.envelope.id))
+    }
+
+    /// Name for people: its label, or the end of its id.
+    pub(crate) fn name(&self) -> String {
+        match self.envelope.label.as_deref().map(str::trim) {
+            Some(label) if !label.is_empty() => visible::short(label, 80),
+            _ => format!("envelope {}", short_id(&self.envelope.id)),
+        }
+    }
+
+    /// Its state, and what repeats, as words in frames.
+    pub(crate) fn pills(&self) -> Markup {
+        let (kind, state) = match (self.envelope.standing.state, self.is_over) {
+            (State::Open, false) => ("info", "open"),
+            (State::Open, true) => ("warn", "time is over"),
+            (State::ClosedSuccess, _) => ("good", "done"),
+            (State::ClosedFailed, _) => ("bad", "closed as failed"),
+            (State::ClosedInterrupted, _) => ("warn", "interrupted"),
+        };
+        html! {
+            span.pills {
+                (pill(kind, state))
+                @match self.repeats {
+                    Some(1) => (pill("warn", "last change changed nothing")),
+                    Some(period) => (pill("bad", &format!("oscillates, period {period}"))),
+                    None => "",
+                }
+                @if self.no_progress { (pill("bad", "no progress")) }
+                @if self.is_flaky { (pill("warn", "flaky test")) }
+            }
+        }
+    }
+
+    /// What is used of its limits.
+    pub(crate) fn bars(&self) -> Markup {
+        let standing = &self.envelope.standing;
+        let limits = &standing.limits;
+        html! {
+            div.bars {
+                (bar("mutations", standing.mutations, limits.max_mutations))
+                (bar("test runs", standing.test_runs, limits.max_test_runs))
+                @if standing.edits > 0 || limits.max_edits.is_some() {
+                    (bar("other edits", standing.edits, limits.max_edits))
+                }
+                @if let Some(open_sec) = self.open_sec {
+                    (time_bar(open_sec, limits.max_duration_sec))
+                }
+                @for (name, budget) in &self.budgets {
+                    (bar(name, budget.used, Some(budget.limit)))
+                }
+            }
+        }
+    }
+
+    /// The envelope in a list beside other things: its bars only while it is open.
+    pub(crate) fn brief(&self) -> Markup {
+        if self.envelope.standing.state == State::Open {
+            return self.markup();
+        }
+        html! {
+            article.envelope {
+                h3 { a href=(self.href()) { (self.name()) } " " (self.pills()) }
+                p.meta { "opened " (layout::date(&self.envelope.opened_at)) }
+            }
+        }
+    }
+
+    /// The envelope in a list.
+    pub(crate) fn markup(&self) -> Markup {
+        html! {
+            article.envelope {
+                h3 { a href=(self.href()) { (self.name()) } " " (self.pills()) }
+                p.meta {
+                    @if let Some(workspace) = &self.envelope.workspace { (visible::short(workspace, 64)) " · " }
+                    @if let Some(identity) = &self.envelope.identity { (visible::short(identity, 48)) " · " }
+                    "opened " (layout::date(&self.envelope.opened_at))
+                    @if let Some(reason) = &self.envelope.closed_by { " · closed by " (visible::short(reason, 60)) }
+                }
+                (self.bars())
+            }
+        }
+    }
+}
+
+/// A bar with its words. Without a limit there is nothing to fill.
+fn bar(name: &str, used: i64, limit: Option<i64>) -> Markup {
+    html! {
+        div.bar {
+            span.label { (visible::short(name, 40)) }
+            @match limit {
+                Some(limit) => {
+                    meter class=(fullness(used, limit)) min="0" max=(limit.max(1)) value=(used.clamp(0, limit.max(1)))
+                        aria-label=(format!("{name}: {used} of {limit}")) {}
+                    span.figure {
+                        (layout::number(used)) " of " (layout::number(limit))
+                        @if used >= limit { strong { " all used" } }
+                    }
+                }
+                None => { span.unlimited { "no limit" } span.figure { (layout::number(used)) } }
+            }
+        }
+    }
+}
+
+fn time_bar(open_sec: i64, limit: Option<i64>) -> Markup {
+    html! {
+        div.bar {
+            span.label { "time" }
+            @match limit {
+                Some(limit) => {
+                    meter class=(fullness(open_sec, limit)) min="0" max=(limit.max(1)) value=(open_sec.clamp(0, limit.max(1)))
+                        aria-label=(format!("time: {} of {}", span(open_sec), span(limit))) {}
+                    span.figure { (span(open_sec)) " of " (span(limit)) }
+                }
+                None => { span.unlimited { "no limit" } span.figure { (span(open_sec)) } }
+            }
+        }
+    }
+}
+
+fn fullness(used: i64, limit: i64) -> &'static str {
+    match used.saturating_mul(100) / limit.max(1) {
+        100.. => "full",
+        75..=99 => "high",
+        _ => "fine",
+    }
+}
+
+/// A length of time for people.
+pub(crate) fn span(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Whole seconds between two times, unless the clock was set back in between.
+fn seconds_between(from: &str, to: Option<&str>) -> Option<i64> {
+    let from = tollgate_sdk::Timestamp::parse(from)?.as_ms();
+    let to = tollgate_sdk::Timestamp::parse(to?)?.as_ms();
+    (to >= from).then(|| (to - from) / 1_000)
+}

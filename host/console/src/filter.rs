@@ -1,0 +1,143 @@
+//! The filter of the ledger's page: words such as `tool:test_run failed`, all of which must fit.
+
+use tollgate_core::text::is_hidden;
+use tollgate_store::storage::{OperationFilter, StoredOperation};
+
+/// Words that a person typed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Filter {
+    /// As typed.
+    pub(crate) typed: String,
+    /// What the store can look for.
+    pub(crate) known: OperationFilter,
+    /// Only calls of tests that failed, or of any call that failed.
+    any_failure: bool,
+    /// Parts of names, in small letters.
+    parts: Vec<String>,
+}
+
+impl Filter {
+    /// Reads what was typed. Whatever is no known key is a part of a name.
+    pub(crate) fn parse(typed: &str) -> Filter {
+        let mut filter = Filter {
+            typed: typed.chars().filter(|c| !is_hidden(*c)).take(200).collect(),
+            ..Filter::default()
+        };
+        let words: Vec<String> = filter.typed.split_whitespace().map(str::to_owned).collect();
+        for word in words {
+            let known = &mut filter.known;
+            let value = |value: &str| Some(value.to_owned());
+            match word.split_once(':') {
+                Some(("tool", tool)) => known.tool = value(tool),
+                Some(("pack", pack)) => known.pack = value(pack),
+                Some(("who" | "actor", actor)) => known.actor = value(actor),
+                Some(("policy", policy)) => known.policy = value(policy),
+                Some(("effect", effect)) => known.effect = value(effect),
+                Some(("envelope", id)) => known.envelope_id = value(id),
+                Some(("code", code)) => known.error_code = value(&code.to_ascii_uppercase()),
+                Some(("tests", "failed")) => known.tests_passed = Some(false),
+                Some(("tests", "passed")) => known.tests_passed = Some(true),
+                Some(("fingerprint", hash)) => known.failure_fingerprint = value(hash),
+                None if word == "failed" => filter.any_failure = true,
+                None if word == "ok" => known.success = Some(true),
+                _ => filter.parts.push(word.to_lowercase()),
+            }
+        }
+        filter
+    }
+
+    /// True if it lets everything through.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.typed.trim().is_empty()
+    }
+
+    /// True if the store alone cannot tell which rows fit.
+    pub(crate) fn looks_at_each(&self) -> bool {
+        self.any_failure || !self.parts.is_empty()
+    }
+
+    /// True for an operation that fits.
+    pub(crate) fn fits(&self, operation: &StoredOperation) -> bool {
+        let fails = || {
+            operation.success == Some(false)
+                || operation
+                    .outcome
+                    .as_ref()
+                    .is_some_and(tollgate_store::storage::Outcome::is_failure)
+        };
+        self.known.fits(operation)
+            && (!self.any_failure || fails())
+            && self.parts.iter().all(|part| has(operation, part))
+    }
+
+    /// The filter as a part of an address.
+    pub(crate) fn query(&self) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("q", &self.typed);
+        query.finish()
+    }
+}
+
+fn has(operation: &StoredOperation, part: &str) -> bool {
+    let names = [
+        Some(&operation.tool),
+        Some(&operation.pack),
+        operation.actor.as_ref(),
+        operation.client.as_ref(),
+        operation.error_code.as_ref(),
+        operation.envelope_id.as_ref(),
+    ];
+    let names = names.into_iter().flatten();
+    let more = operation.failing_tests.iter().flatten();
+    let more = more.chain(operation.changed_paths.iter().flatten());
+    let policies = operation.verdicts.iter().map(|said| &said.policy);
+    names
+        .chain(more)
+        .chain(policies)
+        .any(|name| name.to_lowercase().contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_keys_or_parts_of_names() {
+        let operation = StoredOperation {
+            tool: "test_run".to_owned(),
+            effect: "run".to_owned(),
+            actor: Some("claimed:Ada".to_owned()),
+            success: Some(false),
+            error_code: Some("FROZEN".to_owned()),
+            changed_paths: Some(vec!["src/Parser.rs".to_owned()]),
+            ..StoredOperation::default()
+        };
+        let fits = |typed: &str| Filter::parse(typed).fits(&operation);
+        for typed in [
+            "",
+            "  ",
+            "failed",
+            "tool:test_run",
+            "ada",
+            "parser",
+            "code:frozen failed",
+            "who:Ada effect:run",
+        ] {
+            assert!(fits(typed), "{typed}");
+        }
+        for typed in [
+            "ok",
+            "tool:test",
+            "ada grace",
+            "policy:x",
+            "tests:failed",
+            "tool:",
+            "<script>",
+        ] {
+            assert!(!fits(typed), "{typed}");
+        }
+        assert!(Filter::parse(" ").is_empty());
+        assert_eq!(Filter::parse("a&b=\"").query(), "q=a%26b%3D%22");
+        assert_eq!(Filter::parse(&"x".repeat(999)).typed.len(), 200);
+    }
+}

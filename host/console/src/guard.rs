@@ -1,0 +1,152 @@
+//! The way into every page: a session's cookie or a token, and for forms a browser that says the page is ours.
+
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CONTENT_TYPE, COOKIE, LOCATION, ORIGIN, SET_COOKIE, WWW_AUTHENTICATE,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::Console;
+use crate::access::{Refused, SESSION_MS, Viewer};
+use crate::layout;
+
+/// Longest form in bytes.
+const LONGEST: usize = 16 << 10;
+/// Path of the page that logs in.
+pub(crate) const LOGIN: &str = "/console/login";
+
+/// Lets viewers through. Others are led to the login, or refused.
+pub(crate) async fn admit(State(console): State<Arc<Console>>, mut request: Request, next: Next) -> Response {
+    let viewer = match viewer(&console, request.headers()).await {
+        Ok(viewer) => viewer,
+        Err(Refused::NotAViewer) => return forbidden("this identity may not look at the console"),
+        Err(Refused::Unknown) => return unknown(&request),
+    };
+    let is_form = request.method() == Method::POST;
+    if is_form && viewer.session.is_some() && !is_from_our_page(request.headers()) {
+        return forbidden("a page from elsewhere sent the form");
+    }
+    request.extensions_mut().insert(viewer);
+    next.run(request).await
+}
+
+async fn viewer(console: &Console, headers: &HeaderMap) -> Result<Viewer, Refused> {
+    let authorization = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if let Some((scheme, token)) = authorization.and_then(|value| value.split_once(' ')) {
+        return match scheme.eq_ignore_ascii_case("bearer") {
+            true => console.access.by_token(token.trim()).await,
+            false => Err(Refused::Unknown),
+        };
+    }
+    let found = cookies(headers).find_map(|cookie| console.access.by_cookie(cookie));
+    found.ok_or(Refused::Unknown)
+}
+
+/// Values of the cookies that may be a session's. Which of the names fits is decided by who set it.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let all = headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    all.flat_map(|value| value.split(';')).filter_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        let is_ours = name == "__Host-tollgate" || name == "tollgate" || name.starts_with("tollgate_");
+        (is_ours && (20..=64).contains(&value.len())).then_some(value)
+    })
+}
+
+/// True if the browser says that one of our own pages sent the request. No script can set this header.
+pub(crate) fn is_from_our_page(headers: &HeaderMap) -> bool {
+    let mut said = headers.get_all("sec-fetch-site").iter();
+    matches!((said.next(), said.next()), (Some(site), None) if site == "same-origin")
+}
+
+/// The header that sets a session's cookie, or ends it if there is no value. Behind TLS it is bound to the host; on
+/// loopback its name holds the port, because cookies of one host are shared by all ports.
+pub(crate) fn set_cookie(headers: &HeaderMap, value: Option<&str>) -> HeaderValue {
+    let origin = headers
+        .get(ORIGIN)
+        .and_then(|origin| origin.to_str().ok())
+        .unwrap_or_default();
+    let age = value.map_or(0, |_| SESSION_MS / 1_000);
+    let value = value.unwrap_or_default();
+    let text = if origin.starts_with("https://") {
+        // Browsers take this prefix with the path `/` alone.
+        format!("__Host-tollgate={value}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age={age}")
+    } else {
+        let port: String = origin
+            .rsplit(':')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .filter(char::is_ascii_digit)
+            .collect();
+        format!("tollgate_{port}={value}; Path=/console; HttpOnly; SameSite=Strict; Max-Age={age}")
+    };
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("tollgate=; Max-Age=0"))
+}
+
+/// A redirection after a form, with a cookie if one changes.
+pub(crate) fn see_other(path: &'static str, cookie: Option<HeaderValue>) -> Response {
+    let mut response = (
+        StatusCode::SEE_OTHER,
+        [(LOCATION, HeaderValue::from_static(path))],
+    )
+        .into_response();
+    if let Some(cookie) = cookie {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Fields of a form. `None` if it is none, is too long or did not come in time.
+pub(crate) async fn form(headers: &HeaderMap, body: Body) -> Option<Vec<(String, String)>> {
+    let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    if !kind.starts_with("application/x-www-form-urlencoded") {
+        return None;
+    }
+    let reading = tokio::time::timeout(std::time::Duration::from_secs(10), to_bytes(body, LONGEST));
+    let bytes = reading.await.ok()?.ok()?;
+    Some(url::form_urlencoded::parse(&bytes).into_owned().collect())
+}
+
+/// A field of a form.
+pub(crate) fn field<'a>(form: &'a [(String, String)], name: &str) -> &'a str {
+    form.iter()
+        .find(|(known, _)| known == name)
+        .map_or("", |(_, value)| value.as_str())
+}
+
+/// Nobody is logged in: a person goes to the login, a program hears of it.
+fn unknown(request: &Request) -> Response {
+    let wants_page = request.method() == Method::GET
+        && request
+            .headers()
+            .get("sec-fetch-dest")
+            .is_none_or(|dest| dest == "document")
+        && !request.headers().contains_key(AUTHORIZATION);
+    if wants_page {
+        return see_other(LOGIN, None);
+    }
+    let mut response = layout::plain(
+        StatusCode::UNAUTHORIZED,
+        "You are not logged in",
+        "Run tollgate console on the machine of the server, and open the address that it prints.",
+    );
+    response.headers_mut().insert(
+        WWW_AUTHENTICATE,
+        HeaderValue::from_static("Bearer realm=\"tollgate\""),
+    );
+    response
+}
+
+/// A refusal that logging in again does not change.
+pub(crate) fn forbidden(why: &str) -> Response {
+    tracing::debug!(why, "a request of the console is refused");
+    layout::plain(StatusCode::FORBIDDEN, "Refused", why)
+}

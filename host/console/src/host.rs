@@ -1,0 +1,96 @@
+//! The host as the console sees it: what only the program around it knows.
+
+/// Facts about a host, found without work.
+#[derive(Debug, Clone, Default)]
+pub struct HostFacts {
+    /// Its version.
+    pub version: String,
+    /// Id of the host process.
+    pub host_id: String,
+    /// Its data directory.
+    pub data_dir: String,
+    /// The configuration file, if there is one.
+    pub configuration: Option<String>,
+    /// Bytes of the database.
+    pub database_bytes: u64,
+    /// Ids of the hosts that work on the data directory.
+    pub hosts: Vec<String>,
+    /// Names and paths of the registered workspaces.
+    pub workspaces: Vec<(String, String)>,
+    /// The packs.
+    pub packs: Vec<PackRow>,
+    /// The policies, in the order in which they judge.
+    pub policies: Vec<PolicyRow>,
+    /// Whatever is wrong with packs and policies.
+    pub findings: Vec<Finding>,
+}
+
+/// A pack.
+#[derive(Debug, Clone, Default)]
+pub struct PackRow {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Number of tools.
+    pub tools: usize,
+    /// Where its code came from.
+    pub source: String,
+    /// SHA-256 of its code.
+    pub sha256: String,
+    /// Its own words.
+    pub summary: String,
+}
+
+/// A policy of the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct PolicyRow {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Place in the order.
+    pub order: i64,
+    /// `enforce` or `audit`.
+    pub mode: String,
+    /// True if calls pass that it cannot judge.
+    pub fail_open: bool,
+    /// Tools that it judges.
+    pub judges: String,
+    /// Its own words, or that it is not loaded.
+    pub summary: String,
+    /// False if it denies everything because its code is missing.
+    pub is_loaded: bool,
+}
+
+/// Severity of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// As it should be.
+    Ok,
+    /// Worth knowing.
+    Note,
+    /// Works, but not for long, or not for everybody.
+    Warning,
+    /// Something does not work.
+    Problem,
+}
+
+/// Finding about one thing.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// Severity.
+    pub severity: Severity,
+    /// Of what.
+    pub about: String,
+    /// Description.
+    pub what: String,
+    /// The remedy.
+    pub remedy: Option<String>,
+}
+
+/// Tells about the host.
+pub trait HostView: Send + Sync + 'static {
+    /// Facts that cost nothing.
+    fn facts(&self) -> HostFacts;
+    /// Looks at the database and follows the whole chain of the ledger, which takes time.
+    fn check(&self) -> Vec<Finding>;
+}

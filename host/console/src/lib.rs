@@ -1,0 +1,111 @@
+//! The console: web pages that say what happens at the gate, why calls were stopped, and whether something needs a person.
+//!
+//! Everything is rendered here, on the server. One script makes pages live; they work without it. The pages read the
+//! store as the command line does and leave no row in the ledger.
+
+mod access;
+mod assets;
+mod charts;
+mod diff;
+mod envelope;
+mod filter;
+mod guard;
+mod headers;
+mod host;
+mod layout;
+mod pages;
+mod reader;
+mod rows;
+mod tail;
+mod timeline;
+mod visible;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use tokio_util::sync::CancellationToken;
+use tollgate_core::clock::Clock;
+use tollgate_store::consoles::Consoles;
+
+pub use access::{ConsoleSettings, Prove};
+pub use host::{Finding, HostFacts, HostView, PackRow, PolicyRow, Severity};
+pub use reader::Reader;
+
+use access::Access;
+use pages::parts::Parts;
+use tail::Tail;
+
+/// Path of the console.
+pub const PATH: &str = "/console/";
+
+/// Parts that a console is made of.
+pub struct Equipment {
+    /// Reads the store.
+    pub reader: Reader,
+    /// Tells about the host.
+    pub host: Arc<dyn HostView>,
+    /// One-time tokens of the data directory.
+    pub consoles: Consoles,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Who may look on a server that asks for tokens.
+    pub settings: ConsoleSettings,
+}
+
+/// The console of one data directory.
+struct Console {
+    access: Access,
+    reader: Reader,
+    tail: Tail,
+    host: Arc<dyn HostView>,
+    clock: Arc<dyn Clock>,
+    parts: Parts,
+    /// Ends streams when the server stops.
+    stop: CancellationToken,
+}
+
+/// The console's pages. `prove` checks tokens of identities, and `stop` ends streams.
+pub fn router(
+    equipment: Equipment,
+    prove: Option<Prove>,
+    stop: CancellationToken,
+) -> Result<Router, getrandom::Error> {
+    let clock = equipment.clock;
+    let access = Access::new(equipment.settings, equipment.consoles, prove, Arc::clone(&clock))?;
+    let console = Arc::new(Console {
+        access,
+        tail: Tail::new(equipment.reader.clone()),
+        reader: equipment.reader,
+        host: equipment.host,
+        clock,
+        parts: Parts::default(),
+        stop,
+    });
+    let inside = Router::new()
+        .route("/console/", get(pages::live::show))
+        .route("/console/live", get(pages::live::stream))
+        .route("/console/parts", get(pages::parts::show))
+        .route("/console/envelopes", get(pages::envelopes::list))
+        .route("/console/envelopes/{id}", get(pages::envelopes::one))
+        .route("/console/operations/{id}", get(pages::operation::show))
+        .route("/console/approvals", get(pages::approvals::show))
+        .route("/console/policies", get(pages::policies::show))
+        .route("/console/tests", get(pages::tests::show))
+        .route("/console/stats", get(pages::stats::show))
+        .route("/console/host", get(pages::host::show))
+        .route("/console/logout", post(pages::login::log_out))
+        .route("/console/{*rest}", get(pages::missing))
+        .route_layer(from_fn_with_state(Arc::clone(&console), guard::admit));
+    Ok(Router::new()
+        .route("/console", get(async || guard::see_other(PATH, None)))
+        .route(
+            "/console/login",
+            get(pages::login::show).post(pages::login::log_in),
+        )
+        .route("/console/assets/{name}", get(assets::serve))
+        .merge(inside)
+        .layer(from_fn(headers::add))
+        .with_state(console))
+}

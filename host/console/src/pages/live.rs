@@ -1,0 +1,168 @@
+//! The first page: the ledger as it grows, and beside it whatever needs a person.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::IntoResponse as _;
+use maud::{Markup, html};
+use tollgate_store::storage::{OperationFilter, Session, StoreResult, StoredOperation};
+
+use super::{ROWS, Shown};
+use crate::Console;
+use crate::access::Viewer;
+use crate::filter::Filter;
+use crate::layout::{self, Page};
+use crate::pages::parts;
+use crate::rows::{self, Row};
+use crate::tail;
+
+/// Longest time of a stream. Its page comes back at once.
+const LONGEST: Duration = Duration::from_secs(3_600);
+/// Rows that a filter looks at for one page.
+const WINDOW: i64 = 20_000;
+/// Rows that are read at once while a filter looks at each.
+const BATCH: u32 = 500;
+
+/// A page of rows.
+struct Found {
+    rows: Vec<Row>,
+    /// The newest row that there is.
+    head: i64,
+    /// Where older rows begin, if there are any.
+    older: Option<i64>,
+}
+
+/// Values of an address's query.
+pub(crate) fn query(raw: Option<&str>) -> HashMap<String, String> {
+    url::form_urlencoded::parse(raw.unwrap_or_default().as_bytes())
+        .into_owned()
+        .collect()
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(console): State<Arc<Console>>,
+    Extension(viewer): Extension<Viewer>,
+    RawQuery(raw): RawQuery,
+) -> Shown {
+    let query = query(raw.as_deref());
+    let filter = Filter::parse(query.get("q").map_or("", String::as_str));
+    let before = query.get("before").and_then(|before| before.parse().ok());
+    let (parts, waiting) = parts::current(&console).await?;
+    let looked = filter.clone();
+    let found = console
+        .reader
+        .read(move |session| find(session, &looked, before))
+        .await?;
+    let page = Page {
+        title: "Live",
+        section: "Live",
+        refreshes: before.is_none(),
+        waiting,
+        body: html! {
+            div.columns {
+                (ledger(&found, &filter, before))
+                aside aria-label="What needs attention" { (parts) }
+            }
+        },
+    };
+    Ok(page.show(&console.access, &viewer))
+}
+
+fn ledger(found: &Found, filter: &Filter, before: Option<i64>) -> Markup {
+    let live = format!("/console/live?after={}&{}", found.head, filter.query());
+    html! {
+        section.card.wide #ledger data-part aria-labelledby="ledger-title" {
+            header {
+                h1 #ledger-title { "Ledger" }
+                form.filter method="get" action="/console/" role="search" {
+                    label.sr for="filter" { "Filter" }
+                    input #filter type="search" name="q" value=(filter.typed) placeholder="filter  /" autocomplete="off"
+                        spellcheck="false" title="tool:test_run failed who:ada policy:NAME code:FROZEN tests:failed, or parts of names";
+                    button.sr type="submit" { "Filter" }
+                }
+                button #pause .quiet type="button" aria-pressed="false" hidden[before.is_some()] { "Pause" kbd { "p" } }
+            }
+            @if found.rows.is_empty() && filter.is_empty() {
+                (layout::empty("No call was recorded yet.", "The first call of a client appears here by itself."))
+            } @else if found.rows.is_empty() {
+                (layout::empty("No row fits.", "Words are combined: tool:test_run failed who:ada"))
+            }
+            (rows::table(&found.rows, "Calls, newest first", before.is_none().then_some(live.as_str())))
+            nav.pages aria-label="Older rows" {
+                @if before.is_some() { a href=(format!("/console/?{}", filter.query())) { "Newest" } }
+                @if let Some(older) = found.older {
+                    a href=(format!("/console/?before={older}&{}", filter.query())) rel="next" { "Older" }
+                }
+            }
+        }
+    }
+}
+
+fn find(session: &Session, filter: &Filter, before: Option<i64>) -> StoreResult<Found> {
+    let head = session.head()?.seq;
+    let oldest = session.oldest_operation()?.unwrap_or(1);
+    let start = before
+        .unwrap_or(head.saturating_add(1))
+        .min(head.saturating_add(1));
+    let end = start.saturating_sub(WINDOW).max(oldest);
+    let mut place = start;
+    let mut fitting: Vec<StoredOperation> = Vec::new();
+    let batch = if filter.looks_at_each() { BATCH } else { ROWS };
+    while place > end && fitting.len() < ROWS as usize {
+        let known = OperationFilter {
+            before: Some(place),
+            after: Some(end.saturating_sub(1)),
+            newest_first: true,
+            ..filter.known.clone()
+        };
+        let found = session.operations(&known, batch)?;
+        place = match found.last() {
+            Some(last) if found.len() == batch as usize => last.seq,
+            _ => end,
+        };
+        fitting.extend(found.into_iter().filter(|operation| filter.fits(operation)));
+    }
+    if fitting.len() > ROWS as usize {
+        fitting.truncate(ROWS as usize);
+    }
+    if fitting.len() == ROWS as usize {
+        place = fitting.last().map_or(place, |last| last.seq);
+    }
+    Ok(Found {
+        rows: fitting
+            .iter()
+            .map(|operation| Row::of(session, operation))
+            .collect::<StoreResult<_>>()?,
+        head,
+        older: (place > oldest).then_some(place),
+    })
+}
+
+/// The rows that come, as long as the page is open.
+pub(crate) async fn stream(
+    State(console): State<Arc<Console>>,
+    Extension(viewer): Extension<Viewer>,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+) -> Shown {
+    let query = query(raw.as_deref());
+    // What a browser that comes back had last counts for more than what its page began with.
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let last = last.or_else(|| query.get("after").map(String::as_str));
+    let head = console.reader.read(|session| Ok(session.head()?.seq)).await?;
+    let after = last
+        .and_then(|last| last.parse().ok())
+        .map_or(head, |last: i64| last.min(head));
+    let filter = Filter::parse(query.get("q").map_or("", String::as_str));
+    let until = tail::first_of(console.stop.clone(), viewer.ends, LONGEST);
+    let messages = console.tail.listen(after, filter, until);
+    let kinds = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
+    Ok((kinds, Body::from_stream(messages)).into_response())
+}

@@ -1,0 +1,79 @@
+//! Logging in and out.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use maud::{Markup, html};
+
+use crate::access::{Refused, Viewer};
+use crate::guard::{self, LOGIN};
+use crate::layout;
+use crate::{Console, PATH};
+
+/// The form. The script takes a token out of the address's fragment, where no log and no other page sees it.
+pub(crate) async fn show(State(console): State<Arc<Console>>) -> Response {
+    page(&console, None).into_response()
+}
+
+fn page(console: &Console, said: Option<&str>) -> Markup {
+    let body = html! {
+        h1 { (layout::icon("gate")) "Tollgate" }
+        @if let Some(said) = said { p.refused role="alert" { (said) } }
+        form #login method="post" action=(LOGIN) {
+            label for="token" { @if console.access.knows_identities() { "Token" } @else { "One-time token" } }
+            input #token type="password" name="token" required autocomplete="off" spellcheck="false";
+            button.primary type="submit" { "Log in" }
+        }
+        p.hint {
+            "On the machine of the server, " code { "tollgate console" } " prints an address that logs in once."
+            @if console.access.knows_identities() {
+                " Viewers of the configuration paste their own token."
+            }
+        }
+    };
+    layout::bare("Log in", &body)
+}
+
+/// Exchanges a token for a session's cookie.
+pub(crate) async fn log_in(State(console): State<Arc<Console>>, headers: HeaderMap, body: Body) -> Response {
+    if !guard::is_from_our_page(&headers) {
+        return guard::forbidden("a page from elsewhere sent the form");
+    }
+    let Some(form) = guard::form(&headers, body).await else {
+        return layout::plain(StatusCode::BAD_REQUEST, "Refused", "The form cannot be read.");
+    };
+    match console.access.log_in(guard::field(&form, "token")).await {
+        Ok(cookie) => guard::see_other(PATH, Some(guard::set_cookie(&headers, Some(&cookie)))),
+        Err(Refused::NotAViewer) => {
+            let said = "This identity may not look at the console. The operator names viewers in server.console.viewers.";
+            (StatusCode::FORBIDDEN, page(&console, Some(said))).into_response()
+        }
+        Err(Refused::Unknown) => {
+            let said =
+                "This token is unknown, was used before, or is over. Run tollgate console for a new one.";
+            (StatusCode::FORBIDDEN, page(&console, Some(said))).into_response()
+        }
+    }
+}
+
+/// Ends the session.
+pub(crate) async fn log_out(
+    State(console): State<Arc<Console>>,
+    Extension(viewer): Extension<Viewer>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let form = guard::form(&headers, body).await.unwrap_or_default();
+    if !console
+        .access
+        .is_form_token(&viewer, "logout", guard::field(&form, "form"))
+    {
+        return guard::forbidden("the form is not from this session");
+    }
+    console.access.log_out(&viewer);
+    guard::see_other(LOGIN, Some(guard::set_cookie(&headers, None)))
+}

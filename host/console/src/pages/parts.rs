@@ -1,0 +1,172 @@
+//! The parts of pages that change while one looks: what waits, open envelopes, failures that come again. All open pages
+//! show the same, so it is read once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use axum::response::IntoResponse as _;
+use maud::{Markup, PreEscaped, html};
+use tokio::sync::Mutex;
+use tollgate_core::envelope::State as EnvelopeState;
+use tollgate_store::storage::{EnvelopeFilter, Failing, Session, StoreResult, Waiting};
+
+use super::Shown;
+use crate::Console;
+use crate::envelope::Card;
+use crate::layout::{self, pill};
+use crate::pages::approvals;
+use crate::reader::ReadError;
+use crate::rows::path_part;
+use crate::visible;
+
+/// Time in which what was read is new enough.
+const FRESH: Duration = Duration::from_millis(800);
+/// Envelopes and failures beside the ledger.
+const ENVELOPES: u32 = 6;
+const FAILING: u32 = 5;
+/// Rows in which failures are looked for.
+const RECENT: i64 = 20_000;
+/// Most questions that are counted.
+pub(crate) const WAITING: u32 = 100;
+
+/// Parts as they were last read.
+#[derive(Default)]
+pub(crate) struct Parts {
+    kept: Mutex<Option<Kept>>,
+}
+
+#[derive(Clone)]
+struct Kept {
+    at: Instant,
+    markup: Arc<str>,
+    waiting: usize,
+}
+
+/// The parts by themselves, for the script.
+pub(crate) async fn show(State(console): State<Arc<Console>>) -> Shown {
+    let (markup, waiting) = current(&console).await?;
+    Ok(layout::bare("Parts", &html! { (layout::badge(waiting)) (markup) }).into_response())
+}
+
+/// The parts, and how many questions wait.
+pub(crate) async fn current(console: &Console) -> Result<(Markup, usize), ReadError> {
+    let mut kept = console.parts.kept.lock().await;
+    if let Some(kept) = kept.as_ref().filter(|kept| kept.at.elapsed() < FRESH) {
+        return Ok((PreEscaped(kept.markup.to_string()), kept.waiting));
+    }
+    let boot_ms = console.clock.boot_ms();
+    let now_ms = console.clock.now_ms();
+    let (markup, waiting) = console
+        .reader
+        .read(move |session| read(session, boot_ms, now_ms))
+        .await?;
+    let markup: Arc<str> = markup.into_string().into();
+    *kept = Some(Kept {
+        at: Instant::now(),
+        markup: Arc::clone(&markup),
+        waiting,
+    });
+    Ok((PreEscaped(markup.to_string()), waiting))
+}
+
+fn read(session: &Session, boot_ms: i64, now_ms: i64) -> StoreResult<(Markup, usize)> {
+    let waiting = session.waiting(WAITING)?;
+    let mut envelopes = of_state(session, Some(EnvelopeState::Open), boot_ms, ENVELOPES)?;
+    let open = envelopes.len();
+    if open < 3 {
+        let newest = of_state(session, None, boot_ms, ENVELOPES)?;
+        let closed = newest
+            .into_iter()
+            .filter(|card| card.envelope.standing.state != EnvelopeState::Open);
+        envelopes.extend(closed.take(4 - open));
+    }
+    envelopes.sort_by_key(|card| !card.goes_in_circles());
+    let head = session.head()?.seq;
+    let failing = session.failing(head.saturating_sub(RECENT), 2, FAILING)?;
+    let markup = html! {
+        (waiting_part(&waiting, now_ms))
+        (envelopes_part(&envelopes))
+        (failing_part(&failing))
+    };
+    Ok((markup, waiting.len()))
+}
+
+/// Envelopes in a state, the newest first, with what repeats in each.
+pub(crate) fn of_state(
+    session: &Session,
+    state: Option<EnvelopeState>,
+    boot_ms: i64,
+    limit: u32,
+) -> StoreResult<Vec<Card>> {
+    let filter = EnvelopeFilter {
+        state,
+        boot_ms,
+        ..EnvelopeFilter::default()
+    };
+    let found = session.envelopes(&filter, limit)?;
+    found
+        .into_iter()
+        .map(|envelope| Card::of(session, envelope, boot_ms))
+        .collect()
+}
+
+fn waiting_part(waiting: &[Waiting], now_ms: i64) -> Markup {
+    html! {
+        section #part-waiting .card data-part aria-labelledby="waiting-title" {
+            header { h2 #waiting-title { "Waiting for you" } span.count { (waiting.len()) } }
+            @if waiting.is_empty() { (layout::empty("Nothing waits.", "")) }
+            @for one in waiting.iter().take(4) { (approvals::short(one, now_ms)) }
+            @if waiting.len() > 4 { p { a href="/console/approvals" { "All " (waiting.len()) } } }
+        }
+    }
+}
+
+fn envelopes_part(envelopes: &[Card]) -> Markup {
+    html! {
+        section #part-envelopes .card data-part aria-labelledby="envelopes-title" {
+            header { h2 #envelopes-title { "Envelopes" } a.more href="/console/envelopes" { "all" } }
+            @if envelopes.is_empty() {
+                (layout::empty("No envelope yet.", "The tool envelope_open puts limits around a piece of work."))
+            }
+            @for card in envelopes { (card.brief()) }
+        }
+    }
+}
+
+fn failing_part(failing: &[Failing]) -> Markup {
+    html! {
+        section #part-failing .card data-part aria-labelledby="failing-title" {
+            header { h2 #failing-title { "Failing again" } a.more href="/console/tests" { "all" } }
+            @if failing.is_empty() { (layout::empty("No failure came twice.", "")) }
+            ul.plain {
+                @for one in failing { li { (again(one)) } }
+            }
+        }
+    }
+}
+
+/// A failure in a line.
+pub(crate) fn again(one: &Failing) -> Markup {
+    html! {
+        a.failure href=(format!("/console/?q=fingerprint:{}", path_part(&one.fingerprint))) { (failure_name(one)) }
+        " " (pill("bad", &format!("{}×", one.seen)))
+        div.meta {
+            (layout::hash(&one.fingerprint)) " · last "
+            a href=(format!("/console/operations/{}", one.newest.seq)) { "#" (one.newest.seq) }
+        }
+    }
+}
+
+/// Name of a failure: its first test, or what failed.
+pub(crate) fn failure_name(one: &Failing) -> String {
+    let mut tests = one.newest.failing_tests.iter().flatten();
+    match (tests.next(), tests.count()) {
+        (Some(test), 0) => visible::short(test, 90),
+        (Some(test), more) => format!("{} and {more} more", visible::short(test, 80)),
+        (None, _) => {
+            let code = one.newest.error_code.as_deref().unwrap_or("failed");
+            visible::short(&format!("{} {code}", one.newest.tool), 90)
+        }
+    }
+}

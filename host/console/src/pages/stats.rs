@@ -1,0 +1,220 @@
+//! Figures of the ledger: calls over time, and by tool, caller and client.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use maud::{Markup, html};
+use tollgate_sdk::Timestamp;
+use tollgate_store::storage::{Bucket, By, Session, StoreResult, Tally, TallyQuery, claim};
+
+use super::live::query;
+use super::{Shown, parts};
+use crate::Console;
+use crate::access::Viewer;
+use crate::charts::{self, Bar};
+use crate::layout::{self, Page};
+use crate::rows::path_part;
+use crate::visible;
+
+/// Spans of time that can be chosen: name, milliseconds, width of a bar and its milliseconds.
+const SPANS: [(&str, i64, Bucket, i64); 4] = [
+    ("1h", 3_600_000, Bucket::Minute, 60_000),
+    ("24h", 86_400_000, Bucket::Hour, 3_600_000),
+    ("7d", 7 * 86_400_000, Bucket::Hour, 3_600_000),
+    ("14d", 14 * 86_400_000, Bucket::Day, 86_400_000),
+];
+/// Rows that are counted at most.
+const MOST: i64 = 200_000;
+
+struct Read {
+    over_time: Vec<Tally>,
+    tools: Vec<Tally>,
+    actors: Vec<Tally>,
+    clients: Vec<Tally>,
+    cut_at: Option<i64>,
+}
+
+/// The page.
+pub(crate) async fn show(
+    State(console): State<Arc<Console>>,
+    Extension(viewer): Extension<Viewer>,
+    RawQuery(raw): RawQuery,
+) -> Shown {
+    let query = query(raw.as_deref());
+    let asked = query.get("since").map_or("24h", String::as_str);
+    let span = SPANS
+        .into_iter()
+        .find(|(name, ..)| *name == asked)
+        .unwrap_or(SPANS[1]);
+    let (_, waiting) = parts::current(&console).await?;
+    let now_ms = console.clock.now_ms();
+    let read = console
+        .reader
+        .read(move |session| read(session, now_ms, span))
+        .await?;
+    let page = Page {
+        title: "Stats",
+        section: "Stats",
+        refreshes: false,
+        waiting,
+        body: body(&read, span, now_ms),
+    };
+    Ok(page.show(&console.access, &viewer))
+}
+
+fn read(
+    session: &Session,
+    now_ms: i64,
+    (_, span_ms, bucket, _): (&str, i64, Bucket, i64),
+) -> StoreResult<Read> {
+    let query = |by: &[By], bucket: Option<Bucket>| TallyQuery {
+        since: Timestamp::from_ms(now_ms - span_ms).to_string(),
+        by: by.to_vec(),
+        bucket,
+        most: Some(MOST),
+        ..TallyQuery::default()
+    };
+    let by = |by: By| -> StoreResult<Vec<Tally>> {
+        let mut rows = session.tallies(&query(&[by], None))?.rows;
+        rows.sort_by_key(|tally| -tally.calls);
+        Ok(rows)
+    };
+    let over_time = session.tallies(&query(&[], Some(bucket)))?;
+    Ok(Read {
+        cut_at: over_time.cut_at,
+        over_time: over_time.rows,
+        tools: by(By::Tool)?,
+        actors: by(By::Actor)?,
+        clients: by(By::Client)?,
+    })
+}
+
+fn body(read: &Read, (chosen, span_ms, bucket, step_ms): (&str, i64, Bucket, i64), now_ms: i64) -> Markup {
+    let bars = filled(&read.over_time, bucket, (now_ms - span_ms, now_ms, step_ms));
+    let sum = |of: fn(&Tally) -> i64| read.over_time.iter().map(of).sum::<i64>();
+    let (calls, failed, tests) = (
+        sum(|tally| tally.calls),
+        sum(|tally| tally.failed),
+        sum(|tally| tally.tests_failed),
+    );
+    html! {
+        (layout::title("Stats", "Counted from the ledger."))
+        nav.tabs aria-label="Span of time" {
+            @for (name, ..) in SPANS {
+                a href=(format!("/console/stats?since={name}")) aria-current=[(name == chosen).then_some("true")] { (name) }
+            }
+        }
+        section.card aria-labelledby="calls-title" {
+            header { h2 #calls-title { "Calls" } }
+            div.totals {
+                div { b { (layout::number(calls)) } span { "calls" } }
+                div { b { (layout::number(failed)) } span { "refused or failed" } }
+                div { b { (layout::number(tests)) } span { "with failing tests" } }
+                div { b { (read.tools.len()) } span { "tools" } }
+            }
+            @if calls == 0 { (layout::empty("No call in this time.", "")) }
+            @else { (charts::bars(&bars, &format!("{calls} calls over {chosen}, {failed} refused or failed"), ("refused or failed", "calls"))) }
+            @if let Some(seq) = read.cut_at { p.hint { "Counted from #" (seq) " on: there are more rows than are counted for a page." } }
+        }
+        section.card aria-labelledby="tools-title" {
+            header { h2 #tools-title { "By tool" } }
+            (table(&read.tools, "Tool", |tally| {
+                let tool = tally.tool.clone().unwrap_or_default();
+                (visible::short(&tool, 60), Some(format!("/console/?q=tool:{}", path_part(&tool))))
+            }))
+        }
+        div.columns.even {
+            section.card aria-labelledby="actors-title" {
+                header { h2 #actors-title { "By caller" } }
+                (small(&read.actors, "Caller", |tally| {
+                    let actor = tally.actor.clone().unwrap_or_default();
+                    let shown = claim(&actor).unwrap_or(&actor).to_owned();
+                    match actor.is_empty() {
+                        true => ("nobody said".to_owned(), None),
+                        false => (visible::short(&shown, 40), Some(format!("/console/?q=who:{}", path_part(&actor)))),
+                    }
+                }))
+            }
+            section.card aria-labelledby="clients-title" {
+                header { h2 #clients-title { "By client" } }
+                (small(&read.clients, "Client", |tally| {
+                    let client = tally.client.clone().unwrap_or_else(|| "unknown".to_owned());
+                    (visible::short(&client, 40), None)
+                }))
+            }
+        }
+    }
+}
+
+/// A bar for each stretch of time, those without calls too.
+fn filled(tallies: &[Tally], bucket: Bucket, (from_ms, to_ms, step_ms): (i64, i64, i64)) -> Vec<Bar> {
+    let known: BTreeMap<&str, &Tally> = tallies
+        .iter()
+        .filter_map(|tally| Some((tally.bucket.as_deref()?, tally)))
+        .collect();
+    let mut bars = Vec::new();
+    let mut at = from_ms;
+    while at <= to_ms {
+        let label = Timestamp::from_ms(at).to_string()[..bucket.letters()].to_owned();
+        let tally = known.get(label.as_str());
+        bars.push(Bar {
+            all: tally.map_or(0, |tally| tally.calls),
+            bad: tally.map_or(0, |tally| tally.failed),
+            label: label.replace('T', " ") + if bucket == Bucket::Hour { ":00" } else { "" },
+        });
+        at += step_ms;
+    }
+    bars
+}
+
+type Named = fn(&Tally) -> (String, Option<String>);
+
+fn table(tallies: &[Tally], title: &str, named: Named) -> Markup {
+    let most = tallies.iter().map(|tally| tally.p95_ms).fold(0.0, f64::max);
+    html! {
+        @if tallies.is_empty() { (layout::empty("Nothing to count.", "")) } @else {
+            div.scroll { table.figures {
+                thead { tr {
+                    th scope="col" { (title) } th.ms scope="col" { "Calls" } th.ms scope="col" { "Failed" } th.ms scope="col" { "Tests failed" }
+                    th.ms scope="col" { "Median ms" } th.ms scope="col" { "p95 ms" } th scope="col" { span.sr { "p95 beside the slowest" } }
+                    th.ms scope="col" { "Longest ms" } th scope="col" { "Mostly" }
+                } }
+                tbody { @for tally in tallies {
+                    @let (name, href) = named(tally);
+                    tr {
+                        th scope="row" { @match href { Some(href) => a href=(href) { (name) }, None => (name) } }
+                        td.ms { (layout::number(tally.calls)) }
+                        td.ms { (layout::number(tally.failed)) }
+                        td.ms { (layout::number(tally.tests_failed)) }
+                        td.ms { (layout::ms(tally.median_ms)) }
+                        td.ms { (layout::ms(tally.p95_ms)) }
+                        td { (charts::share(tally.p95_ms, most)) }
+                        td.ms { (layout::ms(tally.longest_ms)) }
+                        td { @if let Some((code, count)) = tally.errors.iter().max_by_key(|(_, count)| **count) { (visible::short(code, 40)) " " (count) "×" } }
+                    }
+                } }
+            } }
+        }
+    }
+}
+
+fn small(tallies: &[Tally], title: &str, named: Named) -> Markup {
+    html! {
+        @if tallies.is_empty() { (layout::empty("Nothing to count.", "")) } @else {
+            div.scroll { table.figures {
+                thead { tr { th scope="col" { (title) } th.ms scope="col" { "Calls" } th.ms scope="col" { "Failed" } th.ms scope="col" { "p95 ms" } } }
+                tbody { @for tally in tallies.iter().take(20) {
+                    @let (name, href) = named(tally);
+                    tr {
+                        th scope="row" { @match href { Some(href) => a href=(href) { (name) }, None => (name) } }
+                        td.ms { (layout::number(tally.calls)) }
+                        td.ms { (layout::number(tally.failed)) }
+                        td.ms { (layout::ms(tally.p95_ms)) }
+                    }
+                } }
+            } }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Failures by fingerprint, and the envelopes that go in circles.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use maud::{Markup, html};
+use tollgate_store::storage::{Failing, Session, StoreResult};
+
+use super::{Shown, parts};
+use crate::Console;
+use crate::access::Viewer;
+use crate::envelope::Card;
+use crate::layout::{self, Page, pill};
+use crate::rows::path_part;
+use crate::visible;
+
+/// Rows in which failures are looked for, and failures and envelopes that are shown.
+const RECENT: i64 = 200_000;
+const FAILURES: u32 = 60;
+const ENVELOPES: u32 = 40;
+
+struct Read {
+    failing: Vec<Failing>,
+    circling: Vec<Card>,
+}
+
+/// The page.
+pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
+    let (_, waiting) = parts::current(&console).await?;
+    let boot_ms = console.clock.boot_ms();
+    let read = console.reader.read(move |session| read(session, boot_ms)).await?;
+    let page = Page {
+        title: "Tests",
+        section: "Tests",
+        refreshes: false,
+        waiting,
+        body: html! {
+            (layout::title("Tests", "Failures with the same fingerprint are the same failure, whatever the line numbers and times in it."))
+            section.card aria-labelledby="circles-title" {
+                header { h2 #circles-title { "Going in circles" } span.count { (read.circling.len()) } }
+                @if read.circling.is_empty() { (layout::empty("No envelope goes in circles.", "Edits that come back, failures that stay and flaky tests appear here.")) }
+                div.grid { @for card in &read.circling { (card.markup()) } }
+            }
+            section.card aria-labelledby="failures-title" {
+                header { h2 #failures-title { "Failures" } span.count { (read.failing.len()) } }
+                @if read.failing.is_empty() {
+                    (layout::empty("No failure was recorded.", "test_run and other calls that run tests leave fingerprints of what failed."))
+                } @else { (table(&read.failing)) }
+            }
+        },
+    };
+    Ok(page.show(&console.access, &viewer))
+}
+
+fn read(session: &Session, boot_ms: i64) -> StoreResult<Read> {
+    let from = session.head()?.seq.saturating_sub(RECENT);
+    let mut circling = parts::of_state(session, None, boot_ms, ENVELOPES)?;
+    circling.retain(Card::goes_in_circles);
+    circling.truncate(12);
+    Ok(Read {
+        failing: session.failing(from, 1, FAILURES)?,
+        circling,
+    })
+}
+
+fn table(failing: &[Failing]) -> Markup {
+    html! {
+        div.scroll { table.figures {
+            thead { tr {
+                th scope="col" { "Failure" } th.ms scope="col" { "Seen" } th.ms scope="col" { "Envelopes" }
+                th scope="col" { "First" } th scope="col" { "Last" } th scope="col" { "Fingerprint" }
+            } }
+            tbody { @for one in failing {
+                tr {
+                    th scope="row" {
+                        a href=(format!("/console/?q=fingerprint:{}", path_part(&one.fingerprint))) { (parts::failure_name(one)) }
+                        @if let Some(message) = one.newest.outcome.as_ref().and_then(|outcome| outcome.message.as_ref()) {
+                            small.note { (visible::short(message, 160)) }
+                        }
+                    }
+                    td.ms { (pill(if one.seen > 1 { "bad" } else { "plain" }, &format!("{}×", one.seen))) }
+                    td.ms { (one.envelopes) }
+                    td { a href=(format!("/console/operations/{}", one.first_seq)) { "#" (one.first_seq) } }
+                    td { a href=(format!("/console/operations/{}", one.newest.seq)) { "#" (one.newest.seq) } " " (layout::date(&one.newest.timestamp)) }
+                    td { (layout::hash(&one.fingerprint)) }
+                }
+            } }
+        } }
+    }
+}

@@ -1,0 +1,231 @@
+//! The end of the ledger as it grows, read once for all open pages. Looking leaves no row.
+//!
+//! One task looks for new rows while somebody listens, and hands them to all streams. A stream that comes back says which
+//! row it had last, and reads what it missed by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use futures::stream::unfold;
+use serde_json::json;
+use tokio::sync::{Mutex, broadcast};
+use tokio_util::sync::CancellationToken;
+use tollgate_store::storage::{OperationFilter, Session, StoreResult, StoredOperation};
+
+use crate::filter::Filter;
+use crate::reader::{ReadError, Reader};
+use crate::rows::Row;
+
+/// Time between two looks.
+const INTERVAL: Duration = Duration::from_millis(150);
+/// Looks that find nothing before pages are told that time went by, for clocks and bars.
+const QUIET_LOOKS: u32 = 66;
+/// Looks between two messages that parts of pages changed.
+const PART_LOOKS: u32 = 7;
+/// Rows of one message.
+const AT_ONCE: u32 = 200;
+/// Messages that a slow stream may be behind before it reads for itself.
+const BEHIND: usize = 64;
+/// Messages of a stream after which nothing comes for so long that the connection is tried.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// New rows, and the message that tells them to whoever wants all.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// The place before the first of them.
+    after: i64,
+    /// The place of the last one.
+    to: i64,
+    operations: Vec<(StoredOperation, Row)>,
+    message: Bytes,
+}
+
+#[derive(Debug, Clone)]
+enum Heard {
+    News(Arc<News>),
+    Parts,
+}
+
+/// The tail of one ledger.
+pub(crate) struct Tail {
+    reader: Reader,
+    sender: broadcast::Sender<Heard>,
+    /// Held by the task that looks.
+    looking: Arc<Mutex<()>>,
+}
+
+impl Tail {
+    /// A tail that nobody listens to yet.
+    pub(crate) fn new(reader: Reader) -> Tail {
+        Tail {
+            reader,
+            sender: broadcast::Sender::new(BEHIND),
+            looking: Arc::default(),
+        }
+    }
+
+    /// Messages for one page: rows after a place that fit, and when parts of the page changed. Ends with `stop`.
+    pub(crate) fn listen(
+        &self,
+        after: i64,
+        filter: Filter,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> impl Stream<Item = Result<Bytes, ReadError>> + Send + 'static {
+        let receiver = self.sender.subscribe();
+        self.look();
+        let page = Listener {
+            reader: self.reader.clone(),
+            receiver,
+            last: after,
+            filter: Arc::new(filter),
+            is_behind: true,
+        };
+        let started = futures::stream::once(async { Ok(Bytes::from_static(b"retry: 500\n\n")) });
+        let messages = unfold(page, |mut page| async move {
+            let message = page.next().await;
+            Some((message, page))
+        });
+        use futures::StreamExt as _;
+        started.chain(messages).take_until(Box::pin(stop))
+    }
+
+    /// Begins to look, unless somebody does.
+    fn look(&self) {
+        let Ok(turn) = Arc::clone(&self.looking).try_lock_owned() else {
+            return;
+        };
+        let (reader, sender) = (self.reader.clone(), self.sender.clone());
+        let looking = Arc::clone(&self.looking);
+        tokio::spawn(async move {
+            let mut turn = Some(turn);
+            while turn.is_some() {
+                if let Err(err) = keep_looking(&reader, &sender).await {
+                    tracing::warn!(%err, "the end of the ledger cannot be followed for the moment");
+                    tokio::time::sleep(KEEP_ALIVE / 15).await;
+                }
+                drop(turn.take());
+                // Somebody who came when this ended saw the lock held and relies on it.
+                if sender.receiver_count() > 0 {
+                    turn = Arc::clone(&looking).try_lock_owned().ok();
+                }
+            }
+        });
+    }
+}
+
+async fn keep_looking(reader: &Reader, sender: &broadcast::Sender<Heard>) -> Result<(), ReadError> {
+    let mut last = reader.read(|session| Ok(session.head()?.seq)).await?;
+    let (mut quiet, mut since_parts, mut is_stale) = (0, PART_LOOKS, true);
+    while sender.receiver_count() > 0 {
+        tokio::time::sleep(INTERVAL).await;
+        let news = reader.read(move |session| news(session, last)).await?;
+        quiet += 1;
+        since_parts += 1;
+        if let Some(news) = news {
+            last = news.to;
+            (quiet, is_stale) = (0, true);
+            let _ = sender.send(Heard::News(Arc::new(news)));
+        }
+        if (is_stale && since_parts >= PART_LOOKS) || quiet >= QUIET_LOOKS {
+            (quiet, since_parts, is_stale) = (0, 0, false);
+            let _ = sender.send(Heard::Parts);
+        }
+    }
+    Ok(())
+}
+
+/// Rows after a place, if there are any.
+fn news(session: &Session, after: i64) -> StoreResult<Option<News>> {
+    if session.head()?.seq <= after {
+        return Ok(None);
+    }
+    let filter = OperationFilter {
+        after: Some(after),
+        ..OperationFilter::default()
+    };
+    let operations: Vec<(StoredOperation, Row)> = session
+        .operations(&filter, AT_ONCE)?
+        .into_iter()
+        .map(|operation| Ok((Row::of(session, &operation)?, operation)))
+        .map(|made: StoreResult<_>| made.map(|(row, operation)| (operation, row)))
+        .collect::<StoreResult<_>>()?;
+    let Some(to) = operations.last().map(|(operation, _)| operation.seq) else {
+        return Ok(None);
+    };
+    let rows: Vec<&Row> = operations.iter().map(|(_, row)| row).collect();
+    Ok(Some(News {
+        after,
+        to,
+        message: message(to, &rows),
+        operations,
+    }))
+}
+
+/// A message with rows, whose id is where a reader goes on that comes back.
+fn message(to: i64, rows: &[&Row]) -> Bytes {
+    Bytes::from(format!("id: {to}\nevent: rows\ndata: {}\n\n", json!(rows)))
+}
+
+/// One open page.
+struct Listener {
+    reader: Reader,
+    receiver: broadcast::Receiver<Heard>,
+    /// The last row that it has.
+    last: i64,
+    filter: Arc<Filter>,
+    /// Rows may be missing that no message will bring.
+    is_behind: bool,
+}
+
+impl Listener {
+    async fn next(&mut self) -> Result<Bytes, ReadError> {
+        loop {
+            if self.is_behind {
+                match self.catch_up().await? {
+                    Some(message) => return Ok(message),
+                    None => self.is_behind = false,
+                }
+            }
+            match tokio::time::timeout(KEEP_ALIVE, self.receiver.recv()).await {
+                Err(_) => return Ok(Bytes::from_static(b": still here\n\n")),
+                Ok(Ok(Heard::Parts)) => return Ok(Bytes::from_static(b"event: parts\ndata: 1\n\n")),
+                Ok(Ok(Heard::News(news))) if news.to <= self.last => {}
+                Ok(Ok(Heard::News(news))) if news.after == self.last => return Ok(self.take(&news)),
+                Ok(Ok(Heard::News(_)) | Err(broadcast::error::RecvError::Lagged(_))) => self.is_behind = true,
+                Ok(Err(broadcast::error::RecvError::Closed)) => return Err(ReadError::Gone),
+            }
+        }
+    }
+
+    fn take(&mut self, news: &News) -> Bytes {
+        self.last = news.to;
+        if self.filter.is_empty() {
+            return news.message.clone();
+        }
+        let fitting = news
+            .operations
+            .iter()
+            .filter(|(operation, _)| self.filter.fits(operation));
+        let rows: Vec<&Row> = fitting.map(|(_, row)| row).collect();
+        message(news.to, &rows)
+    }
+
+    /// The next rows that the page lacks, from the store.
+    async fn catch_up(&mut self) -> Result<Option<Bytes>, ReadError> {
+        let last = self.last;
+        let news = self.reader.read(move |session| news(session, last)).await?;
+        Ok(news.map(|news| self.take(&news)))
+    }
+}
+
+/// The end of a stream: the server stops, the viewer's session or token ends, or the stream is old.
+pub(crate) async fn first_of(stop: CancellationToken, ends: Vec<CancellationToken>, longest: Duration) {
+    let all = std::iter::once(stop).chain(ends);
+    let ended = futures::future::select_all(all.map(|one| Box::pin(one.cancelled_owned())));
+    tokio::select! {
+        _ = ended => {}
+        () = tokio::time::sleep(longest) => {}
+    }
+}

@@ -1,0 +1,633 @@
+//! Every page over a store, empty and full, as browsers and as somebody hostile ask for it.
+
+mod story;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use tokio_util::sync::CancellationToken;
+use tollgate_console::{ConsoleSettings, Equipment, Finding, HostFacts, HostView, Prove, Reader};
+use tollgate_core::clock::{Clock, SystemClock};
+use tollgate_core::identity::Identity;
+use tollgate_store::artifacts::{ArtifactSettings, ArtifactStore};
+use tollgate_store::consoles::Consoles;
+use tollgate_store::data_dir::DataDir;
+use tollgate_store::storage::{Database, OperationFilter};
+use tower::ServiceExt as _;
+
+/// Every page.
+const PAGES: [&str; 11] = [
+    "/console/",
+    "/console/?q=failed%20ada",
+    "/console/?q=%3Cimg%20src%3Dx%3E%22",
+    "/console/parts",
+    "/console/envelopes",
+    "/console/envelopes?state=open",
+    "/console/approvals",
+    "/console/policies",
+    "/console/tests",
+    "/console/stats?since=14d",
+    "/console/host?check",
+];
+
+struct NoHost;
+
+impl HostView for NoHost {
+    fn facts(&self) -> HostFacts {
+        HostFacts {
+            data_dir: story::HOSTILE[0].to_owned(),
+            ..HostFacts::default()
+        }
+    }
+
+    fn check(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+}
+
+/// A console over a data directory of its own.
+struct Place {
+    dir: tempfile::TempDir,
+    router: Router,
+    stop: CancellationToken,
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place::with(ConsoleSettings::default(), None)
+    }
+
+    fn with(settings: ConsoleSettings, prove: Option<Prove>) -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&dir.path().join("data")).unwrap();
+        let database = Database::open(&data.database()).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        data.private_dir("artifacts").unwrap();
+        let artifacts = ArtifactStore::open(&data, ArtifactSettings::default(), Arc::clone(&clock)).unwrap();
+        let equipment = Equipment {
+            reader: Reader::new(database, artifacts),
+            host: Arc::new(NoHost),
+            consoles: Consoles::open(&data).unwrap(),
+            clock,
+            settings,
+        };
+        let stop = CancellationToken::new();
+        let router = tollgate_console::router(equipment, prove, stop.clone()).unwrap();
+        Place { dir, router, stop }
+    }
+
+    fn writer(&self) -> story::Writer {
+        story::Writer::open(&self.dir.path().join("data"))
+    }
+
+    fn rows(&self) -> i64 {
+        let data = DataDir::open(&self.dir.path().join("data")).unwrap();
+        let session = Database::open(&data.database()).unwrap().read_session().unwrap();
+        session.head().unwrap().seq
+    }
+
+    fn token(&self) -> String {
+        let data = DataDir::open(&self.dir.path().join("data")).unwrap();
+        Consoles::open(&data)
+            .unwrap()
+            .offer_login(SystemClock.now_ms())
+            .unwrap()
+    }
+
+    async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, 16 << 20).await.unwrap();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
+    }
+
+    async fn log_in(&self) -> String {
+        let answer = self.post_login(&self.token(), "http://127.0.0.1:4600").await;
+        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.body);
+        let cookie = answer.headers["set-cookie"].to_str().unwrap();
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
+    async fn post_login(&self, token: &str, origin: &str) -> Answer {
+        let headers = [FORM, OURS, ("origin", origin)];
+        self.ask("POST", "/console/login", &headers, &format!("token={token}"))
+            .await
+    }
+
+    async fn page(&self, cookie: &str, path: &str) -> Answer {
+        self.ask("GET", path, &[("cookie", cookie)], "").await
+    }
+}
+
+const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");
+
+fn check_headers(path: &str, headers: &HeaderMap) {
+    let policy = headers["content-security-policy"].to_str().unwrap();
+    assert!(
+        policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"),
+        "{path}: {policy}"
+    );
+    assert!(
+        !policy.contains("unsafe") && policy.contains("require-trusted-types-for 'script'"),
+        "{path}: {policy}"
+    );
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("x-frame-options", "DENY"),
+    ] {
+        assert_eq!(headers[name], value, "{path}");
+    }
+    if !path.contains("/assets/") {
+        assert_eq!(headers["cache-control"], "no-store", "{path}");
+    }
+}
+
+/// Nothing in a page is markup that somebody else wrote, and nothing comes from elsewhere.
+fn check_markup(path: &str, page: &str) {
+    for tag in [
+        "<img",
+        "<svg/",
+        "<script>",
+        "<b>host",
+        "javascript:",
+        " onerror",
+        " onload",
+        " style=",
+    ] {
+        let harmless = page.replace("&lt;", "").replace("title=\"", "");
+        let found = harmless
+            .match_indices(tag)
+            .find(|(at, _)| is_markup(&harmless, *at));
+        assert!(
+            found.is_none(),
+            "{path}: {tag} in …{}…",
+            &harmless[found.unwrap().0.saturating_sub(80)..][..160]
+        );
+    }
+    for c in page.chars() {
+        assert!(
+            c == '\n' || c == '\t' || !tollgate_core::text::is_hidden(c),
+            "{path}: U+{:04X}",
+            u32::from(c)
+        );
+    }
+    for attribute in ["src=\"", "href=\"", "action=\""] {
+        for (at, _) in page.match_indices(attribute) {
+            let value = &page[at + attribute.len()..];
+            let is_ours = value.starts_with("/console/") || value.starts_with('#');
+            assert!(is_ours, "{path}: {attribute}{}", &value[..value.len().min(60)]);
+        }
+    }
+}
+
+/// True if a place is in a tag, outside of quoted values, or begins one.
+fn is_markup(page: &str, at: usize) -> bool {
+    if page[at..].starts_with('<') {
+        return true;
+    }
+    let before = &page[..at];
+    let (open, close) = (before.rfind('<'), before.rfind('>'));
+    let is_in_tag = open.is_some_and(|open| close.is_none_or(|close| close < open));
+    is_in_tag && before[open.unwrap_or(0)..].matches('"').count() % 2 == 0
+}
+
+#[tokio::test]
+async fn every_page_is_shown_empty_and_full_and_holds_nothing_that_somebody_else_wrote_as_markup() {
+    let place = Place::new();
+    let cookie = place.log_in().await;
+    for path in PAGES {
+        let empty = place.page(&cookie, path).await;
+        assert_eq!(empty.status, StatusCode::OK, "{path}: {}", empty.body);
+        check_headers(path, &empty.headers);
+        check_markup(path, &empty.body);
+    }
+    let mut writer = place.writer();
+    writer.tell_all();
+    writer.tell_hostile();
+    let rows = place.rows();
+    let more: Vec<String> = (1..=rows)
+        .rev()
+        .step_by(9)
+        .chain(rows - 12..=rows)
+        .map(|seq| format!("/console/operations/{seq}"))
+        .chain([
+            "/console/envelopes/env_01m8qk3v7w2r5parser00haqfsf7z".to_owned(),
+            "/console/envelopes/env_01m8qk3v7w2%3Cb%3Ehostile%3C%2Fb%3E%22%27".to_owned(),
+        ])
+        .collect();
+    for path in PAGES.into_iter().chain(more.iter().map(String::as_str)) {
+        let full = place.page(&cookie, path).await;
+        assert_eq!(full.status, StatusCode::OK, "{path}: {}", full.body);
+        check_headers(path, &full.headers);
+        check_markup(path, &full.body);
+    }
+    assert_eq!(place.rows(), rows, "looking leaves no row");
+}
+
+#[tokio::test]
+async fn the_story_is_told() {
+    let place = Place::new();
+    let cookie = place.log_in().await;
+    place.writer().tell_all();
+    let told = [
+        (
+            "/console/",
+            &[
+                "Deploy to production",
+                "oscillates, period 2",
+                "parses nested quotes",
+                "(6th)",
+                "release-freeze denied",
+            ][..],
+        ),
+        (
+            "/console/envelopes/env_01m8qk3v7w2r5parser00haqfsf7z",
+            &[
+                "Edits go in circles.",
+                "failed 6 times",
+                "6 of 6",
+                "TEST_RUN_BUDGET_EXHAUSTED",
+                "class=\"arc\"",
+            ],
+        ),
+        (
+            "/console/approvals",
+            &[
+                "tollgate call task_resolve_approval",
+                "tollgate call step_approve",
+                "builder-7",
+                "Release 2.4",
+            ],
+        ),
+        (
+            "/console/policies",
+            &["would have denied", "release-freeze", "940 µs"],
+        ),
+        ("/console/tests", &["6×", "parses nested quotes", "no progress"]),
+        ("/console/?q=code:frozen", &["git_commit"]),
+        ("/console/?q=tool:git_commit%20failed", &["FROZEN"]),
+    ];
+    for (path, words) in told {
+        let page = place.page(&cookie, path).await.body;
+        for word in words {
+            assert!(page.contains(word), "{path} lacks {word}: {page}");
+        }
+    }
+    let nothing = place.page(&cookie, "/console/?q=tool:nothing").await.body;
+    assert!(nothing.contains("No row fits."), "{nothing}");
+    for path in [
+        "/console/operations/999999",
+        "/console/operations/op_x",
+        "/console/envelopes/x",
+        "/console/nowhere",
+    ] {
+        let page = place.page(&cookie, path).await;
+        assert_eq!(page.status, StatusCode::NOT_FOUND, "{path}");
+        check_headers(path, &page.headers);
+    }
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_a_session_and_a_token_works_once() {
+    let place = Place::new();
+    place.writer().tell_all();
+    for path in PAGES {
+        let page = place
+            .page("tollgate_4600=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", path)
+            .await;
+        assert_eq!(page.status, StatusCode::SEE_OTHER, "{path}");
+        assert_eq!(page.headers["location"], "/console/login");
+        assert!(!page.body.contains("ada"));
+        let program = place.ask("GET", path, &[("sec-fetch-dest", "empty")], "").await;
+        assert_eq!(program.status, StatusCode::UNAUTHORIZED, "{path}");
+        let bearer = place
+            .ask(
+                "GET",
+                path,
+                &[("authorization", "Bearer 0123456789abcdef0123456789abcdef")],
+                "",
+            )
+            .await;
+        assert_eq!(bearer.status, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    let token = place.token();
+    assert_eq!(
+        place.post_login(&token, "http://127.0.0.1:1").await.status,
+        StatusCode::SEE_OTHER
+    );
+    assert_eq!(
+        place.post_login(&token, "http://127.0.0.1:1").await.status,
+        StatusCode::FORBIDDEN
+    );
+    assert_eq!(
+        place.post_login("", "http://127.0.0.1:1").await.status,
+        StatusCode::FORBIDDEN
+    );
+    let bearer = place.token();
+    let bearer = place
+        .ask(
+            "GET",
+            "/console/",
+            &[("authorization", &format!("Bearer {bearer}"))],
+            "",
+        )
+        .await;
+    assert_eq!(
+        bearer.status,
+        StatusCode::UNAUTHORIZED,
+        "a token of the login is no bearer token"
+    );
+}
+
+#[tokio::test]
+async fn cookies_are_for_browsers_alone_and_for_this_site_alone() {
+    let place = Place::new();
+    let cookie = |answer: &Answer| answer.headers["set-cookie"].to_str().unwrap().to_owned();
+    let plain = cookie(&place.post_login(&place.token(), "http://127.0.0.1:4600").await);
+    assert!(plain.starts_with("tollgate_4600="), "{plain}");
+    assert!(
+        plain.ends_with("; Path=/console; HttpOnly; SameSite=Strict; Max-Age=28800"),
+        "{plain}"
+    );
+    let tls = cookie(&place.post_login(&place.token(), "https://tollgate.example").await);
+    assert!(tls.starts_with("__Host-tollgate="), "{tls}");
+    assert!(
+        tls.ends_with("; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=28800"),
+        "{tls}"
+    );
+}
+
+#[tokio::test]
+async fn forged_forms_are_refused_and_leave_no_row() {
+    let place = Place::new();
+    place.writer().tell_all();
+    let rows = place.rows();
+    let cookie = place.log_in().await;
+    let page = place.page(&cookie, "/console/").await.body;
+    let form = page.split("name=\"form\" value=\"").nth(1).unwrap();
+    let form = format!("form={}", form.split('"').next().unwrap());
+    let mine = ("cookie", cookie.as_str());
+    let forged: [(&[(&str, &str)], &str); 7] = [
+        (&[FORM, mine], &form),
+        (&[FORM, mine, ("sec-fetch-site", "cross-site")], &form),
+        (&[FORM, mine, ("sec-fetch-site", "same-site")], &form),
+        (&[FORM, mine, OURS, ("sec-fetch-site", "cross-site")], &form),
+        (&[FORM, mine, OURS], "form=00"),
+        (&[FORM, mine, OURS], ""),
+        (&[("content-type", "text/plain"), mine, OURS], &form),
+    ];
+    for (headers, body) in forged {
+        let answer = place.ask("POST", "/console/logout", headers, body).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{headers:?}");
+        check_headers("logout", &answer.headers);
+    }
+    let nobody = place.ask("POST", "/console/logout", &[FORM, OURS], &form).await;
+    assert_eq!(nobody.status, StatusCode::UNAUTHORIZED);
+    let elsewhere = place
+        .ask(
+            "POST",
+            "/console/login",
+            &[FORM, ("sec-fetch-site", "cross-site")],
+            "token=x",
+        )
+        .await;
+    assert_eq!(elsewhere.status, StatusCode::FORBIDDEN);
+    assert_eq!(
+        place.page(&cookie, "/console/").await.status,
+        StatusCode::OK,
+        "still logged in"
+    );
+    let other = place.log_in().await;
+    let theirs = place
+        .ask(
+            "POST",
+            "/console/logout",
+            &[FORM, OURS, ("cookie", &other)],
+            &form,
+        )
+        .await;
+    assert_eq!(
+        theirs.status,
+        StatusCode::FORBIDDEN,
+        "the form is another session's"
+    );
+    let out = place
+        .ask("POST", "/console/logout", &[FORM, OURS, mine], &form)
+        .await;
+    assert_eq!(out.status, StatusCode::SEE_OTHER, "{}", out.body);
+    assert_eq!(
+        place.page(&cookie, "/console/").await.status,
+        StatusCode::SEE_OTHER,
+        "logged out"
+    );
+    assert_eq!(place.rows(), rows);
+}
+
+#[tokio::test]
+async fn viewers_log_in_with_their_own_tokens_until_those_are_revoked() {
+    let revoked = CancellationToken::new();
+    let revoking = revoked.clone();
+    let prove: Prove = Arc::new(move |token: String| {
+        let revoked = revoking.clone();
+        Box::pin(async move {
+            let name = token.strip_prefix("secret-of-")?;
+            Some((Identity::for_tests(&format!("token:{name}")), Some(revoked)))
+        })
+    });
+    let settings = ConsoleSettings {
+        enabled: true,
+        viewers: vec!["token:grace".to_owned()],
+        approvers: vec!["token:linus".to_owned()],
+    };
+    let place = Place::with(settings, Some(prove));
+    let origin = "http://127.0.0.1:4600";
+    assert_eq!(
+        place.post_login("secret-of-mallory", origin).await.status,
+        StatusCode::FORBIDDEN
+    );
+    let grace = place.post_login("secret-of-grace", origin).await;
+    let cookie = grace.headers["set-cookie"]
+        .to_str()
+        .unwrap()
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned();
+    let approvals = place.page(&cookie, "/console/approvals").await.body;
+    assert!(
+        approvals.contains("You are a viewer") && approvals.contains("token:grace"),
+        "{approvals}"
+    );
+    let script = |name: &'static str| format!("Bearer secret-of-{name}");
+    for (name, status) in [("linus", StatusCode::OK), ("mallory", StatusCode::FORBIDDEN)] {
+        let answer = place
+            .ask(
+                "GET",
+                "/console/approvals",
+                &[("authorization", &script(name))],
+                "",
+            )
+            .await;
+        assert_eq!(answer.status, status, "{name}");
+    }
+    revoked.cancel();
+    assert_eq!(
+        place.page(&cookie, "/console/").await.status,
+        StatusCode::SEE_OTHER
+    );
+}
+
+#[tokio::test]
+async fn a_stream_that_comes_back_has_every_row_once_and_ends_with_the_server() {
+    let place = Place::new();
+    let mut writer = place.writer();
+    writer.tell_all();
+    let cookie = place.log_in().await;
+    let last = place.rows() - 250;
+    let request = Request::builder()
+        .uri("/console/live?after=1")
+        .header("cookie", &cookie)
+        .header("last-event-id", last.to_string());
+    let response = place
+        .router
+        .clone()
+        .oneshot(request.body(Body::empty()).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut frames = http_body_frames(response.into_body());
+    let mut seen = Vec::new();
+    while seen.len() < 250 {
+        collect(&frames.next().await.unwrap(), &mut seen);
+    }
+    writer.add_now(5);
+    while seen.len() < 255 {
+        collect(&frames.next().await.unwrap(), &mut seen);
+    }
+    assert_eq!(seen, (last + 1..=last + 255).collect::<Vec<i64>>());
+    place.stop.cancel();
+    while let Some(more) = frames.next().await {
+        assert!(!more.contains("event: rows"), "{more}");
+    }
+}
+
+#[tokio::test]
+async fn a_filtered_stream_has_the_rows_that_fit() {
+    let place = Place::new();
+    place.writer().tell_all();
+    let cookie = place.log_in().await;
+    let data = DataDir::open(&place.dir.path().join("data")).unwrap();
+    let session = Database::open(&data.database()).unwrap().read_session().unwrap();
+    let frozen = OperationFilter {
+        error_code: Some("FROZEN".to_owned()),
+        after: Some(place.rows() - 190),
+        ..OperationFilter::default()
+    };
+    let expected: Vec<i64> = session
+        .operations(&frozen, 99)
+        .unwrap()
+        .iter()
+        .map(|row| row.seq)
+        .collect();
+    assert!(!expected.is_empty());
+    let path = format!("/console/live?after={}&q=code:frozen", place.rows() - 190);
+    let request = Request::builder().uri(path).header("cookie", &cookie);
+    let response = place
+        .router
+        .clone()
+        .oneshot(request.body(Body::empty()).unwrap())
+        .await
+        .unwrap();
+    let mut frames = http_body_frames(response.into_body());
+    let mut seen = Vec::new();
+    while seen.len() < expected.len() {
+        collect(&frames.next().await.unwrap(), &mut seen);
+    }
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn files_are_kept_by_their_hash() {
+    let place = Place::new();
+    for name in ["console.js", "console.css", "icons.svg"] {
+        let path = format!("/console/assets/{name}?x");
+        let first = place.ask("GET", &path, &[], "").await;
+        assert_eq!(first.status, StatusCode::OK);
+        check_headers(&path, &first.headers);
+        let tag = first.headers["etag"].to_str().unwrap();
+        let again = place.ask("GET", &path, &[("if-none-match", tag)], "").await;
+        assert_eq!((again.status, again.body.len()), (StatusCode::NOT_MODIFIED, 0));
+        assert!(
+            !first.body.contains("https://") && !first.body.contains("eval("),
+            "{name}"
+        );
+    }
+    let script = include_str!("../assets/console.js");
+    assert!(script.lines().count() <= 300);
+    for sink in [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacent",
+        "document.write",
+        "DOMParser",
+        "new Function",
+        "setTimeout(\"",
+    ] {
+        assert!(!script.contains(sink), "{sink}");
+    }
+    assert_eq!(
+        place
+            .ask("GET", "/console/assets/..%2Flib.rs", &[], "")
+            .await
+            .status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+/// Places of the rows in a message.
+fn collect(frame: &str, seen: &mut Vec<i64>) {
+    for data in frame.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let rows: serde_json::Value = serde_json::from_str(data).unwrap();
+        seen.extend(
+            rows.as_array()
+                .into_iter()
+                .flatten()
+                .map(|row| row["seq"].as_i64().unwrap()),
+        );
+    }
+}
+
+struct Frames(axum::body::BodyDataStream);
+
+fn http_body_frames(body: Body) -> Frames {
+    Frames(body.into_data_stream())
+}
+
+impl Frames {
+    async fn next(&mut self) -> Option<String> {
+        use futures::StreamExt as _;
+        let wait = std::time::Duration::from_secs(20);
+        let frame = tokio::time::timeout(wait, self.0.next()).await.unwrap()?;
+        Some(String::from_utf8(frame.unwrap().to_vec()).unwrap())
+    }
+}

@@ -1,0 +1,155 @@
+//! Consoles of a data directory: where they are served, and the tokens with which its owner logs in once.
+//!
+//! Who can write into the data directory is its owner, so a file in it is proof enough. Only a token's hash is stored.
+
+use std::io;
+use std::path::PathBuf;
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
+use tollgate_core::hash::{hex, sha256_hex};
+
+use crate::data_dir::{DataDir, DataDirError};
+use crate::liveness;
+
+/// The folder in the data directory.
+const FOLDER: &str = "console";
+/// Prefix of a token's file, before its hash.
+const TOKEN: &str = "login-";
+/// Prefix of the file that says where a host serves its console, before the host's id.
+const PLACE: &str = "at-";
+/// File that leads a browser to a login.
+const PAGE: &str = "open.html";
+/// Time in which a token can be used.
+const VALID_MS: i64 = 10 * 60_000;
+
+/// Notes about consoles in a data directory.
+pub struct Consoles {
+    dir: Dir,
+}
+
+impl Consoles {
+    /// Opens the folder, and makes it if it is not there.
+    pub fn open(data: &DataDir) -> Result<Consoles, DataDirError> {
+        Ok(Consoles {
+            dir: data.private_dir(FOLDER)?,
+        })
+    }
+
+    /// A new token that logs in once within ten minutes. Its hash is stored, and tokens that are over are forgotten.
+    pub fn offer_login(&self, now_ms: i64) -> io::Result<String> {
+        for entry in self.dir.entries()? {
+            let name = entry?.file_name();
+            if let Some(name) = name.to_str().filter(|name| name.starts_with(TOKEN))
+                && self.ends_at(name).is_none_or(|ends_at| ends_at <= now_ms)
+            {
+                let _ = self.dir.remove_file(name);
+            }
+        }
+        let mut fresh = [0; 32];
+        getrandom::fill(&mut fresh).map_err(io::Error::other)?;
+        let token = hex(&fresh);
+        let ends_at = now_ms.saturating_add(VALID_MS).to_string();
+        self.write(&format!("{TOKEN}{}", sha256_hex(token.as_bytes())), &ends_at)?;
+        Ok(token)
+    }
+
+    /// Uses a token up. False if it is none, was used before, or is over.
+    pub fn take_login(&self, token: &str, now_ms: i64) -> bool {
+        let name = format!("{TOKEN}{}", sha256_hex(token.as_bytes()));
+        let ends_at = self.ends_at(&name);
+        // Of several at once, one removes the file.
+        let is_first = self.dir.remove_file(&name).is_ok();
+        is_first && ends_at.is_some_and(|ends_at| now_ms < ends_at && ends_at - now_ms <= VALID_MS)
+    }
+
+    fn ends_at(&self, name: &str) -> Option<i64> {
+        self.dir.read_to_string(name).ok()?.parse().ok()
+    }
+
+    /// Notes that a host serves its console at an address.
+    pub fn announce(&self, host_id: &str, url: &str) -> io::Result<()> {
+        self.write(&format!("{PLACE}{host_id}"), url)
+    }
+
+    /// Forgets the note of a host.
+    pub fn withdraw(&self, host_id: &str) {
+        let _ = self.dir.remove_file(format!("{PLACE}{host_id}"));
+    }
+
+    /// Addresses of consoles whose hosts are alive. Notes of gone hosts are forgotten.
+    pub fn served(&self, data: &DataDir) -> Result<Vec<String>, DataDirError> {
+        let alive = liveness::hosts_alive(data)?;
+        let mut served = Vec::new();
+        for entry in self.dir.entries().into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(host) = name.to_str().and_then(|name| name.strip_prefix(PLACE)) else {
+                continue;
+            };
+            if !alive.iter().any(|alive| alive == host) {
+                self.withdraw(host);
+            } else if let Ok(url) = self.dir.read_to_string(&name) {
+                served.push(url);
+            }
+        }
+        served.sort();
+        Ok(served)
+    }
+
+    /// Writes the page that leads a browser to a login, and returns its path.
+    pub fn write_page(&self, data: &DataDir, page: &str) -> io::Result<PathBuf> {
+        self.write(PAGE, page)?;
+        Ok(data.path().join(FOLDER).join(PAGE))
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = self.dir.open_with(name, &options)?;
+        io::Write::write_all(&mut file, text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_logs_in_once_and_in_time_and_its_file_does_not_tell_it() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&place.path().join("data")).unwrap();
+        let consoles = Consoles::open(&data).unwrap();
+        let token = consoles.offer_login(1_000).unwrap();
+        assert_eq!(token.len(), 64);
+        let names: Vec<String> = consoles
+            .dir
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        assert!(names.iter().all(|name| !name.contains(&token)), "{names:?}");
+        assert!(!consoles.take_login("", 1_000));
+        assert!(!consoles.take_login("../at-hst_1", 1_000));
+        assert!(consoles.take_login(&token, 2_000));
+        assert!(!consoles.take_login(&token, 2_000), "used up");
+        let late = consoles.offer_login(1_000).unwrap();
+        assert!(!consoles.take_login(&late, 1_000 + VALID_MS));
+        let set_back = consoles.offer_login(10 * VALID_MS).unwrap();
+        assert!(!consoles.take_login(&set_back, 0), "the clock was set back");
+        let forgotten = consoles.offer_login(1_000).unwrap();
+        consoles.offer_login(1_000 + VALID_MS).unwrap();
+        assert!(!consoles.take_login(&forgotten, 1_500));
+    }
+
+    #[test]
+    fn consoles_of_gone_hosts_are_forgotten() {
+        let place = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&place.path().join("data")).unwrap();
+        let consoles = Consoles::open(&data).unwrap();
+        let host = liveness::Host::join(&data, "hst_1".to_owned()).unwrap();
+        consoles.announce("hst_1", "http://127.0.0.1:1/console/").unwrap();
+        consoles.announce("hst_2", "http://127.0.0.1:2/console/").unwrap();
+        assert_eq!(consoles.served(&data).unwrap(), ["http://127.0.0.1:1/console/"]);
+        drop(host);
+        assert!(consoles.served(&data).unwrap().is_empty());
+    }
+}
