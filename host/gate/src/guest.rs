@@ -55,6 +55,8 @@ pub(super) struct GuestCall {
     pub(super) identity: Option<Identity>,
     pub(super) connection: String,
     /// True if later calls come over the same connection.
+    pub(super) is_stateful: bool,
+    /// True for a caller over stdio or at the command line.
     pub(super) is_local: bool,
     /// Caller as the ledger names it.
     pub(super) actor: Option<String>,

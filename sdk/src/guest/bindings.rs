@@ -2651,6 +2651,31 @@ pub mod tollgate {
                         .finish()
                 }
             }
+            /// An operation that was looked up by its id.
+            #[derive(Clone)]
+            pub struct FoundOperation {
+                pub operation: Operation,
+                /// Outcome of the tests that it ran or was told of.
+                pub tests: ::core::option::Option<TestOutcome>,
+                /// Mutations that its envelope had counted when the operation began, including it. None outside of
+                /// envelopes.
+                pub mutations: ::core::option::Option<u64>,
+                /// Edits of work trees that its envelope had counted when the operation began.
+                pub edits: ::core::option::Option<u64>,
+            }
+            impl ::core::fmt::Debug for FoundOperation {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("FoundOperation")
+                        .field("operation", &self.operation)
+                        .field("tests", &self.tests)
+                        .field("mutations", &self.mutations)
+                        .field("edits", &self.edits)
+                        .finish()
+                }
+            }
             /// Work tree of a workspace as the calls of an envelope found it.
             #[derive(Clone)]
             pub struct WorkTree {
@@ -2681,6 +2706,37 @@ pub mod tollgate {
                         .field("observed-edits", &self.observed_edits)
                         .field("has-baseline", &self.has_baseline)
                         .field("oscillation", &self.oscillation)
+                        .finish()
+                }
+            }
+            /// Change of a work tree from one state to a later one.
+            #[derive(Clone)]
+            pub struct WorkTreeChange {
+                /// Changed paths, at most 500, each after `+ `, `~ ` or `- `.
+                pub paths: _rt::Vec<_rt::String>,
+                /// Number of changed paths that are not listed.
+                pub more_paths: u64,
+                /// Number of added lines.
+                pub insertions: u64,
+                /// Number of removed lines.
+                pub deletions: u64,
+                /// Number of changed files whose lines are not counted: no text, too large, or without their old content.
+                pub uncounted_files: u64,
+                /// Number of files that were not compared, because too many differ from the last commit.
+                pub uncompared_files: u64,
+            }
+            impl ::core::fmt::Debug for WorkTreeChange {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("WorkTreeChange")
+                        .field("paths", &self.paths)
+                        .field("more-paths", &self.more_paths)
+                        .field("insertions", &self.insertions)
+                        .field("deletions", &self.deletions)
+                        .field("uncounted-files", &self.uncounted_files)
+                        .field("uncompared-files", &self.uncompared_files)
                         .finish()
                 }
             }
@@ -3271,6 +3327,170 @@ pub mod tollgate {
                         _ => _rt::invalid_enum_discriminant(),
                     };
                     result25
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Returns what changed in a workspace until the current call, since the envelope's state after the given
+            /// number of edits. None if one of the states is not known, or outside of `run` tools and in transactions.
+            #[allow(async_fn_in_trait)]
+            pub fn changed_since(
+                workspace: &str,
+                edits: u64,
+            ) -> ::core::result::Result<::core::option::Option<WorkTreeChange>, Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 56 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 56
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = workspace;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/ledger@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "changed-since"]
+                        fn wit_import2(_: *mut u8, _: usize, _: i64, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import2(
+                        _: *mut u8,
+                        _: usize,
+                        _: i64,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import2(ptr0.cast_mut(), len0, _rt::as_i64(&edits), ptr1);
+                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                    let result24 = match l3 {
+                        0 => {
+                            let e = {
+                                let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+                                match l4 {
+                                    0 => None,
+                                    1 => {
+                                        let e = {
+                                            let l5 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l6 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let base10 = l5;
+                                            let len10 = l6;
+                                            let mut result10 = _rt::Vec::with_capacity(len10);
+                                            for i in 0..len10 {
+                                                let base = base10
+                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                                let e10 = {
+                                                    let l7 = *base.add(0).cast::<*mut u8>();
+                                                    let l8 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len9 = l8;
+                                                    let bytes9 = _rt::Vec::from_raw_parts(
+                                                        l7.cast(),
+                                                        len9,
+                                                        len9,
+                                                    );
+                                                    _rt::string_lift(bytes9)
+                                                };
+                                                result10.push(e10);
+                                            }
+                                            _rt::cabi_dealloc(
+                                                base10,
+                                                len10 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            );
+                                            let l11 = *ptr1
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l12 = *ptr1
+                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l13 = *ptr1
+                                                .add(32 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l14 = *ptr1
+                                                .add(40 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l15 = *ptr1
+                                                .add(48 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            WorkTreeChange {
+                                                paths: result10,
+                                                more_paths: l11 as u64,
+                                                insertions: l12 as u64,
+                                                deletions: l13 as u64,
+                                                uncounted_files: l14 as u64,
+                                                uncompared_files: l15 as u64,
+                                            }
+                                        };
+                                        Some(e)
+                                    }
+                                    _ => _rt::invalid_enum_discriminant(),
+                                }
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l16 = i32::from(*ptr1.add(8).cast::<u8>());
+                                let v23 = match l16 {
+                                    0 => Error::Denied,
+                                    1 => {
+                                        let e23 = {
+                                            let l17 = *ptr1
+                                                .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l18 = *ptr1
+                                                .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len19 = l18;
+                                            let bytes19 = _rt::Vec::from_raw_parts(
+                                                l17.cast(),
+                                                len19,
+                                                len19,
+                                            );
+                                            _rt::string_lift(bytes19)
+                                        };
+                                        Error::TooLarge(e23)
+                                    }
+                                    2 => {
+                                        let e23 = {
+                                            let l20 = *ptr1
+                                                .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l21 = *ptr1
+                                                .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len22 = l21;
+                                            let bytes22 = _rt::Vec::from_raw_parts(
+                                                l20.cast(),
+                                                len22,
+                                                len22,
+                                            );
+                                            _rt::string_lift(bytes22)
+                                        };
+                                        Error::Invalid(e23)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v23
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result24
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
@@ -4492,6 +4712,495 @@ pub mod tollgate {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
+            /// Returns the operation with this id, if granted. None if there is no such operation, if it was pruned, or if
+            /// it is not one of the caller's own and the caller sees only those.
+            #[allow(async_fn_in_trait)]
+            pub fn find(
+                op_id: &str,
+            ) -> ::core::result::Result<::core::option::Option<FoundOperation>, Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 104 + 32 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 104
+                            + 32 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = op_id;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/ledger@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "find"]
+                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import2(ptr0.cast_mut(), len0, ptr1);
+                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                    let result71 = match l3 {
+                        0 => {
+                            let e = {
+                                let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+                                match l4 {
+                                    0 => None,
+                                    1 => {
+                                        let e = {
+                                            let l5 = *ptr1.add(16).cast::<i64>();
+                                            let l6 = *ptr1.add(24).cast::<*mut u8>();
+                                            let l7 = *ptr1
+                                                .add(24 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len8 = l7;
+                                            let bytes8 = _rt::Vec::from_raw_parts(
+                                                l6.cast(),
+                                                len8,
+                                                len8,
+                                            );
+                                            let l9 = i32::from(
+                                                *ptr1
+                                                    .add(24 + 2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l13 = *ptr1
+                                                .add(24 + 5 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l14 = *ptr1
+                                                .add(24 + 6 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len15 = l14;
+                                            let bytes15 = _rt::Vec::from_raw_parts(
+                                                l13.cast(),
+                                                len15,
+                                                len15,
+                                            );
+                                            let l16 = *ptr1
+                                                .add(24 + 7 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l17 = *ptr1
+                                                .add(24 + 8 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len18 = l17;
+                                            let bytes18 = _rt::Vec::from_raw_parts(
+                                                l16.cast(),
+                                                len18,
+                                                len18,
+                                            );
+                                            let l19 = *ptr1
+                                                .add(32 + 8 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l20 = i32::from(
+                                                *ptr1
+                                                    .add(40 + 8 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l22 = i32::from(
+                                                *ptr1
+                                                    .add(40 + 9 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l26 = i32::from(
+                                                *ptr1
+                                                    .add(40 + 12 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l30 = i32::from(
+                                                *ptr1
+                                                    .add(40 + 15 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l34 = i32::from(
+                                                *ptr1
+                                                    .add(40 + 18 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l35 = i32::from(
+                                                *ptr1
+                                                    .add(40 + 19 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l39 = *ptr1
+                                                .add(40 + 22 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l40 = *ptr1
+                                                .add(40 + 23 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len41 = l40;
+                                            let bytes41 = _rt::Vec::from_raw_parts(
+                                                l39.cast(),
+                                                len41,
+                                                len41,
+                                            );
+                                            let l42 = *ptr1
+                                                .add(40 + 24 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l43 = *ptr1
+                                                .add(40 + 25 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len44 = l43;
+                                            let bytes44 = _rt::Vec::from_raw_parts(
+                                                l42.cast(),
+                                                len44,
+                                                len44,
+                                            );
+                                            let l45 = i32::from(
+                                                *ptr1
+                                                    .add(40 + 26 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l49 = i32::from(
+                                                *ptr1
+                                                    .add(48 + 28 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l59 = i32::from(
+                                                *ptr1
+                                                    .add(72 + 32 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l61 = i32::from(
+                                                *ptr1
+                                                    .add(88 + 32 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            FoundOperation {
+                                                operation: Operation {
+                                                    seq: l5 as u64,
+                                                    op_id: _rt::string_lift(bytes8),
+                                                    envelope_id: match l9 {
+                                                        0 => None,
+                                                        1 => {
+                                                            let e = {
+                                                                let l10 = *ptr1
+                                                                    .add(24 + 3 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l11 = *ptr1
+                                                                    .add(24 + 4 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                let len12 = l11;
+                                                                let bytes12 = _rt::Vec::from_raw_parts(
+                                                                    l10.cast(),
+                                                                    len12,
+                                                                    len12,
+                                                                );
+                                                                _rt::string_lift(bytes12)
+                                                            };
+                                                            Some(e)
+                                                        }
+                                                        _ => _rt::invalid_enum_discriminant(),
+                                                    },
+                                                    pack: _rt::string_lift(bytes15),
+                                                    tool: _rt::string_lift(bytes18),
+                                                    at: l19,
+                                                    success: match l20 {
+                                                        0 => None,
+                                                        1 => {
+                                                            let e = {
+                                                                let l21 = i32::from(
+                                                                    *ptr1
+                                                                        .add(41 + 8 * ::core::mem::size_of::<*const u8>())
+                                                                        .cast::<u8>(),
+                                                                );
+                                                                _rt::bool_lift(l21 as u8)
+                                                            };
+                                                            Some(e)
+                                                        }
+                                                        _ => _rt::invalid_enum_discriminant(),
+                                                    },
+                                                    error_code: match l22 {
+                                                        0 => None,
+                                                        1 => {
+                                                            let e = {
+                                                                let l23 = *ptr1
+                                                                    .add(40 + 10 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l24 = *ptr1
+                                                                    .add(40 + 11 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                let len25 = l24;
+                                                                let bytes25 = _rt::Vec::from_raw_parts(
+                                                                    l23.cast(),
+                                                                    len25,
+                                                                    len25,
+                                                                );
+                                                                _rt::string_lift(bytes25)
+                                                            };
+                                                            Some(e)
+                                                        }
+                                                        _ => _rt::invalid_enum_discriminant(),
+                                                    },
+                                                    failure_fingerprint: match l26 {
+                                                        0 => None,
+                                                        1 => {
+                                                            let e = {
+                                                                let l27 = *ptr1
+                                                                    .add(40 + 13 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l28 = *ptr1
+                                                                    .add(40 + 14 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                let len29 = l28;
+                                                                let bytes29 = _rt::Vec::from_raw_parts(
+                                                                    l27.cast(),
+                                                                    len29,
+                                                                    len29,
+                                                                );
+                                                                _rt::string_lift(bytes29)
+                                                            };
+                                                            Some(e)
+                                                        }
+                                                        _ => _rt::invalid_enum_discriminant(),
+                                                    },
+                                                    mutation_fingerprint: match l30 {
+                                                        0 => None,
+                                                        1 => {
+                                                            let e = {
+                                                                let l31 = *ptr1
+                                                                    .add(40 + 16 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l32 = *ptr1
+                                                                    .add(40 + 17 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                let len33 = l32;
+                                                                let bytes33 = _rt::Vec::from_raw_parts(
+                                                                    l31.cast(),
+                                                                    len33,
+                                                                    len33,
+                                                                );
+                                                                _rt::string_lift(bytes33)
+                                                            };
+                                                            Some(e)
+                                                        }
+                                                        _ => _rt::invalid_enum_discriminant(),
+                                                    },
+                                                    effect: super::super::super::tollgate::host::component::Effect::_lift(
+                                                        l34 as u8,
+                                                    ),
+                                                    actor: match l35 {
+                                                        0 => None,
+                                                        1 => {
+                                                            let e = {
+                                                                let l36 = *ptr1
+                                                                    .add(40 + 20 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l37 = *ptr1
+                                                                    .add(40 + 21 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                let len38 = l37;
+                                                                let bytes38 = _rt::Vec::from_raw_parts(
+                                                                    l36.cast(),
+                                                                    len38,
+                                                                    len38,
+                                                                );
+                                                                _rt::string_lift(bytes38)
+                                                            };
+                                                            Some(e)
+                                                        }
+                                                        _ => _rt::invalid_enum_discriminant(),
+                                                    },
+                                                    connection: _rt::string_lift(bytes41),
+                                                    args_hash: _rt::string_lift(bytes44),
+                                                    result_hash: match l45 {
+                                                        0 => None,
+                                                        1 => {
+                                                            let e = {
+                                                                let l46 = *ptr1
+                                                                    .add(40 + 27 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l47 = *ptr1
+                                                                    .add(40 + 28 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                let len48 = l47;
+                                                                let bytes48 = _rt::Vec::from_raw_parts(
+                                                                    l46.cast(),
+                                                                    len48,
+                                                                    len48,
+                                                                );
+                                                                _rt::string_lift(bytes48)
+                                                            };
+                                                            Some(e)
+                                                        }
+                                                        _ => _rt::invalid_enum_discriminant(),
+                                                    },
+                                                },
+                                                tests: match l49 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l50 = i32::from(
+                                                                *ptr1
+                                                                    .add(48 + 29 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<u8>(),
+                                                            );
+                                                            let l51 = i32::from(
+                                                                *ptr1
+                                                                    .add(52 + 29 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<u8>(),
+                                                            );
+                                                            let l53 = i32::from(
+                                                                *ptr1
+                                                                    .add(60 + 29 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<u8>(),
+                                                            );
+                                                            let l55 = i32::from(
+                                                                *ptr1
+                                                                    .add(64 + 30 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<u8>(),
+                                                            );
+                                                            TestOutcome {
+                                                                test_result: TestResult::_lift(l50 as u8),
+                                                                failed: match l51 {
+                                                                    0 => None,
+                                                                    1 => {
+                                                                        let e = {
+                                                                            let l52 = *ptr1
+                                                                                .add(56 + 29 * ::core::mem::size_of::<*const u8>())
+                                                                                .cast::<i32>();
+                                                                            l52 as u32
+                                                                        };
+                                                                        Some(e)
+                                                                    }
+                                                                    _ => _rt::invalid_enum_discriminant(),
+                                                                },
+                                                                total: match l53 {
+                                                                    0 => None,
+                                                                    1 => {
+                                                                        let e = {
+                                                                            let l54 = *ptr1
+                                                                                .add(64 + 29 * ::core::mem::size_of::<*const u8>())
+                                                                                .cast::<i32>();
+                                                                            l54 as u32
+                                                                        };
+                                                                        Some(e)
+                                                                    }
+                                                                    _ => _rt::invalid_enum_discriminant(),
+                                                                },
+                                                                message: match l55 {
+                                                                    0 => None,
+                                                                    1 => {
+                                                                        let e = {
+                                                                            let l56 = *ptr1
+                                                                                .add(64 + 31 * ::core::mem::size_of::<*const u8>())
+                                                                                .cast::<*mut u8>();
+                                                                            let l57 = *ptr1
+                                                                                .add(64 + 32 * ::core::mem::size_of::<*const u8>())
+                                                                                .cast::<usize>();
+                                                                            let len58 = l57;
+                                                                            let bytes58 = _rt::Vec::from_raw_parts(
+                                                                                l56.cast(),
+                                                                                len58,
+                                                                                len58,
+                                                                            );
+                                                                            _rt::string_lift(bytes58)
+                                                                        };
+                                                                        Some(e)
+                                                                    }
+                                                                    _ => _rt::invalid_enum_discriminant(),
+                                                                },
+                                                            }
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                mutations: match l59 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l60 = *ptr1
+                                                                .add(80 + 32 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<i64>();
+                                                            l60 as u64
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                edits: match l61 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l62 = *ptr1
+                                                                .add(96 + 32 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<i64>();
+                                                            l62 as u64
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                            }
+                                        };
+                                        Some(e)
+                                    }
+                                    _ => _rt::invalid_enum_discriminant(),
+                                }
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l63 = i32::from(*ptr1.add(8).cast::<u8>());
+                                let v70 = match l63 {
+                                    0 => Error::Denied,
+                                    1 => {
+                                        let e70 = {
+                                            let l64 = *ptr1
+                                                .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l65 = *ptr1
+                                                .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len66 = l65;
+                                            let bytes66 = _rt::Vec::from_raw_parts(
+                                                l64.cast(),
+                                                len66,
+                                                len66,
+                                            );
+                                            _rt::string_lift(bytes66)
+                                        };
+                                        Error::TooLarge(e70)
+                                    }
+                                    2 => {
+                                        let e70 = {
+                                            let l67 = *ptr1
+                                                .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l68 = *ptr1
+                                                .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len69 = l68;
+                                            let bytes69 = _rt::Vec::from_raw_parts(
+                                                l67.cast(),
+                                                len69,
+                                                len69,
+                                            );
+                                            _rt::string_lift(bytes69)
+                                        };
+                                        Error::Invalid(e70)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v70
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result71
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
             /// Takes something that counts once, such as an approval, for the call that a policy evaluates in
             /// `before-call`. Returns false if another call holds it, or another call inside the same one does.
             ///
@@ -4791,6 +5500,1166 @@ pub mod tollgate {
                         _ => _rt::invalid_enum_discriminant(),
                     };
                     result19
+                }
+            }
+        }
+        /// Decisions that a component waits for. Persons see all of them in one list and answer there, whichever component
+        /// asked: `approval_list`, `approval_resolve`, and `tollgate approvals` on the command line.
+        ///
+        /// In a `write` tool a request commits with the call, and a tool error rolls it back. In a `run` tool it commits with
+        /// the open transaction, or at once. A policy evaluates a snapshot: what it asks in `before-call` is written in the
+        /// commit that holds the record of the judged call, even if the call is denied.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod approvals {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            pub type NextCall = super::super::super::tollgate::host::component::NextCall;
+            /// Calls of the component's own tools that answer a request. The person's answer then runs the tool through the
+            /// whole gate under the tool's name, and the tool reports it with `settle`.
+            #[derive(Clone)]
+            pub struct Answering {
+                pub approve: NextCall,
+                /// If none, a rejection is stored like one of a request without `answering`.
+                pub reject: ::core::option::Option<NextCall>,
+                /// Argument that takes the approver's name.
+                pub by: ::core::option::Option<_rt::String>,
+                /// Argument that takes the approver's note.
+                pub note: ::core::option::Option<_rt::String>,
+            }
+            impl ::core::fmt::Debug for Answering {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Answering")
+                        .field("approve", &self.approve)
+                        .field("reject", &self.reject)
+                        .field("by", &self.by)
+                        .field("note", &self.note)
+                        .finish()
+                }
+            }
+            /// Restrictions of who may answer, in addition to those of the operator.
+            #[derive(Clone)]
+            pub struct Answerers {
+                /// Names or identities; empty for everybody.
+                pub names: _rt::Vec<_rt::String>,
+                /// Only a caller whose identity the transport proved.
+                pub proven: bool,
+                /// Another person than the one who asked. With `proven`, both must have an identity.
+                pub another: bool,
+            }
+            impl ::core::fmt::Debug for Answerers {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Answerers")
+                        .field("names", &self.names)
+                        .field("proven", &self.proven)
+                        .field("another", &self.another)
+                        .finish()
+                }
+            }
+            /// A request for a decision.
+            #[derive(Clone)]
+            pub struct Request {
+                /// Key of the component's own, 1 to 200 bytes. The same key is the same request: asking again returns it. If
+                /// the content differs and nobody answered yet, the earlier request is withdrawn.
+                pub key: _rt::String,
+                /// Title for people, 1 to 200 characters.
+                pub title: _rt::String,
+                /// Content of the decision as a JSON object, for example tool and arguments. At most 32 KiB.
+                pub detail: _rt::String,
+                /// Name of the requester. If none, the actor of the call.
+                pub requested_by: ::core::option::Option<_rt::String>,
+                /// If true, asks anew if the request with this key was answered. Otherwise the answer stands.
+                pub renew: bool,
+                /// Time from which the request is not open any more, in milliseconds since 1970 UTC.
+                pub until: ::core::option::Option<i64>,
+                pub answering: ::core::option::Option<Answering>,
+                pub answerers: ::core::option::Option<Answerers>,
+            }
+            impl ::core::fmt::Debug for Request {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Request")
+                        .field("key", &self.key)
+                        .field("title", &self.title)
+                        .field("detail", &self.detail)
+                        .field("requested-by", &self.requested_by)
+                        .field("renew", &self.renew)
+                        .field("until", &self.until)
+                        .field("answering", &self.answering)
+                        .field("answerers", &self.answerers)
+                        .finish()
+                }
+            }
+            /// State of a request.
+            #[repr(u8)]
+            #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+            pub enum Status {
+                Pending,
+                Approved,
+                Rejected,
+                /// The component no longer needs an answer.
+                Withdrawn,
+                /// Nobody answered in time.
+                Expired,
+            }
+            impl ::core::fmt::Debug for Status {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        Status::Pending => f.debug_tuple("Status::Pending").finish(),
+                        Status::Approved => f.debug_tuple("Status::Approved").finish(),
+                        Status::Rejected => f.debug_tuple("Status::Rejected").finish(),
+                        Status::Withdrawn => f.debug_tuple("Status::Withdrawn").finish(),
+                        Status::Expired => f.debug_tuple("Status::Expired").finish(),
+                    }
+                }
+            }
+            impl Status {
+                #[doc(hidden)]
+                pub unsafe fn _lift(val: u8) -> Status {
+                    if !cfg!(debug_assertions) {
+                        return unsafe { ::core::mem::transmute(val) };
+                    }
+                    match val {
+                        0 => Status::Pending,
+                        1 => Status::Approved,
+                        2 => Status::Rejected,
+                        3 => Status::Withdrawn,
+                        4 => Status::Expired,
+                        _ => panic!("invalid enum discriminant"),
+                    }
+                }
+            }
+            /// A request with its answer, if there is one.
+            #[derive(Clone)]
+            pub struct Approval {
+                /// Id for `approval_resolve` and `tollgate approvals`.
+                pub id: _rt::String,
+                pub key: _rt::String,
+                pub status: Status,
+                pub requested_by: ::core::option::Option<_rt::String>,
+                /// Identity of the requester, if the transport proved one.
+                pub requester: ::core::option::Option<_rt::String>,
+                /// Name of the approver: the proven identity, or a claim.
+                pub answered_by: ::core::option::Option<_rt::String>,
+                /// Identity of the approver, if the transport proved one.
+                pub approver: ::core::option::Option<_rt::String>,
+                pub note: ::core::option::Option<_rt::String>,
+                /// Times in milliseconds since 1970 UTC.
+                pub asked_at: i64,
+                pub answered_at: ::core::option::Option<i64>,
+            }
+            impl ::core::fmt::Debug for Approval {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Approval")
+                        .field("id", &self.id)
+                        .field("key", &self.key)
+                        .field("status", &self.status)
+                        .field("requested-by", &self.requested_by)
+                        .field("requester", &self.requester)
+                        .field("answered-by", &self.answered_by)
+                        .field("approver", &self.approver)
+                        .field("note", &self.note)
+                        .field("asked-at", &self.asked_at)
+                        .field("answered-at", &self.answered_at)
+                        .finish()
+                }
+            }
+            /// Reason why a request failed.
+            #[derive(Clone)]
+            pub enum Error {
+                /// The component may not ask here: in a `read` tool, a prompt, or a policy's `after-call`.
+                ReadOnly,
+                /// A field has an invalid value.
+                Invalid(_rt::String),
+                /// The component, or the caller in it, has this many requests open, which is the maximum.
+                Full(u32),
+                /// The host failed; the log has the reason.
+                Internal,
+            }
+            impl ::core::fmt::Debug for Error {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        Error::ReadOnly => f.debug_tuple("Error::ReadOnly").finish(),
+                        Error::Invalid(e) => {
+                            f.debug_tuple("Error::Invalid").field(e).finish()
+                        }
+                        Error::Full(e) => f.debug_tuple("Error::Full").field(e).finish(),
+                        Error::Internal => f.debug_tuple("Error::Internal").finish(),
+                    }
+                }
+            }
+            impl ::core::fmt::Display for Error {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    write!(f, "{:?}", self)
+                }
+            }
+            impl ::core::error::Error for Error {}
+            #[allow(unused_unsafe, clippy::all)]
+            /// Asks for a decision, and returns the request at once, with the answer if there is one already.
+            #[allow(async_fn_in_trait)]
+            pub fn ask(request: &Request) -> ::core::result::Result<Approval, Error> {
+                unsafe {
+                    let mut cleanup_list = _rt::Vec::new();
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 16 + 30 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 16
+                            + 30 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    let Request {
+                        key: key1,
+                        title: title1,
+                        detail: detail1,
+                        requested_by: requested_by1,
+                        renew: renew1,
+                        until: until1,
+                        answering: answering1,
+                        answerers: answerers1,
+                    } = request;
+                    let vec2 = key1;
+                    let ptr2 = vec2.as_ptr().cast::<u8>();
+                    let len2 = vec2.len();
+                    *ptr0.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len2;
+                    *ptr0.add(0).cast::<*mut u8>() = ptr2.cast_mut();
+                    let vec3 = title1;
+                    let ptr3 = vec3.as_ptr().cast::<u8>();
+                    let len3 = vec3.len();
+                    *ptr0.add(3 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len3;
+                    *ptr0
+                        .add(2 * ::core::mem::size_of::<*const u8>())
+                        .cast::<*mut u8>() = ptr3.cast_mut();
+                    let vec4 = detail1;
+                    let ptr4 = vec4.as_ptr().cast::<u8>();
+                    let len4 = vec4.len();
+                    *ptr0.add(5 * ::core::mem::size_of::<*const u8>()).cast::<usize>() = len4;
+                    *ptr0
+                        .add(4 * ::core::mem::size_of::<*const u8>())
+                        .cast::<*mut u8>() = ptr4.cast_mut();
+                    match requested_by1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(6 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            let vec5 = e;
+                            let ptr5 = vec5.as_ptr().cast::<u8>();
+                            let len5 = vec5.len();
+                            *ptr0
+                                .add(8 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len5;
+                            *ptr0
+                                .add(7 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr5.cast_mut();
+                        }
+                        None => {
+                            *ptr0
+                                .add(6 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    *ptr0.add(9 * ::core::mem::size_of::<*const u8>()).cast::<u8>() = (match renew1 {
+                        true => 1,
+                        false => 0,
+                    }) as u8;
+                    match until1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(10 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            *ptr0
+                                .add(8 + 10 * ::core::mem::size_of::<*const u8>())
+                                .cast::<i64>() = _rt::as_i64(e);
+                        }
+                        None => {
+                            *ptr0
+                                .add(10 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match answering1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(16 + 10 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            let Answering {
+                                approve: approve6,
+                                reject: reject6,
+                                by: by6,
+                                note: note6,
+                            } = e;
+                            let super::super::super::tollgate::host::component::NextCall {
+                                tool: tool7,
+                                arguments: arguments7,
+                            } = approve6;
+                            let vec8 = tool7;
+                            let ptr8 = vec8.as_ptr().cast::<u8>();
+                            let len8 = vec8.len();
+                            *ptr0
+                                .add(16 + 12 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len8;
+                            *ptr0
+                                .add(16 + 11 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr8.cast_mut();
+                            let vec9 = arguments7;
+                            let ptr9 = vec9.as_ptr().cast::<u8>();
+                            let len9 = vec9.len();
+                            *ptr0
+                                .add(16 + 14 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len9;
+                            *ptr0
+                                .add(16 + 13 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr9.cast_mut();
+                            match reject6 {
+                                Some(e) => {
+                                    *ptr0
+                                        .add(16 + 15 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>() = (1i32) as u8;
+                                    let super::super::super::tollgate::host::component::NextCall {
+                                        tool: tool10,
+                                        arguments: arguments10,
+                                    } = e;
+                                    let vec11 = tool10;
+                                    let ptr11 = vec11.as_ptr().cast::<u8>();
+                                    let len11 = vec11.len();
+                                    *ptr0
+                                        .add(16 + 17 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>() = len11;
+                                    *ptr0
+                                        .add(16 + 16 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>() = ptr11.cast_mut();
+                                    let vec12 = arguments10;
+                                    let ptr12 = vec12.as_ptr().cast::<u8>();
+                                    let len12 = vec12.len();
+                                    *ptr0
+                                        .add(16 + 19 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>() = len12;
+                                    *ptr0
+                                        .add(16 + 18 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>() = ptr12.cast_mut();
+                                }
+                                None => {
+                                    *ptr0
+                                        .add(16 + 15 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>() = (0i32) as u8;
+                                }
+                            };
+                            match by6 {
+                                Some(e) => {
+                                    *ptr0
+                                        .add(16 + 20 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>() = (1i32) as u8;
+                                    let vec13 = e;
+                                    let ptr13 = vec13.as_ptr().cast::<u8>();
+                                    let len13 = vec13.len();
+                                    *ptr0
+                                        .add(16 + 22 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>() = len13;
+                                    *ptr0
+                                        .add(16 + 21 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>() = ptr13.cast_mut();
+                                }
+                                None => {
+                                    *ptr0
+                                        .add(16 + 20 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>() = (0i32) as u8;
+                                }
+                            };
+                            match note6 {
+                                Some(e) => {
+                                    *ptr0
+                                        .add(16 + 23 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>() = (1i32) as u8;
+                                    let vec14 = e;
+                                    let ptr14 = vec14.as_ptr().cast::<u8>();
+                                    let len14 = vec14.len();
+                                    *ptr0
+                                        .add(16 + 25 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>() = len14;
+                                    *ptr0
+                                        .add(16 + 24 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<*mut u8>() = ptr14.cast_mut();
+                                }
+                                None => {
+                                    *ptr0
+                                        .add(16 + 23 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>() = (0i32) as u8;
+                                }
+                            };
+                        }
+                        None => {
+                            *ptr0
+                                .add(16 + 10 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match answerers1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(16 + 26 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            let Answerers {
+                                names: names15,
+                                proven: proven15,
+                                another: another15,
+                            } = e;
+                            let vec17 = names15;
+                            let len17 = vec17.len();
+                            let layout17 = _rt::alloc::Layout::from_size_align(
+                                    vec17.len() * (2 * ::core::mem::size_of::<*const u8>()),
+                                    ::core::mem::size_of::<*const u8>(),
+                                )
+                                .unwrap();
+                            let (result17, _cleanup17) = wit_bindgen::rt::Cleanup::new(
+                                layout17,
+                            );
+                            cleanup_list.extend(_cleanup17);
+                            for (i, e) in vec17.into_iter().enumerate() {
+                                let base = result17
+                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                {
+                                    let vec16 = e;
+                                    let ptr16 = vec16.as_ptr().cast::<u8>();
+                                    let len16 = vec16.len();
+                                    *base
+                                        .add(::core::mem::size_of::<*const u8>())
+                                        .cast::<usize>() = len16;
+                                    *base.add(0).cast::<*mut u8>() = ptr16.cast_mut();
+                                }
+                            }
+                            *ptr0
+                                .add(16 + 28 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len17;
+                            *ptr0
+                                .add(16 + 27 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = result17;
+                            *ptr0
+                                .add(16 + 29 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (match proven15 {
+                                true => 1,
+                                false => 0,
+                            }) as u8;
+                            *ptr0
+                                .add(17 + 29 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (match another15 {
+                                true => 1,
+                                false => 0,
+                            }) as u8;
+                        }
+                        None => {
+                            *ptr0
+                                .add(16 + 26 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    let ptr18 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/approvals@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "ask"]
+                        fn wit_import19(_: *mut u8, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import19(_: *mut u8, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import19(ptr0, ptr18);
+                    let l20 = i32::from(*ptr18.add(0).cast::<u8>());
+                    let result57 = match l20 {
+                        0 => {
+                            let e = {
+                                let l21 = *ptr18.add(8).cast::<*mut u8>();
+                                let l22 = *ptr18
+                                    .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len23 = l22;
+                                let bytes23 = _rt::Vec::from_raw_parts(
+                                    l21.cast(),
+                                    len23,
+                                    len23,
+                                );
+                                let l24 = *ptr18
+                                    .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l25 = *ptr18
+                                    .add(8 + 3 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len26 = l25;
+                                let bytes26 = _rt::Vec::from_raw_parts(
+                                    l24.cast(),
+                                    len26,
+                                    len26,
+                                );
+                                let l27 = i32::from(
+                                    *ptr18
+                                        .add(8 + 4 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l28 = i32::from(
+                                    *ptr18
+                                        .add(8 + 5 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l32 = i32::from(
+                                    *ptr18
+                                        .add(8 + 8 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l36 = i32::from(
+                                    *ptr18
+                                        .add(8 + 11 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l40 = i32::from(
+                                    *ptr18
+                                        .add(8 + 14 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l44 = i32::from(
+                                    *ptr18
+                                        .add(8 + 17 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l48 = *ptr18
+                                    .add(8 + 20 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<i64>();
+                                let l49 = i32::from(
+                                    *ptr18
+                                        .add(16 + 20 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                Approval {
+                                    id: _rt::string_lift(bytes23),
+                                    key: _rt::string_lift(bytes26),
+                                    status: Status::_lift(l27 as u8),
+                                    requested_by: match l28 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l29 = *ptr18
+                                                    .add(8 + 6 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l30 = *ptr18
+                                                    .add(8 + 7 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len31 = l30;
+                                                let bytes31 = _rt::Vec::from_raw_parts(
+                                                    l29.cast(),
+                                                    len31,
+                                                    len31,
+                                                );
+                                                _rt::string_lift(bytes31)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    requester: match l32 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l33 = *ptr18
+                                                    .add(8 + 9 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l34 = *ptr18
+                                                    .add(8 + 10 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len35 = l34;
+                                                let bytes35 = _rt::Vec::from_raw_parts(
+                                                    l33.cast(),
+                                                    len35,
+                                                    len35,
+                                                );
+                                                _rt::string_lift(bytes35)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    answered_by: match l36 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l37 = *ptr18
+                                                    .add(8 + 12 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l38 = *ptr18
+                                                    .add(8 + 13 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len39 = l38;
+                                                let bytes39 = _rt::Vec::from_raw_parts(
+                                                    l37.cast(),
+                                                    len39,
+                                                    len39,
+                                                );
+                                                _rt::string_lift(bytes39)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    approver: match l40 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l41 = *ptr18
+                                                    .add(8 + 15 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l42 = *ptr18
+                                                    .add(8 + 16 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len43 = l42;
+                                                let bytes43 = _rt::Vec::from_raw_parts(
+                                                    l41.cast(),
+                                                    len43,
+                                                    len43,
+                                                );
+                                                _rt::string_lift(bytes43)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    note: match l44 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l45 = *ptr18
+                                                    .add(8 + 18 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l46 = *ptr18
+                                                    .add(8 + 19 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len47 = l46;
+                                                let bytes47 = _rt::Vec::from_raw_parts(
+                                                    l45.cast(),
+                                                    len47,
+                                                    len47,
+                                                );
+                                                _rt::string_lift(bytes47)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    asked_at: l48,
+                                    answered_at: match l49 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l50 = *ptr18
+                                                    .add(24 + 20 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<i64>();
+                                                l50
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                }
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l51 = i32::from(*ptr18.add(8).cast::<u8>());
+                                let v56 = match l51 {
+                                    0 => Error::ReadOnly,
+                                    1 => {
+                                        let e56 = {
+                                            let l52 = *ptr18
+                                                .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l53 = *ptr18
+                                                .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len54 = l53;
+                                            let bytes54 = _rt::Vec::from_raw_parts(
+                                                l52.cast(),
+                                                len54,
+                                                len54,
+                                            );
+                                            _rt::string_lift(bytes54)
+                                        };
+                                        Error::Invalid(e56)
+                                    }
+                                    2 => {
+                                        let e56 = {
+                                            let l55 = *ptr18
+                                                .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i32>();
+                                            l55 as u32
+                                        };
+                                        Error::Full(e56)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v56
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result57
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Returns the newest request with a key.
+            #[allow(async_fn_in_trait)]
+            pub fn find(
+                key: &str,
+            ) -> ::core::result::Result<::core::option::Option<Approval>, Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 40 + 20 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 40
+                            + 20 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = key;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/approvals@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "find"]
+                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import2(ptr0.cast_mut(), len0, ptr1);
+                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                    let result41 = match l3 {
+                        0 => {
+                            let e = {
+                                let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+                                match l4 {
+                                    0 => None,
+                                    1 => {
+                                        let e = {
+                                            let l5 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l6 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len7 = l6;
+                                            let bytes7 = _rt::Vec::from_raw_parts(
+                                                l5.cast(),
+                                                len7,
+                                                len7,
+                                            );
+                                            let l8 = *ptr1
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l9 = *ptr1
+                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len10 = l9;
+                                            let bytes10 = _rt::Vec::from_raw_parts(
+                                                l8.cast(),
+                                                len10,
+                                                len10,
+                                            );
+                                            let l11 = i32::from(
+                                                *ptr1
+                                                    .add(16 + 4 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l12 = i32::from(
+                                                *ptr1
+                                                    .add(16 + 5 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l16 = i32::from(
+                                                *ptr1
+                                                    .add(16 + 8 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l20 = i32::from(
+                                                *ptr1
+                                                    .add(16 + 11 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l24 = i32::from(
+                                                *ptr1
+                                                    .add(16 + 14 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l28 = i32::from(
+                                                *ptr1
+                                                    .add(16 + 17 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l32 = *ptr1
+                                                .add(16 + 20 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l33 = i32::from(
+                                                *ptr1
+                                                    .add(24 + 20 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            Approval {
+                                                id: _rt::string_lift(bytes7),
+                                                key: _rt::string_lift(bytes10),
+                                                status: Status::_lift(l11 as u8),
+                                                requested_by: match l12 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l13 = *ptr1
+                                                                .add(16 + 6 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l14 = *ptr1
+                                                                .add(16 + 7 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len15 = l14;
+                                                            let bytes15 = _rt::Vec::from_raw_parts(
+                                                                l13.cast(),
+                                                                len15,
+                                                                len15,
+                                                            );
+                                                            _rt::string_lift(bytes15)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                requester: match l16 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l17 = *ptr1
+                                                                .add(16 + 9 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l18 = *ptr1
+                                                                .add(16 + 10 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len19 = l18;
+                                                            let bytes19 = _rt::Vec::from_raw_parts(
+                                                                l17.cast(),
+                                                                len19,
+                                                                len19,
+                                                            );
+                                                            _rt::string_lift(bytes19)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                answered_by: match l20 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l21 = *ptr1
+                                                                .add(16 + 12 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l22 = *ptr1
+                                                                .add(16 + 13 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len23 = l22;
+                                                            let bytes23 = _rt::Vec::from_raw_parts(
+                                                                l21.cast(),
+                                                                len23,
+                                                                len23,
+                                                            );
+                                                            _rt::string_lift(bytes23)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                approver: match l24 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l25 = *ptr1
+                                                                .add(16 + 15 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l26 = *ptr1
+                                                                .add(16 + 16 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len27 = l26;
+                                                            let bytes27 = _rt::Vec::from_raw_parts(
+                                                                l25.cast(),
+                                                                len27,
+                                                                len27,
+                                                            );
+                                                            _rt::string_lift(bytes27)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                note: match l28 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l29 = *ptr1
+                                                                .add(16 + 18 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l30 = *ptr1
+                                                                .add(16 + 19 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len31 = l30;
+                                                            let bytes31 = _rt::Vec::from_raw_parts(
+                                                                l29.cast(),
+                                                                len31,
+                                                                len31,
+                                                            );
+                                                            _rt::string_lift(bytes31)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                asked_at: l32,
+                                                answered_at: match l33 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l34 = *ptr1
+                                                                .add(32 + 20 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<i64>();
+                                                            l34
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                            }
+                                        };
+                                        Some(e)
+                                    }
+                                    _ => _rt::invalid_enum_discriminant(),
+                                }
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l35 = i32::from(*ptr1.add(8).cast::<u8>());
+                                let v40 = match l35 {
+                                    0 => Error::ReadOnly,
+                                    1 => {
+                                        let e40 = {
+                                            let l36 = *ptr1
+                                                .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l37 = *ptr1
+                                                .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len38 = l37;
+                                            let bytes38 = _rt::Vec::from_raw_parts(
+                                                l36.cast(),
+                                                len38,
+                                                len38,
+                                            );
+                                            _rt::string_lift(bytes38)
+                                        };
+                                        Error::Invalid(e40)
+                                    }
+                                    2 => {
+                                        let e40 = {
+                                            let l39 = *ptr1
+                                                .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i32>();
+                                            l39 as u32
+                                        };
+                                        Error::Full(e40)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v40
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result41
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Reports that a request was decided by the component's own tool, or with `withdrawn` that no answer is needed any
+            /// more. Returns false if no request with this key was open. `by` is the approver's name; if none, the actor of the
+            /// call. `pending` and `expired` are refused.
+            #[allow(async_fn_in_trait)]
+            pub fn settle(
+                key: &str,
+                status: Status,
+                by: ::core::option::Option<&str>,
+                note: ::core::option::Option<&str>,
+            ) -> ::core::result::Result<bool, Error> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 4 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 4
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = key;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let (result2_0, result2_1, result2_2) = match by {
+                        Some(e) => {
+                            let vec1 = e;
+                            let ptr1 = vec1.as_ptr().cast::<u8>();
+                            let len1 = vec1.len();
+                            (1i32, ptr1.cast_mut(), len1)
+                        }
+                        None => (0i32, ::core::ptr::null_mut(), 0usize),
+                    };
+                    let (result4_0, result4_1, result4_2) = match note {
+                        Some(e) => {
+                            let vec3 = e;
+                            let ptr3 = vec3.as_ptr().cast::<u8>();
+                            let len3 = vec3.len();
+                            (1i32, ptr3.cast_mut(), len3)
+                        }
+                        None => (0i32, ::core::ptr::null_mut(), 0usize),
+                    };
+                    let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/approvals@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "settle"]
+                        fn wit_import6(
+                            _: *mut u8,
+                            _: usize,
+                            _: i32,
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import6(
+                        _: *mut u8,
+                        _: usize,
+                        _: i32,
+                        _: i32,
+                        _: *mut u8,
+                        _: usize,
+                        _: i32,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import6(
+                        ptr0.cast_mut(),
+                        len0,
+                        status.clone() as i32,
+                        result2_0,
+                        result2_1,
+                        result2_2,
+                        result4_0,
+                        result4_1,
+                        result4_2,
+                        ptr5,
+                    );
+                    let l7 = i32::from(*ptr5.add(0).cast::<u8>());
+                    let result15 = match l7 {
+                        0 => {
+                            let e = {
+                                let l8 = i32::from(
+                                    *ptr5.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                );
+                                _rt::bool_lift(l8 as u8)
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l9 = i32::from(
+                                    *ptr5.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                );
+                                let v14 = match l9 {
+                                    0 => Error::ReadOnly,
+                                    1 => {
+                                        let e14 = {
+                                            let l10 = *ptr5
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l11 = *ptr5
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len12 = l11;
+                                            let bytes12 = _rt::Vec::from_raw_parts(
+                                                l10.cast(),
+                                                len12,
+                                                len12,
+                                            );
+                                            _rt::string_lift(bytes12)
+                                        };
+                                        Error::Invalid(e14)
+                                    }
+                                    2 => {
+                                        let e14 = {
+                                            let l13 = *ptr5
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i32>();
+                                            l13 as u32
+                                        };
+                                        Error::Full(e14)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v14
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result15
                 }
             }
         }
@@ -7540,6 +9409,92 @@ pub mod tollgate {
                 }
             }
         }
+        /// Ends of connections, for what a caller holds only while it is connected.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod connections {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            #[allow(unused_unsafe, clippy::all)]
+            /// Returns a name of the current call's connection, for `is-open`. The host remembers it with the call's
+            /// transaction. None if no later call comes over the connection, such as for a single request over HTTP, and
+            /// in tools other than `write`.
+            #[allow(async_fn_in_trait)]
+            pub fn current() -> ::core::option::Option<_rt::String> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 3 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 3
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/connections@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "current"]
+                        fn wit_import1(_: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import1(_: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import1(ptr0);
+                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                    let result6 = match l2 {
+                        0 => None,
+                        1 => {
+                            let e = {
+                                let l3 = *ptr0
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l4 = *ptr0
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len5 = l4;
+                                let bytes5 = _rt::Vec::from_raw_parts(
+                                    l3.cast(),
+                                    len5,
+                                    len5,
+                                );
+                                _rt::string_lift(bytes5)
+                            };
+                            Some(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result6
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Returns true until the connection ends, or the host process that served it, however that ended.
+            #[allow(async_fn_in_trait)]
+            pub fn is_open(name: &str) -> bool {
+                unsafe {
+                    let vec0 = name;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/connections@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "is-open"]
+                        fn wit_import1(_: *mut u8, _: usize) -> i32;
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import1(_: *mut u8, _: usize) -> i32 {
+                        unreachable!()
+                    }
+                    let ret = wit_import1(ptr0.cast_mut(), len0);
+                    _rt::bool_lift(ret as u8)
+                }
+            }
+        }
         /// Visible output of a call besides its reply: lines in the operator's log, under the component's name, and
         /// progress for the client. Never a place for secrets.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
@@ -7895,7 +9850,9 @@ pub mod exports {
                     pub envelope_id: ::core::option::Option<_rt::String>,
                     /// Identity of the caller, if the transport proved one.
                     pub identity: ::core::option::Option<_rt::String>,
-                    /// Name of the MCP client, as the client claims.
+                    /// Name of the MCP client, as the client claims. Names that begin with `tollgate` are the host's own: no
+                    /// client has them. `tollgate terminal` is a person who runs `tollgate call` in a terminal, `tollgate call` any
+                    /// other use of the command line.
                     pub client: ::core::option::Option<_rt::String>,
                     /// Configuration: the pack's `config` table as a JSON object.
                     pub config: _rt::String,
@@ -10351,9 +12308,9 @@ macro_rules! __export_tool_pack_impl {
         () = { #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section =
         "component-type:wit-bindgen:0.61.1:tollgate:host@0.1.0:tool-pack:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 5389] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 6291] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x8d)\x01A\x02\x01A\x19\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x930\x01A\x02\x01A\x1d\
 \x01B#\x01p}\x01q\x05\x04null\0\0\x07integer\x01x\0\x04real\x01u\0\x04text\x01s\0\
 \x04blob\x01\0\0\x04\0\x05value\x03\0\x01\x01p\x02\x04\0\x03row\x03\0\x03\x01p\x02\
 \x01r\x02\x03sqls\x06params\x05\x04\0\x09statement\x03\0\x06\x01q\x08\x07refused\
@@ -10382,7 +12339,7 @@ un\x04\0\x06effect\x03\0\0\x01m\x02\x04read\x05write\x04\0\x0agit-access\x03\0\x
 \x03\0\x0cledger-query\0\0\x06budget\x01s\0\x09artifacts\0\0\x06client\x01\x05\0\
 \x04\0\x04want\x03\0\x06\x01r\x02\x04names\x03sqls\x04\0\x09migration\x03\0\x08\x01\
 r\x02\x04tools\x09argumentss\x04\0\x09next-call\x03\0\x0a\x03\0\x1dtollgate:host\
-/component@0.1.0\x05\x02\x02\x03\0\x02\x06effect\x01B,\x02\x03\x02\x01\x03\x04\0\
+/component@0.1.0\x05\x02\x02\x03\0\x02\x06effect\x01B9\x02\x03\x02\x01\x03\x04\0\
 \x06effect\x03\0\0\x01ps\x01ks\x01r\x08\x0aevent-types\x07changed\x02\x04note\x03\
 \x13failure-fingerprint\x03\x14mutation-fingerprint\x03\x0dfailing-tests\x02\x0a\
 diff-stats\x03\x0ashort-diff\x03\x04\0\x05event\x03\0\x04\x01k\x7f\x01k\x01\x01k\
@@ -10398,54 +12355,74 @@ ondsw\x0ekept-by-failed\x7f\x0dreads-by-host\x7f\x04codes\x06reasons\x0bremediat
 ion\x03\x04\0\x04slot\x03\0\x10\x01m\x06\x06passed\x06failed\x05error\x08no-test\
 s\x09timed-out\x06killed\x04\0\x0btest-result\x03\0\x12\x01ky\x01r\x04\x0btest-r\
 esult\x13\x06failed\x14\x05total\x14\x07message\x03\x04\0\x0ctest-outcome\x03\0\x15\
-\x01r\x06\x05state\x03\x06unseen\x03\x05editsw\x0eobserved-editsw\x0chas-baselin\
-e\x7f\x0boscillation\x14\x04\0\x09work-tree\x03\0\x17\x01j\0\x01\x0f\x01@\x01\x05\
-event\x05\0\x19\x04\0\x06append\x01\x1a\x01@\x01\x07outcome\x16\0\x19\x04\0\x10s\
-et-test-outcome\x01\x1b\x01j\x01\x18\x01\x0f\x01@\x01\x09workspaces\0\x1c\x04\0\x0e\
-seen-work-tree\x01\x1d\x01p\x0d\x01j\x01\x1e\x01\x0f\x01@\x01\x06filter\x0b\0\x1f\
-\x04\0\x05query\x01\x20\x04\0\x0bquery-whole\x01\x20\x01j\x01\x7f\x01\x0f\x01@\x02\
-\x03keys\x05untilx\0!\x04\0\x09take-once\x01\"\x01j\x01\x08\x01\x0f\x01@\x01\x04\
-slot\x11\0#\x04\0\x09take-slot\x01$\x03\0\x1atollgate:host/ledger@0.1.0\x05\x04\x01\
-B\x09\x01m\x02\x03log\x04diff\x04\0\x04kind\x03\0\0\x01q\x04\x06denied\0\0\x09re\
-ad-only\0\0\x09too-large\x01s\0\x08too-many\x01y\0\x04\0\x05error\x03\0\x02\x01p\
-}\x01ks\x01j\x01\x05\x01\x03\x01@\x02\x04kind\x01\x07content\x04\0\x06\x04\0\x04\
-keep\x01\x07\x03\0\x1dtollgate:host/artifacts@0.1.0\x05\x05\x02\x03\0\x02\x0agit\
--access\x01B2\x02\x03\x02\x01\x06\x04\0\x0agit-access\x03\0\0\x01ps\x01r\x02\x04\
-names\x04argv\x02\x04\0\x0ctest-command\x03\0\x03\x01k\x01\x01p\x04\x01r\x04\x04\
-names\x0ewrite-prefixes\x02\x03git\x05\x05tests\x06\x04\0\x0bdescription\x03\0\x07\
-\x01m\x05\x04file\x09directory\x07symlink\x05other\x0aunnameable\x04\0\x04kind\x03\
-\0\x09\x01r\x04\x04paths\x04kind\x0a\x04sizew\x08modifiedx\x04\0\x05entry\x03\0\x0b\
-\x01p\x0c\x01r\x02\x07entries\x0d\x0bfingerprintw\x04\0\x07listing\x03\0\x0e\x01\
-o\x02sy\x01kw\x01o\x03s\x11y\x01q\x03\x04list\x01\x10\0\x0blist-unless\x01\x12\0\
-\x04read\x01\x10\0\x04\0\x08upcoming\x03\0\x13\x01q\x07\x11unknown-workspace\x01\
-s\0\x06denied\x01s\0\x09not-found\x01s\0\x0awrong-kind\x01s\0\x09too-large\x01s\0\
-\x0aunwritable\x01s\0\x08internal\0\0\x04\0\x05error\x03\0\x15\x01@\0\0\x02\x04\0\
-\x05names\x01\x17\x01j\x01\x08\x01\x16\x01@\x01\x09workspaces\0\x18\x04\0\x08des\
-cribe\x01\x19\x01ks\x01j\x01\x0d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05\
-after\x1a\x05limity\0\x1b\x04\0\x04list\x01\x1c\x01k\x0f\x01j\x01\x1d\x01\x16\x01\
-@\x04\x09workspaces\x09directorys\x05known\x11\x05limity\0\x1e\x04\0\x0blist-unl\
-ess\x01\x1f\x01j\x01\x0c\x01\x16\x01@\x02\x09workspaces\x04paths\0\x20\x04\0\x04\
-stat\x01!\x01p}\x01j\x01\"\x01\x16\x01@\x04\x09workspaces\x04paths\x06offsetw\x05\
-limity\0#\x04\0\x04read\x01$\x01p\x14\x01@\x02\x09workspaces\x04next%\x01\0\x04\0\
-\x0aread-ahead\x01&\x01j\0\x01\x16\x01@\x03\x09workspaces\x04paths\x07content\"\0\
-'\x04\0\x05write\x01(\x04\0\x06append\x01(\x03\0\x1dtollgate:host/workspace@0.1.\
-0\x05\x07\x01B\x0e\x01ps\x01p}\x01r\x06\x09workspaces\x07programs\x09arguments\0\
-\x05stdin\x01\x0atimeout-msy\x0coutput-limity\x04\0\x07command\x03\0\x02\x01q\x03\
-\x06exited\x01z\0\x09signalled\x01z\0\x09timed-out\0\0\x04\0\x06ending\x03\0\x04\
-\x01ks\x01r\x07\x06ending\x05\x0bduration-msw\x06stdout\x01\x06stderr\x01\x0cstd\
-out-totalw\x0cstderr-totalw\x0bartifact-id\x06\x04\0\x07outcome\x03\0\x07\x01q\x07\
-\x06denied\x01s\0\x11unknown-workspace\x01s\0\x07invalid\x01s\0\x0bnot-started\x01\
-s\0\x10transaction-open\0\0\x09cancelled\0\0\x08internal\0\0\x04\0\x05error\x03\0\
-\x09\x01j\x01\x08\x01\x0a\x01@\x01\x07command\x03\0\x0b\x04\0\x03run\x01\x0c\x03\
-\0\x1btollgate:host/process@0.1.0\x05\x08\x01B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01\
-@\x01\x06prefixs\0s\x04\0\x06new-id\x01\x01\x03\0!tollgate:host/clock-and-ids@0.\
-1.0\x05\x09\x01B\x07\x01m\x04\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\
-\0\0\x01@\x02\x05level\x01\x07messages\x01\0\x04\0\x05write\x01\x02\x01kw\x01@\x03\
-\x04donew\x05total\x03\x07messages\x01\0\x04\0\x08progress\x01\x04\x03\0\x17toll\
-gate:host/log@0.1.0\x05\x0a\x02\x03\0\x02\x04want\x02\x03\0\x02\x09migration\x02\
-\x03\0\x02\x09next-call\x01B=\x02\x03\x02\x01\x03\x04\0\x06effect\x03\0\0\x02\x03\
-\x02\x01\x0b\x04\0\x04want\x03\0\x02\x02\x03\x02\x01\x0c\x04\0\x09migration\x03\0\
-\x04\x02\x03\x02\x01\x0d\x04\0\x09next-call\x03\0\x06\x01m\x03\x04core\x08standa\
+\x01k\x16\x01r\x04\x09operation\x0d\x05tests\x17\x09mutations\x08\x05edits\x08\x04\
+\0\x0ffound-operation\x03\0\x18\x01r\x06\x05state\x03\x06unseen\x03\x05editsw\x0e\
+observed-editsw\x0chas-baseline\x7f\x0boscillation\x14\x04\0\x09work-tree\x03\0\x1a\
+\x01r\x06\x05paths\x02\x0amore-pathsw\x0ainsertionsw\x09deletionsw\x0funcounted-\
+filesw\x10uncompared-filesw\x04\0\x10work-tree-change\x03\0\x1c\x01j\0\x01\x0f\x01\
+@\x01\x05event\x05\0\x1e\x04\0\x06append\x01\x1f\x01@\x01\x07outcome\x16\0\x1e\x04\
+\0\x10set-test-outcome\x01\x20\x01j\x01\x1b\x01\x0f\x01@\x01\x09workspaces\0!\x04\
+\0\x0eseen-work-tree\x01\"\x01k\x1d\x01j\x01#\x01\x0f\x01@\x02\x09workspaces\x05\
+editsw\0$\x04\0\x0dchanged-since\x01%\x01p\x0d\x01j\x01&\x01\x0f\x01@\x01\x06fil\
+ter\x0b\0'\x04\0\x05query\x01(\x04\0\x0bquery-whole\x01(\x01k\x19\x01j\x01)\x01\x0f\
+\x01@\x01\x05op-ids\0*\x04\0\x04find\x01+\x01j\x01\x7f\x01\x0f\x01@\x02\x03keys\x05\
+untilx\0,\x04\0\x09take-once\x01-\x01j\x01\x08\x01\x0f\x01@\x01\x04slot\x11\0.\x04\
+\0\x09take-slot\x01/\x03\0\x1atollgate:host/ledger@0.1.0\x05\x04\x02\x03\0\x02\x09\
+next-call\x01B\x1e\x02\x03\x02\x01\x05\x04\0\x09next-call\x03\0\0\x01k\x01\x01ks\
+\x01r\x04\x07approve\x01\x06reject\x02\x02by\x03\x04note\x03\x04\0\x09answering\x03\
+\0\x04\x01ps\x01r\x03\x05names\x06\x06proven\x7f\x07another\x7f\x04\0\x09answere\
+rs\x03\0\x07\x01kx\x01k\x05\x01k\x08\x01r\x08\x03keys\x05titles\x06details\x0cre\
+quested-by\x03\x05renew\x7f\x05until\x09\x09answering\x0a\x09answerers\x0b\x04\0\
+\x07request\x03\0\x0c\x01m\x05\x07pending\x08approved\x08rejected\x09withdrawn\x07\
+expired\x04\0\x06status\x03\0\x0e\x01r\x0a\x02ids\x03keys\x06status\x0f\x0creque\
+sted-by\x03\x09requester\x03\x0banswered-by\x03\x08approver\x03\x04note\x03\x08a\
+sked-atx\x0banswered-at\x09\x04\0\x08approval\x03\0\x10\x01q\x04\x09read-only\0\0\
+\x07invalid\x01s\0\x04full\x01y\0\x08internal\0\0\x04\0\x05error\x03\0\x12\x01j\x01\
+\x11\x01\x13\x01@\x01\x07request\x0d\0\x14\x04\0\x03ask\x01\x15\x01k\x11\x01j\x01\
+\x16\x01\x13\x01@\x01\x03keys\0\x17\x04\0\x04find\x01\x18\x01j\x01\x7f\x01\x13\x01\
+@\x04\x03keys\x06status\x0f\x02by\x03\x04note\x03\0\x19\x04\0\x06settle\x01\x1a\x03\
+\0\x1dtollgate:host/approvals@0.1.0\x05\x06\x01B\x09\x01m\x02\x03log\x04diff\x04\
+\0\x04kind\x03\0\0\x01q\x04\x06denied\0\0\x09read-only\0\0\x09too-large\x01s\0\x08\
+too-many\x01y\0\x04\0\x05error\x03\0\x02\x01p}\x01ks\x01j\x01\x05\x01\x03\x01@\x02\
+\x04kind\x01\x07content\x04\0\x06\x04\0\x04keep\x01\x07\x03\0\x1dtollgate:host/a\
+rtifacts@0.1.0\x05\x07\x02\x03\0\x02\x0agit-access\x01B2\x02\x03\x02\x01\x08\x04\
+\0\x0agit-access\x03\0\0\x01ps\x01r\x02\x04names\x04argv\x02\x04\0\x0ctest-comma\
+nd\x03\0\x03\x01k\x01\x01p\x04\x01r\x04\x04names\x0ewrite-prefixes\x02\x03git\x05\
+\x05tests\x06\x04\0\x0bdescription\x03\0\x07\x01m\x05\x04file\x09directory\x07sy\
+mlink\x05other\x0aunnameable\x04\0\x04kind\x03\0\x09\x01r\x04\x04paths\x04kind\x0a\
+\x04sizew\x08modifiedx\x04\0\x05entry\x03\0\x0b\x01p\x0c\x01r\x02\x07entries\x0d\
+\x0bfingerprintw\x04\0\x07listing\x03\0\x0e\x01o\x02sy\x01kw\x01o\x03s\x11y\x01q\
+\x03\x04list\x01\x10\0\x0blist-unless\x01\x12\0\x04read\x01\x10\0\x04\0\x08upcom\
+ing\x03\0\x13\x01q\x07\x11unknown-workspace\x01s\0\x06denied\x01s\0\x09not-found\
+\x01s\0\x0awrong-kind\x01s\0\x09too-large\x01s\0\x0aunwritable\x01s\0\x08interna\
+l\0\0\x04\0\x05error\x03\0\x15\x01@\0\0\x02\x04\0\x05names\x01\x17\x01j\x01\x08\x01\
+\x16\x01@\x01\x09workspaces\0\x18\x04\0\x08describe\x01\x19\x01ks\x01j\x01\x0d\x01\
+\x16\x01@\x04\x09workspaces\x09directorys\x05after\x1a\x05limity\0\x1b\x04\0\x04\
+list\x01\x1c\x01k\x0f\x01j\x01\x1d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05\
+known\x11\x05limity\0\x1e\x04\0\x0blist-unless\x01\x1f\x01j\x01\x0c\x01\x16\x01@\
+\x02\x09workspaces\x04paths\0\x20\x04\0\x04stat\x01!\x01p}\x01j\x01\"\x01\x16\x01\
+@\x04\x09workspaces\x04paths\x06offsetw\x05limity\0#\x04\0\x04read\x01$\x01p\x14\
+\x01@\x02\x09workspaces\x04next%\x01\0\x04\0\x0aread-ahead\x01&\x01j\0\x01\x16\x01\
+@\x03\x09workspaces\x04paths\x07content\"\0'\x04\0\x05write\x01(\x04\0\x06append\
+\x01(\x03\0\x1dtollgate:host/workspace@0.1.0\x05\x09\x01B\x0e\x01ps\x01p}\x01r\x06\
+\x09workspaces\x07programs\x09arguments\0\x05stdin\x01\x0atimeout-msy\x0coutput-\
+limity\x04\0\x07command\x03\0\x02\x01q\x03\x06exited\x01z\0\x09signalled\x01z\0\x09\
+timed-out\0\0\x04\0\x06ending\x03\0\x04\x01ks\x01r\x07\x06ending\x05\x0bduration\
+-msw\x06stdout\x01\x06stderr\x01\x0cstdout-totalw\x0cstderr-totalw\x0bartifact-i\
+d\x06\x04\0\x07outcome\x03\0\x07\x01q\x07\x06denied\x01s\0\x11unknown-workspace\x01\
+s\0\x07invalid\x01s\0\x0bnot-started\x01s\0\x10transaction-open\0\0\x09cancelled\
+\0\0\x08internal\0\0\x04\0\x05error\x03\0\x09\x01j\x01\x08\x01\x0a\x01@\x01\x07c\
+ommand\x03\0\x0b\x04\0\x03run\x01\x0c\x03\0\x1btollgate:host/process@0.1.0\x05\x0a\
+\x01B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01@\x01\x06prefixs\0s\x04\0\x06new-id\x01\
+\x01\x03\0!tollgate:host/clock-and-ids@0.1.0\x05\x0b\x01B\x05\x01ks\x01@\0\0\0\x04\
+\0\x07current\x01\x01\x01@\x01\x04names\0\x7f\x04\0\x07is-open\x01\x02\x03\0\x1f\
+tollgate:host/connections@0.1.0\x05\x0c\x01B\x07\x01m\x04\x05debug\x04info\x04wa\
+rn\x05error\x04\0\x05level\x03\0\0\x01@\x02\x05level\x01\x07messages\x01\0\x04\0\
+\x05write\x01\x02\x01kw\x01@\x03\x04donew\x05total\x03\x07messages\x01\0\x04\0\x08\
+progress\x01\x04\x03\0\x17tollgate:host/log@0.1.0\x05\x0d\x02\x03\0\x02\x04want\x02\
+\x03\0\x02\x09migration\x01B=\x02\x03\x02\x01\x03\x04\0\x06effect\x03\0\0\x02\x03\
+\x02\x01\x0e\x04\0\x04want\x03\0\x02\x02\x03\x02\x01\x0f\x04\0\x09migration\x03\0\
+\x04\x02\x03\x02\x01\x05\x04\0\x09next-call\x03\0\x06\x01m\x03\x04core\x08standa\
 rd\x04full\x04\0\x04tier\x03\0\x08\x01ks\x01ps\x01r\x0c\x04names\x05titles\x0bde\
 scriptions\x06effect\x01\x04tier\x09\x0bdestructive\x7f\x0aidempotent\x7f\x0aope\
 n-world\x7f\x07members\x0a\x0cinput-schemas\x0doutput-schemas\x07aliases\x0b\x04\
@@ -10469,7 +12446,7 @@ remember\x0a\x04\0\x06asking\x03\02\x01p,\x01k3\x01r\x08\x04codes\x07messages\x0
 remediations\x08blockers4\x07contexts\x09next-call*\x09keep-rows\x7f\x06asking5\x04\
 \0\x0atool-error\x03\06\x01@\0\0\x18\x04\0\x08describe\x018\x01j\x01)\x017\x01@\x03\
 \x02cx\x1f\x04tools\x09argumentss\09\x04\0\x04call\x01:\x04\0\x18tollgate:host/p\
-ack@0.1.0\x05\x0e\x04\0\x1dtollgate:host/tool-pack@0.1.0\x04\0\x0b\x0f\x01\0\x09\
+ack@0.1.0\x05\x10\x04\0\x1dtollgate:host/tool-pack@0.1.0\x04\0\x0b\x0f\x01\0\x09\
 tool-pack\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.\
 258.3\x10wit-bindgen-rust\x060.61.1";
         };
@@ -10484,18 +12461,18 @@ pub use __export_tool_pack_impl as export_component;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 4219] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xdb\x1f\x01A\x02\x01\
-A\x14\x01B#\x01p}\x01q\x05\x04null\0\0\x07integer\x01x\0\x04real\x01u\0\x04text\x01\
-s\0\x04blob\x01\0\0\x04\0\x05value\x03\0\x01\x01p\x02\x04\0\x03row\x03\0\x03\x01\
-p\x02\x01r\x02\x03sqls\x06params\x05\x04\0\x09statement\x03\0\x06\x01q\x08\x07re\
-fused\x01s\0\x0aconstraint\x01s\0\x09read-only\0\0\x09too-large\x01s\0\x04full\0\
-\0\x0binterrupted\0\0\x11transaction-state\x01s\0\x08internal\0\0\x04\0\x05error\
-\x03\0\x08\x04\0\x0btransaction\x03\x01\x01i\x0a\x01j\x01\x0b\x01\x09\x01@\0\0\x0c\
-\x04\0\x19[static]transaction.begin\x01\x0d\x01h\x0a\x01p\x04\x01j\x01\x0f\x01\x09\
-\x01@\x03\x04self\x0e\x03sqls\x06params\x05\0\x10\x04\0\x19[method]transaction.q\
-uery\x01\x11\x01j\x01w\x01\x09\x01@\x03\x04self\x0e\x03sqls\x06params\x05\0\x12\x04\
-\0\x1b[method]transaction.execute\x01\x13\x01j\0\x01\x09\x01@\x01\x04this\x0b\0\x14\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 5135] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xef&\x01A\x02\x01A\x19\
+\x01B#\x01p}\x01q\x05\x04null\0\0\x07integer\x01x\0\x04real\x01u\0\x04text\x01s\0\
+\x04blob\x01\0\0\x04\0\x05value\x03\0\x01\x01p\x02\x04\0\x03row\x03\0\x03\x01p\x02\
+\x01r\x02\x03sqls\x06params\x05\x04\0\x09statement\x03\0\x06\x01q\x08\x07refused\
+\x01s\0\x0aconstraint\x01s\0\x09read-only\0\0\x09too-large\x01s\0\x04full\0\0\x0b\
+interrupted\0\0\x11transaction-state\x01s\0\x08internal\0\0\x04\0\x05error\x03\0\
+\x08\x04\0\x0btransaction\x03\x01\x01i\x0a\x01j\x01\x0b\x01\x09\x01@\0\0\x0c\x04\
+\0\x19[static]transaction.begin\x01\x0d\x01h\x0a\x01p\x04\x01j\x01\x0f\x01\x09\x01\
+@\x03\x04self\x0e\x03sqls\x06params\x05\0\x10\x04\0\x19[method]transaction.query\
+\x01\x11\x01j\x01w\x01\x09\x01@\x03\x04self\x0e\x03sqls\x06params\x05\0\x12\x04\0\
+\x1b[method]transaction.execute\x01\x13\x01j\0\x01\x09\x01@\x01\x04this\x0b\0\x14\
 \x04\0\x1a[static]transaction.commit\x01\x15\x01@\x02\x03sqls\x06params\x05\0\x10\
 \x04\0\x05query\x01\x16\x01@\x02\x03sqls\x06params\x05\0\x12\x04\0\x07execute\x01\
 \x17\x01p\x07\x01pw\x01j\x01\x19\x01\x09\x01@\x01\x0astatements\x18\0\x1a\x04\0\x05\
@@ -10514,7 +12491,7 @@ un\x04\0\x06effect\x03\0\0\x01m\x02\x04read\x05write\x04\0\x0agit-access\x03\0\x
 \x03\0\x0cledger-query\0\0\x06budget\x01s\0\x09artifacts\0\0\x06client\x01\x05\0\
 \x04\0\x04want\x03\0\x06\x01r\x02\x04names\x03sqls\x04\0\x09migration\x03\0\x08\x01\
 r\x02\x04tools\x09argumentss\x04\0\x09next-call\x03\0\x0a\x03\0\x1dtollgate:host\
-/component@0.1.0\x05\x02\x02\x03\0\x02\x06effect\x01B,\x02\x03\x02\x01\x03\x04\0\
+/component@0.1.0\x05\x02\x02\x03\0\x02\x06effect\x01B9\x02\x03\x02\x01\x03\x04\0\
 \x06effect\x03\0\0\x01ps\x01ks\x01r\x08\x0aevent-types\x07changed\x02\x04note\x03\
 \x13failure-fingerprint\x03\x14mutation-fingerprint\x03\x0dfailing-tests\x02\x0a\
 diff-stats\x03\x0ashort-diff\x03\x04\0\x05event\x03\0\x04\x01k\x7f\x01k\x01\x01k\
@@ -10530,54 +12507,74 @@ ondsw\x0ekept-by-failed\x7f\x0dreads-by-host\x7f\x04codes\x06reasons\x0bremediat
 ion\x03\x04\0\x04slot\x03\0\x10\x01m\x06\x06passed\x06failed\x05error\x08no-test\
 s\x09timed-out\x06killed\x04\0\x0btest-result\x03\0\x12\x01ky\x01r\x04\x0btest-r\
 esult\x13\x06failed\x14\x05total\x14\x07message\x03\x04\0\x0ctest-outcome\x03\0\x15\
-\x01r\x06\x05state\x03\x06unseen\x03\x05editsw\x0eobserved-editsw\x0chas-baselin\
-e\x7f\x0boscillation\x14\x04\0\x09work-tree\x03\0\x17\x01j\0\x01\x0f\x01@\x01\x05\
-event\x05\0\x19\x04\0\x06append\x01\x1a\x01@\x01\x07outcome\x16\0\x19\x04\0\x10s\
-et-test-outcome\x01\x1b\x01j\x01\x18\x01\x0f\x01@\x01\x09workspaces\0\x1c\x04\0\x0e\
-seen-work-tree\x01\x1d\x01p\x0d\x01j\x01\x1e\x01\x0f\x01@\x01\x06filter\x0b\0\x1f\
-\x04\0\x05query\x01\x20\x04\0\x0bquery-whole\x01\x20\x01j\x01\x7f\x01\x0f\x01@\x02\
-\x03keys\x05untilx\0!\x04\0\x09take-once\x01\"\x01j\x01\x08\x01\x0f\x01@\x01\x04\
-slot\x11\0#\x04\0\x09take-slot\x01$\x03\0\x1atollgate:host/ledger@0.1.0\x05\x04\x01\
-B\x09\x01m\x02\x03log\x04diff\x04\0\x04kind\x03\0\0\x01q\x04\x06denied\0\0\x09re\
-ad-only\0\0\x09too-large\x01s\0\x08too-many\x01y\0\x04\0\x05error\x03\0\x02\x01p\
-}\x01ks\x01j\x01\x05\x01\x03\x01@\x02\x04kind\x01\x07content\x04\0\x06\x04\0\x04\
-keep\x01\x07\x03\0\x1dtollgate:host/artifacts@0.1.0\x05\x05\x02\x03\0\x02\x0agit\
--access\x01B2\x02\x03\x02\x01\x06\x04\0\x0agit-access\x03\0\0\x01ps\x01r\x02\x04\
-names\x04argv\x02\x04\0\x0ctest-command\x03\0\x03\x01k\x01\x01p\x04\x01r\x04\x04\
-names\x0ewrite-prefixes\x02\x03git\x05\x05tests\x06\x04\0\x0bdescription\x03\0\x07\
-\x01m\x05\x04file\x09directory\x07symlink\x05other\x0aunnameable\x04\0\x04kind\x03\
-\0\x09\x01r\x04\x04paths\x04kind\x0a\x04sizew\x08modifiedx\x04\0\x05entry\x03\0\x0b\
-\x01p\x0c\x01r\x02\x07entries\x0d\x0bfingerprintw\x04\0\x07listing\x03\0\x0e\x01\
-o\x02sy\x01kw\x01o\x03s\x11y\x01q\x03\x04list\x01\x10\0\x0blist-unless\x01\x12\0\
-\x04read\x01\x10\0\x04\0\x08upcoming\x03\0\x13\x01q\x07\x11unknown-workspace\x01\
-s\0\x06denied\x01s\0\x09not-found\x01s\0\x0awrong-kind\x01s\0\x09too-large\x01s\0\
-\x0aunwritable\x01s\0\x08internal\0\0\x04\0\x05error\x03\0\x15\x01@\0\0\x02\x04\0\
-\x05names\x01\x17\x01j\x01\x08\x01\x16\x01@\x01\x09workspaces\0\x18\x04\0\x08des\
-cribe\x01\x19\x01ks\x01j\x01\x0d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05\
-after\x1a\x05limity\0\x1b\x04\0\x04list\x01\x1c\x01k\x0f\x01j\x01\x1d\x01\x16\x01\
-@\x04\x09workspaces\x09directorys\x05known\x11\x05limity\0\x1e\x04\0\x0blist-unl\
-ess\x01\x1f\x01j\x01\x0c\x01\x16\x01@\x02\x09workspaces\x04paths\0\x20\x04\0\x04\
-stat\x01!\x01p}\x01j\x01\"\x01\x16\x01@\x04\x09workspaces\x04paths\x06offsetw\x05\
-limity\0#\x04\0\x04read\x01$\x01p\x14\x01@\x02\x09workspaces\x04next%\x01\0\x04\0\
-\x0aread-ahead\x01&\x01j\0\x01\x16\x01@\x03\x09workspaces\x04paths\x07content\"\0\
-'\x04\0\x05write\x01(\x04\0\x06append\x01(\x03\0\x1dtollgate:host/workspace@0.1.\
-0\x05\x07\x01B\x0e\x01ps\x01p}\x01r\x06\x09workspaces\x07programs\x09arguments\0\
-\x05stdin\x01\x0atimeout-msy\x0coutput-limity\x04\0\x07command\x03\0\x02\x01q\x03\
-\x06exited\x01z\0\x09signalled\x01z\0\x09timed-out\0\0\x04\0\x06ending\x03\0\x04\
-\x01ks\x01r\x07\x06ending\x05\x0bduration-msw\x06stdout\x01\x06stderr\x01\x0cstd\
-out-totalw\x0cstderr-totalw\x0bartifact-id\x06\x04\0\x07outcome\x03\0\x07\x01q\x07\
-\x06denied\x01s\0\x11unknown-workspace\x01s\0\x07invalid\x01s\0\x0bnot-started\x01\
-s\0\x10transaction-open\0\0\x09cancelled\0\0\x08internal\0\0\x04\0\x05error\x03\0\
-\x09\x01j\x01\x08\x01\x0a\x01@\x01\x07command\x03\0\x0b\x04\0\x03run\x01\x0c\x03\
-\0\x1btollgate:host/process@0.1.0\x05\x08\x01B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01\
-@\x01\x06prefixs\0s\x04\0\x06new-id\x01\x01\x03\0!tollgate:host/clock-and-ids@0.\
-1.0\x05\x09\x01B\x07\x01m\x04\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\
-\0\0\x01@\x02\x05level\x01\x07messages\x01\0\x04\0\x05write\x01\x02\x01kw\x01@\x03\
-\x04donew\x05total\x03\x07messages\x01\0\x04\0\x08progress\x01\x04\x03\0\x17toll\
-gate:host/log@0.1.0\x05\x0a\x04\0=tollgate:host/tool-pack-with-all-of-its-export\
-s-removed@0.1.0\x04\0\x0b/\x01\0)tool-pack-with-all-of-its-exports-removed\x03\0\
-\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bi\
-ndgen-rust\x060.61.1";
+\x01k\x16\x01r\x04\x09operation\x0d\x05tests\x17\x09mutations\x08\x05edits\x08\x04\
+\0\x0ffound-operation\x03\0\x18\x01r\x06\x05state\x03\x06unseen\x03\x05editsw\x0e\
+observed-editsw\x0chas-baseline\x7f\x0boscillation\x14\x04\0\x09work-tree\x03\0\x1a\
+\x01r\x06\x05paths\x02\x0amore-pathsw\x0ainsertionsw\x09deletionsw\x0funcounted-\
+filesw\x10uncompared-filesw\x04\0\x10work-tree-change\x03\0\x1c\x01j\0\x01\x0f\x01\
+@\x01\x05event\x05\0\x1e\x04\0\x06append\x01\x1f\x01@\x01\x07outcome\x16\0\x1e\x04\
+\0\x10set-test-outcome\x01\x20\x01j\x01\x1b\x01\x0f\x01@\x01\x09workspaces\0!\x04\
+\0\x0eseen-work-tree\x01\"\x01k\x1d\x01j\x01#\x01\x0f\x01@\x02\x09workspaces\x05\
+editsw\0$\x04\0\x0dchanged-since\x01%\x01p\x0d\x01j\x01&\x01\x0f\x01@\x01\x06fil\
+ter\x0b\0'\x04\0\x05query\x01(\x04\0\x0bquery-whole\x01(\x01k\x19\x01j\x01)\x01\x0f\
+\x01@\x01\x05op-ids\0*\x04\0\x04find\x01+\x01j\x01\x7f\x01\x0f\x01@\x02\x03keys\x05\
+untilx\0,\x04\0\x09take-once\x01-\x01j\x01\x08\x01\x0f\x01@\x01\x04slot\x11\0.\x04\
+\0\x09take-slot\x01/\x03\0\x1atollgate:host/ledger@0.1.0\x05\x04\x02\x03\0\x02\x09\
+next-call\x01B\x1e\x02\x03\x02\x01\x05\x04\0\x09next-call\x03\0\0\x01k\x01\x01ks\
+\x01r\x04\x07approve\x01\x06reject\x02\x02by\x03\x04note\x03\x04\0\x09answering\x03\
+\0\x04\x01ps\x01r\x03\x05names\x06\x06proven\x7f\x07another\x7f\x04\0\x09answere\
+rs\x03\0\x07\x01kx\x01k\x05\x01k\x08\x01r\x08\x03keys\x05titles\x06details\x0cre\
+quested-by\x03\x05renew\x7f\x05until\x09\x09answering\x0a\x09answerers\x0b\x04\0\
+\x07request\x03\0\x0c\x01m\x05\x07pending\x08approved\x08rejected\x09withdrawn\x07\
+expired\x04\0\x06status\x03\0\x0e\x01r\x0a\x02ids\x03keys\x06status\x0f\x0creque\
+sted-by\x03\x09requester\x03\x0banswered-by\x03\x08approver\x03\x04note\x03\x08a\
+sked-atx\x0banswered-at\x09\x04\0\x08approval\x03\0\x10\x01q\x04\x09read-only\0\0\
+\x07invalid\x01s\0\x04full\x01y\0\x08internal\0\0\x04\0\x05error\x03\0\x12\x01j\x01\
+\x11\x01\x13\x01@\x01\x07request\x0d\0\x14\x04\0\x03ask\x01\x15\x01k\x11\x01j\x01\
+\x16\x01\x13\x01@\x01\x03keys\0\x17\x04\0\x04find\x01\x18\x01j\x01\x7f\x01\x13\x01\
+@\x04\x03keys\x06status\x0f\x02by\x03\x04note\x03\0\x19\x04\0\x06settle\x01\x1a\x03\
+\0\x1dtollgate:host/approvals@0.1.0\x05\x06\x01B\x09\x01m\x02\x03log\x04diff\x04\
+\0\x04kind\x03\0\0\x01q\x04\x06denied\0\0\x09read-only\0\0\x09too-large\x01s\0\x08\
+too-many\x01y\0\x04\0\x05error\x03\0\x02\x01p}\x01ks\x01j\x01\x05\x01\x03\x01@\x02\
+\x04kind\x01\x07content\x04\0\x06\x04\0\x04keep\x01\x07\x03\0\x1dtollgate:host/a\
+rtifacts@0.1.0\x05\x07\x02\x03\0\x02\x0agit-access\x01B2\x02\x03\x02\x01\x08\x04\
+\0\x0agit-access\x03\0\0\x01ps\x01r\x02\x04names\x04argv\x02\x04\0\x0ctest-comma\
+nd\x03\0\x03\x01k\x01\x01p\x04\x01r\x04\x04names\x0ewrite-prefixes\x02\x03git\x05\
+\x05tests\x06\x04\0\x0bdescription\x03\0\x07\x01m\x05\x04file\x09directory\x07sy\
+mlink\x05other\x0aunnameable\x04\0\x04kind\x03\0\x09\x01r\x04\x04paths\x04kind\x0a\
+\x04sizew\x08modifiedx\x04\0\x05entry\x03\0\x0b\x01p\x0c\x01r\x02\x07entries\x0d\
+\x0bfingerprintw\x04\0\x07listing\x03\0\x0e\x01o\x02sy\x01kw\x01o\x03s\x11y\x01q\
+\x03\x04list\x01\x10\0\x0blist-unless\x01\x12\0\x04read\x01\x10\0\x04\0\x08upcom\
+ing\x03\0\x13\x01q\x07\x11unknown-workspace\x01s\0\x06denied\x01s\0\x09not-found\
+\x01s\0\x0awrong-kind\x01s\0\x09too-large\x01s\0\x0aunwritable\x01s\0\x08interna\
+l\0\0\x04\0\x05error\x03\0\x15\x01@\0\0\x02\x04\0\x05names\x01\x17\x01j\x01\x08\x01\
+\x16\x01@\x01\x09workspaces\0\x18\x04\0\x08describe\x01\x19\x01ks\x01j\x01\x0d\x01\
+\x16\x01@\x04\x09workspaces\x09directorys\x05after\x1a\x05limity\0\x1b\x04\0\x04\
+list\x01\x1c\x01k\x0f\x01j\x01\x1d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05\
+known\x11\x05limity\0\x1e\x04\0\x0blist-unless\x01\x1f\x01j\x01\x0c\x01\x16\x01@\
+\x02\x09workspaces\x04paths\0\x20\x04\0\x04stat\x01!\x01p}\x01j\x01\"\x01\x16\x01\
+@\x04\x09workspaces\x04paths\x06offsetw\x05limity\0#\x04\0\x04read\x01$\x01p\x14\
+\x01@\x02\x09workspaces\x04next%\x01\0\x04\0\x0aread-ahead\x01&\x01j\0\x01\x16\x01\
+@\x03\x09workspaces\x04paths\x07content\"\0'\x04\0\x05write\x01(\x04\0\x06append\
+\x01(\x03\0\x1dtollgate:host/workspace@0.1.0\x05\x09\x01B\x0e\x01ps\x01p}\x01r\x06\
+\x09workspaces\x07programs\x09arguments\0\x05stdin\x01\x0atimeout-msy\x0coutput-\
+limity\x04\0\x07command\x03\0\x02\x01q\x03\x06exited\x01z\0\x09signalled\x01z\0\x09\
+timed-out\0\0\x04\0\x06ending\x03\0\x04\x01ks\x01r\x07\x06ending\x05\x0bduration\
+-msw\x06stdout\x01\x06stderr\x01\x0cstdout-totalw\x0cstderr-totalw\x0bartifact-i\
+d\x06\x04\0\x07outcome\x03\0\x07\x01q\x07\x06denied\x01s\0\x11unknown-workspace\x01\
+s\0\x07invalid\x01s\0\x0bnot-started\x01s\0\x10transaction-open\0\0\x09cancelled\
+\0\0\x08internal\0\0\x04\0\x05error\x03\0\x09\x01j\x01\x08\x01\x0a\x01@\x01\x07c\
+ommand\x03\0\x0b\x04\0\x03run\x01\x0c\x03\0\x1btollgate:host/process@0.1.0\x05\x0a\
+\x01B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01@\x01\x06prefixs\0s\x04\0\x06new-id\x01\
+\x01\x03\0!tollgate:host/clock-and-ids@0.1.0\x05\x0b\x01B\x05\x01ks\x01@\0\0\0\x04\
+\0\x07current\x01\x01\x01@\x01\x04names\0\x7f\x04\0\x07is-open\x01\x02\x03\0\x1f\
+tollgate:host/connections@0.1.0\x05\x0c\x01B\x07\x01m\x04\x05debug\x04info\x04wa\
+rn\x05error\x04\0\x05level\x03\0\0\x01@\x02\x05level\x01\x07messages\x01\0\x04\0\
+\x05write\x01\x02\x01kw\x01@\x03\x04donew\x05total\x03\x07messages\x01\0\x04\0\x08\
+progress\x01\x04\x03\0\x17tollgate:host/log@0.1.0\x05\x0d\x04\0=tollgate:host/to\
+ol-pack-with-all-of-its-exports-removed@0.1.0\x04\0\x0b/\x01\0)tool-pack-with-al\
+l-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-\
+component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

@@ -179,6 +179,7 @@ impl Writer {
             closed_actor: None,
             detached_until_ms: Some(self.now_ms + DAY),
             index_version: None,
+            restart_moved: None,
         };
         self.session.open_envelope(&envelope).unwrap();
     }
