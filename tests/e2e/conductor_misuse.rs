@@ -234,7 +234,7 @@ async fn a_lazy_agent_gets_nowhere() {
     claim(
         &mut reader,
         "a gutted test that is committed",
-        "gate forbid_paths: changed: tests/test_cli.py",
+        "gate forbid_paths: these must not change: tests/test_cli.py",
     )
     .await;
     project.git(&["reset", "--quiet", "--hard", &head]);
@@ -256,10 +256,6 @@ async fn a_lazy_agent_gets_nowhere() {
         (
             "plan_refine_steps",
             json!({"edits": [{"op": "update", "step_id": "S1", "set": {"gates": []}}]}),
-        ),
-        (
-            "plan_refine_steps",
-            json!({"edits": [{"op": "remove", "step_id": "S1"}]}),
         ),
         (
             "job_update_policies",
@@ -298,9 +294,10 @@ fn unheard(text: &str, all: &BTreeSet<String>, listed: &BTreeSet<String>) -> Vec
     }
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     let named = words.filter(|word| all.contains(*word) && !listed.contains(*word));
-    // People approve, with a command that the text has.
+    // A person's command in a terminal is no call of the client.
+    let is_command = |name: &str| name == "step_approve" || text.contains(&format!("tollgate call {name}"));
     named
-        .filter(|name| *name != "step_approve")
+        .filter(|name| !is_command(name))
         .map(str::to_owned)
         .collect()
 }
@@ -357,11 +354,14 @@ async fn an_installation_without_preparation_leads_on_from_every_reply() {
 
     let mut reader = Reader::begin(&project.place, job.as_str().unwrap()).await;
     for left in [2, 1, 0] {
-        let reply = said("job_submit_step_result", reader.form()).await;
+        let mut form = reader.work(&[], "tried it and found no line").await;
+        form["model_claim"] = json!("NOT_MET");
+        let reply = said("job_submit_step_result", form).await;
         assert_eq!(reply["attempts_left"], left, "{reply:#}");
         said("job_next_step_prompt", json!({"job_id": job})).await;
     }
-    let refused = said("job_submit_step_result", reader.form()).await;
+    let form = reader.work(&[], "tried it once more").await;
+    let refused = said("job_submit_step_result", form).await;
     assert_eq!(refused["error"]["code"], "WRONG_STATUS", "{refused:#}");
     // A person is needed, and the refusal says so.
     let refused = said("job_resume", json!({"job_id": job})).await;

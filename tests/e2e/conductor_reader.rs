@@ -102,6 +102,19 @@ impl Reader {
             .collect()
     }
 
+    /// Those of them that are tests.
+    fn tests(&self) -> Vec<String> {
+        let about = ["tests_passed is", "failed before this step"];
+        let lines = self
+            .prompt
+            .lines()
+            .filter(|line| about.iter().any(|about| line.contains(about)));
+        lines
+            .filter_map(|line| line.split('`').nth(1))
+            .map(str::to_owned)
+            .collect()
+    }
+
     /// Runs a command of the prompt as a person pastes it.
     fn run(&self, command: &str) -> bool {
         let output = Command::new("sh")
@@ -131,7 +144,8 @@ impl Reader {
             }
         }
         let commands = self.commands();
-        let passed: Vec<bool> = commands.iter().map(|command| self.run(command)).collect();
+        let tests = self.tests();
+        let passed: Vec<bool> = tests.iter().map(|command| self.run(command)).collect();
         let paths: Vec<&str> = files.iter().map(|(path, _)| *path).collect();
         let mut form = self.form();
         if form.get("commit_hash").is_some() {
@@ -147,13 +161,9 @@ impl Reader {
         if form.get("devlog_line").is_some() {
             form["devlog_line"] = json!(about);
         }
-        let tests = (!commands.is_empty()).then(|| passed.iter().all(|passed| *passed));
-        fill_in(
-            form["evidence"].as_object_mut().unwrap(),
-            about,
-            &paths,
-            (&commands, tests),
-        );
+        let passed = (!tests.is_empty()).then(|| passed.iter().all(|passed| *passed));
+        let evidence = form["evidence"].as_object_mut().unwrap();
+        fill_in(evidence, about, (&paths, &commands), (&tests, passed));
         form
     }
 
@@ -182,14 +192,15 @@ impl Reader {
 fn fill_in(
     evidence: &mut Map<String, Value>,
     about: &str,
-    paths: &[&str],
-    (commands, passed): (&[String], Option<bool>),
+    (paths, commands): (&[&str], &[String]),
+    (tests, passed): (&[String], Option<bool>),
 ) {
     for (key, value) in evidence.iter_mut() {
         match key.as_str() {
             "changed_files" => *value = json!(paths),
             "diff_summary" | "notes" => *value = json!(format!("{about}: {}", paths.join(", "))),
-            "commands_run" | "tests_run" => *value = json!(commands),
+            "commands_run" => *value = json!(commands),
+            "tests_run" => *value = json!(tests),
             "tests_passed" => *value = json!(passed),
             "invariants_checked" => *value = json!(true),
             "file_descriptions" => {
