@@ -43,7 +43,7 @@ fn steps() -> Value {
 }
 
 /// Client A: plans a job, and returns only its id.
-async fn plan(session: &Session) -> String {
+pub(crate) async fn plan(session: &Session) -> String {
     let begun = session
         .ok(
             "conductor_init",
@@ -189,10 +189,10 @@ impl Executor<'_> {
     }
 }
 
-const SKELETON: &str = "def main(argv):\n    if argv == [\"count\"]:\n        from .data import ROWS\n        return str(len(ROWS))\n    if argv == [\"export\"]:\n        return \"\"\n    return \"usage: report count|export\"\n";
-const EXPORT: &str = "import csv\nimport io\n\n\ndef export(rows):\n    out = io.StringIO()\n    writer = csv.DictWriter(out, [\"name\", \"total\"], lineterminator=\"\\n\")\n    writer.writeheader()\n    writer.writerows(rows)\n    return out.getvalue()\n";
+pub(crate) const SKELETON: &str = "def main(argv):\n    if argv == [\"count\"]:\n        from .data import ROWS\n        return str(len(ROWS))\n    if argv == [\"export\"]:\n        return \"\"\n    return \"usage: report count|export\"\n";
+pub(crate) const EXPORT: &str = "import csv\nimport io\n\n\ndef export(rows):\n    out = io.StringIO()\n    writer = csv.DictWriter(out, [\"name\", \"total\"], lineterminator=\"\\n\")\n    writer.writeheader()\n    writer.writerows(rows)\n    return out.getvalue()\n";
 const BROKEN_TEST: &str = "from report.export import export\n\n\ndef test_quotes():\n    assert export([{\"name\": \"b, c\", \"total\": 2}]) == \"name,total\\nb, c,2\\n\"\n";
-const TEST: &str = "from report.export import export\n\n\ndef test_quotes():\n    assert export([{\"name\": \"b, c\", \"total\": 2}]) == 'name,total\\n\"b, c\",2\\n'\n";
+pub(crate) const TEST: &str = "from report.export import export\n\n\ndef test_quotes():\n    assert export([{\"name\": \"b, c\", \"total\": 2}]) == 'name,total\\n\"b, c\",2\\n'\n";
 
 #[tokio::test]
 async fn the_example_runs_from_an_idea_to_a_finished_feature() {

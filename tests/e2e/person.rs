@@ -107,8 +107,8 @@ fn disguised(place: &Place, name: &str) -> Wire {
     wire
 }
 
-fn tool_call(tool: &str, arguments: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+fn tool_call(id: u32, tool: &str, arguments: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 }
 
 #[tokio::test]
@@ -117,12 +117,12 @@ async fn no_client_is_a_person_whatever_it_calls_itself() {
     let approval = waiting(&place).await;
     for name in ["tollgate terminal", "tollgate call", "Tollgate  Terminal"] {
         let mut wire = disguised(&place, name);
-        let reply = wire.ask(&tool_call("step_approve", &approval));
+        let reply = wire.ask(&tool_call(1, "step_approve", &approval));
         let error = &reply["result"]["structuredContent"]["error"];
         assert_eq!(error["code"], "PERSON_REQUIRED", "{name}: {reply:#}");
         // Neither is one that answers what it was not asked, or through another tool.
         let relayed = json!({"tool": "step_approve", "arguments": approval});
-        let reply = wire.ask(&tool_call("tool_call", &relayed));
+        let reply = wire.ask(&tool_call(2, "tool_call", &relayed));
         let error = &reply["result"]["structuredContent"]["error"];
         assert_eq!(error["code"], "PERSON_REQUIRED", "{name}: {reply:#}");
     }
@@ -180,8 +180,12 @@ async fn the_command_line_is_a_person_in_a_terminal_only() {
     assert_eq!(rows.first().unwrap(), "tollgate call PERSON_REQUIRED", "{rows:?}");
     assert_eq!(rows.last().unwrap(), "tollgate terminal ok", "{rows:?}");
     let session = place.serve(&[]).await;
-    let view = session.ok("job_get", json!({"job_id": approval["job_id"]})).await;
-    assert!(view.to_string().contains("a person at the terminal"), "{view:#}");
+    let export = json!({"job_id": approval["job_id"], "format": "md"});
+    let exported = session.ok("job_export_bundle", export).await.to_string();
+    assert!(
+        exported.contains("approved by Ada, a person at the terminal"),
+        "{exported}"
+    );
     session.close().await;
 }
 
@@ -227,11 +231,11 @@ async fn policies_and_other_packs_can_trust_the_terminal_too() {
     let resolution = json!({"task_id": "t", "approval_id": "a", "resolution": "approved", "resolved_by": "Ada",
         "actor_role": "human"});
     let mut wire = disguised(&place, "tollgate terminal");
-    for (tool, arguments, code) in [
-        ("task_resolve_approval", &resolution, "ROLE_FORBIDDEN"),
-        ("tasks_workspaces", &nothing, "TERMINAL_ONLY"),
+    for (id, tool, arguments, code) in [
+        (1, "task_resolve_approval", &resolution, "ROLE_FORBIDDEN"),
+        (2, "tasks_workspaces", &nothing, "TERMINAL_ONLY"),
     ] {
-        let reply = wire.ask(&tool_call(tool, arguments));
+        let reply = wire.ask(&tool_call(id, tool, arguments));
         let error = &reply["result"]["structuredContent"]["error"];
         assert_eq!(error["code"], code, "{reply:#}");
     }

@@ -34,14 +34,24 @@ pub(crate) struct Project {
 
 impl Project {
     pub(crate) fn new() -> Project {
-        let root = tempfile::tempdir().unwrap().keep();
         let python =
             std::env::var("TOLLGATE_TEST_PYTHON").expect("`cargo xtask test` sets TOLLGATE_TEST_PYTHON");
+        let tests = format!("[{python:?}, \"-m\", \"pytest\", \"-q\", \"-p\", \"no:cacheprovider\"]");
+        Project::of(
+            "app",
+            PROJECT,
+            &format!("write = [\"DEVLOG.md\"]\ntests.default = {tests}\n"),
+        )
+    }
+
+    /// A workspace with these files in one commit, and more lines of its configuration.
+    pub(crate) fn of(workspace: &str, files: &[(&str, &str)], more: &str) -> Project {
+        let root = tempfile::tempdir().unwrap().keep();
         let place = Place::with(&format!(
-            "[workspaces.app]\npath = {root:?}\ngit = \"write\"\nwrite = [\"DEVLOG.md\"]\ntests.default = [{python:?}, \"-m\", \"pytest\", \"-q\", \"-p\", \"no:cacheprovider\"]\n"
+            "[workspaces.{workspace}]\npath = {root:?}\ngit = \"write\"\n{more}"
         ));
         let project = Project { place, root };
-        for (path, content) in PROJECT {
+        for (path, content) in files {
             project.write(path, content);
         }
         for arguments in [

@@ -1,5 +1,7 @@
 //! Access of the pack to a job's repository, and the warnings about missing access.
 
+use std::collections::BTreeMap;
+
 use tollgate_sdk::{Cx, Db, DbError, GitAccess, Workspace, WorkspaceInfo};
 
 use crate::gate::{Gate, Need};
@@ -14,6 +16,20 @@ use crate::workspaces::{self, WorkspaceLine};
 pub(crate) struct Access<'a> {
     pub root: Root,
     pub workspace: Workspace<'a>,
+}
+
+impl Access<'_> {
+    /// Checks whether the directory is in a repository: its own, one of the workspace, or one that contains the workspace.
+    fn in_repository(&self, paths: &BTreeMap<String, String>) -> bool {
+        let has_git = |directory: &str| {
+            let place = format!("{directory}/.git");
+            self.workspace.stat(place.trim_start_matches('/')).is_ok()
+        };
+        let inner = self.root.directory.match_indices('/').map(|(at, _)| at);
+        let mut ends = inner.chain([0, self.root.directory.len()]);
+        paths.contains_key(self.workspace.name())
+            || ends.any(|end| self.root.directory.get(..end).is_some_and(has_git))
+    }
 }
 
 /// Opens a job's repository, or explains why it cannot be read.
@@ -80,18 +96,24 @@ fn may_run(info: &WorkspaceInfo, words: &[String]) -> bool {
     registered || (words.first().is_some_and(|program| program == "git") && info.git.is_some())
 }
 
-/// Warns about everything that will fail for lack of a grant, before any work is done.
+/// Warns about everything that will fail for lack of a grant or of a repository, before any work is done. `paths` has the
+/// directories of workspaces that are in a repository.
 pub(crate) fn warnings(
     cx: &Cx<'_>,
     repo_root: Option<&str>,
     policies: &Policies,
     steps: &[(StepId, &StepSpec)],
+    paths: &BTreeMap<String, String>,
 ) -> Vec<String> {
     let access = open(cx, repo_root);
+    let in_repository = access.as_ref().is_ok_and(|access| access.in_repository(paths));
     let mut warnings = Vec::new();
     for (id, spec) in steps {
         for gate in spec.parsed_gates() {
-            let why = gate.needs().into_iter().find_map(|need| lacking(&access, need));
+            let why = gate
+                .needs()
+                .into_iter()
+                .find_map(|need| lacking(&access, need, in_repository));
             if let Some(why) = why {
                 warnings.push(format!("step {id}: gate {} will fail: {why}", gate.kind()));
             }
@@ -122,7 +144,7 @@ pub(crate) fn warnings(
 }
 
 /// Missing grant for a fact that a gate needs.
-fn lacking(access: &Result<Access<'_>, String>, need: Need<'_>) -> Option<String> {
+fn lacking(access: &Result<Access<'_>, String>, need: Need<'_>, in_repository: bool) -> Option<String> {
     let access = match access {
         Ok(access) => access,
         Err(why) => return Some(why.clone()),
@@ -132,6 +154,10 @@ fn lacking(access: &Result<Access<'_>, String>, need: Need<'_>) -> Option<String
         Need::Git if info.git.is_none() => Some(format!(
             "workspace {} allows no git; set git = \"read\"",
             access.root.workspace
+        )),
+        Need::Git if !in_repository => Some(format!(
+            "{} is in no Git repository; run git init there, or use gates on files and commands",
+            access.root.text()
         )),
         Need::Command(words) if !may_run(info, words) => {
             let names: Vec<&str> = info.tests.iter().map(|test| test.name.as_str()).collect();

@@ -50,6 +50,8 @@ pub(crate) enum Reason {
     Repository(String),
     #[error("workspace {workspace} does not allow this pack to write {path}")]
     WriteDenied { workspace: String, path: String },
+    #[error("`{0}` is there and is not a regular file")]
+    NotAFile(String),
     #[error("there is no map of the repository yet")]
     MapMissing,
     #[error("{0}")]
@@ -125,6 +127,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::Git(GitFault::Failed { .. }) => "GIT_FAILED",
             Reason::Repository(_) => "REPOSITORY_UNAVAILABLE",
             Reason::WriteDenied { .. } => "WRITE_DENIED",
+            Reason::NotAFile(_) => "NOT_A_FILE",
             Reason::MapMissing => "MAP_MISSING",
             Reason::Description(_) => "DESCRIPTION_REFUSED",
             Reason::NotInMap(_) => "NOT_IN_MAP",
@@ -182,6 +185,7 @@ impl tollgate_kit::Reason for Reason {
                 "The operator allows the paths with write in [workspaces.NAME], for example write = [\".\"]. Documents lie \
                  at the top of a workspace; job_export_bundle returns them in any case."
             }
+            Reason::NotAFile(_) => "Remove what has the document's place, or leave it out with documents.",
             Reason::MapMissing => "Create the map with repo_map_update.",
             Reason::Description(_) => {
                 "Describe existing files, each in one line that says more than the file's name."

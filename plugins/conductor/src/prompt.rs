@@ -298,21 +298,27 @@ fn commit(material: &Material<'_>) -> Option<String> {
         Some("write") => "git_commit makes it",
         _ => "git_commit cannot make it here: use your own git",
     };
-    let wanted = step.strict_git || policies.require_commit_per_step;
+    let always = always_commits(step);
+    let wanted = always || policies.require_commit_per_step;
     match material.batch {
-        Some((token, left)) if left > 0 && !step.strict_git && material.place.0 < material.place.1 => Some(
-            format!("a commit_hash ({how}), or batch_commit_token {token}, which is valid for {left} more"),
-        ),
+        Some((token, left)) if left > 0 && !always && material.place.0 < material.place.1 => Some(format!(
+            "a commit_hash ({how}), or batch_commit_token {token}, which is valid for {left} more"
+        )),
         Some(_) => Some(format!(
             "a commit_hash ({how}): the open batch must be committed now"
         )),
-        None if step.strict_git => Some(format!("a commit_hash ({how})")),
+        None if always => Some(format!("a commit_hash ({how})")),
         None if wanted && policies.allow_batch_commits => Some(format!(
             "if files change: a commit_hash ({how}), or a batch_commit_token from git_commit with defer_reason"
         )),
         None if wanted => Some(format!("if files change: a commit_hash ({how})")),
         None => None,
     }
+}
+
+/// Checks whether a step wants a commit even if no file changes.
+fn always_commits(step: &StepSpec) -> bool {
+    step.strict_git || step.parsed_gates().contains(&Gate::CommitExists)
 }
 
 /// Criteria and gates. A registered test that a gate names is shown with its words.
@@ -390,7 +396,7 @@ fn evidence_format(material: &Material<'_>) -> String {
     if policies.require_devlog_per_step {
         add("devlog_line", "<what changed and why>".into());
     }
-    if material.step.strict_git || material.batch.is_some() {
+    if always_commits(material.step) || material.batch.is_some() {
         add("commit_hash", "<hash of the commit>".into());
     } else if policies.require_commit_per_step {
         let hash = "<hash of the commit; leave this line out if no file changed>";

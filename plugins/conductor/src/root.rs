@@ -22,6 +22,14 @@ impl Root {
         })
     }
 
+    /// Text that names it.
+    pub(crate) fn text(&self) -> String {
+        match self.directory.as_str() {
+            "" => self.workspace.clone(),
+            directory => format!("{}/{directory}", self.workspace),
+        }
+    }
+
     /// Converts a path below the repository to one below the workspace.
     pub(crate) fn join(&self, path: &str) -> String {
         match (self.directory.as_str(), path) {

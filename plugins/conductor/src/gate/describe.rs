@@ -50,7 +50,7 @@ impl Gate {
             Gate::Reachable(paths) => {
                 format!("an entry point leads to these by imports: {}", paths.join(", "))
             }
-            Gate::NoUncommittedChanges => "nothing is left uncommitted".to_owned(),
+            Gate::NoUncommittedChanges => "nothing is left uncommitted; git_commit commits".to_owned(),
             Gate::DiffMaxLines(max) => format!("at most {max} lines change"),
             Gate::DiffMinLines(min) => format!("at least {min} lines change"),
             Gate::CommitExists => "commit_hash names a new commit".to_owned(),

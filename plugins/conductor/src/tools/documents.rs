@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError, text_enum};
+use tollgate_sdk::{Cx, Effect, FileKind, Hints, Timestamp, Tool, ToolError, WorkspaceError, text_enum};
 
 use super::find_job;
 use super::logs::{self, TestsRun};
@@ -43,6 +43,15 @@ pub(crate) struct Written {
     /// Documents left out for lack of a map.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<&'static str>,
+    /// Time of the snapshot that the map shows; repo_map_update renews it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_of: Option<Timestamp>,
+    /// True if a document could not be written after all.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stale: bool,
+    /// Reasons why documents could not be written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 impl Tool for RepoDocumentsWrite {
@@ -72,11 +81,17 @@ impl Tool for RepoDocumentsWrite {
             true => Some(Knowledge::load(&cx.db, &job.id)?),
             false => Knowledge::find(&cx.db, &job.id)?,
         };
+        let map_of = map
+            .as_ref()
+            .map(|map| Timestamp::from_ms(map.known.snapshot.taken));
         let map = map.map(|knowledge| knowledge.map());
         let mut written = Written {
             job_id: job.id.clone(),
             written: Vec::new(),
             skipped: Vec::new(),
+            map_of,
+            stale: false,
+            warnings: Vec::new(),
         };
         for document in wanted {
             let content = match (document, &map) {
@@ -106,7 +121,7 @@ impl Tool for RepoDocumentsWrite {
     }
 }
 
-/// Refuses all documents that the workspace does not allow to write, at once.
+/// Refuses all documents that the workspace does not allow to write, or whose place something else has, at once.
 fn check(access: &Access<'_>, wanted: &[RepoDocument]) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     for document in wanted {
@@ -116,6 +131,11 @@ fn check(access: &Access<'_>, wanted: &[RepoDocument]) -> Result<(), ToolError> 
                 workspace: access.root.workspace.clone(),
                 path,
             });
+            continue;
+        }
+        let found = access.workspace.stat(&path).map(|found| found.kind);
+        if !matches!(found, Ok(FileKind::File) | Err(WorkspaceError::NotFound(_))) {
+            refusals.add(Reason::NotAFile(path));
         }
     }
     refusals.finish()

@@ -17,7 +17,7 @@ use crate::state::{Event, Status};
 use crate::step::StepSpec;
 use crate::store::job::Job;
 use crate::store::step::{self, Step};
-use crate::store::{context, log, snapshot};
+use crate::store::{context, log, snapshot, workspace};
 
 /// Adds a line to the job's own log.
 pub(crate) fn note(cx: &Cx<'_>, db: &Db<'_>, job: &Job, what: &str) -> Result<(), ToolError> {
@@ -71,7 +71,8 @@ impl Tool for JobSetReady {
             note(cx, &cx.db, &job, "ready")?;
         }
         let specs: Vec<(StepId, &StepSpec)> = named(&steps);
-        let mut warnings = access::warnings(cx, job.repo_root.as_deref(), &job.effective(), &specs);
+        let paths = workspace::paths(&cx.db)?;
+        let mut warnings = access::warnings(cx, job.repo_root.as_deref(), &job.effective(), &specs, &paths);
         let unmitigated = job
             .plan
             .risks

@@ -109,3 +109,34 @@ fn a_repository_of_its_own_has_rules_of_its_own() {
         "{files:?}"
     );
 }
+
+#[test]
+fn a_plan_whose_gates_need_a_repository_that_is_not_there_is_warned_about() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("sub/inner")).unwrap();
+    let warned = |repo_root: &str| {
+        let workspace = Workspace::new("main", dir.path()).git(GitAccess::Write);
+        let session = Session::new(&conductor::PACK).workspace(workspace);
+        let reply = |tool: &str, arguments: Value| -> Value {
+            let reply = session.call(tool, &arguments.to_string());
+            serde_json::from_str(&reply.unwrap_or_else(|err| panic!("{tool}: {err:?}")).structured).unwrap()
+        };
+        let begun = json!({"title": "t", "goal": "g", "repo_root": repo_root});
+        let job = reply("conductor_init", begun)["job_id"].clone();
+        let answers = json!({"deliverables": ["d"], "definition_of_done": ["d"], "invariants": []});
+        reply("conductor_answer", json!({"job_id": job, "answers": answers}));
+        let gates = json!([{"gate": "changed_files_minimum", "min": 1}]);
+        let steps = json!([crate::harness::step("one", gates)]);
+        reply("plan_propose_steps", json!({"job_id": job, "steps": steps}));
+        reply("job_set_ready", json!({"job_id": job}))["warnings"].to_string()
+    };
+    for root in ["main", "main/sub/inner"] {
+        let warnings = warned(root);
+        let expected = format!("gate changed_files_minimum will fail: {root} is in no Git repository");
+        assert!(warnings.contains(&expected), "{warnings}");
+    }
+    git(&dir.path().join("sub"), &["init", "--quiet"]);
+    assert!(warned("main").contains("no Git repository"));
+    assert!(!warned("main/sub").contains("no Git repository"));
+    assert!(!warned("main/sub/inner").contains("no Git repository"));
+}

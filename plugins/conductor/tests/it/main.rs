@@ -7,6 +7,7 @@ mod harness;
 mod briefs;
 mod cheats;
 mod context;
+mod documents;
 mod execution;
 mod frozen;
 mod git;
