@@ -90,11 +90,8 @@ async fn requests_for_approval_take_from_the_budget_of_the_envelope() {
         .refused("task_request_approval", request(&task, &attempt, "v3"))
         .await;
     assert_eq!(refused["code"], "BUDGET_EXHAUSTED", "{refused}");
-    assert_eq!(
-        refused["context"]["envelope_id"],
-        refused["next_call"]["arguments"]["envelope_id"]
-    );
-    assert_eq!(refused["next_call"]["tool"], "ledger_report", "{refused}");
+    let named = refused["context"]["envelope_id"].as_str();
+    assert!(named.is_some_and(|id| id.starts_with("env_")), "{refused}");
     session.close().await;
 
     let session = place.serve(&[]).await;

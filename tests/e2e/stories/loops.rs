@@ -196,7 +196,7 @@ async fn the_next_morning_the_ledger_tells_what_happened() {
         "assert 7 == 3",
         "try seven",
         "via rmcp",
-        "1 file, +1 -1",
+        "1 file changed, +1 -1",
         "art_",
         "its mutations were used up",
         "3 of 3 mutations",

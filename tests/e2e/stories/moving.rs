@@ -77,6 +77,12 @@ async fn git_moves_under_an_envelope_and_only_edits_count() {
         let ran = session.ok("test_run", envelope.clone()).await;
         assert_eq!(ran["observed_edits"], expected, "{what}: {ran:#}");
     }
+    let recorded = session.ok("mutation_record", envelope.clone()).await;
+    assert_eq!(
+        recorded["changed_paths"],
+        json!(["link", "nested/", "value"]),
+        "{recorded:#}"
+    );
     // What was committed before it is recorded is still told.
     write(&place, "value", "6\n7\n");
     git(&place, &["commit", "-qam", "fourth"]);
@@ -87,7 +93,7 @@ async fn git_moves_under_an_envelope_and_only_edits_count() {
     assert!(message.starts_with("1 file changed, +2 -1"), "{message}");
     let report = session.ok("ledger_report", envelope).await;
     let text = report["text"].as_str().unwrap();
-    assert!(text.contains("1 file, +2 -1"), "{text}");
+    assert!(text.contains("1 file changed, +2 -1"), "{text}");
     session.close().await;
 }
 
@@ -96,7 +102,7 @@ async fn three_workspaces_in_one_envelope_do_not_answer_for_each_other() {
     let place = Place::with(
         &["default", "py", "js"]
             .map(|name| {
-                format!("[workspaces.{name}]\npath = \"work/{name}\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n")
+                format!("[workspaces.{name}]\npath = \"work/{name}\"\nrepository = \"work\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n")
             })
             .concat(),
     );
