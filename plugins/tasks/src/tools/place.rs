@@ -114,6 +114,7 @@ impl Move {
             },
             |parent| parent.path.clone(),
         );
+        without(&mut path, &step.path);
         path.steps.push(u32::try_from(at).unwrap_or(u32::MAX));
         if place == Some(at) {
             return Ok(path);
@@ -131,6 +132,21 @@ impl Move {
         let data = json!({"from": from, "to": to, "title": title});
         write.event(EventType::StepMoved, &moved.task, Some(&moved.id), data);
         Ok(path)
+    }
+}
+
+/// Makes a path that of the tree without a step: where it goes through a later sibling of the step, that one moves up.
+fn without(path: &mut Path, step: &Path) {
+    let Some((own, above)) = step.steps.split_last() else {
+        return;
+    };
+    if !path.steps.starts_with(above) {
+        return;
+    }
+    if let Some(through) = path.steps.get_mut(above.len())
+        && *through > *own
+    {
+        *through -= 1;
     }
 }
 

@@ -116,8 +116,27 @@ impl Write<'_> {
             id: meta.id.clone(),
             status: meta.status,
         };
-        refusals.add_with(reason, self.reopening(meta)?);
+        let next_call = match self.can_reopen(root)? {
+            true => Some(self.reopening(meta)?),
+            false => None,
+        };
+        refusals.add_with(reason, next_call);
         Ok(())
+    }
+
+    /// Returns whether a finished plan or task can be reopened now, before anything else is.
+    fn can_reopen(&self, root: &Root) -> Result<bool, ToolError> {
+        if let Root::Task(task) = root
+            && self.status_before(&task.plan)?.is_some_and(Status::is_finished)
+        {
+            return Ok(false);
+        }
+        for dependent in self.dependents(&root.meta().id)? {
+            if self.status_before(&dependent.meta().id)? == Some(Status::Done) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Dependencies of a changed plan or task that do not exist or are not finished.
@@ -250,7 +269,11 @@ impl Write<'_> {
                 id: meta.id.clone(),
                 dependency: id.to_owned(),
             };
-            refusals.add_with(reason, self.setting(&meta.id, Status::Todo));
+            // Only what can be reopened now has a call. The order says the rest.
+            let next_call = self
+                .can_reopen(&dependent)?
+                .then(|| self.setting(&meta.id, Status::Todo));
+            refusals.add_with(reason, next_call);
         }
         Ok(())
     }

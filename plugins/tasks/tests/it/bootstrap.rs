@@ -69,7 +69,7 @@ fn what_cannot_be_is_refused_whole() {
             "DEPENDENCY_CYCLE",
         ),
         (vec![task("a", &["nobody"])], "UNKNOWN_ID"),
-        (vec![task("a", &["PLAN-001"])], "UNKNOWN_ID"),
+        (vec![task("a", &["PLAN-001"])], "INVALID_INPUT"),
         (vec![task("a", &[]), task("a", &[])], "INVALID_INPUT"),
         (
             vec![task("a", &[]), json!({"title": "b", "steps": []})],

@@ -205,9 +205,12 @@ fn what_finished_work_depends_on_is_reopened_after_it() {
             ),
         ]
     );
-    // All calls in their order remove all reasons.
-    for blocker in &err.blockers {
-        follow(&session, blocker.next_call.as_ref().unwrap());
+    // Only what can be reopened now has a call, and the suggested calls in their order remove all reasons.
+    let calls = err.blockers.iter().filter(|blocker| blocker.next_call.is_some());
+    assert_eq!(calls.count(), 1);
+    for _ in 0..3 {
+        let err = refused(&session, reopen);
+        follow(&session, err.next_call.as_ref().unwrap());
     }
     ok(&session, reopen);
     assert_eq!(

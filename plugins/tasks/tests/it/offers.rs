@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tollgate_sdk::NextCall;
 use tollgate_sdk::native::Session;
 
-use crate::harness::{THREE, after};
+use crate::harness::{THREE, after, ok};
 
 /// Tries every call that a reply or refusal names, each in a transaction that is rolled back. Returns those that are
 /// refused, and those that nobody asked for.
@@ -240,4 +240,61 @@ fn arguments_that_do_not_fit_are_listed_as_blockers() {
         r#"{"workspace": "w", "task": "TASK-001", "max_chars": 300.0}"#,
     );
     assert!(reply.unwrap().structured.contains("\"max_chars\":300"));
+}
+
+#[test]
+fn of_what_has_to_be_reopened_in_order_only_the_first_has_a_call() {
+    let step = r#"[{"title": "s"}]"#;
+    let session = after(&[
+        r#"create {"title": "P"}"#,
+        &format!(r#"create {{"title": "a", "plan": "PLAN-001", "steps": {step}}}"#),
+        &format!(
+            r#"create {{"title": "b", "plan": "PLAN-001", "depends_on": ["TASK-001"], "steps": {step}}}"#
+        ),
+        &format!(
+            r#"create {{"title": "c", "plan": "PLAN-001", "depends_on": ["TASK-002"], "steps": {step}}}"#
+        ),
+    ]);
+    for task in ["TASK-001", "TASK-002", "TASK-003"] {
+        ok(&session, &format!(r#"done {{"task": "{task}", "path": "s:0"}}"#));
+        ok(&session, &format!(r#"complete {{"task": "{task}"}}"#));
+    }
+    ok(&session, r#"complete {"task": "PLAN-001"}"#);
+    // Whoever makes the suggested call again and again gets there.
+    let reopen = json!({"workspace": "w", "task": "TASK-001", "path": "s:0", "completed": false});
+    let mut followed = Vec::new();
+    while let Err(err) = session.call("tasks_progress", &reopen.to_string()) {
+        assert_eq!(probe(&session, &json!(err)), Vec::<String>::new());
+        let call = err.next_call.unwrap();
+        followed.push(call.arguments["task"].as_str().unwrap().to_owned());
+        let arguments = Value::Object(call.arguments);
+        session.call(&call.tool, &arguments.to_string()).unwrap();
+    }
+    assert_eq!(followed, ["PLAN-001", "TASK-003", "TASK-002"]);
+}
+
+#[test]
+fn a_step_that_moves_below_a_later_one_is_where_the_reply_says() {
+    let session = after(&[THREE]);
+    ok(
+        &session,
+        r#"decompose {"task": "TASK-001", "path": "s:2", "steps": [{"title": "four"}, {"title": "five"}]}"#,
+    );
+    for (path, parent, to) in [
+        ("s:0", "s:2.s:1", "s:1.s:1.s:0"),
+        ("s:1.s:0", "s:1.s:1", "s:1.s:0.s:1"),
+        ("s:0", "s:1", "s:0.s:1"),
+        ("s:0.s:0.s:1", "s:0.s:1", "s:0.s:1.s:0"),
+    ] {
+        let moved = ok(
+            &session,
+            &format!(r#"move {{"task": "TASK-001", "path": "{path}", "parent_step": "{parent}"}}"#),
+        );
+        assert_eq!(moved["step"]["path"], to, "{path} below {parent}");
+        let there = ok(
+            &session,
+            &format!(r#"show {{"task": "TASK-001", "path": "{to}"}}"#),
+        );
+        assert_eq!(there["parts"][0]["id"], moved["step"]["step_id"]);
+    }
 }
