@@ -35,6 +35,7 @@ const PROTECTING: &[&str] = &[
     "envelope.ceiling",
     "envelope.auto",
     "envelope.window",
+    "approvals.approvers",
     "packs.*.enabled",
     "packs.*.exclude",
     "packs.*.grants",

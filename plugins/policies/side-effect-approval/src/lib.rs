@@ -610,3 +610,4 @@ mod tests {
         assert!(Judge::<SideEffectApproval>::new(r#"{"minutes": 0}"#).is_err());
     }
 }
+mod tests;
