@@ -102,7 +102,7 @@ impl Writer {
             "envelope_open" => ("core", Effect::Write, OpType::Control, 2.1),
             _ => ("task-store", Effect::Write, OpType::Mutation, 3.4),
         };
-        row.op_id = format!("op_{:026}", self.number);
+        row.op_id = format!("op_{:013}{:013}", self.now_ms, self.number);
         row.pack = pack.to_owned();
         row.tool = tool.to_owned();
         row.effect = effect;
@@ -343,8 +343,6 @@ impl Writer {
             self.session.begin_write().unwrap();
             let mut row = self.call("task_create", 0);
             row.actor = Some("claimed:ada".to_owned());
-            self.number += 1;
-            row.op_id = format!("op_now_{}_{}", self.now_ms, self.number);
             self.add(&row);
             self.session.commit().unwrap();
         }
