@@ -165,7 +165,7 @@ fn check_headers(path: &str, headers: &HeaderMap) {
     );
     for (name, value) in [
         ("x-content-type-options", "nosniff"),
-        ("referrer-policy", "no-referrer"),
+        ("referrer-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),
         ("x-frame-options", "DENY"),
     ] {
