@@ -15,6 +15,7 @@ mod compact;
 mod conductor;
 mod conductor_tools;
 mod consent;
+mod console;
 mod convergence;
 mod crash;
 mod denied;

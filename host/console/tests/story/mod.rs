@@ -13,7 +13,7 @@ use tollgate_sdk::Timestamp;
 use tollgate_store::artifact::{Artifact, ArtifactKind};
 use tollgate_store::data_dir::DataDir;
 use tollgate_store::storage::{
-    Database, Ending, Envelope, Namespace, OpType, Operation, Session, Step, Value,
+    Database, Ending, Envelope, MigrationError, Namespace, OpType, Operation, Session, Step, Value,
 };
 
 const MINUTE: i64 = 60_000;
@@ -422,7 +422,11 @@ impl Writer {
                 sql: (*sql).to_owned(),
             })
             .collect();
-        self.database.migrate(&namespace, &steps).unwrap();
+        match self.database.migrate(&namespace, &steps) {
+            // A host that runs brought them further.
+            Ok(()) | Err(MigrationError::Newer { .. }) => {}
+            Err(err) => panic!("{err}"),
+        }
         let namespace = namespace.with_tables(&steps).unwrap();
         self.session.begin_write().unwrap();
         self.session.enter(
