@@ -19,6 +19,7 @@ mod conductor_reader;
 mod conductor_stories;
 mod conductor_tools;
 mod consent;
+mod console;
 mod convergence;
 mod crash;
 mod denied;

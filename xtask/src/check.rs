@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use crate::components::{self, WASM};
+use crate::console_test::ConsoleTest;
 use crate::run::{cargo, run, say};
 use crate::test::Length;
 use crate::{conformance, deny, fuzz, languages, package, reproduce, sdk, test, torture};
@@ -13,7 +14,7 @@ const ROUNDS: u32 = 25;
 const ROUNDS_IN_FULL: u32 = 200;
 
 /// Runs every check, the quick ones first, and prints at its end the outcome of each. `full` adds the long proofs, which hold for
-/// weeks once they hold: components in other languages, reproduction, a torture that notices, and a long one.
+/// weeks once they hold: components in other languages, reproduction, the console in a browser, a torture that notices, and a long one.
 pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     let started = Instant::now();
     let step = |name: &str| {
@@ -69,6 +70,8 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
         summary.push(("reproduction", reproduce::check()?));
         step("packages");
         summary.push(("packages", package::tried()?));
+        step("console in a browser");
+        summary.push(("console", ConsoleTest::usual().all()?));
         step("torture, of itself");
         summary.push(("sabotage", torture::all(&["--prove".to_owned()])?));
     }

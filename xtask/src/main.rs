@@ -6,6 +6,7 @@ mod check;
 mod clients_test;
 mod components;
 mod conformance;
+mod console_test;
 mod deny;
 #[cfg(test)]
 mod doc_lines;
@@ -76,6 +77,8 @@ enum Task {
     Conformance,
     /// Try what `tollgate clients add` writes with the clients themselves, cold and warm
     ClientsTest(clients_test::ClientsTest),
+    /// Try the console in a real browser, with Debian's chromium
+    ConsoleTest(console_test::ConsoleTest),
     /// Kill hosts under load and check what they promised
     Torture {
         /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
@@ -123,6 +126,7 @@ fn main() -> ExitCode {
         Task::Reproduce => reproduce::check().map(drop),
         Task::Conformance => conformance::all().map(drop),
         Task::ClientsTest(clients) => clients.all(),
+        Task::ConsoleTest(console) => console.all().map(drop),
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Languages => languages::test().map(drop),

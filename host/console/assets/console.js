@@ -273,7 +273,7 @@ function onKey(event) {
     return;
   }
   const keys = {
-    "/": () => $("filter")?.select() ?? location.assign("/console/"),
+    "/": () => ($("filter") ? ($("filter").focus(), $("filter").select()) : location.assign("/console/")),
     p: pause,
     j: () => choose(1),
     k: () => choose(-1),

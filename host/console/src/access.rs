@@ -146,17 +146,30 @@ impl Access {
                 sessions.remove(&oldest);
             }
         }
-        sessions.insert(sha256_hex(cookie.as_bytes()), session);
+        let hash = sha256_hex(cookie.as_bytes());
+        // The owner's outlive this process, as the data directory does. Those of identities end with it, because nobody
+        // would hear that their tokens were revoked.
+        if session.identity.is_none()
+            && let Err(err) = self.consoles.keep_session(&hash, now_ms + SESSION_MS)
+        {
+            tracing::warn!(%err, "a session of the console ends with this process");
+        }
+        sessions.insert(hash, session);
         Ok(cookie)
     }
 
     /// The viewer of a session, by its cookie.
     pub(crate) fn by_cookie(&self, cookie: &str) -> Option<Viewer> {
         let hash = sha256_hex(cookie.as_bytes());
+        let boot_ms = self.clock.boot_ms();
         let mut sessions = self.sessions();
+        if let Some(kept) = self.kept(&hash).filter(|_| !sessions.contains_key(&hash)) {
+            sessions.insert(hash.clone(), kept);
+        }
         let session = sessions.get(&hash)?;
-        if !session.is_on(self.clock.boot_ms()) {
+        if !session.is_on(boot_ms) {
             sessions.remove(&hash);
+            self.consoles.forget_session(&hash);
             return None;
         }
         Some(Viewer {
@@ -167,6 +180,21 @@ impl Access {
             identity: session.identity.clone(),
             ends: session.ends(),
             session: Some(hash),
+        })
+    }
+
+    /// A session of the owner from before this process.
+    fn kept(&self, hash: &str) -> Option<Session> {
+        let left_ms = self.consoles.session_ends_at(hash)? - self.clock.now_ms();
+        if !(1..=SESSION_MS).contains(&left_ms) {
+            self.consoles.forget_session(hash);
+            return None;
+        }
+        Some(Session {
+            identity: None,
+            revoked: None,
+            ended: CancellationToken::new().drop_guard(),
+            began_ms: self.clock.boot_ms() - (SESSION_MS - left_ms),
         })
     }
 
@@ -187,6 +215,7 @@ impl Access {
     /// Ends a session.
     pub(crate) fn log_out(&self, viewer: &Viewer) {
         if let Some(hash) = &viewer.session {
+            self.consoles.forget_session(hash);
             self.sessions().remove(hash);
         }
     }

@@ -13,7 +13,8 @@ pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-sr
 const FIXED: [(HeaderName, &str); 7] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (REFERRER_POLICY, "no-referrer"),
+    // With `no-referrer`, browsers send `Origin: null` with forms, which no check of origins lets through.
+    (REFERRER_POLICY, "same-origin"),
     (
         HeaderName::from_static("cross-origin-opener-policy"),
         "same-origin",

@@ -67,21 +67,14 @@ impl Place {
 
     fn with(settings: ConsoleSettings, prove: Option<Prove>) -> Place {
         let dir = tempfile::tempdir().unwrap();
-        let data = DataDir::open(&dir.path().join("data")).unwrap();
-        let database = Database::open(&data.database()).unwrap();
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        data.private_dir("artifacts").unwrap();
-        let artifacts = ArtifactStore::open(&data, ArtifactSettings::default(), Arc::clone(&clock)).unwrap();
-        let equipment = Equipment {
-            reader: Reader::new(database, artifacts),
-            host: Arc::new(NoHost),
-            consoles: Consoles::open(&data).unwrap(),
-            clock,
-            settings,
-        };
         let stop = CancellationToken::new();
-        let router = tollgate_console::router(equipment, prove, stop.clone()).unwrap();
+        let router = router(dir.path(), settings, prove, &stop);
         Place { dir, router, stop }
+    }
+
+    fn start_again(&mut self) {
+        self.stop = CancellationToken::new();
+        self.router = router(self.dir.path(), ConsoleSettings::default(), None, &self.stop);
     }
 
     fn writer(&self) -> story::Writer {
@@ -136,6 +129,27 @@ impl Place {
     }
 }
 
+fn router(
+    dir: &std::path::Path,
+    settings: ConsoleSettings,
+    prove: Option<Prove>,
+    stop: &CancellationToken,
+) -> Router {
+    let data = DataDir::open(&dir.join("data")).unwrap();
+    let database = Database::open(&data.database()).unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    data.private_dir("artifacts").unwrap();
+    let artifacts = ArtifactStore::open(&data, ArtifactSettings::default(), Arc::clone(&clock)).unwrap();
+    let equipment = Equipment {
+        reader: Reader::new(database, artifacts),
+        host: Arc::new(NoHost),
+        consoles: Consoles::open(&data).unwrap(),
+        clock,
+        settings,
+    };
+    tollgate_console::router(equipment, prove, stop.clone()).unwrap()
+}
+
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");
 
@@ -151,7 +165,7 @@ fn check_headers(path: &str, headers: &HeaderMap) {
     );
     for (name, value) in [
         ("x-content-type-options", "nosniff"),
-        ("referrer-policy", "no-referrer"),
+        ("referrer-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),
         ("x-frame-options", "DENY"),
     ] {
@@ -374,6 +388,42 @@ async fn cookies_are_for_browsers_alone_and_for_this_site_alone() {
     assert!(
         tls.ends_with("; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age=28800"),
         "{tls}"
+    );
+}
+
+#[tokio::test]
+async fn the_owner_stays_logged_in_when_the_server_starts_again_and_not_after_logging_out() {
+    let mut place = Place::new();
+    let (here, gone) = (place.log_in().await, place.log_in().await);
+    let page = place.page(&gone, "/console/").await.body;
+    let form = page.split("name=\"form\" value=\"").nth(1).unwrap();
+    let form = format!("form={}", form.split('"').next().unwrap());
+    place
+        .ask("POST", "/console/logout", &[FORM, OURS, ("cookie", &gone)], &form)
+        .await;
+    place.start_again();
+    assert_eq!(place.page(&here, "/console/").await.status, StatusCode::OK);
+    assert_eq!(place.page(&gone, "/console/").await.status, StatusCode::SEE_OTHER);
+    let files = std::fs::read_dir(place.dir.path().join("data/console")).unwrap();
+    let secret = here.split('=').nth(1).unwrap();
+    for file in files {
+        let file = file.unwrap();
+        assert!(!file.file_name().to_string_lossy().contains(secret));
+        let sessions = file.file_name().to_string_lossy().starts_with("session-");
+        if sessions {
+            // As if the clock had been set back by a day.
+            #[allow(
+                clippy::disallowed_methods,
+                reason = "the test plays somebody who changes the file"
+            )]
+            std::fs::write(file.path(), (SystemClock.now_ms() + 86_400_000).to_string()).unwrap();
+        }
+    }
+    place.start_again();
+    assert_eq!(
+        place.page(&here, "/console/").await.status,
+        StatusCode::SEE_OTHER,
+        "never longer than eight hours"
     );
 }
 

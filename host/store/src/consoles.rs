@@ -17,6 +17,8 @@ const FOLDER: &str = "console";
 const TOKEN: &str = "login-";
 /// Prefix of the file that says where a host serves its console, before the host's id.
 const PLACE: &str = "at-";
+/// Prefix of a session's file, before the hash of its cookie.
+const SESSION: &str = "session-";
 /// File that leads a browser to a login.
 const PAGE: &str = "open.html";
 /// Time in which a token can be used.
@@ -39,7 +41,8 @@ impl Consoles {
     pub fn offer_login(&self, now_ms: i64) -> io::Result<String> {
         for entry in self.dir.entries()? {
             let name = entry?.file_name();
-            if let Some(name) = name.to_str().filter(|name| name.starts_with(TOKEN))
+            let name = name.to_str();
+            if let Some(name) = name.filter(|name| name.starts_with(TOKEN) || name.starts_with(SESSION))
                 && self.ends_at(name).is_none_or(|ends_at| ends_at <= now_ms)
             {
                 let _ = self.dir.remove_file(name);
@@ -60,6 +63,21 @@ impl Consoles {
         // Of several at once, one removes the file.
         let is_first = self.dir.remove_file(&name).is_ok();
         is_first && ends_at.is_some_and(|ends_at| now_ms < ends_at && ends_at - now_ms <= VALID_MS)
+    }
+
+    /// Keeps a session of the owner, by the hash of its cookie, for servers that come after this one.
+    pub fn keep_session(&self, hash: &str, ends_at_ms: i64) -> io::Result<()> {
+        self.write(&format!("{SESSION}{hash}"), &ends_at_ms.to_string())
+    }
+
+    /// Time at which a kept session ends, if it was kept.
+    pub fn session_ends_at(&self, hash: &str) -> Option<i64> {
+        self.ends_at(&format!("{SESSION}{hash}"))
+    }
+
+    /// Forgets a session.
+    pub fn forget_session(&self, hash: &str) {
+        let _ = self.dir.remove_file(format!("{SESSION}{hash}"));
     }
 
     fn ends_at(&self, name: &str) -> Option<i64> {

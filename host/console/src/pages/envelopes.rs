@@ -71,6 +71,7 @@ pub(crate) async fn list(
                     ))
                 }
             }
+            h2.sr { @if only_open { "Open envelopes" } @else { "All envelopes" } }
             div.grid { @for card in &cards { div.card { (card.markup()) } } }
             nav.pages aria-label="Older envelopes" {
                 @if cards.len() == ENVELOPES as usize {

@@ -78,29 +78,30 @@ fn days(now_ms: i64) -> Vec<String> {
 }
 
 fn read(session: &Session, now_ms: i64) -> StoreResult<Read> {
-    let mut query = TallyQuery {
+    let query = TallyQuery {
         since: Timestamp::from_ms(now_ms - DAYS * DAY_MS).to_string(),
         most: Some(MOST),
         ..TallyQuery::default()
     };
+    let (mut counted, cut_at) = session.policy_tallies_of(&query, &[None, Some(Bucket::Day)])?;
+    let (by_day, all) = (
+        counted.pop().unwrap_or_default(),
+        counted.pop().unwrap_or_default(),
+    );
     let mut lines: BTreeMap<(String, String), Line> = BTreeMap::new();
-    let all = session.policy_tallies(&query)?;
-    for tally in all.rows {
+    for tally in all {
         let key = (tally.policy.clone(), tally.mode.clone());
         lines.entry(key).or_default().all = tally;
     }
-    query.bucket = Some(Bucket::Day);
-    for tally in session.policy_tallies(&query)?.rows {
-        let line = lines
-            .entry((tally.policy.clone(), tally.mode.clone()))
-            .or_default();
+    for tally in by_day {
+        let line = lines.entry((tally.policy, tally.mode)).or_default();
         line.denied_by_day
             .insert(tally.bucket.unwrap_or_default(), tally.denied);
     }
     Ok(Read {
         lines,
         denials: denials(session)?,
-        cut_at: all.cut_at,
+        cut_at,
     })
 }
 

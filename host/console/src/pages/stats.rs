@@ -69,25 +69,29 @@ fn read(
     now_ms: i64,
     (_, span_ms, bucket, _): (&str, i64, Bucket, i64),
 ) -> StoreResult<Read> {
-    let query = |by: &[By], bucket: Option<Bucket>| TallyQuery {
+    let query = TallyQuery {
         since: Timestamp::from_ms(now_ms - span_ms).to_string(),
-        by: by.to_vec(),
-        bucket,
         most: Some(MOST),
         ..TallyQuery::default()
     };
-    let by = |by: By| -> StoreResult<Vec<Tally>> {
-        let mut rows = session.tallies(&query(&[by], None))?.rows;
+    let ways: [(&[By], Option<Bucket>); 4] = [
+        (&[], Some(bucket)),
+        (&[By::Tool], None),
+        (&[By::Actor], None),
+        (&[By::Client], None),
+    ];
+    let (mut counted, cut_at) = session.tallies_of(&query, &ways)?;
+    let mut next = || {
+        let mut rows = counted.pop().unwrap_or_default();
         rows.sort_by_key(|tally| -tally.calls);
-        Ok(rows)
+        rows
     };
-    let over_time = session.tallies(&query(&[], Some(bucket)))?;
     Ok(Read {
-        cut_at: over_time.cut_at,
-        over_time: over_time.rows,
-        tools: by(By::Tool)?,
-        actors: by(By::Actor)?,
-        clients: by(By::Client)?,
+        clients: next(),
+        actors: next(),
+        tools: next(),
+        over_time: next(),
+        cut_at,
     })
 }
 

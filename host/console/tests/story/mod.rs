@@ -13,7 +13,7 @@ use tollgate_sdk::Timestamp;
 use tollgate_store::artifact::{Artifact, ArtifactKind};
 use tollgate_store::data_dir::DataDir;
 use tollgate_store::storage::{
-    Database, Ending, Envelope, Namespace, OpType, Operation, Session, Step, Value,
+    Database, Ending, Envelope, MigrationError, Namespace, OpType, Operation, Session, Step, Value,
 };
 
 const MINUTE: i64 = 60_000;
@@ -102,7 +102,7 @@ impl Writer {
             "envelope_open" => ("core", Effect::Write, OpType::Control, 2.1),
             _ => ("task-store", Effect::Write, OpType::Mutation, 3.4),
         };
-        row.op_id = format!("op_{:026}", self.number);
+        row.op_id = format!("op_{:013}{:013}", self.now_ms, self.number);
         row.pack = pack.to_owned();
         row.tool = tool.to_owned();
         row.effect = effect;
@@ -344,8 +344,6 @@ impl Writer {
             self.session.begin_write().unwrap();
             let mut row = self.call("task_create", 0);
             row.actor = Some("claimed:ada".to_owned());
-            self.number += 1;
-            row.op_id = format!("op_now_{}_{}", self.now_ms, self.number);
             self.add(&row);
             self.session.commit().unwrap();
         }
@@ -425,7 +423,11 @@ impl Writer {
                 sql: (*sql).to_owned(),
             })
             .collect();
-        self.database.migrate(&namespace, &steps).unwrap();
+        match self.database.migrate(&namespace, &steps) {
+            // A host that runs brought them further.
+            Ok(()) | Err(MigrationError::Newer { .. }) => {}
+            Err(err) => panic!("{err}"),
+        }
         let namespace = namespace.with_tables(&steps).unwrap();
         self.session.begin_write().unwrap();
         self.session.enter(

@@ -79,6 +79,13 @@ pub(super) fn nothing_there(path: &str) -> Response {
     refusal(StatusCode::NOT_FOUND, &err)
 }
 
+/// Nothing is served at the path, and MCP at none.
+pub(super) fn no_mcp_there() -> Response {
+    let err = ToolError::new("PATH_UNKNOWN", "there is nothing at this path")
+        .remediation("This server serves the console alone. `tollgate serve --http ADDRESS` serves MCP.");
+    refusal(StatusCode::NOT_FOUND, &err)
+}
+
 /// The head is longer than it may be.
 pub(super) fn head_too_large(limit: usize) -> Response {
     let err = ToolError::new("HEAD_TOO_LARGE", format!("the head is longer than {limit} bytes"))

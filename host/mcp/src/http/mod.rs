@@ -135,10 +135,11 @@ pub async fn serve(
     let caps = later.borrow_and_update().clone();
     let stop = CancellationToken::new();
     let pages = serving.pages.take();
+    let is_alone = pages.as_ref().is_some_and(|pages| pages.alone);
     let door = Arc::new(door(serving, caps.clone(), bound, Arc::clone(&gate))?);
     let longest = (caps.header.max(MIN_HEAD), caps.body);
     let routes = routes(handler, &door, longest.1, &stop, pages)?;
-    let app = guarded(routes, Arc::clone(&door), longest.0);
+    let app = guarded(routes, Arc::clone(&door), longest.0, is_alone);
     // A signal that comes as soon as somebody reads that this serves is not lost.
     let asked = listen::asked_to_stop();
     ready(bound);
@@ -263,10 +264,13 @@ fn prover(door: &Arc<Admission>) -> Option<Prove> {
 }
 
 /// The routes behind the checks that every request passes.
-fn guarded(routes: Router, door: Arc<Admission>, longest_head: usize) -> Router {
+fn guarded(routes: Router, door: Arc<Admission>, longest_head: usize, is_alone: bool) -> Router {
     let known = Arc::new(Hosts::new(&door.hosts, &door.origins));
     routes
-        .fallback(async || answer::nothing_there(PATH))
+        .fallback(async move || match is_alone {
+            true => answer::no_mcp_there(),
+            false => answer::nothing_there(PATH),
+        })
         // Around everything, what is not there included: no page learns anything by a name that leads here.
         .layer(from_fn_with_state(known, hosts::check))
         .layer(from_fn_with_state(longest_head, head::check))

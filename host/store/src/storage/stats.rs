@@ -203,86 +203,79 @@ impl Session {
 
     /// Counts calls.
     pub fn tallies(&self, query: &TallyQuery) -> StoreResult<Tallied<Tally>> {
-        let keys = query.keys();
-        let conditions = self.conditions(query)?;
-        let sql = format!(
-            "SELECT bucket, pack, tool, actor, client, calls,
-                    sum(CASE WHEN success = 0 THEN 1 ELSE 0 END),
-                    sum(CASE WHEN outcome ->> 'result' <> 'passed' THEN 1 ELSE 0 END),
-                    sum(CASE WHEN success IS NULL THEN 1 ELSE 0 END),
-                    min(CASE WHEN place * 2 >= calls THEN duration_ms END),
-                    min(CASE WHEN place * 20 >= calls * 19 THEN duration_ms END),
-                    max(duration_ms)
-             FROM (SELECT *, row_number() OVER (PARTITION BY bucket, pack, tool, actor, client ORDER BY duration_ms)
-                       AS place,
-                       count(*) OVER (PARTITION BY bucket, pack, tool, actor, client) AS calls
-                   FROM (SELECT {keys}, success, outcome, duration_ms FROM core_operations WHERE {}) AS keyed) AS placed
-             GROUP BY bucket, pack, tool, actor, client ORDER BY bucket, pack, tool, actor, client",
-            conditions.sql
-        );
-        let mut rows: Vec<Tally> = self
-            .db
-            .prepare_cached(&sql)?
-            .query_map(params_from_iter(&conditions.params), tally)?
-            .collect::<rusqlite::Result<_>>()?;
-        self.count_errors(&keys, &conditions, &mut rows)?;
+        let groupings = [(query.by.as_slice(), query.bucket)];
+        let (mut counted, cut_at) = self.tallies_of(query, &groupings)?;
         Ok(Tallied {
-            rows,
-            cut_at: conditions.cut_at,
+            rows: counted.pop().unwrap_or_default(),
+            cut_at,
         })
     }
 
-    fn count_errors(&self, keys: &str, conditions: &Conditions, rows: &mut [Tally]) -> StoreResult<()> {
-        type Key = [Option<String>; 5];
-        let places: BTreeMap<Key, usize> = rows.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();
+    /// Counts the same calls in several ways, and reads them once. Also the first place that was looked at, if there are
+    /// older rows.
+    pub fn tallies_of(
+        &self,
+        query: &TallyQuery,
+        groupings: &[(&[By], Option<Bucket>)],
+    ) -> StoreResult<(Vec<Vec<Tally>>, Option<i64>)> {
+        let conditions = self.conditions(query)?;
+        let mut counts: Vec<BTreeMap<Key, Count>> = vec![BTreeMap::new(); groupings.len()];
         let sql = format!(
-            "SELECT bucket, pack, tool, actor, client, error_code, count(*)
-             FROM (SELECT {keys}, error_code FROM core_operations WHERE {} AND error_code IS NOT NULL) AS keyed
-             GROUP BY bucket, pack, tool, actor, client, error_code",
+            "SELECT timestamp, pack, tool, actor, client, success, outcome ->> 'result', duration_ms, error_code
+             FROM core_operations WHERE {}",
             conditions.sql
         );
         let mut statement = self.db.prepare_cached(&sql)?;
-        let mut found = statement.query(params_from_iter(&conditions.params))?;
-        while let Some(row) = found.next()? {
-            let key: Key = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
-            if let Some(tally) = places.get(&key).and_then(|&at| rows.get_mut(at)) {
-                tally.errors.insert(row.get(5)?, row.get(6)?);
+        let mut rows = statement.query(params_from_iter(&conditions.params))?;
+        while let Some(row) = rows.next()? {
+            for ((by, bucket), counts) in groupings.iter().zip(&mut counts) {
+                let count = counts.entry(key(row, by, *bucket)?).or_default();
+                count.add(row)?;
             }
         }
-        Ok(())
+        let finished = counts
+            .into_iter()
+            .map(|counts| counts.into_iter().map(finish).collect());
+        Ok((finished.collect(), conditions.cut_at))
     }
 
     /// Counts verdicts of policies.
     pub fn policy_tallies(&self, query: &TallyQuery) -> StoreResult<Tallied<PolicyTally>> {
+        let (mut counted, cut_at) = self.policy_tallies_of(query, &[query.bucket])?;
+        Ok(Tallied {
+            rows: counted.pop().unwrap_or_default(),
+            cut_at,
+        })
+    }
+
+    /// Counts the same verdicts by several widths of time, and reads them once.
+    pub fn policy_tallies_of(
+        &self,
+        query: &TallyQuery,
+        buckets: &[Option<Bucket>],
+    ) -> StoreResult<(Vec<Vec<PolicyTally>>, Option<i64>)> {
         let conditions = self.conditions(query)?;
+        let mut heard: Vec<BTreeMap<HeardKey, Heard>> = vec![BTreeMap::new(); buckets.len()];
         let sql = format!(
-            "SELECT bucket, policy, mode, sum(times),
-                    sum(CASE WHEN verdict = 'deny' THEN times ELSE 0 END),
-                    sum(CASE WHEN verdict = 'ask' THEN times ELSE 0 END),
-                    sum(CASE WHEN verdict = 'amend' THEN times ELSE 0 END),
-                    sum(CASE WHEN verdict = 'failed' THEN times ELSE 0 END),
-                    min(CASE WHEN place * 2 >= timed THEN us END),
-                    min(CASE WHEN place * 100 >= timed * 99 THEN us END)
-             FROM (SELECT *, row_number() OVER (PARTITION BY bucket, policy, mode ORDER BY us) AS place,
-                       count(*) OVER (PARTITION BY bucket, policy, mode) AS timed
-                   FROM (SELECT {} AS bucket, said.value ->> 'policy' AS policy, said.value ->> 'mode' AS mode,
-                             said.value ->> 'verdict' AS verdict, said.value ->> 'us' AS us,
-                             coalesce(said.value ->> 'times', 1) AS times
-                         FROM core_operations, json_each(verdicts) AS said
-                         WHERE {} AND verdicts IS NOT NULL) AS heard) AS placed
-             GROUP BY bucket, policy, mode ORDER BY bucket, policy, mode",
-            query.bucket_column(),
+            "SELECT timestamp, verdicts FROM core_operations WHERE {} AND verdicts IS NOT NULL",
             conditions.sql
         );
-        let rows = self
-            .db
-            .prepare_cached(&sql)?
-            .query_map(params_from_iter(&conditions.params), policy_tally)?
-            .collect::<rusqlite::Result<_>>()?;
-        Ok(Tallied {
-            rows,
-            cut_at: conditions.cut_at,
-        })
+        let mut statement = self.db.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(&conditions.params))?;
+        while let Some(row) = rows.next()? {
+            let verdicts: String = row.get(1)?;
+            let verdicts: Vec<Said> = serde_json::from_str(&verdicts).unwrap_or_default();
+            for (bucket, heard) in buckets.iter().zip(&mut heard) {
+                for said in &verdicts {
+                    let key = (stretch(row, *bucket)?, said.policy.clone(), said.mode.clone());
+                    heard.entry(key).or_default().add(said);
+                }
+            }
+        }
+        let finished = heard
+            .into_iter()
+            .map(|heard| heard.into_iter().map(Heard::finish).collect());
+        Ok((finished.collect(), conditions.cut_at))
     }
 
     /// A place in the ledger before all rows of calls since a time, found without reading them.
@@ -336,68 +329,133 @@ impl Session {
     }
 }
 
-impl TallyQuery {
-    fn bucket_column(&self) -> String {
-        self.bucket.map_or_else(
-            || "NULL".to_owned(),
-            |bucket| format!("substr(timestamp, 1, {})", bucket.letters()),
-        )
-    }
+/// Stretch of time, pack, tool, actor and client of calls that are counted together.
+type Key = [Option<String>; 5];
+/// Stretch of time, policy and mode.
+type HeardKey = (Option<String>, String, String);
 
-    /// Columns by which calls are counted apart, and nothing for the others.
-    fn keys(&self) -> String {
-        let of = |by: By, name: &str| match self.by.contains(&by) {
-            true => name.to_owned(),
-            false => format!("NULL AS {name}"),
-        };
-        [
-            format!("{} AS bucket", self.bucket_column()),
-            of(By::Tool, "pack"),
-            of(By::Tool, "tool"),
-            of(By::Actor, "actor"),
-            of(By::Client, "client"),
-        ]
-        .join(", ")
-    }
+/// Calls that are being counted.
+#[derive(Debug, Clone, Default)]
+struct Count {
+    tally: Tally,
+    durations: Vec<f64>,
 }
 
-impl Tally {
-    fn key(&self) -> [Option<String>; 5] {
-        [&self.bucket, &self.pack, &self.tool, &self.actor, &self.client].map(Clone::clone)
+impl Count {
+    fn add(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
+        let tally = &mut self.tally;
+        let success: Option<bool> = row.get(5)?;
+        tally.calls += 1;
+        tally.failed += i64::from(success == Some(false));
+        tally.unknown += i64::from(success.is_none());
+        let outcome = row.get_ref(6)?.as_str_or_null().ok().flatten();
+        tally.tests_failed += i64::from(outcome.is_some_and(|outcome| outcome != "passed"));
+        self.durations.push(row.get(7)?);
+        if let Some(code) = row.get::<_, Option<String>>(8)? {
+            *tally.errors.entry(code).or_default() += 1;
+        }
+        Ok(())
     }
 }
 
-fn tally(row: &Row<'_>) -> rusqlite::Result<Tally> {
-    Ok(Tally {
-        bucket: row.get(0)?,
-        pack: row.get(1)?,
-        tool: row.get(2)?,
-        actor: row.get(3)?,
-        client: row.get(4)?,
-        calls: row.get(5)?,
-        failed: row.get(6)?,
-        tests_failed: row.get::<_, Option<i64>>(7)?.unwrap_or_default(),
-        unknown: row.get(8)?,
-        median_ms: row.get(9)?,
-        p95_ms: row.get(10)?,
-        longest_ms: row.get(11)?,
-        errors: BTreeMap::new(),
-    })
+/// A verdict as it is counted.
+#[derive(Deserialize)]
+struct Said {
+    #[serde(default)]
+    policy: String,
+    #[serde(default)]
+    mode: String,
+    #[serde(default)]
+    verdict: String,
+    us: Option<u64>,
+    #[serde(default = "once")]
+    times: i64,
 }
 
-fn policy_tally(row: &Row<'_>) -> rusqlite::Result<PolicyTally> {
-    Ok(PolicyTally {
-        bucket: row.get(0)?,
-        policy: row.get::<_, Option<String>>(1)?.unwrap_or_default(),
-        mode: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
-        judged: row.get(3)?,
-        denied: row.get(4)?,
-        asked: row.get(5)?,
-        amended: row.get(6)?,
-        failed: row.get(7)?,
-        median_us: row.get(8)?,
-        p99_us: row.get(9)?,
-    })
+fn once() -> i64 {
+    1
+}
+
+/// Verdicts that are being counted.
+#[derive(Debug, Clone, Default)]
+struct Heard {
+    tally: PolicyTally,
+    times: Vec<u64>,
+}
+
+impl Heard {
+    fn add(&mut self, said: &Said) {
+        let tally = &mut self.tally;
+        tally.judged += said.times;
+        match said.verdict.as_str() {
+            "deny" => tally.denied += said.times,
+            "ask" => tally.asked += said.times,
+            "amend" => tally.amended += said.times,
+            "failed" => tally.failed += said.times,
+            _ => {}
+        }
+        self.times.extend(said.us);
+    }
+
+    fn finish(((bucket, policy, mode), mut heard): (HeardKey, Heard)) -> PolicyTally {
+        heard.times.sort_unstable();
+        let of = |share| percentile(&heard.times, share).and_then(|us| i64::try_from(us).ok());
+        PolicyTally {
+            bucket,
+            policy,
+            mode,
+            median_us: of(50),
+            p99_us: of(99),
+            ..heard.tally
+        }
+    }
+}
+
+fn key(row: &Row<'_>, by: &[By], bucket: Option<Bucket>) -> rusqlite::Result<Key> {
+    let of = |property: By, column: usize| match by.contains(&property) {
+        true => row.get(column),
+        false => Ok(None),
+    };
+    Ok([
+        stretch(row, bucket)?,
+        of(By::Tool, 1)?,
+        of(By::Tool, 2)?,
+        of(By::Actor, 3)?,
+        of(By::Client, 4)?,
+    ])
+}
+
+/// Stretch of time of a row whose first column is its timestamp.
+fn stretch(row: &Row<'_>, bucket: Option<Bucket>) -> rusqlite::Result<Option<String>> {
+    let Some(bucket) = bucket else {
+        return Ok(None);
+    };
+    let timestamp = row.get_ref(0)?.as_str()?;
+    Ok(Some(
+        timestamp.get(..bucket.letters()).unwrap_or(timestamp).to_owned(),
+    ))
+}
+
+fn finish(([bucket, pack, tool, actor, client], mut count): (Key, Count)) -> Tally {
+    count.durations.sort_unstable_by(f64::total_cmp);
+    let of = |share| percentile(&count.durations, share).unwrap_or_default();
+    Tally {
+        bucket,
+        pack,
+        tool,
+        actor,
+        client,
+        median_ms: of(50),
+        p95_ms: of(95),
+        longest_ms: of(100),
+        ..count.tally
+    }
+}
+
+/// The lowest of sorted values that at least so many percent are not above.
+fn percentile<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
+    let place = (sorted.len() * percent).div_ceil(100).checked_sub(1)?;
+    sorted.get(place).copied()
 }
 
 #[cfg(test)]
