@@ -11,7 +11,7 @@ pub(crate) fn denial(request: &Request, key: &str, listed: Option<&Approval>) ->
     let tool = &request.tool;
     let reason = match listed {
         Some(listed) => format!("{tool} needs an approval; {} waits for it", listed.id),
-        None => format!("{tool} needs an approval, and its request does not fit in approval_list"),
+        None => format!("{tool} needs an approval"),
     };
     let denial = Denial::new("APPROVAL_REQUIRED", reason);
     let wanted = json!({

@@ -29,8 +29,19 @@ fn said(judge: &Judge<SideEffectApproval>, at: i64) -> (String, Option<NextCall>
 }
 
 fn resolve(judge: &Judge<SideEffectApproval>, asked: &NextCall, status: &str, at: i64) -> Review {
+    resolve_from(None, judge, asked, status, at)
+}
+
+fn resolve_from(
+    client: Option<&str>,
+    judge: &Judge<SideEffectApproval>,
+    asked: &NextCall,
+    status: &str,
+    at: i64,
+) -> Review {
     let request = Request {
         at,
+        client: client.map(str::to_owned),
         ..Request::of(RESOLVE, "{}")
     };
     let mut approval = asked.arguments.clone();
@@ -220,4 +231,26 @@ fn approvals_of_other_kinds_are_nobodys_business_here() {
     );
     assert_eq!(resolve(&judge, &other, "approved", 0), Review::Pass);
     assert!(Judge::<SideEffectApproval>::new(r#"{"minutes": 0}"#).is_err());
+}
+
+#[test]
+fn an_agent_answers_nothing_that_wants_a_terminal() {
+    let judge = Judge::<SideEffectApproval>::new(r#"{"ask": false, "terminal": true}"#).unwrap();
+    let asked = said(&judge, 0).1.unwrap();
+    for client in [
+        None,
+        Some("agent"),
+        Some("tollgate call"),
+        Some("claimed:tollgate terminal"),
+    ] {
+        let review = resolve_from(client, &judge, &asked, "approved", MINUTE);
+        assert!(
+            matches!(review, Review::Deny(denial) if denial.code == "TERMINAL_REQUIRED"),
+            "{client:?}"
+        );
+    }
+    assert_eq!(said(&judge, MINUTE).0, "APPROVAL_REQUIRED");
+    let review = resolve_from(Some(tollgate_sdk::TERMINAL), &judge, &asked, "approved", MINUTE);
+    assert_eq!(review, Review::Pass);
+    assert_eq!(said(&judge, 2 * MINUTE).0, "pass");
 }
