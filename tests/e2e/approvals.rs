@@ -47,7 +47,7 @@ fn said(place: &Place, arguments: &[&str]) -> (i32, String) {
 async fn a_denied_call_is_approved_at_the_command_line_and_passes_once() {
     let place = Place::with(POLICY);
     let session = place.serve(&[]).await;
-    let title = "\u{202e}<img src=x onerror=alert(1)>\u{1b}[31m";
+    let title = "<img src=x onerror=alert(1)>";
     let id = denied(&session, title).await;
     assert_eq!(denied(&session, title).await, id, "the same call asks once");
     // The agent that asks approves nothing for itself, nor by the name of somebody else.
@@ -62,8 +62,7 @@ async fn a_denied_call_is_approved_at_the_command_line_and_passes_once() {
     assert_eq!(listed["component"], "policy-side-effect-approval");
     assert_eq!(listed["detail"]["tool"], "task_create");
     assert!(listed["not_by_you"].is_string(), "{listed:#}");
-    let shown = listed["detail"]["arguments"]["title"].as_str().unwrap();
-    assert_eq!(shown, "\\u202e<img src=x onerror=alert(1)>\\u001b[31m");
+    assert_eq!(listed["detail"]["arguments"]["title"], title);
 
     let (code, list) = said(&place, &["list"]);
     assert!(
@@ -102,6 +101,29 @@ async fn a_denied_call_is_approved_at_the_command_line_and_passes_once() {
         ledger.contains(&"approval_resolve write APPROVER_ASKED".to_owned()),
         "{ledger:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_that_hides_something_is_written_out() {
+    let place = Place::with(POLICY);
+    let session = place.serve(&[]).await;
+    let id = denied(&session, "\u{202e}safe\u{1b}[31m").await;
+    let listed = session.ok("approval_list", json!({"approval_id": id})).await;
+    assert_eq!(
+        listed["approvals"][0]["detail"]["arguments"]["title"],
+        "\\u202esafe\\u001b[31m"
+    );
+    for arguments in [&["show", &id][..], &["list"]] {
+        let (_, printed) = said(&place, arguments);
+        assert!(
+            !printed.contains('\u{202e}') && !printed.contains('\u{1b}'),
+            "{printed}"
+        );
+    }
+    // What is written out by the caller is not mistaken for what is hidden.
+    let other = denied(&session, "\\u202esafe\\u001b[31m").await;
+    assert_ne!(other, id);
+    session.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -294,4 +316,37 @@ async fn a_program_of_the_operator_is_told_once_and_no_call_waits() {
         ["0"]
     );
     session.close().await;
+}
+
+#[test]
+fn an_answer_of_the_clients_user_takes_the_request_out_of_the_list() {
+    let place = Place::with(&POLICY.replace("ask = false", "ask = true"));
+    let mut wire = place.wire(&[]);
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "wire", "version": "1"}}});
+    wire.ask(&hello);
+    wire.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    for (id, allow) in [(1, true), (2, false)] {
+        let title = format!("allowed: {allow}");
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": "task_create", "arguments": task(&title)}});
+        let question = wire.ask(&call);
+        assert_eq!(question["method"], "elicitation/create", "{question:#}");
+        let pending = || place.sql("SELECT count(*) FROM core_approvals WHERE status = 'pending'");
+        assert_eq!(pending(), ["1"], "somebody else may answer meanwhile");
+        let answer = json!({"action": "accept", "content": {"allow": allow}});
+        let reply = wire.ask(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        assert_eq!(reply["result"]["isError"] == true, !allow, "{reply:#}");
+        assert_eq!(pending(), ["0"]);
+    }
+    let notes = place.sql("SELECT status || ': ' || note FROM core_approvals ORDER BY asked_at");
+    assert_eq!(
+        notes,
+        [
+            "withdrawn: the client's user said yes",
+            "withdrawn: the client's user said no"
+        ]
+    );
+    wire.close_stdin();
+    wire.wait();
 }

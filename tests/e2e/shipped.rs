@@ -119,7 +119,7 @@ async fn a_side_effect_waits_for_its_approval() {
     let refused = session.refused("envelope_open", open()).await;
     assert_eq!(refused["code"], "APPROVAL_REQUIRED", "{refused:#}");
     let told = refused["remediation"].as_str().unwrap();
-    let key = told.split('`').nth(3).unwrap();
+    let key = told.split('`').nth(5).unwrap();
     let mut asked = work.clone();
     for (name, value) in [
         ("requested_action", "open"),

@@ -12,6 +12,7 @@ const OFFERED: &[&str] = &[
     "budget",
     "ledger",
     "artifacts",
+    "approvals",
     "clock-and-ids",
     "connections",
     "log",
