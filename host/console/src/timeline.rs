@@ -208,12 +208,12 @@ impl Timeline {
                         text.lane x="0" y=(y(lane) + 4) { (name) }
                         line.lane x1=(LEFT) x2=(width) y1=(y(lane)) y2=(y(lane)) {}
                     }
-                    @for (from, to) in arcs(marks) { (arc(x(from), x(to))) }
-                    @for (at, mark) in marks.iter().enumerate() { (mark_of(x(at), mark)) }
                     @for (at, words) in ticks(marks) {
                         line.tick x1=(x(at)) x2=(x(at)) y1=(ARCS - 4) y2=(ARCS + 3 * LANE) {}
                         text.tick x=(x(at)) y=(height - 8) { (words) }
                     }
+                    @for (from, to) in arcs(marks) { (arc(x(from), x(to))) }
+                    @for (at, mark) in marks.iter().enumerate() { (mark_of(x(at), mark)) }
                 }
             }
         }
