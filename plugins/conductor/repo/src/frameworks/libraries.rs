@@ -54,14 +54,14 @@ fn go(index: &Index<'_>, run: &mut Run) {
         })
     };
     let libraries: BTreeSet<&str> = modules.iter().copied().filter(is_package).collect();
-    for file in 0..index.len() {
+    if libraries.is_empty() {
+        return;
+    }
+    for file in (0..index.len()).filter(|file| index.language(*file) == Some(Language::Go)) {
         let path = index.path(file);
         let module = path::ancestors(path).find(|directory| modules.contains(directory));
         let is_public = !path::parent(path).split('/').any(|part| part == "internal");
-        if index.language(file) == Some(Language::Go)
-            && is_public
-            && module.is_some_and(|at| libraries.contains(at))
-        {
+        if is_public && module.is_some_and(|at| libraries.contains(at)) {
             run.entry(file).or_insert("users of the library");
         }
     }

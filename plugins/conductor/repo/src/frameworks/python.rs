@@ -30,8 +30,7 @@ const DJANGO_FOLDERS: [&str; 4] = ["migrations", "templatetags", "settings", "co
 
 /// Adds the files that frameworks run.
 pub(super) fn find(index: &Index<'_>, run: &mut Run) {
-    let has_django = imports(index, "django");
-    let has_streamlit = imports(index, "streamlit");
+    let [has_django, has_streamlit] = imports(index, ["django", "streamlit"]);
     for file in 0..index.len() {
         let path = index.path(file);
         if index.language(file) != Some(Language::Python) {
@@ -47,15 +46,23 @@ pub(super) fn find(index: &Index<'_>, run: &mut Run) {
     }
 }
 
-/// Checks whether a file of Python imports a package that is not in the tree.
-fn imports(index: &Index<'_>, package: &str) -> bool {
-    let is_it = |what: &What| match what {
-        What::Python { module, level: 0, .. } => module.split('.').next() == Some(package),
-        _ => false,
-    };
+/// Checks for each package whether a file of Python imports it.
+fn imports<const N: usize>(index: &Index<'_>, packages: [&str; N]) -> [bool; N] {
+    let mut found = [false; N];
     let python = (0..index.len()).filter(|file| index.language(*file) == Some(Language::Python));
-    let mut facts = python.filter_map(|file| index.facts(file));
-    facts.any(|facts| facts.imports.iter().any(|import| is_it(&import.what)))
+    for import in python
+        .filter_map(|file| index.facts(file))
+        .flat_map(|facts| &facts.imports)
+    {
+        let What::Python { module, level: 0, .. } = &import.what else {
+            continue;
+        };
+        let top = module.split('.').next().unwrap_or_default();
+        for (package, found) in packages.iter().zip(&mut found) {
+            *found |= *package == top;
+        }
+    }
+    found
 }
 
 /// Checks for `env.py` beside `versions/` or a template of migrations, and for what is in `versions/`.
