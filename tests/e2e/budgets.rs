@@ -38,7 +38,7 @@ async fn units_are_booked_given_back_and_refused() {
     let write = |reserve: u64, commit: Option<u64>, fail: bool| json!({"budget": "approvals", "reserve": reserve, "commit": commit, "fail": fail});
     let run = |reserve: u64, commit: Option<u64>, ending: &str| json!({"budget": "approvals", "reserve": reserve, "commit": commit, "ending": ending});
     let mut log = call("reserve_write", write(1, Some(1), false)).await;
-    open(&session).await;
+    let id = open(&session).await;
     log += &call("reserve_read", json!({})).await;
     log += &call("reserve_write", write(3, Some(1), false)).await;
     log += &call("reserve_write", write(4, None, false)).await;
@@ -63,19 +63,19 @@ async fn units_are_booked_given_back_and_refused() {
         reserve_write "mutations 1/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
         reserve_write "mutations 2/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
         reserve_write "ASKED_TO_FAIL" {} left {"used":1,"limit":5,"left":4}
-        reserve_write "BUDGET_EXHAUSTED" {"budget":"approvals","used":2,"limit":5} left {"used":1,"limit":5,"left":4}
+        reserve_write "BUDGET_EXHAUSTED" {"budget":"approvals","used":2,"limit":5,"envelope_id":"env_1"} left {"used":1,"limit":5,"left":4}
         reserve_run "mutations 5/None, test_runs 0/None, approvals 1/Some(5)" left {"used":1,"limit":5,"left":4}
         reserve_run "mutations 6/None, test_runs 0/None, approvals 2/Some(5)" left {"used":2,"limit":5,"left":3}
         reserve_run "GUEST_TRAPPED" {"pack":"reserve"} left {"used":2,"limit":5,"left":3}
         reserve_run "true mutations 8/None, test_runs 0/None, approvals 4/Some(5)" left {"used":2,"limit":5,"left":3}
         reserve_run "Some(TransactionOpen)" left {"used":2,"limit":5,"left":3}
         reserve_run "mutations 10/None, test_runs 0/None, approvals 3/Some(5)" left {"used":3,"limit":5,"left":2}
-        reserve_run "BUDGET_EXHAUSTED" {"budget":"approvals","used":4,"limit":5} left {"used":4,"limit":5,"left":1}
+        reserve_run "BUDGET_EXHAUSTED" {"budget":"approvals","used":4,"limit":5,"envelope_id":"env_1"} left {"used":4,"limit":5,"left":1}
         reserve_run "mutations 12/None, test_runs 0/None, approvals 5/Some(5)" left {"used":5,"limit":5,"left":0}
-        reserve_write "BUDGET_EXHAUSTED" {"budget":"approvals","used":5,"limit":5} left {"used":5,"limit":5,"left":0}
+        reserve_write "BUDGET_EXHAUSTED" {"budget":"approvals","used":5,"limit":5,"envelope_id":"env_1"} left {"used":5,"limit":5,"left":0}
         reserve_write "BUDGET_UNKNOWN" {"budget":"missing"} left {"used":5,"limit":5,"left":0}
         reserve_write "BUDGET_UNKNOWN" {"budget":"other"} left {"used":5,"limit":5,"left":0}
-    "#]].assert_eq(&log);
+    "#]].assert_eq(&log.replace(&id, "env_1"));
     session.close().await;
     assert_eq!(place.sql("SELECT used FROM core_budgets"), ["5"]);
     assert_eq!(place.sql("SELECT count(*) FROM core_reservations"), ["0"]);
