@@ -72,6 +72,18 @@ impl Place {
         self.dir.path()
     }
 
+    /// The whole place once more, while none of its hosts is at work.
+    pub(crate) fn copy(&self) -> Place {
+        let copy = Place {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        copy_tree(self.path(), copy.path());
+        let config = std::fs::read_to_string(self.config()).unwrap();
+        let (here, there) = (self.path().to_str().unwrap(), copy.path().to_str().unwrap());
+        std::fs::write(copy.config(), config.replace(here, there)).unwrap();
+        copy
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
         self.dir.path().join("data")
     }
@@ -270,6 +282,24 @@ fn warm() -> &'static Path {
         );
         warm.join("data")
     })
+}
+
+/// Copies files and folders with their permissions, without the hosts that are registered.
+fn copy_tree(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            std::fs::create_dir(&target).unwrap();
+            std::fs::set_permissions(&target, entry.metadata().unwrap().permissions()).unwrap();
+            if entry.file_name() != "hosts" {
+                copy_tree(&path, &target);
+            }
+        } else if kind.is_file() {
+            std::fs::copy(&path, &target).unwrap();
+        }
+    }
 }
 
 fn copy_cache(from: &Path, to: &Path) {

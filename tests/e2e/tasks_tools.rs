@@ -163,6 +163,13 @@ impl Driver {
         let reopen = json!({"task": task, "path": "s:0", "completed": false, "events": true});
         self.says("progress", reopen, "/events/0/type", json!("step_reopened"))
             .await;
+        // What was confirmed is to be confirmed again.
+        assert_eq!(
+            self.refused("done", json!({"task": task, "path": "s:0"})).await,
+            ["CHECKPOINTS_NOT_CONFIRMED"; 2]
+        );
+        let again = json!({"task": task, "path": "s:0", "checkpoints": "gate"});
+        self.call("verify", again, "").await;
         self.says(
             "done",
             json!({"task": task, "path": "s:0"}),

@@ -7,6 +7,7 @@ mod input;
 mod large;
 mod races;
 mod recovery;
+mod stories;
 mod success;
 mod surface;
 mod walkthrough;
