@@ -36,7 +36,7 @@ fn resolve(id: &str, decision: &str) -> Value {
     json!({"approval_id": id, "decision": decision, "actor": "grace"})
 }
 
-/// What `tollgate approvals` says, and its exit code.
+/// Exit code and output of `tollgate approvals`.
 fn said(place: &Place, arguments: &[&str]) -> (i32, String) {
     let output = place.run(&[&["approvals"], arguments].concat());
     let text = [output.stdout, output.stderr].concat();

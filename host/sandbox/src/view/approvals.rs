@@ -212,7 +212,7 @@ impl View<'_> {
         })
     }
 
-    /// What a statement gave. A policy that judges a result has a snapshot, unless the call writes.
+    /// Result of a statement. A policy that judges a result has a snapshot, unless the call writes.
     fn stored<T>(&self, result: StoreResult<T>) -> Result<T, ApprovalError> {
         result.map_err(|err: StoreError| {
             if err.failure() == StoreFailure::NotWritable && self.facts.is_policy {
