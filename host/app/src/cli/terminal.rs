@@ -150,6 +150,7 @@ impl<R: BufRead, W: Write> Person<R, W> {
             };
             match value {
                 Some(value) => return Ok(Some(value)),
+                None if line.is_empty() => self.say(&format!("tollgate: {title} is required"))?,
                 None => self.say(&format!("tollgate: `{line}` is not a valid {}", kind(field)))?,
             }
         }
@@ -279,16 +280,16 @@ mod tests {
     fn a_form_is_filled_in_field_by_field() {
         let fields = json!({"name": {"type": "string"}, "size": {"type": "integer", "default": 3},
             "colour": {"enum": ["red", "blue"]}, "sure": {"type": "boolean", "description": "no way back"}});
-        let typed = "blue\n\nAda\n\nno\n4821\n";
+        let typed = "\nAda\n\nblue\nno\n4821\n";
         let (answers, shown) = asked(typed, form(fields.clone()));
-        // Fields come in the order of their names; a required one is asked for again.
-        let expected = json!({"colour": "blue", "name": "Ada", "size": 3, "sure": false});
+        // A required field is asked for again.
+        let expected = json!({"name": "Ada", "size": 3, "colour": "blue", "sure": false});
         assert_eq!(answers.unwrap().answers[0].content, expected, "{shown}");
         assert!(
             shown.contains("colour [red, blue]: ") && shown.contains("sure (no way back): "),
             "{shown}"
         );
-        for cancelled in ["green\ngreen\ngreen\nAda\n", "red\n", ""] {
+        for cancelled in ["Ada\n\ngreen\ngreen\ngreen\nno\n4821\n", "Ada\n", ""] {
             let answers = asked(cancelled, form(fields.clone())).0.unwrap();
             assert_eq!(answers.answers[0].action, Action::Cancel, "{cancelled:?}");
         }
