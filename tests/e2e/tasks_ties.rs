@@ -1,4 +1,4 @@
-//! What the pack `tasks` learns from its host: ends of connections, and test runs of the ledger.
+//! Facts that the pack `tasks` gets from its host: ends of connections, and test runs of the ledger.
 #![allow(clippy::disallowed_methods, reason = "tests make files")]
 
 use std::process::Command;

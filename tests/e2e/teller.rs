@@ -63,10 +63,9 @@ impl<'a> Teller<'a> {
         }
         let reply = self.session.call_raw(tool, arguments.clone()).await;
         let body = reply.structured_content.unwrap();
-        let refused = body.get("error");
-        if refused.is_some() {
+        if let Some(refused) = body.get("error") {
             assert!(
-                refused.unwrap()["next_call"].is_object(),
+                refused["next_call"].is_object(),
                 "{tool} {arguments}: no next call in {body:#}"
             );
         }

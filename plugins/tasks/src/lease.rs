@@ -18,7 +18,7 @@ pub(crate) const MINUTES: i64 = 120;
 pub(crate) const LONGEST_MINUTES: i64 = 7 * 24 * 60;
 
 text_enum! {
-    /// What ends a lease besides its time and events.
+    /// End of a lease besides its time and events.
     pub(crate) enum Until {
         Connection = "connection",
     }

@@ -1,4 +1,4 @@
-//! One row of the ledger by its id, for components that were told of an operation.
+//! A row of the ledger by its id, for components that were told of an operation.
 
 use rusqlite::OptionalExtension;
 use serde::Deserialize;

@@ -110,6 +110,9 @@ pub(crate) fn since_revision(
     read(db, workspace, Some(root), ("revision >", revision), "seq", limit)
 }
 
+/// Details of an event by name.
+pub(crate) type Details = Map<String, Json>;
+
 /// Times and details of the events of one kind about a part of a root, oldest first.
 pub(crate) fn about(
     db: &Db<'_>,
@@ -117,7 +120,7 @@ pub(crate) fn about(
     root: &str,
     target: &str,
     event_type: EventType,
-) -> Result<Vec<(Timestamp, Map<String, Json>)>, DbError> {
+) -> Result<Vec<(Timestamp, Details)>, DbError> {
     const MOST: i64 = 1_000;
     let events: Vec<Event> = db.query_as(
         &format!(
