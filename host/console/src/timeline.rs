@@ -202,7 +202,7 @@ impl Timeline {
         let height = ARCS + 3 * LANE + 34;
         html! {
             div.scroll.timeline tabindex="0" role="group" aria-label="Timeline" {
-                svg viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="img"
+                svg viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="group"
                     aria-label=(self.summary()) {
                     @for (lane, name) in [(Lane::Edit, "edits"), (Lane::Test, "tests"), (Lane::Other, "calls")] {
                         text.lane x="0" y=(y(lane) + 4) { (name) }

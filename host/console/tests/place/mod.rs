@@ -206,7 +206,7 @@ pub(crate) fn is_markup(page: &str, at: usize) -> bool {
     let before = &page[..at];
     let (open, close) = (before.rfind('<'), before.rfind('>'));
     let is_in_tag = open.is_some_and(|open| close.is_none_or(|close| close < open));
-    is_in_tag && before[open.unwrap_or(0)..].matches('"').count() % 2 == 0
+    is_in_tag && before[open.unwrap_or(0)..].matches('"').count().is_multiple_of(2)
 }
 
 /// Places of the rows in a message.
