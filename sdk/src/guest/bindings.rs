@@ -5508,7 +5508,8 @@ pub mod tollgate {
         ///
         /// In a `write` tool a request commits with the call, and a tool error rolls it back. In a `run` tool it commits with
         /// the open transaction, or at once. A policy evaluates a snapshot: what it asks in `before-call` is written in the
-        /// commit that holds the record of the judged call, even if the call is denied.
+        /// commit that holds the record of the judged call, even if the call is denied. If another policy denies the call
+        /// without asking, the request is not written.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod approvals {
             #[used]
@@ -5682,7 +5683,7 @@ pub mod tollgate {
             /// Reason why a request failed.
             #[derive(Clone)]
             pub enum Error {
-                /// The component may not ask here: in a `read` tool, a prompt, or a policy's `after-call`.
+                /// The component may not ask here: in a `read` tool, a prompt, or the `after-call` of a call that does not write.
                 ReadOnly,
                 /// A field has an invalid value.
                 Invalid(_rt::String),
