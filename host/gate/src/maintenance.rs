@@ -133,13 +133,13 @@ impl MaintenanceThread {
     }
 
     /// Retention as of a time that the ledger confirms: its newest row that is an hour old. A clock that was set forward by
-    /// mistake removes nothing until calls were made by it for an hour.
+    /// mistake removes nothing until calls were made by it for an hour. Without such a row there is nothing to remove.
     fn retention(&self, now_ms: i64) -> anyhow::Result<Retention> {
         let before = Timestamp::from_ms(now_ms.saturating_sub(CONFIRMED_MS)).to_string();
         let confirmed = self.database.read_session()?.newest_before(&before)?;
         let confirmed_ms = confirmed
             .and_then(|time| Timestamp::parse(&time))
-            .map_or(0, Timestamp::as_ms);
+            .map_or(now_ms, Timestamp::as_ms);
         Ok(self.keeping.settings.retention(confirmed_ms))
     }
 
