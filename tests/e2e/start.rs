@@ -38,7 +38,7 @@ fn empty_with(pack: &str) -> Place {
     let place = empty();
     let file = foreign(pack, place.path());
     // A busy machine takes its time to compile.
-    let settings = "grants.artifacts = true\nlimits.run_ms = 600_000\n";
+    let settings = "grants.artifacts = true\ngrants.ledger = true\nlimits.run_ms = 600_000\n";
     let config = format!("[packs.{pack}]\nsource = {file:?}\n{settings}");
     std::fs::write(place.config(), config).unwrap();
     place
