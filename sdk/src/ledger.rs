@@ -458,7 +458,7 @@ impl<'a> Ledger<'a> {
         self.host.seen_work_tree(workspace)
     }
 
-    /// What changed in a workspace until this call, since the envelope's state after that many edits
+    /// Changes in a workspace until this call, since the envelope's state after that many edits
     /// ([`SeenWorkTree::edits`]). `None` if one of the states is not known, or outside of `run` tools and in
     /// transactions.
     ///

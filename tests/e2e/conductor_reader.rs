@@ -102,7 +102,7 @@ impl Reader {
             .collect()
     }
 
-    /// Those of them that are tests.
+    /// Test files among them.
     fn tests(&self) -> Vec<String> {
         let about = ["tests_passed is", "failed before this step"];
         let lines = self

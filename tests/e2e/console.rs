@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::harness::{HttpServer, Place, Session};
 
-/// What came of a request.
+/// Reply to a request.
 struct Answer {
     status: u16,
     cookie: String,

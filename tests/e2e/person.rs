@@ -88,7 +88,7 @@ async fn is_approved(place: &Place, approval: &Value) -> bool {
     view["steps"][0]["approved"] == true
 }
 
-/// Who called `step_approve`, and how that ended.
+/// Callers of `step_approve`, and the outcomes.
 fn approvers(place: &Place) -> Vec<String> {
     place.sql(
         "SELECT coalesce(client, '-') || ' ' || coalesce(error_code, 'ok') FROM core_operations

@@ -1,4 +1,4 @@
-//! Who may look: sessions of browsers, proven by a cookie, and bearers of tokens.
+//! Access to the pages: sessions of browsers, proven by a cookie, and bearers of tokens.
 //!
 //! The owner of the data directory logs in by a token that works once. On a server that asks for tokens, those whom the
 //! configuration names log in by theirs; their sessions end with the tokens.

@@ -96,7 +96,7 @@ impl Card {
         }
     }
 
-    /// What is used of its limits.
+    /// Use of its limits.
     pub(crate) fn bars(&self) -> Markup {
         let standing = &self.envelope.standing;
         let limits = &standing.limits;

@@ -8,7 +8,7 @@ use tollgate_store::storage::{OperationFilter, StoredOperation};
 pub(crate) struct Filter {
     /// As typed.
     pub(crate) typed: String,
-    /// What the store can look for.
+    /// Filters that the store understands.
     pub(crate) known: OperationFilter,
     /// Only calls of tests that failed, or of any call that failed.
     any_failure: bool,

@@ -34,7 +34,7 @@ pub struct PackRow {
     pub version: String,
     /// Number of tools.
     pub tools: usize,
-    /// Where its code came from.
+    /// Origin of its code.
     pub source: String,
     /// SHA-256 of its code.
     pub sha256: String,

@@ -50,7 +50,7 @@ pub struct Equipment {
     pub consoles: Consoles,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Who may look on a server that asks for tokens.
+    /// Identities that may look on a server that asks for tokens.
     pub settings: ConsoleSettings,
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct Told {
     pub(crate) words: String,
 }
 
-/// How an operation ended. Tests that failed are told, though the call that ran them did its work.
+/// Outcome of an operation. Tests that failed are told, though the call that ran them did its work.
 pub(crate) fn told(operation: &StoredOperation, seen: i64) -> Told {
     let times = if seen > 1 {
         format!(" ({})", ordinal(seen))
@@ -130,7 +130,7 @@ pub(crate) fn micros(us: u64) -> String {
     }
 }
 
-/// Who called: the name, and whether somebody proved it.
+/// Caller: the name, and a mark if the transport proved it.
 pub(crate) fn who(operation: &StoredOperation) -> Cell {
     let cell = Cell {
         class: "who",

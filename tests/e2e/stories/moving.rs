@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::Place;
 use crate::observed::{FAILING, git, place, write};
 
-/// What is done to the work tree, and whether it is then in another state.
+/// Change of the work tree, and true if it is in another state then.
 type Change = (&'static str, fn(&Place), bool);
 
 const CHANGES: [Change; 13] = [

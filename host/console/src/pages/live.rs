@@ -34,7 +34,7 @@ struct Found {
     rows: Vec<Row>,
     /// The newest row that there is.
     head: i64,
-    /// Where older rows begin, if there are any.
+    /// Sequence number at which older rows begin, if there are any.
     older: Option<i64>,
 }
 

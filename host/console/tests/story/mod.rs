@@ -76,7 +76,7 @@ impl Writer {
         self.approvals();
     }
 
-    /// What somebody hostile would have a page show.
+    /// Text that somebody hostile would have a page show.
     pub(crate) fn tell_hostile(&mut self) {
         self.number = 900_000;
         self.session.begin_write().unwrap();

@@ -106,7 +106,7 @@ pub type Proven = (Identity, Option<CancellationToken>);
 pub struct Pages {
     /// Makes the pages of what proves identities, if the server asks for tokens, and of what ends their streams.
     pub make: MakePages,
-    /// Where a browser that asks for `/` is led.
+    /// Path to which a browser that asks for `/` is led.
     pub path: &'static str,
     /// True if the pages are all that is served: neither MCP nor metrics.
     pub alone: bool,

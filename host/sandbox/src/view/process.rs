@@ -122,7 +122,7 @@ impl View<'_> {
     }
 }
 
-/// What a command counts as. A registered test is one, whatever else permits it.
+/// Kind that a command counts as. A registered test is one, whatever else permits it.
 fn counted(info: &WorkspaceInfo, permitted: &Permitted) -> Option<Counted> {
     match permitted {
         Permitted::Program(argv) if info.tests.iter().any(|test| test.argv == *argv) => Some(Counted::Test),

@@ -15,7 +15,7 @@ const APPROVAL_REQUIRED: &str = "APPROVAL_REQUIRED";
 /// Gate of a conductor's step that only a person opens.
 const HUMAN_GATE: &str = "human_approval";
 
-/// Who keeps a question.
+/// Keeper of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
     /// An approval of task-store, about a task.
@@ -43,15 +43,15 @@ pub enum Asked {
 /// A question that waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waiting {
-    /// Who keeps it.
+    /// Keeper of the question.
     pub asked: Asked,
-    /// What a person is asked to allow.
+    /// Action that a person is asked to allow.
     pub title: String,
-    /// What it is about.
+    /// Subject of the question.
     pub about: String,
     /// Workspace, if it has one.
     pub workspace: Option<String>,
-    /// Who asks.
+    /// Caller who asks.
     pub asked_by: Option<String>,
     /// Since when.
     pub asked_at: String,

@@ -59,7 +59,7 @@ pub struct WorkTreeProgress {
     pub git_head: Option<String>,
     /// Edits by calls and by others. What test runs leave behind is none.
     pub edits: u64,
-    /// Those of them that no call made.
+    /// Edits among them that no call made.
     pub observed_edits: u64,
     /// True if the state at the opening of the envelope is known.
     pub has_baseline: bool,

@@ -26,7 +26,7 @@ pub(crate) struct Look {
     pub tracked: BTreeSet<String>,
     /// Paths that Git does not track and no committed `.gitignore` ignores.
     pub untracked: BTreeSet<String>,
-    /// Those of `untracked` that Git itself does not show.
+    /// Paths of `untracked` that Git itself does not show.
     pub hidden: BTreeSet<String>,
     /// Tracked paths whose changes the index hides from Git.
     pub flagged: BTreeSet<String>,

@@ -49,7 +49,7 @@ impl Git<'_> {
         Ok(files)
     }
 
-    /// Those of some ignored paths whose rule is not in a committed `.gitignore`.
+    /// Ignored paths whose rule is not in a committed `.gitignore`.
     fn uncommitted_rule(&self, ignored: &[String]) -> Result<Vec<String>, GitFault> {
         let mut found = Vec::new();
         let mut rules = Rules::default();

@@ -14,9 +14,9 @@ use crate::store::operation::{self, Before, Change, Operation, State};
 /// Treatment of other operations on the same plans and tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// They are undone before and redone after.
+    /// Changes that are undone before and redone after.
     Journal,
-    /// They stay, unless they changed the same records.
+    /// Changes that stay, unless they changed the same records.
     Records,
 }
 
