@@ -321,7 +321,8 @@ async fn a_new_key_of_the_issuer_is_fetched_and_its_subject_is_the_actor() {
     let ada = Session::over_http_as(&server, &token).await;
     ada.ok("envelope_open", json!({})).await;
     ada.close().await;
-    let actors = place.sql("SELECT DISTINCT actor FROM core_operations");
+    // The end of the session leaves a row of the host's own.
+    let actors = place.sql("SELECT DISTINCT actor FROM core_operations WHERE tool = 'envelope_open'");
     assert_eq!(actors, [format!("{}#ada", issuer.url)]);
     let metadata: Value = {
         let address = server.at("/.well-known/oauth-protected-resource/mcp");
