@@ -6,16 +6,51 @@ use thiserror::Error;
 use crate::{Host, NextCall, ToolError};
 
 /// Longest key in bytes.
+///
+/// ```
+/// # use tollgate_sdk::approvals::MAX_KEY;
+/// let key = format!("release/{}", "v1.4.0");
+/// assert!(key.len() <= MAX_KEY);
+/// ```
 pub const MAX_KEY: usize = 200;
 /// Longest title in characters.
+///
+/// ```
+/// # use tollgate_sdk::approvals::MAX_TITLE;
+/// let title: String = "Publish v1.4.0 ".repeat(20).chars().take(MAX_TITLE).collect();
+/// assert_eq!(title.chars().count(), 200);
+/// ```
 pub const MAX_TITLE: usize = 200;
 /// Longest detail in bytes of JSON.
+///
+/// ```
+/// # use tollgate_sdk::approvals::MAX_DETAIL;
+/// let detail = serde_json::json!({"files": ["CHANGELOG.md", "Cargo.toml"]});
+/// assert!(detail.to_string().len() <= MAX_DETAIL);
+/// ```
 pub const MAX_DETAIL: usize = 32 << 10;
 /// Longest name of a requester or approver in characters.
+///
+/// ```
+/// # use tollgate_sdk::approvals::MAX_NAME;
+/// assert!("build-agent-7".chars().count() <= MAX_NAME);
+/// ```
 pub const MAX_NAME: usize = 200;
 /// Longest note of an approver in characters.
+///
+/// ```
+/// # use tollgate_sdk::approvals::MAX_NOTE;
+/// let note = "The changelog names every change.";
+/// assert!(note.chars().count() <= MAX_NOTE);
+/// ```
 pub const MAX_NOTE: usize = 2_000;
 /// Most names in [`Answerers::names`].
+///
+/// ```
+/// # use tollgate_sdk::approvals::MAX_ANSWERERS;
+/// let reviewers = ["mara", "tom"];
+/// assert!(reviewers.len() <= MAX_ANSWERERS);
+/// ```
 pub const MAX_ANSWERERS: usize = 100;
 
 /// Calls of the pack's own tools that answer a request.
