@@ -46,6 +46,7 @@ mod leaking;
 mod ledger;
 mod loading;
 mod meddling;
+mod hidden_edits;
 mod observed;
 mod once;
 mod open_doors;

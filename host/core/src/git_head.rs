@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt};
 
 /// Longest file that names a commit, in bytes.
 const MAX_REF: u64 = 4 << 10;
@@ -54,6 +54,16 @@ impl Repository {
     pub fn head(&self) -> Option<String> {
         head(&self.git, &self.common)
     }
+
+    /// Metadata of the index of this work tree.
+    pub fn index(&self) -> Option<Metadata> {
+        self.git.metadata("index").ok()
+    }
+}
+
+/// Metadata of the index of a work tree with a `.git` directory of its own.
+pub fn index_below(tree: &Dir) -> Option<Metadata> {
+    tree.open_dir(".git").ok()?.metadata("index").ok()
 }
 
 /// The commit that a work tree with a `.git` directory of its own is at.

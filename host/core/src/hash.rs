@@ -38,6 +38,22 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// SHA-256 of bytes that come in parts.
+#[derive(Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// Adds a part.
+    pub fn update(&mut self, part: &[u8]) {
+        self.0.update(part);
+    }
+
+    /// The hash of all parts, in hex.
+    pub fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +70,8 @@ mod tests {
     #[test]
     fn sha256_is_the_known_one() {
         assert!(sha256_hex(b"abc").starts_with("ba7816bf"));
+        let mut parts = Hasher::default();
+        [&b"a"[..], b"", b"bc"].iter().for_each(|part| parts.update(part));
+        assert_eq!(parts.finish(), sha256_hex(b"abc"));
     }
 }

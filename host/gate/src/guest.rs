@@ -373,7 +373,11 @@ impl Runtime {
                 identity: call.context.identity.clone(),
                 connection: call.connection.clone(),
             },
-            unseen: call.seen.as_ref().and_then(|seen| seen.as_ref().err().cloned()),
+            unseen: call
+                .seen
+                .as_ref()
+                .and_then(|seen| seen.as_ref().err())
+                .map(|unseen| unseen.why.clone()),
         }
     }
 }

@@ -14,6 +14,7 @@ mod call;
 mod catch_up;
 pub mod core_tools;
 mod dispatch;
+mod edits;
 mod elicit;
 mod executors;
 mod failure;

@@ -12,7 +12,7 @@ use tollgate_sandbox::workspaces::{Workspace, Workspaces};
 use tollgate_store::storage::{Cause, Database, Sighting};
 
 use super::guest::Runtime;
-use super::pending_operation::PendingOperation;
+use super::pending_operation::{PendingOperation, Unseen};
 use super::{Generation, core_tools};
 use crate::core_tools::EnvelopeChange;
 
@@ -100,6 +100,15 @@ impl Watch {
         })
     }
 
+    /// Why nothing was to be seen.
+    fn unseen(&self, why: String, database: &Database, envelope: Option<&str>) -> Unseen {
+        let workspace = self.workspace(database, envelope);
+        Unseen {
+            why,
+            has_git: workspace.is_ok_and(|workspace| workspace.info.git.is_some()),
+        }
+    }
+
     /// Looks at the work tree, on this thread.
     fn look(
         &self,
@@ -134,7 +143,10 @@ impl PendingOperation {
     /// Looks at the work tree before the call, on this thread.
     pub(super) fn look_before(&mut self, runtime: &Runtime, database: &Database) {
         let Some(watch) = &self.watch else { return };
-        let seen = watch.look(runtime, database, self.operation.envelope_id.as_deref());
+        let envelope = self.operation.envelope_id.as_deref();
+        let seen = watch
+            .look(runtime, database, envelope)
+            .map_err(|why| watch.unseen(why, database, envelope));
         if let Ok(seen) = &seen {
             self.operation.repo_before_hash = Some(seen.state.clone());
             if matches!(watch.may, May::Nothing | May::Open) {

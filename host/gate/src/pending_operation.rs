@@ -23,7 +23,15 @@ use super::windows::{Use, Window};
 use super::{Caller, Gate, Reply, Settled, admission};
 
 /// A work tree before a call, or why it was not seen.
-pub(super) type Seen = Result<Arc<Sighting>, String>;
+pub(super) type Seen = Result<Arc<Sighting>, Unseen>;
+
+/// Why a work tree was not seen.
+#[derive(Debug, Clone)]
+pub(super) struct Unseen {
+    pub(super) why: String,
+    /// The operator gave access to its repository, so it should have been.
+    pub(super) has_git: bool,
+}
 
 /// The row of a call whose end is not known yet.
 #[derive(Clone)]

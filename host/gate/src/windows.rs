@@ -7,9 +7,10 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
+use serde_json::json;
 use tollgate_core::envelope::Charge;
 use tollgate_core::text;
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{NextCall, ToolError};
 use tollgate_store::storage::{Session, Slots, StoreResult};
 
 use super::pending_operation::PendingOperation;
@@ -156,7 +157,8 @@ fn take_units(
             let number = usize::try_from(number).unwrap_or(usize::MAX);
             let taken = session.take_slot(slots, (&holder, number), true, now_ms)?;
             if let Err(wait_ms) = taken {
-                return Ok(Err(refused(window, units, &subject, limit, wait_ms)));
+                let refusal = refused(window, units, &subject, limit, wait_ms);
+                return Ok(Err(refusal.next_call(look_back(draft))));
             }
         }
     }
@@ -206,6 +208,14 @@ fn subjects(
         }
         By::Everyone => BTreeSet::from([String::new()]),
     })
+}
+
+/// The call that shows what used a window up.
+fn look_back(draft: &PendingOperation) -> NextCall {
+    match &draft.operation.envelope_id {
+        Some(envelope) => NextCall::new("ledger_report", json!({ "envelope_id": envelope })),
+        None => NextCall::new("ledger_query", json!({ "limit": 20 })),
+    }
 }
 
 fn refused(window: &Window, units: &Units, subject: &str, limit: u32, wait_ms: i64) -> ToolError {

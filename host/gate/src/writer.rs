@@ -31,7 +31,7 @@ use super::guest::{Ended, GuestCall, Runtime, cancelled};
 use super::intake::{Intake, Pending, Turn};
 use super::permits::{self, Taker};
 use super::projector::{self, Work as Projection};
-use super::{Mutation, PendingOperation, Reply, Settled, admission, windows};
+use super::{Mutation, PendingOperation, Reply, Settled, admission, edits, windows};
 use crate::core_tools;
 
 /// A change of the host's own. It may run more than once; only the last run counts.
@@ -306,6 +306,9 @@ impl Writer {
     /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
     /// without content.
     fn admit(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
+        if let Some(refusal) = edits::unseen(self.session()?, draft)? {
+            return Ok(Settled::refused(refusal));
+        }
         if draft.permits.is_empty() && draft.windows.is_empty() {
             return self.admit_by_envelope(draft, now);
         }

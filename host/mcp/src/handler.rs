@@ -9,7 +9,7 @@ use rmcp::model::{
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities,
     ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
-    UnsubscribeRequestParams,
+    Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -17,6 +17,7 @@ use tokio_util::sync::DropGuard;
 use tollgate_gate::Gate;
 
 use super::elicitation::Seal;
+use super::listing::{self, Schemas};
 use super::listings::Listings;
 use super::logs::WantedLines;
 use super::request::{self, ClientRequest, Kind, Turn};
@@ -125,6 +126,13 @@ impl ServerHandler for Handler {
         config.server_info = Implementation::new("tollgate", env!("CARGO_PKG_VERSION"));
         config.server_info.title = Some("Tollgate".to_owned());
         config
+    }
+
+    /// A tool whose arguments are repeated in headers, which the transport compares with them.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let catalog = self.gate.catalog();
+        let tool = catalog.find(name).filter(|tool| tool.has_headers)?;
+        Some(listing::definition(&tool.spec, Schemas::Whole))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

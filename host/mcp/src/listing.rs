@@ -95,7 +95,7 @@ impl Listing {
 }
 
 /// A tool's definition on the wire.
-fn definition(spec: &ToolSpec, schemas: Schemas) -> Tool {
+pub(super) fn definition(spec: &ToolSpec, schemas: Schemas) -> Tool {
     let (input, output) = match schemas {
         Schemas::Brief => (
             brief::input(&spec.name, &spec.input_schema),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, Metadata};
 use tollgate_core::git_head::{self, Repository};
 use tollgate_sdk::permit::{Asked, GitTerms};
 use tollgate_sdk::tree::{FileWrite, Tree};
@@ -69,6 +69,11 @@ impl Workspace {
     pub fn git_head(&self) -> Option<String> {
         self.info.git?;
         git_head::head_below(self.tree.dir()).or_else(|| self.repository.as_ref()?.head())
+    }
+
+    /// Metadata of the index of its work tree, if the index is where Git puts it.
+    pub(crate) fn git_index(&self) -> Option<Metadata> {
+        git_head::index_below(self.tree.dir()).or_else(|| self.repository.as_ref()?.index())
     }
 }
 

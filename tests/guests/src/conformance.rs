@@ -94,6 +94,8 @@ mod asking;
 mod prompts;
 #[path = "conformance/reading.rs"]
 mod reading;
+#[path = "conformance/schemas.rs"]
+mod schemas;
 
 tool!(
     /// Return a simple text.
@@ -221,7 +223,9 @@ const PACK: Pack = Pack {
         reading::StaticBinary,
         reading::Watched,
         reading::TemplateData,
-        reading::ListIds
+        reading::ListIds,
+        schemas::Vocabulary,
+        schemas::Routed
     ],
     prompts: prompts![
         prompts::SimplePrompt,

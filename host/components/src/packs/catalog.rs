@@ -13,6 +13,7 @@ use tollgate_store::storage::Database;
 
 use super::alternate_schema;
 use super::definitions::{self, Change, Comparison};
+use super::headers;
 use super::load::{Haste, LoadError, Loader, Pack, Source, Tables};
 use super::manifest::{Tier, ToolSpec, prefixes_clash};
 use super::resources::{self, DeclaredCharge, Resource, Values};
@@ -61,6 +62,8 @@ pub struct ToolEntry {
     pub inherited: Vec<String>,
     /// Declared cost of a call for its envelope, if the operator grants that the declaration is believed.
     pub charge: Option<DeclaredCharge>,
+    /// Clients over HTTP repeat arguments in headers.
+    pub has_headers: bool,
 }
 
 impl Default for Selection {
@@ -480,6 +483,7 @@ impl Catalog {
             correlated: false,
             inherited: Vec::new(),
             charge: None,
+            has_headers: false,
         };
         self.prompts.insert(spec.name.clone(), Arc::new(entry));
     }
@@ -504,6 +508,7 @@ impl Catalog {
         for alias in &spec.aliases {
             self.aliases.insert(alias.clone(), spec.name.clone());
         }
+        let has_headers = headers::is_annotated(&spec.input_schema);
         let is_believed = matches!(&body, Body::Guest(pack) if pack.granted.charges);
         let entry = ToolEntry {
             body,
@@ -513,6 +518,7 @@ impl Catalog {
             correlated,
             inherited: declared.inherited,
             charge: declared.charge.filter(|_| is_believed),
+            has_headers,
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
     }
@@ -598,6 +604,8 @@ fn check_schemas(pack: &Pack, host_tools: HostTools) -> Result<(), LoadError> {
                 spec.name
             ));
         }
+        let faults = headers::faults(&spec.input_schema).into_iter();
+        problems.extend(faults.map(|fault| format!("tool {}: {fault}", spec.name)));
         match resources::take(&pack.manifest.name, &mut spec.clone()) {
             Ok(declared) => {
                 let bad = |values: &Values| match values {

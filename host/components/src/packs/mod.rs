@@ -10,6 +10,7 @@ mod confine;
 mod definitions;
 mod download;
 mod grants;
+mod headers;
 mod inspect;
 pub mod lint;
 mod load;

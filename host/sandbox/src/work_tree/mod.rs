@@ -4,7 +4,9 @@
 //! files of a commit is kept, so that only what differs from it is added.
 
 mod change;
+mod flagged;
 mod lines;
+mod nested;
 mod status;
 mod sum;
 
@@ -18,7 +20,6 @@ use cap_std::fs::{Metadata, MetadataExt as _};
 use serde::{Deserialize, Serialize};
 use tollgate_core::clock::Clock;
 use tollgate_core::deadline::{Cancel, Deadline};
-use tollgate_core::git_head;
 use tollgate_sdk::permit::{self, Permitted};
 use tollgate_sdk::{Command, Ending, ProcessError};
 use tollgate_store::storage::Sighting;
@@ -28,6 +29,7 @@ use crate::view::git;
 use crate::workspaces::Workspace;
 use change::MAX_FILE;
 pub use change::{Change, MAX_PATHS};
+use nested::{Folders, Hashes};
 use status::{Difference, File};
 use sum::Sum;
 
@@ -61,9 +63,11 @@ pub(crate) struct Memory {
     /// Sums of commits.
     commits: HashMap<String, Sum>,
     /// Hashes of files that differed when they were last looked at.
-    hashes: HashMap<Vec<u8>, (Stamp, String)>,
+    hashes: Hashes,
     /// Contents of files that differ or lately did, by hash, so that the next change of them can be told.
     contents: HashMap<String, Arc<[u8]>>,
+    /// Files that Git was told not to look at.
+    flagged: flagged::Known,
 }
 
 impl Memory {
@@ -289,6 +293,7 @@ impl<'a> Look<'a> {
             }
             None => false,
         });
+        self.add_flagged(&prefix, &mut differences, memory)?;
         if differences.len() > MAX_DIFFERENCES {
             return Err(format!(
                 "more than {MAX_DIFFERENCES} files of workspace {} differ from the last commit",
@@ -296,6 +301,8 @@ impl<'a> Look<'a> {
             ));
         }
         self.add_hashes(&mut differences, memory)?;
+        // A flagged file may be as it was.
+        differences.retain(|found| found.before != found.now);
         Ok(differences)
     }
 
@@ -305,8 +312,15 @@ impl<'a> Look<'a> {
     )]
     fn add_hashes(&self, differences: &mut [Difference], memory: &mut Memory) -> Result<(), String> {
         let now = SystemTime::now();
-        let mut known = HashMap::new();
-        let mut unknown = Vec::new();
+        let (mut known, mut unknown) = (HashMap::new(), Vec::new());
+        let mut below = HashMap::new();
+        let mut folders = Folders {
+            before: &memory.hashes,
+            known: &mut below,
+            deadline: &self.deadline,
+            now,
+            files: 0,
+        };
         for found in differences.iter_mut() {
             let Difference {
                 path,
@@ -332,7 +346,7 @@ impl<'a> Look<'a> {
             {
                 file.hash = Some(hash.clone());
                 known.insert(path.clone(), (stamp, hash.clone()));
-            } else if let Some(hash) = self.by_kind(path, file, &metadata)? {
+            } else if let Some(hash) = self.by_kind(path, file, &metadata, &mut folders)? {
                 file.hash = Some(hash);
             } else {
                 unknown.push((path.clone(), stamp, file));
@@ -355,6 +369,7 @@ impl<'a> Look<'a> {
             }
             file.hash = Some(hash);
         }
+        known.extend(below);
         memory.hashes = known;
         memory.make_room(differences);
         Ok(())
@@ -368,13 +383,30 @@ impl<'a> Look<'a> {
             .symlink_metadata(OsStr::from_bytes(path))
     }
 
-    /// Content of what is not a regular file: target of a link, commit of a submodule or of a nested repository.
-    fn by_kind(&self, path: &[u8], file: &File, metadata: &Metadata) -> Result<Option<String>, String> {
+    /// Content of what is not a regular file: target of a link, files of a submodule or of a nested repository.
+    fn by_kind(
+        &self,
+        path: &[u8],
+        file: &File,
+        metadata: &Metadata,
+        folders: &mut Folders<'_>,
+    ) -> Result<Option<String>, String> {
         let dir = self.workspace.tree.dir();
-        let name = OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path));
-        if file.mode == SUBMODULE || metadata.is_dir() {
-            let head = dir.open_dir(name).ok().and_then(|dir| git_head::head_below(&dir));
-            return Ok(Some(head.unwrap_or_else(|| "folder".to_owned())));
+        let place = path.strip_suffix(b"/").unwrap_or(path);
+        let name = OsStr::from_bytes(place);
+        if metadata.is_dir() {
+            let Ok(below) = dir.open_dir(name) else {
+                return Ok(Some("folder".to_owned()));
+            };
+            let hash = folders.hash(&below, place).map_err(|why| {
+                let place =
+                    tollgate_core::text::clean(tollgate_core::text::cut(&name.to_string_lossy(), 200));
+                format!(
+                    "folder {place} of workspace {}, a repository of its own, {why}",
+                    self.workspace.info.name
+                )
+            })?;
+            return Ok(Some(hash));
         }
         if file.mode == LINK || metadata.is_symlink() {
             let Ok(target) = dir.read_link_contents(name) else {

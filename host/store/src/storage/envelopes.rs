@@ -306,6 +306,26 @@ impl Session {
         Ok(Admission::Admitted(admitted))
     }
 
+    /// The smallest limit of edits of an envelope and those around it.
+    pub fn limit_of_edits(&self, id: &str) -> StoreResult<Option<i64>> {
+        let mut smallest: Option<i64> = None;
+        let mut at = Some(id.to_owned());
+        for _ in 0..=MAX_DEPTH {
+            let Some((standing, parent)) = at
+                .take()
+                .map(|id| self.standing_and_parent(&id))
+                .transpose()?
+                .flatten()
+            else {
+                break;
+            };
+            let limit = standing.limits.max_edits;
+            smallest = smallest.into_iter().chain(limit).min();
+            at = parent;
+        }
+        Ok(smallest)
+    }
+
     fn refuse_admission(&self, id: &str, refusal: Refusal, now: &str) -> StoreResult<Admission> {
         let mut event = None;
         if refusal.closes() {

@@ -312,8 +312,7 @@ impl Changes {
             count,
             unit: Unit::Mutation,
             observed_edits: None,
-            // Outside of an envelope nobody expects it.
-            unobserved: seen.unseen.filter(|_| envelope.is_some()),
+            unobserved: seen.unseen,
         })
     }
 }

@@ -1,0 +1,38 @@
+//! Limits of edits where nobody can see them: a call is not run, or breaking Git would be a way around the limit.
+
+use serde_json::json;
+use tollgate_sdk::{NextCall, ToolError};
+use tollgate_store::storage::{Session, StoreResult};
+
+use super::pending_operation::PendingOperation;
+
+/// Refuses a call before which a work tree should have been seen, and was not, if its edits are limited.
+pub(super) fn unseen(session: &Session, draft: &PendingOperation) -> StoreResult<Option<ToolError>> {
+    let Some(Err(unseen)) = &draft.seen else {
+        return Ok(None);
+    };
+    if !unseen.has_git {
+        return Ok(None);
+    }
+    let in_windows = draft.windows.iter().filter_map(|window| window.max_edits).min();
+    let in_envelopes = match &draft.operation.envelope_id {
+        Some(envelope) => session.limit_of_edits(envelope)?,
+        None => None,
+    };
+    let Some(limit) = in_envelopes.or(in_windows.map(i64::from)) else {
+        return Ok(None);
+    };
+    let mut refusal = ToolError::new(
+        "WORK_TREE_UNSEEN",
+        format!(
+            "edits of the work tree are limited to {limit}, and it cannot be seen: {}; nothing was run",
+            unseen.why
+        ),
+    )
+    .remediation("Undo what hides the work tree from Git, or report to your owner that it cannot be seen.")
+    .context("limit", limit);
+    if let Some(envelope) = &draft.operation.envelope_id {
+        refusal = refusal.next_call(NextCall::new("ledger_report", json!({ "envelope_id": envelope })));
+    }
+    Ok(Some(refusal))
+}
