@@ -49,6 +49,10 @@ fn each_mistake_is_a_typed_refusal_with_one_row() {
             "{}",
             &arguments[..arguments.len().min(80)]
         );
+        assert_eq!(
+            error(&reply)["next_call"],
+            json!({"tool": "tool_describe", "arguments": {"tools": ["task_create"]}})
+        );
     }
     let mut ill_formed = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"task_create","arguments":{"title":"?"}}}"#.to_vec();
     let at = ill_formed.iter().position(|byte| *byte == b'?').unwrap();
