@@ -24,6 +24,18 @@ fn error(reply: &Value) -> &Value {
 }
 
 #[test]
+fn refused_arguments_come_with_the_call_that_describes_the_tool() {
+    let place = Place::new();
+    let mut wire = place.wire(&[]);
+    wire.initialize("2025-11-25");
+    let reply = call(&mut wire, 10, "{}");
+    assert_eq!(
+        error(&reply)["next_call"],
+        json!({"tool": "tool_describe", "arguments": {"tools": ["task_create"]}})
+    );
+}
+
+#[test]
 fn each_mistake_is_a_typed_refusal_with_one_row() {
     let place = Place::new();
     let mut wire = place.wire(&["--tier", "full"]);
@@ -49,6 +61,8 @@ fn each_mistake_is_a_typed_refusal_with_one_row() {
             "{}",
             &arguments[..arguments.len().min(80)]
         );
+        // With all tools listed, there is no tool_describe to call.
+        assert_eq!(error(&reply)["next_call"], Value::Null);
     }
     let mut ill_formed = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"task_create","arguments":{"title":"?"}}}"#.to_vec();
     let at = ill_formed.iter().position(|byte| *byte == b'?').unwrap();

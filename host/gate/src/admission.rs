@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::{Body, DeclaredCharge, ENVELOPE_ARGUMENT, ToolEntry};
+use tollgate_components::packs::{Body, Catalog, DeclaredCharge, ENVELOPE_ARGUMENT, ToolEntry};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Charge, Refusal, State};
 use tollgate_core::scopes::Calls;
@@ -13,7 +13,7 @@ use tollgate_store::storage::{Envelope, OpType};
 
 use super::Caller;
 use super::batch::Member;
-use crate::core_tools::{self, EnvelopeSettings, Require};
+use crate::core_tools::{self, DESCRIBE, EnvelopeSettings, Require};
 use crate::left::Left;
 
 /// The envelope that each stateful connection opened last and has not closed.
@@ -126,6 +126,27 @@ pub(super) fn may_call(tool: &ToolEntry, caller: &Caller) -> Result<(), ToolErro
     )
     .remediation("Call tools that read. For others, ask the operator for another token: tollgate tokens add NAME --scope write.")
     .context("scope", "write"))
+}
+
+/// Adds the call that describes a tool to a refusal of its arguments, if the caller can make that call.
+pub(super) fn describing(
+    refusal: ToolError,
+    tool: &ToolEntry,
+    catalog: &Catalog,
+    caller: &Caller,
+) -> ToolError {
+    let name = &tool.spec.name;
+    let can_describe = catalog
+        .find(DESCRIBE)
+        .is_some_and(|describe| may_call(describe, caller).is_ok());
+    // Prompts have arguments too, and are not described.
+    let is_tool = catalog
+        .find(name)
+        .is_some_and(|found| std::ptr::eq(&**found, tool));
+    if refusal.next_call.is_some() || !can_describe || !is_tool {
+        return refusal;
+    }
+    refusal.next_call(NextCall::new(DESCRIBE, json!({ "tools": [name] })))
 }
 
 /// Takes the envelope out of the arguments, or out of the request's `_meta`, or from the connection.

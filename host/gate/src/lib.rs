@@ -601,8 +601,13 @@ impl Gate {
         let checked = admission::first(&call.caller)
             .and_then(|()| admission::may_call(tool, &call.caller))
             .and(correlated)
-            .and_then(|_| arguments::check(tool, &arguments, &text, &call.malformed))
-            .and_then(|()| batch::find(&generation.catalog, tool, &mut arguments))
+            .and_then(|_| {
+                arguments::check(tool, &arguments, &text, &call.malformed)
+                    .and_then(|()| batch::find(&generation.catalog, tool, &mut arguments))
+                    .map_err(|refusal| {
+                        admission::describing(refusal, tool, &generation.catalog, &call.caller)
+                    })
+            })
             .and_then(|members| Ok((members, self.outstanding.enter(&draft.share, text.len())?)));
         let (members, ticket) = match checked {
             Ok(checked) => checked,

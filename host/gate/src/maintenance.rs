@@ -18,8 +18,6 @@ use super::writer::{Job, Work};
 
 /// Interval of looking for expired content.
 const EVERY: Duration = Duration::from_secs(3_600);
-/// Age of a row by which the clock is believed, in milliseconds.
-const CONFIRMED_MS: i64 = 3_600_000;
 /// Least time between two looks whether there are too many artifacts.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time that committed rows wait for others on their way into the mirror.
@@ -132,14 +130,9 @@ impl MaintenanceThread {
         }
     }
 
-    /// Retention as of a time that the ledger confirms: its newest row that is an hour old. A clock that was set forward by
-    /// mistake removes nothing until calls were made by it for an hour. Without such a row there is nothing to remove.
+    /// Retention as of a time that the ledger confirms.
     fn retention(&self, now_ms: i64) -> anyhow::Result<Retention> {
-        let before = Timestamp::from_ms(now_ms.saturating_sub(CONFIRMED_MS)).to_string();
-        let confirmed = self.database.read_session()?.newest_before(&before)?;
-        let confirmed_ms = confirmed
-            .and_then(|time| Timestamp::parse(&time))
-            .map_or(now_ms, Timestamp::as_ms);
+        let confirmed_ms = self.database.read_session()?.confirmed_ms(now_ms)?;
         Ok(self.keeping.settings.retention(confirmed_ms))
     }
 

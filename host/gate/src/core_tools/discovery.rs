@@ -11,6 +11,8 @@ use tollgate_sdk::{Blocker, NextCall, ToolError};
 
 use super::{CoreCx, Tool};
 
+/// Name of the tool that shows arguments of others.
+pub(crate) const DESCRIBE: &str = "tool_describe";
 /// The tool that calls others. The gate knows it: what it asks for takes its place.
 pub const RELAY: &str = "tool_call";
 /// Most tools that are described at once.
@@ -219,7 +221,7 @@ struct Description {
 }
 
 impl Tool for Describe {
-    const NAME: &'static str = "tool_describe";
+    const NAME: &'static str = DESCRIBE;
     const TITLE: &'static str = "Describe tools";
     const EFFECT: Effect = Effect::Read;
     const TIER: Tier = Tier::Core;

@@ -34,6 +34,7 @@ use crate::windows::Window;
 
 pub use approvals::RESOLVE;
 pub(crate) use approvals::Resolve;
+pub(crate) use discovery::DESCRIBE;
 pub use discovery::RELAY;
 pub(crate) use envelopes::unknown as unknown_envelope;
 pub use operations::{ReportView, report};

@@ -22,7 +22,7 @@ pub struct Kept<'a> {
     pub rows_since: &'a str,
 }
 
-/// Takes away what is over. `commit` runs a change of the database in a transaction, and says whether to
+/// Takes away what is over by a time that the ledger confirms. `commit` runs a change of the database in a transaction, and says whether to
 /// go on.
 pub fn collect(
     store: &ArtifactStore,
@@ -30,7 +30,7 @@ pub fn collect(
     kept: Kept<'_>,
     mut commit: impl FnMut(Box<dyn Fn(&Session) -> StoreResult<()> + Send>) -> bool,
 ) -> anyhow::Result<()> {
-    let now = Timestamp::from_ms(kept.now_ms).to_string();
+    let now = Timestamp::from_ms(session.confirmed_ms(kept.now_ms)?).to_string();
     let most = i64::try_from(store.settings().max_mib << 20).unwrap_or(i64::MAX);
     loop {
         let over = session.artifacts_over(&now, most, BATCH)?;
@@ -156,6 +156,42 @@ mod tests {
             });
             (live.collect(), self.store.names().unwrap().len())
         }
+    }
+
+    #[test]
+    fn a_clock_set_forward_expires_nothing_until_calls_confirm_it() {
+        let stage = stage(100);
+        let time = |days: i64| Timestamp::from_ms(NOW + days * DAY_MS).to_string();
+        let call = |number: usize, days: i64| {
+            let row = fixture::operation(number, None, &time(days));
+            stage.session.begin_write().unwrap();
+            stage.session.record(&row).unwrap();
+            stage.session.commit().unwrap();
+        };
+        let kept_at = |days: i64| {
+            let since = time(days - 14);
+            let kept = Kept {
+                now_ms: NOW + days * DAY_MS,
+                rows_since: &since,
+            };
+            collect(&stage.store, &stage.session, kept, |work| {
+                stage.session.begin_write().unwrap();
+                work(&stage.session).unwrap();
+                stage.session.commit().is_ok()
+            })
+            .unwrap();
+            stage
+                .session
+                .artifact("art_1")
+                .unwrap()
+                .is_some_and(|found| !found.collected)
+        };
+        stage.keep(1, 1, 1, 0, 7);
+        call(20, 0);
+        assert!(kept_at(400), "the last call was on the day of the artifact");
+        call(21, 400);
+        assert!(kept_at(400), "the call by the new clock is younger than an hour");
+        assert!(!kept_at(401));
     }
 
     #[test]

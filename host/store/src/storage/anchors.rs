@@ -3,9 +3,13 @@
 use super::error::StoreResult;
 use rusqlite::{OptionalExtension as _, Row, params};
 use serde::Serialize;
+use tollgate_sdk::Timestamp;
 
 use super::session::Session;
 use crate::key::LedgerKey;
+
+/// Age of a row by which the clock is believed, in milliseconds.
+const CONFIRMED_MS: i64 = 3_600_000;
 
 /// A stretch of pruned rows, and the hashes by which the chain enters and leaves it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -79,15 +83,19 @@ impl Session {
             .collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Time of the newest row up to a time, RFC 3339. Rows are nearly in the order of time.
-    pub fn newest_before(&self, time: &str) -> StoreResult<Option<String>> {
-        Ok(self
+    /// Time that the ledger confirms: that of its newest row that is an hour old, or now without such a row. A clock that
+    /// was set forward by mistake makes nothing old until calls were made by it for an hour.
+    pub fn confirmed_ms(&self, now_ms: i64) -> StoreResult<i64> {
+        let before = Timestamp::from_ms(now_ms.saturating_sub(CONFIRMED_MS)).to_string();
+        let confirmed: Option<String> = self
             .db
             .prepare_cached(
                 "SELECT timestamp FROM core_operations WHERE timestamp <= ?1 ORDER BY seq DESC LIMIT 1",
             )?
-            .query_row([time], |row| row.get(0))
-            .optional()?)
+            .query_row([before], |row| row.get(0))
+            .optional()?;
+        let confirmed = confirmed.and_then(|time| Timestamp::parse(&time));
+        Ok(confirmed.map_or(now_ms, Timestamp::as_ms))
     }
 
     /// Number of pruned rows.

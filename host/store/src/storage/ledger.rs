@@ -15,6 +15,7 @@ use super::approvals::PolicyRow;
 use super::error::{StoreError, StoreResult};
 use super::schema::exactly_one;
 use super::session::Session;
+use super::states_after;
 use super::work_trees::{Cause, Sighting};
 use crate::artifact::Artifact;
 
@@ -302,12 +303,19 @@ impl Session {
             };
             operation = &disowned;
         }
-        // Nobody else writes while the transaction is open, so only its first row asks for the head.
-        let head = match self.known_head.take() {
-            Some(head) => head,
-            None => self.head()?,
+        // Nobody else writes while the transaction is open, so only its first row asks for the head and for states.
+        let (head, states) = match self.known_head.take() {
+            Some(head) => (head, Vec::new()),
+            None => (self.head()?, self.unchained_states()?),
         };
         let seq = head.seq + 1;
+        let telling;
+        if !states.is_empty() {
+            let mut one = operation.clone();
+            one.add_events(&states_after::events(&states));
+            telling = one;
+            operation = &telling;
+        }
         let values = operation.values();
         let mut hasher = RowHasher::new();
         hasher.start(seq, &head.hash);
@@ -334,6 +342,7 @@ impl Session {
         if self.hash_of(seq)?.as_ref() != Some(&hash) {
             return Err(StoreError::from(rusqlite::Error::StatementChangedRows(0)));
         }
+        self.chain_states(&states, seq)?;
         for artifact in &operation.artifacts {
             self.add_artifact(&operation.op_id, artifact)?;
         }

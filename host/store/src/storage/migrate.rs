@@ -215,6 +215,10 @@ const CORE: &[(&str, &str)] = &[
         "0016_approvals",
         include_str!("../../../../migrations/core/0016_approvals.sql"),
     ),
+    (
+        "0017_states_in_the_chain",
+        include_str!("../../../../migrations/core/0017_states_in_the_chain.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

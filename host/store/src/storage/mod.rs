@@ -48,6 +48,7 @@ mod restarts;
 mod schema;
 mod session;
 mod statement;
+mod states_after;
 mod stats;
 #[cfg(test)]
 mod tampering;

@@ -1,5 +1,4 @@
-//! Newest known state of each workspace's work tree, in whichever envelope it was seen, and states of calls whose files
-//! follow their rows.
+//! Newest known state of each workspace's work tree, in whichever envelope it was seen.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -45,26 +44,13 @@ impl Session {
             ])
             .map(drop)?)
     }
-
-    /// Stores the state that a call left behind whose row is written already. Wants a write transaction.
-    pub fn note_state_after(&self, envelope: &str, op_id: &str, seen: &Sighting) -> StoreResult<()> {
-        Ok(self
-            .db
-            .prepare_cached(
-                "INSERT INTO core_states_after (op_id, envelope_id, state)
-                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?2)
-                 ON CONFLICT (op_id) DO NOTHING",
-            )?
-            .execute((op_id, envelope, &seen.state))
-            .map(drop)?)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Database;
     use super::super::fixture::{NOW, envelope};
     use super::super::work_trees::Cause;
-    use super::super::{Database, OperationFilter, restarts};
     use super::*;
 
     fn seen(state: &str, looked_boot_ms: i64) -> Sighting {
@@ -114,24 +100,6 @@ mod tests {
         assert_eq!(session.edits_over_envelopes(&seen("E", 5)).unwrap(), 1);
         session.note_newest(&seen("E", 5)).unwrap();
         assert_eq!(session.edits_over_envelopes(&seen("E", 6)).unwrap(), 0);
-        session.commit().unwrap();
-    }
-
-    #[test]
-    fn a_state_after_a_row_is_shown_with_it() {
-        let (_place, session) = session();
-        session.open_envelope(&envelope("env_1", None)).unwrap();
-        let left = restarts::LeftState {
-            envelope_id: "env_1".to_owned(),
-            connection: "c".to_owned(),
-            seen: seen("A", 1),
-        };
-        let mut row = left.moved("op_1", "h", NOW, &seen("A", 1));
-        row.repo_after_hash = None;
-        session.record(&row).unwrap();
-        session.note_state_after("env_1", "op_1", &seen("B", 2)).unwrap();
-        let found = session.operations(&OperationFilter::default(), 1).unwrap();
-        assert_eq!(found[0].repo_after_hash.as_deref(), Some("B"));
         session.commit().unwrap();
     }
 }

@@ -24,7 +24,7 @@ pub struct Verified {
     /// The first thing that is wrong, if anything is.
     pub broken: Option<Broken>,
     /// Faults around the rows: triggers, views, indexes and tables that are missing, changed or added,
-    /// foreign keys that reach the host's tables, indexes that do not fit them, envelopes that are not what rows say.
+    /// foreign keys that reach the host's tables, indexes that do not fit them, envelopes and states of work trees that are not what rows say.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub around: Vec<String>,
 }
@@ -133,6 +133,7 @@ impl Session {
             faults.extend(found.map(|fault| format!("table {table}: {fault}")));
         }
         faults.extend(self.faults_of_envelopes()?);
+        faults.extend(self.faults_of_states()?);
         Ok(faults)
     }
 }

@@ -1,0 +1,257 @@
+//! States of work trees after calls whose files follow their rows. The next row of the ledger takes each of them into the
+//! chain, as an event, so that a later change of the table shows.
+
+use std::collections::BTreeMap;
+
+use rusqlite::types::ValueRef;
+use serde_json::{Value, json};
+
+use super::error::StoreResult;
+use super::schema::exactly_one;
+use super::session::Session;
+use super::work_trees::Sighting;
+
+/// Type of the event that holds a state. Components' events have no field `op_id`.
+const AFTER: &str = "work_tree.after";
+/// Most states that one row takes. Data of earlier versions has many that no row took.
+const MAX_OF_ROW: u32 = 64;
+
+/// State that a call left behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StateAfter {
+    op_id: String,
+    state: String,
+}
+
+/// Events of the row that takes states into the chain.
+pub(super) fn events(states: &[StateAfter]) -> Vec<Value> {
+    let event = |one: &StateAfter| json!({"type": AFTER, "op_id": one.op_id, "state": one.state});
+    states.iter().map(event).collect()
+}
+
+impl Session {
+    /// Stores the state that a call left behind whose row is written already. Wants a write transaction.
+    pub fn note_state_after(&self, envelope: &str, op_id: &str, seen: &Sighting) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "INSERT INTO core_states_after (op_id, envelope_id, state)
+                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?2)
+                 ON CONFLICT (op_id) DO NOTHING",
+            )?
+            .execute((op_id, envelope, &seen.state))
+            .map(drop)?)
+    }
+
+    /// States that no row holds yet.
+    pub(super) fn unchained_states(&self) -> StoreResult<Vec<StateAfter>> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT op_id, state FROM core_states_after WHERE chained_seq IS NULL ORDER BY op_id LIMIT ?1",
+        )?;
+        let states = statement.query_map([MAX_OF_ROW], |row| {
+            Ok(StateAfter {
+                op_id: row.get(0)?,
+                state: row.get(1)?,
+            })
+        })?;
+        Ok(states.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Notes the row that holds states.
+    pub(super) fn chain_states(&self, states: &[StateAfter], seq: i64) -> StoreResult<()> {
+        for one in states {
+            self.db
+                .prepare_cached("UPDATE core_states_after SET chained_seq = ?2 WHERE op_id = ?1")?
+                .execute((&one.op_id, seq))
+                .and_then(exactly_one)?;
+        }
+        Ok(())
+    }
+
+    /// States that differ from the ledger's rows, a sentence each.
+    pub(super) fn faults_of_states(&self) -> StoreResult<Vec<String>> {
+        let mut told = self.told_states()?;
+        let mut faults = Vec::new();
+        let mut statement = self.db.prepare(
+            "SELECT op_id, state, chained_seq,
+                 EXISTS (SELECT 1 FROM core_anchors WHERE chained_seq BETWEEN first_seq AND last_seq)
+             FROM core_states_after ORDER BY op_id",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (op_id, state): (String, String) = (row.get(0)?, row.get(1)?);
+            let (chained, is_pruned): (Option<i64>, bool) = (row.get(2)?, row.get(3)?);
+            match (told.remove(&op_id), chained) {
+                (Some((seq, told)), _) if told != state => faults.push(format!(
+                    "the work tree's state after {op_id} is not the one of row {seq}: it was changed"
+                )),
+                (None, Some(seq)) if !is_pruned => faults.push(format!(
+                    "the work tree's state after {op_id} is not in row {seq}: it was added or changed"
+                )),
+                _ => {}
+            }
+        }
+        // Pruning takes states away with their envelope, and rows before it.
+        let mut kept = self.db.prepare(
+            "SELECT 1 FROM core_operations JOIN core_envelopes ON core_envelopes.id = core_operations.envelope_id
+             WHERE op_id = ?1",
+        )?;
+        for (op_id, (seq, _)) in told {
+            if kept.exists([&op_id])? {
+                faults.push(format!(
+                    "the work tree's state after {op_id}, which row {seq} has, was removed"
+                ));
+            }
+        }
+        Ok(faults)
+    }
+
+    /// States that rows hold, with the row, by operation. Of several the first counts.
+    fn told_states(&self) -> StoreResult<BTreeMap<String, (i64, String)>> {
+        let mut told = BTreeMap::new();
+        let mut statement = self.db.prepare(&format!(
+            "SELECT seq, events FROM core_operations
+             WHERE events IS NOT NULL AND instr(events, '\"{AFTER}\"') > 0 ORDER BY seq"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let seq: i64 = row.get(0)?;
+            let events: Vec<Value> = match row.get_ref(1)? {
+                ValueRef::Text(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
+                _ => Vec::new(),
+            };
+            for event in events.iter().filter(|event| event["type"] == AFTER) {
+                if let (Some(op_id), Some(state)) = (event["op_id"].as_str(), event["state"].as_str()) {
+                    told.entry(op_id.to_owned())
+                        .or_insert_with(|| (seq, state.to_owned()));
+                }
+            }
+        }
+        Ok(told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::OperationFilter;
+    use super::super::fixture::{add, disarm, key, ledger, prune, rearm};
+    use super::*;
+
+    fn seen(state: &str) -> Sighting {
+        Sighting {
+            workspace: "one".to_owned(),
+            state: state.to_owned(),
+            ..Sighting::default()
+        }
+    }
+
+    /// A ledger with two calls of an open envelope, and their states after, which the next row holds.
+    fn story() -> (tempfile::TempDir, Session) {
+        let (place, session) = ledger("kk");
+        session.begin_write().unwrap();
+        for (op_id, state) in [("op_0", "A"), ("op_1", "B")] {
+            session.note_state_after("env_k", op_id, &seen(state)).unwrap();
+        }
+        session.commit().unwrap();
+        (place, session)
+    }
+
+    fn next(session: &Session, rows: &str, from: usize) {
+        session.begin_write().unwrap();
+        add(session, rows, from);
+        session.commit().unwrap();
+    }
+
+    fn faults(session: &Session) -> Vec<String> {
+        session.verify(None, &[key().public()]).unwrap().around
+    }
+
+    fn tamper(session: &Session, sql: &str) {
+        session.db.execute_batch(sql).unwrap();
+    }
+
+    #[test]
+    fn a_state_after_a_row_is_shown_with_it_and_the_next_row_holds_it() {
+        let (_place, session) = story();
+        let found = session.operations(&OperationFilter::default(), 2).unwrap();
+        assert_eq!(found[0].repo_after_hash.as_deref(), Some("B"));
+        assert_eq!(faults(&session), [] as [String; 0], "no row came since");
+        next(&session, "kk", 2);
+        assert_eq!(session.unchained_states().unwrap(), []);
+        let told = session.told_states().unwrap();
+        assert_eq!(told["op_0"], (3, "A".to_owned()));
+        assert_eq!(told["op_1"], (3, "B".to_owned()));
+        assert_eq!(faults(&session), [] as [String; 0]);
+    }
+
+    #[test]
+    fn a_changed_or_removed_state_is_found() {
+        for (sql, says) in [
+            (
+                "UPDATE core_states_after SET state = 'A' WHERE op_id = 'op_1'",
+                "after op_1 is not the one of row 3",
+            ),
+            (
+                "UPDATE core_states_after SET state = 'A', chained_seq = NULL WHERE op_id = 'op_1'",
+                "after op_1 is not",
+            ),
+            (
+                "DELETE FROM core_states_after WHERE op_id = 'op_0'",
+                "after op_0, which row 3 has, was removed",
+            ),
+            (
+                "UPDATE core_states_after SET op_id = 'op_2' WHERE op_id = 'op_1'",
+                "after op_2 is not in row 3",
+            ),
+            (
+                "INSERT INTO core_states_after VALUES ('op_3', 'env_k', 'C', 4)",
+                "after op_3 is not in row 4",
+            ),
+        ] {
+            let (_place, session) = story();
+            next(&session, "kk", 2);
+            tamper(&session, sql);
+            let found = faults(&session);
+            assert!(found.iter().any(|fault| fault.contains(says)), "{sql}: {found:?}");
+            // A row that comes later does not cover it up.
+            next(&session, "k", 9);
+            let found = faults(&session);
+            assert!(found.iter().any(|fault| fault.contains(says)), "{sql}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_changed_event_breaks_the_chain() {
+        let (_place, session) = story();
+        next(&session, "k", 2);
+        disarm(&session);
+        tamper(
+            &session,
+            "UPDATE core_states_after SET state = 'X' WHERE op_id = 'op_1';
+             UPDATE core_operations SET events = replace(events, '\"B\"', '\"X\"') WHERE seq = 3",
+        );
+        rearm(&session);
+        let broken = session.verify(None, &[key().public()]).unwrap().broken.unwrap();
+        assert_eq!((broken.seq, broken.what.as_str()), (3, "the row was changed"));
+    }
+
+    #[test]
+    fn states_of_earlier_versions_are_taken_in_by_and_by_and_pruned_rows_are_no_fault() {
+        let (_place, session) = ledger(&"k".repeat(70));
+        session.begin_write().unwrap();
+        for number in 0..70 {
+            session
+                .note_state_after("env_k", &format!("op_{number}"), &seen("A"))
+                .unwrap();
+        }
+        session.commit().unwrap();
+        // An old row outside of the envelope takes the first of them, and goes.
+        next(&session, "o", 70);
+        assert_eq!(session.unchained_states().unwrap().len(), 6);
+        next(&session, "y", 71);
+        assert_eq!(session.unchained_states().unwrap(), []);
+        assert_eq!(faults(&session), [] as [String; 0]);
+        assert_eq!(prune(&session, 10).unwrap().rows_outside, 1);
+        assert_eq!(faults(&session), [] as [String; 0]);
+    }
+}
