@@ -22,13 +22,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 use serde_json::Value as Json;
 
 pub use record::Artifact;
 use record::Record;
 pub use script::{Check, Script, ShortForms, line_of};
 pub use sqlite::Sqlite;
+use sqlite::open;
 pub use workspaces::Workspace;
 use workspaces::Workspaces;
 
@@ -451,9 +451,11 @@ impl Session {
     /// If the SQL fails.
     pub fn sql(&self, sql: &str) -> Vec<Row> {
         self.pragma("query_only", "OFF");
-        self.backend
-            .rows(sql, &[])
-            .unwrap_or_else(|err| panic!("{sql}: {err}"))
+        // A test may join more tables at once than a pack.
+        let joined = sqlite::set_joined(&self.backend.db, 500);
+        let rows = self.backend.rows(sql, &[]);
+        sqlite::set_joined(&self.backend.db, joined);
+        rows.unwrap_or_else(|err| panic!("{sql}: {err}"))
     }
 
     /// The backend, for calling store functions without a tool around them.
@@ -490,16 +492,4 @@ fn migrate(db: &Connection, owner: &str, migrations: &[crate::Migration]) -> tol
         }
     }
     tollgate_sql::Reader::new(&prefix, schema.append_only().clone(), "")
-}
-
-/// A database as the host opens it: a name in quotes that nobody knows is an error, and no text.
-fn open() -> Connection {
-    let db = Connection::open_in_memory().expect("an in-memory database opens");
-    for quoted in [
-        DbConfig::SQLITE_DBCONFIG_DQS_DML,
-        DbConfig::SQLITE_DBCONFIG_DQS_DDL,
-    ] {
-        db.set_db_config(quoted, false).expect("SQLite has the setting");
-    }
-    db
 }

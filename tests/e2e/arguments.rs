@@ -143,7 +143,7 @@ async fn unknown_ids_wrong_roles_and_stale_phases_change_nothing() {
     let id = &created["task"]["id"];
     let transition = |from: &str, to: &str, role: &str| json!({"task_id": id, "from_phase": from, "to_phase": to, "actor": "a", "actor_role": role, "reason": "r"});
     for (tool, arguments, code) in [
-        ("task_get", json!({"task_id": "tsk_none"}), "TASK_NOT_FOUND"),
+        ("task_get", json!({"task_id": "tsk_none"}), "NOT_FOUND"),
         (
             "task_transition",
             transition("spec_draft", "completed", "orchestrator"),

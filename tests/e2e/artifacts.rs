@@ -61,7 +61,7 @@ async fn arguments_and_results_are_kept_and_come_back_in_slices() {
     session.refused("task_get", json!({"task_id": "tsk_none"})).await;
     let ids = artifacts(&session, "task_get").await;
     let error = session.ok("artifact_get", json!({"artifact_id": ids[1]})).await;
-    assert!(error["content"].as_str().unwrap().contains("TASK_NOT_FOUND"));
+    assert!(error["content"].as_str().unwrap().contains("NOT_FOUND"));
     assert_eq!(error["kind"], "result");
     session.close().await;
 

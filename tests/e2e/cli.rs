@@ -138,7 +138,7 @@ fn the_ledger_can_be_read_and_verified() {
     let print = |arguments: &[&str]| String::from_utf8(place.run(arguments).stdout).unwrap();
     let tail = print(&["ledger", "tail"]);
     assert!(
-        tail.contains("task_create") && tail.contains("TASK_NOT_FOUND"),
+        tail.contains("task_create") && tail.contains("NOT_FOUND"),
         "{tail}"
     );
     let failed = print(&["ledger", "query", "--failed"]);

@@ -329,7 +329,7 @@ async fn reads_leave_rows_unless_the_operator_says_otherwise() {
     session.close().await;
     assert_eq!(
         place.ledger(),
-        ["task_get read TASK_NOT_FOUND", "task_create write ok"]
+        ["task_get read NOT_FOUND", "task_create write ok"]
     );
 }
 

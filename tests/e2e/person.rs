@@ -241,7 +241,7 @@ async fn policies_and_other_packs_can_trust_the_terminal_too() {
     }
     // The person has the role; the task is another matter.
     let (_, shown) = at_terminal(&place, "task_resolve_approval", &resolution, str::to_owned);
-    assert!(shown.contains("TASK_NOT_FOUND"), "{shown}");
+    assert!(shown.contains("NOT_FOUND"), "{shown}");
 }
 
 /// Approves a step as the person whom a test needs beside its client.

@@ -27,7 +27,7 @@ fn check(place: &Place) {
         [
             "task_create write ok",
             "task_get read ok",
-            "task_get read TASK_NOT_FOUND"
+            "task_get read NOT_FOUND"
         ]
     );
 }

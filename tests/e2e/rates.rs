@@ -134,7 +134,7 @@ async fn a_call_that_is_denied_or_fails_uses_up_no_place() {
         let failed = session.refused("sql_access_execute", fails.clone()).await;
         assert_eq!(failed["code"], "ASKED_TO_FAIL");
         let failed = session.refused("task_get", json!({"task_id": "nothing"})).await;
-        assert_eq!(failed["code"], "TASK_NOT_FOUND");
+        assert_eq!(failed["code"], "NOT_FOUND");
     }
     assert_eq!(place.sql("SELECT count(*) FROM core_permits"), ["0"]);
     assert_ends(

@@ -63,18 +63,18 @@ async fn circles_are_broken_and_progress_is_not() {
     }
     session.close().await;
     expect![[r#"
-        n TASK_NOT_FOUND
-        n TASK_NOT_FOUND
-        n TASK_NOT_FOUND
+        n NOT_FOUND
+        n NOT_FOUND
+        n NOT_FOUND
         n LOOP_DETECTED
         n LOOP_DETECTED
         l ok
-        p TASK_NOT_FOUND
-        q TASK_NOT_FOUND
-        p TASK_NOT_FOUND
-        q TASK_NOT_FOUND
-        p TASK_NOT_FOUND
-        q TASK_NOT_FOUND
+        p NOT_FOUND
+        q NOT_FOUND
+        p NOT_FOUND
+        q NOT_FOUND
+        p NOT_FOUND
+        q NOT_FOUND
         p LOOP_DETECTED
         l ok
         + ok

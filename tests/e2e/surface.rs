@@ -25,7 +25,7 @@ async fn tiers_list_more_and_more() {
     assert_eq!(names(&session).await.len(), counts[0], "core is the default");
     // Not listed is not absent.
     let refusal = session.refused("task_events", json!({"task_id": "x"})).await;
-    assert_eq!(refusal["code"], "TASK_NOT_FOUND");
+    assert_eq!(refusal["code"], "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -273,7 +273,7 @@ impl Driver {
         self.call("delete", json!({"task": "PLAN-002"}), "").await;
         assert_eq!(
             self.refused("radar", json!({"task": "PLAN-002"})).await,
-            ["UNKNOWN_ID"]
+            ["NOT_FOUND"]
         );
     }
 }

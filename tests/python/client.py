@@ -40,7 +40,7 @@ async def main(mode: str, target: str, *data_dir: str) -> None:
 
         refused = await client.call_tool("task_get", {"task_id": "tsk_none"})
         assert refused.is_error, refused
-        assert refused.structured_content["error"]["code"] == "TASK_NOT_FOUND", refused
+        assert refused.structured_content["error"]["code"] == "NOT_FOUND", refused
     print("ok")
 
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use thiserror::Error;
 use tollgate_kit::text::clip;
+use tollgate_kit::{INVALID_ARGUMENTS, NOT_FOUND};
 
 use crate::arguments::is_placeholder;
 use crate::state::{Event, Illegal, Status};
@@ -103,15 +104,14 @@ impl tollgate_kit::Reason for Reason {
 
     fn code(&self) -> &'static str {
         match self {
-            Reason::Argument { .. } => "INVALID_ARGUMENTS",
-            Reason::NotFound { .. } => "NOT_FOUND",
+            Reason::Argument { .. } | Reason::UnknownGate(_) => INVALID_ARGUMENTS,
+            Reason::NotFound { .. } => NOT_FOUND,
             Reason::WrongStatus(_) => "WRONG_STATUS",
             Reason::WrongStep { .. } => "WRONG_STEP",
             Reason::StepNotActive(_) => "STEP_NOT_ACTIVE",
             Reason::StepDone(_) => "STEP_DONE",
             Reason::MistakeRequired => "MISTAKE_REQUIRED",
             Reason::Gap { code, .. } => code,
-            Reason::UnknownGate(_) => "UNKNOWN_GATE",
             Reason::BatchOpen(_) => "BATCH_OPEN",
             Reason::BatchForbidden => "BATCH_FORBIDDEN",
             Reason::VariableMissing(_) => "VARIABLE_MISSING",

@@ -1,6 +1,7 @@
 //! Applying an event of another data directory as if its call were made now, at the event's own time.
 
 use serde_json::{Map, Value as Json, json};
+use tollgate_kit::INVALID_ARGUMENTS;
 use tollgate_sdk::{Cx, Db, ToolError};
 
 use crate::act::{Act, Change};
@@ -49,7 +50,7 @@ pub(crate) fn replay(cx: &Cx<'_>, db: &Db<'_>, event: &Event) -> Result<Replayed
         other => {
             let other: String = other.chars().take(40).collect();
             let message = format!("`{}` is not a command of gsd", other.escape_debug());
-            Ok(refused(ToolError::new("UNKNOWN_COMMAND", message)))
+            Ok(refused(ToolError::new(INVALID_ARGUMENTS, message)))
         }
     }
 }
@@ -59,7 +60,7 @@ fn of<C: Change>(cx: &Cx<'_>, db: &Db<'_>, event: &Event) -> Result<Replayed, To
         Ok(call) => call,
         Err(err) => {
             let message = format!("the arguments do not fit {}: {err}", C::NAME);
-            return Ok(refused(ToolError::new("INVALID_ARGUMENTS", message)));
+            return Ok(refused(ToolError::new(INVALID_ARGUMENTS, message)));
         }
     };
     let act = Act::new(cx, db, &call, event.ts)?;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 use serde_json::json;
+use tollgate_kit::{INVALID_ARGUMENTS, NOT_FOUND};
 use tollgate_sdk::{Cx, NextCall, ToolError};
 
 use crate::model::{MilestoneId, MilestoneStatus, Status, Unit, Verdict};
@@ -285,8 +286,8 @@ impl tollgate_kit::Reason for Violation {
 
     fn code(&self) -> &'static str {
         match self {
-            Violation::Argument { .. } => "INVALID_ARGUMENTS",
-            Violation::NotFound(_) => "NOT_FOUND",
+            Violation::Argument { .. } => INVALID_ARGUMENTS,
+            Violation::NotFound(_) => NOT_FOUND,
             Violation::AlreadyClosed { .. } | Violation::MilestoneComplete { .. } => "ALREADY_COMPLETE",
             Violation::ParentClosed { .. } | Violation::ParentMilestoneComplete { .. } => "PARENT_CLOSED",
             Violation::Parked(_) => "MILESTONE_PARKED",

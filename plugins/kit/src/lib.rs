@@ -15,4 +15,4 @@ pub mod text;
 pub use tollgate_sdk::ToolError;
 
 pub use checks::json_bytes;
-pub use refusals::{Reason, Refusals, refusal};
+pub use refusals::{INVALID_ARGUMENTS, NOT_FOUND, Reason, Refusals, refusal};

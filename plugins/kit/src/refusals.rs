@@ -5,6 +5,12 @@ use std::fmt;
 use serde_json::{Map, Value};
 use tollgate_sdk::{Blocker, NextCall, ToolError};
 
+/// The code of every pack for an argument that a tool does not take; also the host's.
+pub const INVALID_ARGUMENTS: &str = "INVALID_ARGUMENTS";
+
+/// The code of every pack for an id, path or name of nothing. The field of the blocker tells which argument.
+pub const NOT_FOUND: &str = "NOT_FOUND";
+
 /// A reason to refuse a call. `Display` is the sentence that callers read.
 pub trait Reason: fmt::Display {
     /// A fault of one argument. The fault continues a sentence that starts with the field, such as "is blank".
@@ -12,6 +18,12 @@ pub trait Reason: fmt::Display {
 
     /// Stable UPPER_SNAKE.
     fn code(&self) -> &'static str;
+
+    /// Spelling of the code in the document that the pack implements, if that one differs. Callers see it under
+    /// `source_code` of the error's context.
+    fn source_code(&self) -> Option<&'static str> {
+        None
+    }
 
     /// An imperative that tells the caller what to do.
     fn remediation(&self) -> &'static str;
@@ -163,6 +175,9 @@ impl<R: Reason> Refusals<R> {
     /// The facts of all reasons. A fact of an earlier reason goes before that of a later one.
     fn context(&self) -> Map<String, Value> {
         let mut context = self.facts.clone();
+        if let Some(source) = self.reasons.first().and_then(|(reason, _)| reason.source_code()) {
+            context.insert("source_code".to_owned(), source.into());
+        }
         for (reason, _) in &self.reasons {
             let Value::Object(facts) = reason.context() else {
                 continue;
@@ -310,6 +325,10 @@ mod tests {
             }
         }
 
+        fn source_code(&self) -> Option<&'static str> {
+            matches!(self, Odd::Argument(..)).then_some("BAD_TITLE")
+        }
+
         fn field(&self) -> Option<&str> {
             match self {
                 Odd::Argument(field, _) => Some(field),
@@ -340,7 +359,7 @@ mod tests {
         expect![[r#"
             INVALID_ARGUMENTS: title is blank; and 2 more reasons
             Correct the argument. Reopen it.
-            context {"same":true,"id":"T1"}
+            context {"same":true,"source_code":"BAD_TITLE","id":"T1"}
             next_call {"tool":"reopen","arguments":{"id":"T1"}}
             {"code":"INVALID_ARGUMENTS","message":"title is blank","field":"title"}
             {"code":"CLOSED","message":"T1 is closed","next_call":{"tool":"reopen","arguments":{"id":"T1"}}}

@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use serde_json::{Value, json};
 use thiserror::Error;
+use tollgate_kit::{INVALID_ARGUMENTS, NOT_FOUND};
 use tollgate_sdk::{NextCall, Tier, Timestamp, ToolError};
 
 use crate::condition::Condition;
@@ -109,11 +110,10 @@ impl tollgate_kit::Reason for Reason {
     fn code(&self) -> &'static str {
         match self {
             Reason::RoleForbidden { .. } | Reason::RoleMisclaimed { .. } => "ROLE_FORBIDDEN",
-            Reason::Argument { .. } => "INVALID_ARGUMENTS",
-            Reason::TaskNotFound(_) => "TASK_NOT_FOUND",
-            Reason::AttemptNotFound { .. } => "ATTEMPT_NOT_FOUND",
-            Reason::ApprovalNotFound { .. } => "APPROVAL_NOT_FOUND",
-            Reason::UnknownCursor { .. } => "UNKNOWN_CURSOR",
+            Reason::Argument { .. } | Reason::UnknownCursor { .. } => INVALID_ARGUMENTS,
+            Reason::TaskNotFound(_) | Reason::AttemptNotFound { .. } | Reason::ApprovalNotFound { .. } => {
+                NOT_FOUND
+            }
             Reason::PhaseConflict { .. } => "PHASE_CONFLICT",
             Reason::IllegalTransition { .. } => "ILLEGAL_TRANSITION",
             Reason::WrongPhase { .. } => "WRONG_PHASE",
@@ -269,8 +269,7 @@ impl Refusals {
 impl From<Refusals> for ToolError {
     fn from(refusals: Refusals) -> ToolError {
         let Refusals { reasons, task } = refusals;
-        let is_about_arguments =
-            !reasons.is_empty() && task.is_none() && reasons.has_only("INVALID_ARGUMENTS");
+        let is_about_arguments = !reasons.is_empty() && task.is_none() && reasons.has_only(INVALID_ARGUMENTS);
         let mut err = ToolError::from(reasons);
         if err.next_call.is_none() && !is_about_arguments {
             err.next_call = Some(look_call(task.as_ref()));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use tollgate_sdk::{NextCall, ToolError};
 
-use crate::error::{Reason, Refusals};
+use crate::error::{NOT_FOUND, Reason, Refusals};
 use crate::model::{RootKind, Status};
 use crate::record::{Meta, Plan, Root, Task};
 use crate::scope::Scope;
@@ -141,7 +141,7 @@ pub(crate) fn circle(scope: &Scope<'_>, meta: &Meta) -> Result<Option<Vec<String
     find_circle(&meta.id, &meta.depends_on, &mut |id| match scope.root(id) {
         Ok(root) => Ok(root.meta().depends_on.clone()),
         // A deleted plan or task depends on nothing.
-        Err(err) if err.code == "UNKNOWN_ID" => Ok(Vec::new()),
+        Err(err) if err.code == NOT_FOUND => Ok(Vec::new()),
         Err(err) => Err(err),
     })
 }

@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 use thiserror::Error;
 pub(crate) use tollgate_kit::refusal;
 pub(crate) use tollgate_kit::text::clip;
+pub(crate) use tollgate_kit::{INVALID_ARGUMENTS, NOT_FOUND};
 use tollgate_sdk::Timestamp;
 
 use crate::model::{Checkpoint, Status};
@@ -135,9 +136,8 @@ impl tollgate_kit::Reason for Reason {
 
     fn code(&self) -> &'static str {
         match self {
-            Reason::Input { .. } => "INVALID_INPUT",
-            Reason::UnknownWorkspace(_) => "UNKNOWN_WORKSPACE",
-            Reason::UnknownId { .. } => "UNKNOWN_ID",
+            Reason::Input { .. } => INVALID_ARGUMENTS,
+            Reason::UnknownWorkspace(_) | Reason::UnknownId { .. } => NOT_FOUND,
             Reason::TargetMismatch { .. } => "TARGET_MISMATCH",
             Reason::RevisionMismatch { .. } => "REVISION_MISMATCH",
             Reason::NotConfirmed { .. } => "CHECKPOINTS_NOT_CONFIRMED",
@@ -162,6 +162,15 @@ impl tollgate_kit::Reason for Reason {
             Reason::EvidenceTooLarge { .. } => "EVIDENCE_TOO_LARGE",
             Reason::EvidenceRequired { .. } | Reason::UnknownRun { .. } => "EVIDENCE_REQUIRED",
             Reason::BudgetTooSmall(_) => "BUDGET_TOO_SMALL",
+        }
+    }
+
+    fn source_code(&self) -> Option<&'static str> {
+        match self {
+            Reason::Input { .. } => Some("INVALID_INPUT"),
+            Reason::UnknownWorkspace(_) => Some("UNKNOWN_WORKSPACE"),
+            Reason::UnknownId { .. } => Some("UNKNOWN_ID"),
+            _ => None,
         }
     }
 

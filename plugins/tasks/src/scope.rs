@@ -65,7 +65,7 @@ impl<'a> Scope<'a> {
         })
     }
 
-    /// Opens a workspace that has been written to. Fails with `UNKNOWN_WORKSPACE` otherwise.
+    /// Opens a workspace that has been written to. Fails with `NOT_FOUND` otherwise.
     pub(crate) fn known(cx: &'a Cx<'a>, workspace: &Workspace) -> Result<Scope<'a>, ToolError> {
         let scope = Scope::open(cx, workspace)?;
         if scope.known {

@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 
@@ -41,6 +43,40 @@ pub struct Sqlite {
     pub(super) requests: Requests,
     pub(super) workspaces: Workspaces,
     pub(super) progress: RefCell<Vec<String>>,
+}
+
+/// Limits of the host's databases, so that a statement that the host refuses fails in tests as well.
+const LIMITS: [(Limit, i32); 9] = [
+    (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
+    (Limit::SQLITE_LIMIT_COLUMN, 100),
+    (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
+    (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 5),
+    (Limit::SQLITE_LIMIT_VDBE_OP, 25_000),
+    (Limit::SQLITE_LIMIT_FUNCTION_ARG, 8),
+    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
+    (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 100),
+    (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+];
+
+/// A database as the host opens it: a name in quotes that nobody knows is an error, and no text.
+pub(super) fn open() -> Connection {
+    let db = Connection::open_in_memory().expect("an in-memory database opens");
+    for quoted in [
+        DbConfig::SQLITE_DBCONFIG_DQS_DML,
+        DbConfig::SQLITE_DBCONFIG_DQS_DDL,
+    ] {
+        db.set_db_config(quoted, false).expect("SQLite has the setting");
+    }
+    for (limit, value) in LIMITS {
+        db.set_limit(limit, value).expect("SQLite has the limit");
+    }
+    db
+}
+
+/// Sets the most queries that one statement joins with UNION, and returns the number before.
+pub(super) fn set_joined(db: &Connection, most: i32) -> i32 {
+    db.set_limit(Limit::SQLITE_LIMIT_COMPOUND_SELECT, most)
+        .expect("SQLite has the limit")
 }
 
 impl Sqlite {

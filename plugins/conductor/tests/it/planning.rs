@@ -142,7 +142,7 @@ fn steps_are_checked_whole() {
               - INVALID_ARGUMENTS (steps[0].max_attempts): steps[0].max_attempts is 0, not within 1 to 100
               - INVALID_ARGUMENTS (steps[0].required_evidence): steps[0].required_evidence is blank
               - INVALID_ARGUMENTS (steps[0].required_evidence.tests_passed): steps[0].required_evidence.tests_passed must be of type boolean, not string
-              - UNKNOWN_GATE (gates): steps[0].gates[0]: "nope" is not a gate; use one of tests_passed, tests_fail, fail_to_pass, tests_unchanged, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, file_contains, file_lacks, reachable, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval
+              - INVALID_ARGUMENTS (gates): steps[0].gates[0]: "nope" is not a gate; use one of tests_passed, tests_fail, fail_to_pass, tests_unchanged, lint_passed, evidence_bool_true, criteria_checklist_complete, changed_files_allowlist, forbid_paths, changed_files_minimum, file_exists, file_not_exists, file_contains, file_lacks, reachable, no_uncommitted_changes, diff_max_lines, diff_min_lines, commit_exists, command_exit_0, command_output_contains, command_output_regex, json_schema_valid, human_approval
               - INVALID_ARGUMENTS (steps[0].gates[1]): steps[0].gates[1] file_exists requires paths
             err INVALID_ARGUMENTS: steps is empty
               - INVALID_ARGUMENTS (steps): steps is empty

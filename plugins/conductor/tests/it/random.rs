@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use tollgate_kit_test::{Arguments, never_panics};
+use tollgate_kit_test::{Arguments, edges_never_fail, never_panics};
 
 use crate::harness::{Bench, READY, result, step};
 
@@ -115,6 +115,13 @@ fn whatever_the_arguments_are_the_answer_is_a_reply_or_a_refusal() {
     let bench = || Bench::new().started(json!([step("a", json!([])), step("b", json!([]))]));
     let arguments = Arguments::of(words).fixed("job_id", json!(bench().job));
     never_panics(&conductor::PACK, 64, &arguments, || bench().session);
+}
+
+#[test]
+fn edges_of_arguments_are_taken_or_refused() {
+    let bench = || Bench::new().started(json!([step("a", json!([])), step("b", json!([]))]));
+    let arguments = Arguments::of(&["S1", "main", "tests_passed"]).fixed("job_id", json!(bench().job));
+    edges_never_fail(&conductor::PACK, &arguments, || bench().session);
 }
 
 #[test]

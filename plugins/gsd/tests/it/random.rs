@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::json;
-use tollgate_kit_test::{Arguments, never_panics};
+use tollgate_kit_test::{Arguments, edges_never_fail, never_panics};
 use tollgate_sdk::native::{Session, Workspace};
 
 use crate::harness::{PLANNED, follow, run, script, tree};
@@ -325,6 +325,16 @@ fn whatever_the_arguments_are_the_answer_is_a_reply_or_a_refusal() {
     let words = &["M01", "S01", "T01", "T02", "app", "ada", "complete", "pass"];
     let arguments = Arguments::of(words).fixed("workspace", json!("app"));
     never_panics(&gsd::PACK, 48, &arguments, || {
+        let session = Session::new(&gsd::PACK);
+        run(&session, PLANNED);
+        session
+    });
+}
+
+#[test]
+fn edges_of_arguments_are_taken_or_refused() {
+    let arguments = Arguments::of(&["M01", "S01", "T01"]).fixed("workspace", json!("app"));
+    edges_never_fail(&gsd::PACK, &arguments, || {
         let session = Session::new(&gsd::PACK);
         run(&session, PLANNED);
         session

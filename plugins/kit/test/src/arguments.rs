@@ -27,8 +27,8 @@ const LONGEST: usize = 70_000;
 /// Random arguments of a pack's tools.
 #[derive(Debug, Clone)]
 pub struct Arguments {
-    words: &'static [&'static str],
-    fixed: Map<String, Value>,
+    pub(crate) words: &'static [&'static str],
+    pub(crate) fixed: Map<String, Value>,
 }
 
 impl Arguments {

@@ -1,9 +1,10 @@
 //! The tests that all packs have in common.
 //!
 //! [`script`] runs scripts and checks every call of them, [`never_panics`] feeds tools with arguments that fit their
-//! schemas or nearly do, and [`table`] walks a pack's tools.
+//! schemas or nearly do, [`edges_never_fail`] tries the edges of each argument, and [`table`] walks a pack's tools.
 
 mod arguments;
+mod edges;
 mod well_formed;
 
 use expect_test::ExpectFile;
@@ -11,6 +12,7 @@ use tollgate_sdk::native::{self, Script, Session};
 use tollgate_sdk::{Pack, Tier};
 
 pub use arguments::{Arguments, never_panics};
+pub use edges::edges_never_fail;
 pub use well_formed::{well_formed, well_formed_with_nulls};
 
 /// Scripts in a session. Every call is checked by [`well_formed()`].

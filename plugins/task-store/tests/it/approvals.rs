@@ -50,11 +50,11 @@ fn answering_again_is_a_replay_or_a_refusal() {
             ok {"approval":{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"request_changes","requested_by":"gate","resolved_by":"ada","note":"not on a Friday","created_at":"2026-01-01T00:00:07.000Z","resolved_at":"2026-01-01T00:00:08.000Z"},"replayed":true}
             err ALREADY_RESOLVED: approval apr_1 was already answered with request_changes {"status":"request_changes","resolved_by":"ada","resolved_at":"2026-01-01T00:00:08.000Z"} -> task_recover {"task_id":"tsk_1"}
               - ALREADY_RESOLVED (resolution): approval apr_1 was already answered with request_changes
-            err APPROVAL_NOT_FOUND: approval apr_2 does not exist or belongs to another task -> task_recover {"task_id":"tsk_1"}
-              - APPROVAL_NOT_FOUND (approval_id): approval apr_2 does not exist or belongs to another task
-            err TASK_NOT_FOUND: there is no task tsk_2; and 1 more reason
-              - TASK_NOT_FOUND (task_id): there is no task tsk_2 -> task_list {}
-              - APPROVAL_NOT_FOUND (approval_id): approval apr_1 does not exist or belongs to another task
+            err NOT_FOUND: approval apr_2 does not exist or belongs to another task -> task_recover {"task_id":"tsk_1"}
+              - NOT_FOUND (approval_id): approval apr_2 does not exist or belongs to another task
+            err NOT_FOUND: there is no task tsk_2; and 1 more reason
+              - NOT_FOUND (task_id): there is no task tsk_2 -> task_list {}
+              - NOT_FOUND (approval_id): approval apr_1 does not exist or belongs to another task
         "#]],
     );
 }

@@ -137,8 +137,8 @@ fn an_attempt_ends_once() {
             ok {"attempt":{"id":"att_1","attempt_id":"att_1","task_id":"tsk_1","ordinal":1,"phase":"executing","runtime":"local","executor_kind":"builder","status":"succeeded","escalate":false,"started_at":"2026-01-01T00:00:05.000Z","finished_at":"2026-01-01T00:00:07.000Z"},"attempts_left":2,"replayed":true}
             err ATTEMPT_FINISHED: attempt att_1 already ended as succeeded -> task_recover {"task_id":"tsk_1"}
               - ATTEMPT_FINISHED (attempt_id): attempt att_1 already ended as succeeded
-            err ATTEMPT_NOT_FOUND: attempt att_9 does not exist or belongs to another task -> task_list {}
-              - ATTEMPT_NOT_FOUND (attempt_id): attempt att_9 does not exist or belongs to another task
+            err NOT_FOUND: attempt att_9 does not exist or belongs to another task -> task_list {}
+              - NOT_FOUND (attempt_id): attempt att_9 does not exist or belongs to another task
         "#]],
     );
 }
@@ -167,8 +167,8 @@ fn the_circuit_opens_from_any_phase_but_the_last() {
             err INVALID_ARGUMENTS: actor is blank; and 3 more reasons
               - INVALID_ARGUMENTS (actor): actor is blank
               - INVALID_ARGUMENTS (reason): reason is blank
-              - TASK_NOT_FOUND (task_id): there is no task tsk_2 -> task_list {}
-              - ATTEMPT_NOT_FOUND (attempt_id): attempt att_7 does not exist or belongs to another task
+              - NOT_FOUND (task_id): there is no task tsk_2 -> task_list {}
+              - NOT_FOUND (attempt_id): attempt att_7 does not exist or belongs to another task
         "#]],
     );
     check_after(

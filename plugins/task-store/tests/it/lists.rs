@@ -111,14 +111,14 @@ fn a_cursor_that_was_never_given_is_refused() {
         task_events {"after": -1}
         "#,
         expect![[r#"
-            err UNKNOWN_CURSOR: after tsk_9 is not a cursor of task_list
-              - UNKNOWN_CURSOR (after): after tsk_9 is not a cursor of task_list -> task_list {"label":"x"}
-            err UNKNOWN_CURSOR: cursor nonsense is not a cursor of task_list
-              - UNKNOWN_CURSOR (cursor): cursor nonsense is not a cursor of task_list -> task_list {}
-            err UNKNOWN_CURSOR: after att_1 is not a cursor of task_list_ready
-              - UNKNOWN_CURSOR (after): after att_1 is not a cursor of task_list_ready -> task_list_ready {"workspace":"main"}
-            err UNKNOWN_CURSOR: after tsk_1 is not a cursor of task_list_approvals
-              - UNKNOWN_CURSOR (after): after tsk_1 is not a cursor of task_list_approvals -> task_list_approvals {"status":"pending"}
+            err INVALID_ARGUMENTS: after tsk_9 is not a cursor of task_list
+              - INVALID_ARGUMENTS (after): after tsk_9 is not a cursor of task_list -> task_list {"label":"x"}
+            err INVALID_ARGUMENTS: cursor nonsense is not a cursor of task_list
+              - INVALID_ARGUMENTS (cursor): cursor nonsense is not a cursor of task_list -> task_list {}
+            err INVALID_ARGUMENTS: after att_1 is not a cursor of task_list_ready
+              - INVALID_ARGUMENTS (after): after att_1 is not a cursor of task_list_ready -> task_list_ready {"workspace":"main"}
+            err INVALID_ARGUMENTS: after tsk_1 is not a cursor of task_list_approvals
+              - INVALID_ARGUMENTS (after): after tsk_1 is not a cursor of task_list_approvals -> task_list_approvals {"status":"pending"}
             err INVALID_ARGUMENTS: after is -1, not within 0 to 9223372036854775807
               - INVALID_ARGUMENTS (after): after is -1, not within 0 to 9223372036854775807
         "#]],

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use tollgate_kit_test::{Arguments, never_panics};
+use tollgate_kit_test::{Arguments, edges_never_fail, never_panics};
 use tollgate_sdk::native::Session;
 use tollgate_sdk::{Effect, Reply, Row, ToolError};
 
@@ -338,4 +338,14 @@ fn what_is_not_shown_is_refused() {
         let err = session.call("task_create", &arguments.to_string()).unwrap_err();
         assert_eq!(err.message, format!("{field} has the control character U+202E"));
     }
+}
+
+#[test]
+fn edges_of_arguments_are_taken_or_refused() {
+    let arguments = Arguments::of(&["tsk_1", "att_1", "main"]).fixed("task_id", json!("tsk_1"));
+    edges_never_fail(&task_store::PACK, &arguments, || {
+        let session = Session::new(&task_store::PACK);
+        run(&session, EXECUTING);
+        session
+    });
 }

@@ -86,8 +86,8 @@ fn a_transition_may_name_the_current_attempt_only() {
         expect![[r#"
             err STALE_ATTEMPT: attempt att_1 is not the task's current one, which is att_2 -> task_recover {"task_id":"tsk_1"}
               - STALE_ATTEMPT (attempt_id): attempt att_1 is not the task's current one, which is att_2
-            err ATTEMPT_NOT_FOUND: attempt att_5 does not exist or belongs to another task -> task_recover {"task_id":"tsk_1"}
-              - ATTEMPT_NOT_FOUND (attempt_id): attempt att_5 does not exist or belongs to another task
+            err NOT_FOUND: attempt att_5 does not exist or belongs to another task -> task_recover {"task_id":"tsk_1"}
+              - NOT_FOUND (attempt_id): attempt att_5 does not exist or belongs to another task
             ok {"task_id":"tsk_1","from_phase":"executing","phase":"spec_gate","circuit_status":"closed","attempt_id":"att_2","legal_transitions":["quality_gate","execution_ready","circuit_open","failed"],"event_id":9,"task":{"id":"tsk_1","task_id":"tsk_1","title":"one","workspace":"main","phase":"spec_gate","updated_at":"2026-01-01T00:00:41.000Z"}}
         "#]],
     );
@@ -113,30 +113,30 @@ fn unknown_ids_and_bad_arguments_come_together() {
             err INVALID_ARGUMENTS: actor is blank; and 3 more reasons
               - INVALID_ARGUMENTS (actor): actor is blank
               - INVALID_ARGUMENTS (reason): reason is blank
-              - TASK_NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
-              - ATTEMPT_NOT_FOUND (attempt_id): attempt att_9 does not exist or belongs to another task
+              - NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
+              - NOT_FOUND (attempt_id): attempt att_9 does not exist or belongs to another task
             err INVALID_ARGUMENTS: checkpoint_type is blank; and 2 more reasons
               - INVALID_ARGUMENTS (checkpoint_type): checkpoint_type is blank
-              - TASK_NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
-              - ATTEMPT_NOT_FOUND (attempt_id): attempt att_9 does not exist or belongs to another task
+              - NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
+              - NOT_FOUND (attempt_id): attempt att_9 does not exist or belongs to another task
             err INVALID_ARGUMENTS: uri is blank; and 3 more reasons -> task_recover {"task_id":"tsk_1"}
               - INVALID_ARGUMENTS (uri): uri is blank
               - INVALID_ARGUMENTS (summary): summary is blank
               - INVALID_ARGUMENTS (produced_by): produced_by is blank
-              - ATTEMPT_NOT_FOUND (attempt_id): attempt att_9 does not exist or belongs to another task
+              - NOT_FOUND (attempt_id): attempt att_9 does not exist or belongs to another task
             err INVALID_ARGUMENTS: requested_action is blank; and 4 more reasons
               - INVALID_ARGUMENTS (requested_action): requested_action is blank
               - INVALID_ARGUMENTS (side_effect_kind): side_effect_kind is blank
               - INVALID_ARGUMENTS (idempotency_key): idempotency_key is blank
-              - TASK_NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
-              - ATTEMPT_NOT_FOUND (attempt_id): attempt att_1 does not exist or belongs to another task
-            err TASK_NOT_FOUND: there is no task tsk_9
-              - TASK_NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
-            err TASK_NOT_FOUND: there is no task tsk_9
-              - TASK_NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
+              - NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
+              - NOT_FOUND (attempt_id): attempt att_1 does not exist or belongs to another task
+            err NOT_FOUND: there is no task tsk_9
+              - NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
+            err NOT_FOUND: there is no task tsk_9
+              - NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
             err INVALID_ARGUMENTS: limit is 0, not within 1 to 200; and 1 more reason
               - INVALID_ARGUMENTS (limit): limit is 0, not within 1 to 200
-              - TASK_NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
+              - NOT_FOUND (task_id): there is no task tsk_9 -> task_list {}
             err INVALID_ARGUMENTS: include_events_limit is 201, not within 0 to 200 -> task_recover {"task_id":"tsk_1"}
               - INVALID_ARGUMENTS (include_events_limit): include_events_limit is 201, not within 0 to 200
             err INVALID_ARGUMENTS: limit is 101, not within 1 to 100

@@ -59,8 +59,8 @@ fn a_review_outside_spec_review_names_its_attempt() {
             err ATTEMPT_REQUIRED: attempt_id is required, except for a spec review in spec_review or of a spec that is not approved -> task_recover {"task_id":"tsk_1"}
               - ATTEMPT_REQUIRED (attempt_id): attempt_id is required, except for a spec review in spec_review or of a spec that is not approved
             ok {"review":{"id":"rev_1","review_id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","finding_count":0,"spec_revision":1,"created_at":"2026-01-01T00:00:05.000Z"},"id":"rev_1","review_id":"rev_1","task_id":"tsk_1","review_type":"spec","reviewer_ref":"eye","verdict":"approved","finding_count":0,"spec_revision":1,"created_at":"2026-01-01T00:00:05.000Z"}
-            err ATTEMPT_NOT_FOUND: attempt att_1 does not exist or belongs to another task -> task_recover {"task_id":"tsk_1"}
-              - ATTEMPT_NOT_FOUND (attempt_id): attempt att_1 does not exist or belongs to another task
+            err NOT_FOUND: attempt att_1 does not exist or belongs to another task -> task_recover {"task_id":"tsk_1"}
+              - NOT_FOUND (attempt_id): attempt att_1 does not exist or belongs to another task
         "#]],
     );
     check_after(

@@ -68,12 +68,19 @@ pub(crate) fn find(db: &Db<'_>, workspace: &Workspace, wanted: &Wanted<'_>) -> R
     db.query_as(&sql, &params)
 }
 
-/// The pattern of a term as JSON writes it. Only ASCII has one case in storage; other terms are left to the caller.
+/// Bytes of a pattern, below the 256 that storage takes.
+const PATTERN: usize = 250;
+
+/// The pattern of a term as JSON writes it, or of its beginning if it is long: the caller looks again. Only ASCII has
+/// one case in storage; other terms are left to the caller.
 fn pattern(term: &str) -> String {
     let json = Json::from(term).to_string();
     let inner = json.get(1..json.len().saturating_sub(1)).unwrap_or_default();
     let mut pattern = "%".to_owned();
     for character in inner.chars() {
+        if pattern.len() + 3 > PATTERN {
+            break;
+        }
         if matches!(character, '!' | '%' | '_') {
             pattern.push('!');
         }

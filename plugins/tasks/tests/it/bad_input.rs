@@ -14,7 +14,7 @@ fn too_many_steps_leave_nothing() {
         json!({"task": "TASK-001", "steps": steps}),
     )
     .unwrap_err();
-    assert_eq!(err.code, "INVALID_INPUT");
+    assert_eq!(err.code, "INVALID_ARGUMENTS");
     assert_eq!(err.message, "steps has 10000 entries, at most 500 are allowed");
     assert_eq!(
         ok(&session, r#"radar {"task": "TASK-001"}"#)["progress"]["total"],
@@ -44,7 +44,7 @@ fn large_and_blank_texts_are_refused() {
     );
     for note in ["", "  \n"] {
         let err = call_tool(&session, "tasks_note", json!({"task": "TASK-001", "note": note})).unwrap_err();
-        assert_eq!(err.code, "INVALID_INPUT");
+        assert_eq!(err.code, "INVALID_ARGUMENTS");
     }
     assert_eq!(
         ok(&session, r#"history {}"#)["operations"]
@@ -100,16 +100,19 @@ fn paths_are_checked_before_anything_is_looked_up() {
         "s:0/s:1",
     ] {
         let err = call_tool(&session, "tasks_done", json!({"task": "TASK-001", "path": path})).unwrap_err();
-        assert_eq!(err.code, "INVALID_INPUT", "{path}");
+        assert_eq!(err.code, "INVALID_ARGUMENTS", "{path}");
     }
     assert_eq!(
         refused(&session, r#"done {"task": "TASK-001"}"#).code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
-    assert_eq!(refused(&session, r#"done {"path": "s:0"}"#).code, "INVALID_INPUT");
+    assert_eq!(
+        refused(&session, r#"done {"path": "s:0"}"#).code,
+        "INVALID_ARGUMENTS"
+    );
     assert_eq!(
         refused(&session, r#"done {"task": "PLAN-001", "path": "s:0"}"#).code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
 }
 
@@ -123,7 +126,7 @@ fn workspaces_are_names() {
             json!({"workspace": workspace, "title": "x"}),
         )
         .unwrap_err();
-        assert_eq!(err.code, "INVALID_INPUT", "{workspace:?}");
+        assert_eq!(err.code, "INVALID_ARGUMENTS", "{workspace:?}");
     }
     call_tool(
         &session,
@@ -157,10 +160,10 @@ fn bootstrap_wants_steps_that_can_be_gated() {
     );
     assert_eq!(
         refused(&session, "radar {\"task\": \"TASK-001\"}").code,
-        "UNKNOWN_WORKSPACE"
+        "NOT_FOUND"
     );
     let both = r#"bootstrap {"plan": "PLAN-001", "plan_title": "x", "task_title": "t", "steps": [{"title": "b", "success_criteria": ["c"], "tests": ["t"]}]}"#;
-    assert_eq!(refused(&session, both).code, "INVALID_INPUT");
+    assert_eq!(refused(&session, both).code, "INVALID_ARGUMENTS");
 }
 
 #[test]
@@ -181,10 +184,10 @@ fn evidence_beyond_its_bounds_is_refused_with_sizes() {
     assert_eq!(err.blockers.len(), 2);
     assert_eq!(capture(vec![item(1); 21]).unwrap_err().context["size"], 21);
     capture(vec![item(1); 20]).unwrap();
-    assert_eq!(capture(Vec::new()).unwrap_err().code, "INVALID_INPUT");
+    assert_eq!(capture(Vec::new()).unwrap_err().code, "INVALID_ARGUMENTS");
     assert_eq!(
         capture(vec![json!({"kind": "url"})]).unwrap_err().code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
     assert_eq!(session.sql("SELECT 1 FROM tasks_bodies").len(), 21);
 }
@@ -218,7 +221,7 @@ fn patches_name_every_fault() {
         &session,
         r#"patch {"task": "TASK-001", "kind": "task_detail", "ops": [{"op": "set", "field": "priority", "value": "BIG"}]}"#,
     );
-    assert_eq!(err.code, "INVALID_INPUT");
+    assert_eq!(err.code, "INVALID_ARGUMENTS");
 }
 
 #[test]

@@ -104,14 +104,14 @@ fn a_batch_takes_every_write_but_batch_and_delete() {
     }
     assert_eq!(
         refused(&session, r#"batch {"operations": []}"#).code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
     let many = vec![json!({"tool": "tasks_note"}); 51];
     assert_eq!(
         call_tool(&session, "tasks_batch", json!({"operations": many}))
             .unwrap_err()
             .code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
     assert_eq!(ok(&session, r#"radar {"task": "TASK-001"}"#)["revision"], 1);
 }

@@ -50,7 +50,7 @@ fn tasks_name_each_other_by_title_in_any_order_and_others_by_id() {
     ok(&session, "undo {}");
     for id in ["TASK-002", "TASK-003", "TASK-004"] {
         let line = format!(r#"radar {{"task": "{id}"}}"#);
-        assert_eq!(refused(&session, &line).code, "UNKNOWN_ID");
+        assert_eq!(refused(&session, &line).code, "NOT_FOUND");
     }
     ok(&session, "redo {}");
     assert_eq!(depends_on(&session, "TASK-002"), json!(["TASK-003", "TASK-001"]));
@@ -68,14 +68,14 @@ fn what_cannot_be_is_refused_whole() {
             vec![task("a", &["c"]), task("b", &["a"]), task("c", &["b"])],
             "DEPENDENCY_CYCLE",
         ),
-        (vec![task("a", &["nobody"])], "UNKNOWN_ID"),
-        (vec![task("a", &["PLAN-001"])], "INVALID_INPUT"),
-        (vec![task("a", &[]), task("a", &[])], "INVALID_INPUT"),
+        (vec![task("a", &["nobody"])], "NOT_FOUND"),
+        (vec![task("a", &["PLAN-001"])], "INVALID_ARGUMENTS"),
+        (vec![task("a", &[]), task("a", &[])], "INVALID_ARGUMENTS"),
         (
             vec![task("a", &[]), json!({"title": "b", "steps": []})],
-            "INVALID_INPUT",
+            "INVALID_ARGUMENTS",
         ),
-        (vec![task(" ", &[])], "INVALID_INPUT"),
+        (vec![task(" ", &[])], "INVALID_ARGUMENTS"),
     ] {
         let said = format!("{tasks:?}");
         let err = bootstrap(&session, tasks).unwrap_err();
@@ -85,7 +85,7 @@ fn what_cannot_be_is_refused_whole() {
     }
     let both = json!({"plan": "PLAN-001", "task_title": "x", "tasks": [task("a", &[])]});
     let err = call_tool(&session, "tasks_bootstrap", both).unwrap_err();
-    assert_eq!(err.code, "INVALID_INPUT");
+    assert_eq!(err.code, "INVALID_ARGUMENTS");
 }
 
 #[test]

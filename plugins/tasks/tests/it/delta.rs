@@ -92,7 +92,10 @@ fn events_of_one_close_come_in_order() {
     assert_eq!(types, ["status_changed", "step_verified", "step_done"]);
     let delta = ok(&session, r#"delta {"since": 3}"#);
     assert_eq!(delta["events"], closed["events"]);
-    assert_eq!(refused(&session, r#"delta {"since": -1}"#).code, "INVALID_INPUT");
+    assert_eq!(
+        refused(&session, r#"delta {"since": -1}"#).code,
+        "INVALID_ARGUMENTS"
+    );
 }
 
 #[test]

@@ -390,7 +390,7 @@ fn redo_after_undo_by_actor_goes_in_order() {
     follow(&session, &err.next_call.unwrap());
     ok(&session, r#"redo {"task": "TASK-001"}"#);
     let err = refused(&session, r#"undo {"operation": 99}"#);
-    assert_eq!(err.code, "UNKNOWN_ID");
+    assert_eq!(err.code, "NOT_FOUND");
     let err = refused(&session, r#"redo {"operation": 4}"#);
     assert_eq!(err.message, "operation 4 is done and cannot be redone");
 }

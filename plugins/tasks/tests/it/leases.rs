@@ -107,7 +107,7 @@ fn a_connection_that_does_not_last_holds_nothing() {
             arguments["path"] = json!("s:0");
         }
         let err = call_tool(&session, tool, arguments).unwrap_err();
-        assert_eq!(err.code, "INVALID_INPUT");
+        assert_eq!(err.code, "INVALID_ARGUMENTS");
         assert!(
             err.message.starts_with("until is connection, but"),
             "{}",

@@ -9,6 +9,7 @@ mod evidence;
 mod harness;
 mod integrity;
 mod journal;
+mod lease_model;
 mod leases;
 mod lint;
 mod model;

@@ -216,7 +216,7 @@ fn a_mistyped_workspace_leads_to_the_one_that_was_meant() {
     let call = |name: &str| {
         let arguments = json!({"workspace": name, "task": "PLAN-001"});
         let err = session.call("tasks_radar", &arguments.to_string()).unwrap_err();
-        assert_eq!(err.code, "UNKNOWN_WORKSPACE");
+        assert_eq!(err.code, "NOT_FOUND");
         assert_eq!(probe(&session, &json!(err)), Vec::<String>::new());
         err.next_call.unwrap()
     };

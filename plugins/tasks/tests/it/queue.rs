@@ -60,7 +60,7 @@ fn two_agents_share_a_task() {
             "TASK-001 waits for step s:0, which is leased to ann; step s:1, which is leased to bob; step s:2, which is leased to cy"
         ])
     );
-    assert_eq!(refused(&session, "take {}").code, "INVALID_INPUT");
+    assert_eq!(refused(&session, "take {}").code, "INVALID_ARGUMENTS");
     let close = r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "owner": "ann"}"#;
     ok(&session, close);
     assert_eq!(take("ann")["taken"], false);

@@ -1,7 +1,7 @@
 //! Whatever the arguments are, the answer is a reply or a refusal.
 
 use serde_json::json;
-use tollgate_kit_test::{Arguments, never_panics};
+use tollgate_kit_test::{Arguments, edges_never_fail, never_panics};
 
 use crate::harness::{THREE, after};
 
@@ -19,4 +19,10 @@ fn whatever_the_arguments_are_the_answer_is_a_reply_or_a_refusal() {
     ];
     let arguments = Arguments::of(words).fixed("workspace", json!("w"));
     never_panics(&tasks::PACK, 48, &arguments, || after(&[THREE]));
+}
+
+#[test]
+fn edges_of_arguments_are_taken_or_refused() {
+    let arguments = Arguments::of(&["TASK-001", "PLAN-001", "s:0"]).fixed("workspace", json!("w"));
+    edges_never_fail(&tasks::PACK, &arguments, || after(&[THREE]));
 }

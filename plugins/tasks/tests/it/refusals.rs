@@ -49,10 +49,10 @@ fn what_is_not_there_is_unknown() {
         r#"edit {"task": "TASK-001", "depends_on": ["TASK-009"]}"#,
         r#"batch {"operations": [{"tool": "tasks_nothing"}]}"#,
     ] {
-        assert_eq!(refused(&session, line).code, "UNKNOWN_ID", "{line}");
+        assert_eq!(refused(&session, line).code, "NOT_FOUND", "{line}");
     }
     let elsewhere = refused(&session, r#"radar {"workspace": "other", "task": "TASK-001"}"#);
-    assert_eq!(elsewhere.code, "UNKNOWN_WORKSPACE");
+    assert_eq!(elsewhere.code, "NOT_FOUND");
     follow(&session, &elsewhere.next_call.unwrap());
 }
 
@@ -61,7 +61,7 @@ fn nothing_crosses_workspaces() {
     let session = after(&[THREE, r#"create {"workspace": "other", "title": "theirs"}"#]);
     assert_eq!(
         refused(&session, r#"radar {"workspace": "other", "task": "TASK-001"}"#).code,
-        "UNKNOWN_ID"
+        "NOT_FOUND"
     );
     assert_eq!(
         refused(
@@ -69,7 +69,7 @@ fn nothing_crosses_workspaces() {
             r#"done {"workspace": "other", "task": "TASK-001", "step_id": "STEP-00000001"}"#
         )
         .code,
-        "UNKNOWN_ID"
+        "NOT_FOUND"
     );
     let theirs = ok(&session, r#"delta {"workspace": "other"}"#);
     assert_eq!(theirs["events"].as_array().unwrap().len(), 1);
@@ -113,7 +113,7 @@ fn nothing_crosses_workspaces() {
         3
     );
     let batch = r#"batch {"operations": [{"tool": "tasks_note", "args": {"workspace": "other", "task": "PLAN-001", "note": "x"}}]}"#;
-    assert_eq!(refused(&session, batch).code, "INVALID_INPUT");
+    assert_eq!(refused(&session, batch).code, "INVALID_ARGUMENTS");
 }
 
 /// Every tool that changes a plan or task refuses a stale revision, and writes nothing.
@@ -360,7 +360,7 @@ fn dependencies_are_enforced_and_circles_refused() {
             r#"edit {"task": "TASK-001", "depends_on": ["PLAN-001"]}"#
         )
         .code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
     // What was given up counts as finished.
     ok(&session, r#"complete {"task": "TASK-001", "status": "CANCELED"}"#);
@@ -486,7 +486,7 @@ fn leases_name_their_holder_expire_and_are_taken_over_for_a_reason() {
     );
     assert_eq!(
         refused(&session, &claim("bob", r#", "force": true"#)).code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
     assert_eq!(
         refused(

@@ -157,15 +157,12 @@ fn plans_tasks_and_nodes_show_their_texts() {
     let below = ok(&session, r#"mirror {"task": "TASK-001", "path": "s:0"}"#);
     assert_eq!(below["steps"][1]["path"], "s:0.t:0");
     for (line, code) in [
-        (r#"show {"task": "TASK-001", "cursor": "x"}"#, "INVALID_INPUT"),
-        (
-            r#"show {"task": "TASK-001", "id": "NOTE-00000009"}"#,
-            "UNKNOWN_ID",
-        ),
-        (r#"show {"task": "TASK-001", "path": "s:9"}"#, "UNKNOWN_ID"),
+        (r#"show {"task": "TASK-001", "cursor": "x"}"#, "INVALID_ARGUMENTS"),
+        (r#"show {"task": "TASK-001", "id": "NOTE-00000009"}"#, "NOT_FOUND"),
+        (r#"show {"task": "TASK-001", "path": "s:9"}"#, "NOT_FOUND"),
         (
             r#"show {"task": "TASK-001", "path": "s:0", "task_node_id": "NODE-1"}"#,
-            "INVALID_INPUT",
+            "INVALID_ARGUMENTS",
         ),
     ] {
         assert_eq!(refused(&session, line).code, code, "{line}");
@@ -204,7 +201,7 @@ fn search_finds_words_and_tags_best_first() {
     assert_eq!(ids(r#"search {"query": "timeout", "task": "TASK-002"}"#).len(), 3);
     let first = ok(&session, r#"search {"query": "timeout", "limit": 1}"#);
     assert_eq!(first["has_more"], true);
-    assert_eq!(refused(&session, "search {}").code, "INVALID_INPUT");
+    assert_eq!(refused(&session, "search {}").code, "INVALID_ARGUMENTS");
     let names = ok(&session, r#"workspaces {"limit": 1}"#);
     assert_eq!(
         (&names["workspaces"][0]["workspace"], &names["next_after"]),
@@ -255,8 +252,30 @@ fn the_prompt_shows_the_work_of_a_workspace_and_how_to_go_on() {
     assert!(all.contains("Pass actor: \"bob\" in every call."), "{all}");
     let ann = say(r#"{"workspace": "w", "actor": "ann"}"#).unwrap();
     assert!(ann.starts_with("workspace w\n* TASK-001: Do s:0: one\n"), "{ann}");
-    for (name, code) in [("elsewhere", "UNKNOWN_WORKSPACE"), ("no name!", "INVALID_INPUT")] {
+    for (name, code) in [("elsewhere", "NOT_FOUND"), ("no name!", "INVALID_ARGUMENTS")] {
         let err = say(&json!({"workspace": name}).to_string()).unwrap_err();
         assert_eq!(err.code, code);
     }
+}
+
+/// Storage takes patterns of 256 bytes only, and a word may be longer.
+#[test]
+fn words_of_every_allowed_length_are_found() {
+    let session = after(&[THREE]);
+    for length in [200, 248, 249, 250, 256, 500] {
+        let word = "x".repeat(length - 4) + "%_!y";
+        ok(
+            &session,
+            &format!(r#"note {{"task": "TASK-001", "note": "{word}"}}"#),
+        );
+        let found = ok(&session, &format!(r#"search {{"query": "{word}"}}"#));
+        assert_eq!(found["matches"].as_array().unwrap().len(), 1, "{length}");
+        let other = "x".repeat(length - 4) + "%_!z";
+        let other = ok(&session, &format!(r#"search {{"query": "{other}"}}"#));
+        assert_eq!(other["matches"], json!([]), "{length}");
+    }
+    let long = format!(r#"search {{"query": "{}"}}"#, "x".repeat(501));
+    assert_eq!(refused(&session, &long).code, "INVALID_ARGUMENTS");
+    let tag = format!(r#"search {{"tags": ["{}"]}}"#, "x".repeat(201));
+    assert_eq!(refused(&session, &tag).code, "INVALID_ARGUMENTS");
 }

@@ -12,7 +12,7 @@ fn there_is_an_end_to_undoing_and_redoing() {
     assert_eq!(refused(&session, "undo {}").code, "NOTHING_TO_UNDO");
     assert_eq!(
         refused(&session, r#"radar {"task": "TASK-001"}"#).code,
-        "UNKNOWN_ID"
+        "NOT_FOUND"
     );
     ok(&session, "redo {}");
     // The revision went on: nobody takes the task for what it was before.
@@ -125,7 +125,7 @@ fn deleting_a_plan_or_task_is_final() {
     assert_eq!(session.sql("SELECT 1 FROM tasks_records").len(), 0);
     assert_eq!(
         refused(&session, r#"radar {"task": "TASK-002"}"#).code,
-        "UNKNOWN_ID"
+        "NOT_FOUND"
     );
     let types: Vec<String> = ok(&session, "delta {}")["events"]
         .as_array()

@@ -139,15 +139,21 @@ fn small_budgets_are_minimal_and_say_so() {
 #[test]
 fn focus_fills_a_missing_task_for_reads_and_for_writes_if_configured() {
     let session = plan(&["text".to_owned()]);
-    assert_eq!(refused(&session, "radar {}").code, "INVALID_INPUT");
+    assert_eq!(refused(&session, "radar {}").code, "INVALID_ARGUMENTS");
     ok(&session, r#"focus_set {"task": "TASK-001"}"#);
     assert_eq!(ok(&session, "focus_get {}")["focus"], "TASK-001");
     assert_eq!(ok(&session, "radar {}")["task"], "TASK-001");
-    assert_eq!(refused(&session, r#"note {"note": "n"}"#).code, "INVALID_INPUT");
+    assert_eq!(
+        refused(&session, r#"note {"note": "n"}"#).code,
+        "INVALID_ARGUMENTS"
+    );
     let session = session.config(&json!({"focus_writes": true}));
     assert_eq!(ok(&session, r#"note {"note": "n"}"#)["task"], "TASK-001");
     ok(&session, "focus_clear {}");
-    assert_eq!(refused(&session, r#"note {"note": "n"}"#).code, "INVALID_INPUT");
+    assert_eq!(
+        refused(&session, r#"note {"note": "n"}"#).code,
+        "INVALID_ARGUMENTS"
+    );
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn force_is_for_progress_alone_needs_a_reason_and_does_not_complete_the_task() {
     let force = |more: &str| {
         format!(r#"progress {{"task": "TASK-001", "path": "s:0", "completed": true, "force": true{more}}}"#)
     };
-    assert_eq!(refused(&session, &force("")).code, "INVALID_INPUT");
+    assert_eq!(refused(&session, &force("")).code, "INVALID_ARGUMENTS");
     let forced = ok(&session, &force(r#", "reason": "no time", "events": true"#));
     assert_eq!(forced["events"][1]["data"]["forced"], "no time");
     for path in ["s:1", "s:2"] {
@@ -229,11 +229,11 @@ fn a_plan_has_a_checklist_and_a_contract() {
     ok(&session, r#"plan {"plan": "PLAN-001", "advance": true}"#);
     assert_eq!(
         refused(&session, r#"plan {"plan": "PLAN-001", "advance": true}"#).code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
     assert_eq!(
         refused(&session, r#"plan {"plan": "PLAN-001", "current": 3}"#).code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
     ok(
         &session,
@@ -298,12 +298,12 @@ fn templates_make_work_that_can_be_gated() {
         2
     );
     let other = r#"scaffold {"workspace": "other", "template": "ours", "title": "x"}"#;
-    assert_eq!(refused(&session, other).code, "UNKNOWN_ID");
+    assert_eq!(refused(&session, other).code, "NOT_FOUND");
     ok(&session, r#"undo {}"#);
     ok(&session, r#"undo {}"#);
     assert_eq!(
         refused(&session, r#"scaffold {"template": "ours", "title": "mine"}"#).code,
-        "UNKNOWN_ID"
+        "NOT_FOUND"
     );
 }
 
@@ -319,11 +319,11 @@ fn a_workspace_has_templates_of_its_own_up_to_a_number() {
     let task = r#", "task": "a""#;
     assert_eq!(
         refused(&session, &save("x", "s", "task", task)).code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
     assert_eq!(
         refused(&session, &save("x", "s", "plan", "")).code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
     ok(&session, &save("bug-fix", "ours", "task", ""));
     let scaffold = r#"scaffold {"template": "bug-fix", "title": "T", "plan_title": "P"}"#;
@@ -333,13 +333,13 @@ fn a_workspace_has_templates_of_its_own_up_to_a_number() {
     assert_eq!(mirror["steps"][0]["title"], "ours");
     assert_eq!(mirror["steps"][0]["tests"], json!(["t"]));
     let into = r#"scaffold {"template": "basic-plan", "title": "T", "plan": "PLAN-001"}"#;
-    assert_eq!(refused(&session, into).code, "INVALID_INPUT");
+    assert_eq!(refused(&session, into).code, "INVALID_ARGUMENTS");
     for n in 1..100 {
         ok(&session, &save(&format!("t{n}"), "s", "task", ""));
     }
     assert_eq!(
         refused(&session, &save("t100", "s", "task", "")).code,
-        "INVALID_INPUT"
+        "INVALID_ARGUMENTS"
     );
     ok(&session, &save("t99", "replaced", "plan", task));
     let listed = ok(&session, "templates_list {}");
@@ -381,7 +381,10 @@ fn lists_go_on_from_a_cursor() {
         ok(&session, r#"context {"status": ["DONE"]}"#)["entries"],
         json!([])
     );
-    assert_eq!(refused(&session, r#"context {"after": 1}"#).code, "INVALID_INPUT");
+    assert_eq!(
+        refused(&session, r#"context {"after": 1}"#).code,
+        "INVALID_ARGUMENTS"
+    );
     // The schema forbids it, and nobody has to have checked it.
     let twice = r#"{"workspace": "w", "kind": "task", "status": ["TODO", "TODO"]}"#;
     let listed = session.call("tasks_context", twice).unwrap();

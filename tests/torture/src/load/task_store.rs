@@ -73,7 +73,7 @@ impl Load for TaskStore {
     }
 
     fn lost(&self, code: &str) -> bool {
-        code == "TASK_NOT_FOUND"
+        code == "NOT_FOUND"
     }
 
     fn check(&self, db: &Connection, _: &Seen) -> anyhow::Result<Vec<Broken>> {

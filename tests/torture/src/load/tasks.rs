@@ -72,7 +72,7 @@ impl Load for Tasks {
     }
 
     fn lost(&self, code: &str) -> bool {
-        code == "UNKNOWN_ID" || code == "UNKNOWN_WORKSPACE"
+        code == "NOT_FOUND"
     }
 
     fn check(&self, db: &Connection, _: &Seen) -> anyhow::Result<Vec<Broken>> {

@@ -16,7 +16,7 @@ use crate::harness::{THREE, after, call_tool};
 use crate::offers::probe;
 
 /// Every code that the pack refuses with.
-const CODES: [&str; 22] = [
+const CODES: [&str; 21] = [
     "BATCH_FAILED",
     "BUDGET_TOO_SMALL",
     "CHECKPOINTS_NOT_CONFIRMED",
@@ -25,9 +25,10 @@ const CODES: [&str; 22] = [
     "DEPENDENCY_OPEN",
     "EVIDENCE_REQUIRED",
     "EVIDENCE_TOO_LARGE",
-    "INVALID_INPUT",
+    "INVALID_ARGUMENTS",
     "NOTHING_TO_REDO",
     "NOTHING_TO_UNDO",
+    "NOT_FOUND",
     "NOT_OPEN",
     "NO_STEPS",
     "REVISION_MISMATCH",
@@ -37,8 +38,6 @@ const CODES: [&str; 22] = [
     "STEP_LEASE_NOT_HELD",
     "TARGET_MISMATCH",
     "UNDO_CONFLICT",
-    "UNKNOWN_ID",
-    "UNKNOWN_WORKSPACE",
 ];
 
 /// A second task that waits for the first, one without steps, and one of another plan.

@@ -42,7 +42,12 @@ pub(super) fn the_rest() -> Vec<Row> {
         ),
         row("STEP_LEASE_NOT_HELD", "step_renew", bob(json!({}))),
         row("STEP_LEASE_NOT_HELD", "step_release", bob(json!({}))),
-        after_some(HELD, "INVALID_INPUT", "step_claim", bob(json!({"force": true}))),
+        after_some(
+            HELD,
+            "INVALID_ARGUMENTS",
+            "step_claim",
+            bob(json!({"force": true})),
+        ),
         row("NOTHING_TO_REDO", "redo", json!({})),
         row("NOTHING_TO_REDO", "redo", json!({"task": T1})),
         after_some(
@@ -98,7 +103,7 @@ pub(super) fn bad_arguments() -> Vec<Row> {
         .map(|n| json!({"title": format!("s{n}"), "success_criteria": ["c"], "tests": ["t"]}))
         .collect();
     let megabyte = "x".repeat(1_000_000);
-    let invalid = |tool, arguments| row("INVALID_INPUT", tool, arguments);
+    let invalid = |tool, arguments| row("INVALID_ARGUMENTS", tool, arguments);
     vec![
         invalid("decompose", json!({"task": T1, "steps": many})),
         invalid("create", json!({"title": "t", "plan": "PLAN-001", "steps": many})),

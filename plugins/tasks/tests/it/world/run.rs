@@ -243,7 +243,11 @@ impl Run {
                 self.journal.set(&seqs, choice.back);
             }
             (Err(err), Outcome::Nothing)
-                if err.code.starts_with("NOTHING_TO") || err.code == "UNKNOWN_WORKSPACE" => {}
+                if err.code.starts_with("NOTHING_TO")
+                    || err
+                        .context
+                        .get("source_code")
+                        .is_some_and(|code| code == "UNKNOWN_WORKSPACE") => {}
             (Err(err), Outcome::Refused) => {
                 if after != before {
                     self.fail("refused, but changed");
