@@ -215,6 +215,10 @@ const CORE: &[(&str, &str)] = &[
         "0016_approvals",
         include_str!("../../../../migrations/core/0016_approvals.sql"),
     ),
+    (
+        "0019_memory_of_policies",
+        include_str!("../../../../migrations/core/0019_memory_of_policies.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.
