@@ -36,6 +36,7 @@
 //! assert_eq!(judge.before(&Request::of("task_get", r#"{}"#)).verdict, Verdict::Pass);
 //! ```
 
+mod host;
 pub mod memory;
 mod verdict;
 
@@ -48,6 +49,7 @@ use serde_json::{Map, Value};
 
 use crate::{Cx, Effect, LedgerError, Migration, OperationFilter, Want, canonical_json};
 
+pub use host::PolicyHost;
 pub use memory::{Memory, MemoryChange, MemoryError, Remembered};
 pub use verdict::{Denial, JudgedOperation, Note, OwnVerdict, Problem, Question, Review, Verdict};
 
@@ -324,50 +326,6 @@ impl<E: Into<Box<dyn std::error::Error>>> From<E> for CannotJudge {
             cause = err.source();
         }
         CannotJudge(message)
-    }
-}
-
-/// Requests of a policy to its host beside those of [`Host`](crate::Host). [`PolicyCx`] is the convenient interface; a
-/// policy never uses this trait directly.
-///
-/// ```
-/// use tollgate_sdk::policy::PolicyHost;
-///
-/// /// A host without a memory.
-/// struct Nothing;
-///
-/// impl PolicyHost for Nothing {}
-/// assert!(Nothing.recall("denied/ada").is_err());
-/// ```
-pub trait PolicyHost {
-    /// See [`Memory::get`]. By default, here and below, there is no memory.
-    fn recall(&self, _key: &str) -> Result<Option<Remembered>, MemoryError> {
-        Err(MemoryError::Denied)
-    }
-    /// See [`Memory::list`].
-    fn recall_all(
-        &self,
-        _prefix: &str,
-        _after: Option<&str>,
-        _limit: u32,
-    ) -> Result<Vec<Remembered>, MemoryError> {
-        Err(MemoryError::Denied)
-    }
-    /// Changes an entry of the memory, and returns its number after the change.
-    fn remember(&self, _key: &str, _change: &MemoryChange) -> Result<i64, MemoryError> {
-        Err(MemoryError::Denied)
-    }
-    /// See [`PolicyCx::input_schema`]. By default no tool is known.
-    fn input_schema(&self) -> Option<String> {
-        None
-    }
-    /// See [`PolicyCx::query_judged`]. By default nothing is granted.
-    fn query_judged(
-        &self,
-        _filter: &OperationFilter,
-        _error_code: Option<&str>,
-    ) -> Result<Vec<JudgedOperation>, LedgerError> {
-        Err(LedgerError::Denied)
     }
 }
 

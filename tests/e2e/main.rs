@@ -62,6 +62,7 @@ mod questions;
 mod rates;
 mod record;
 mod reload;
+mod remembering;
 mod resources;
 mod security_page;
 mod shipped;
