@@ -24,8 +24,9 @@ pub(super) fn all(interfaces: &Path) -> anyhow::Result<Vec<(&'static str, String
         // The generator changes what it reads.
         let mut resolve = resolve.clone();
         let id = resolve.select_world(&[package], Some(world))?;
+        let packs = resolve.select_world(&[package], Some(PACK))?;
         let with = match world {
-            POLICY => shared(&resolve, id),
+            POLICY => shared(&resolve, id, packs),
             _ => Vec::new(),
         };
         let options = Opts {
@@ -49,9 +50,11 @@ pub(super) fn all(interfaces: &Path) -> anyhow::Result<Vec<(&'static str, String
 }
 
 /// Imports of a world, which the packs' bindings have already.
-fn shared(resolve: &Resolve, world: WorldId) -> Vec<(String, WithOption)> {
+fn shared(resolve: &Resolve, world: WorldId, packs: WorldId) -> Vec<(String, WithOption)> {
     let imports = resolve.worlds[world].imports.iter();
-    let interfaces = imports.filter_map(|(key, item)| match (key, item) {
+    let known = &resolve.worlds[packs].imports;
+    let shared = imports.filter(|(key, _)| known.contains_key(*key));
+    let interfaces = shared.filter_map(|(key, item)| match (key, item) {
         (WorldKey::Interface(_), WorldItem::Interface { id, .. }) => {
             let name = resolve.interfaces[*id].name.as_deref()?.replace('-', "_");
             let path = format!("crate::guest::bindings::tollgate::host::{name}");

@@ -120,7 +120,7 @@
 //! | ledger, budgets, artifacts | [`Ledger`], [`Budget`], [`Cx::keep_artifact`] |
 //! | decisions of people | [`Approvals`], [`ApprovalRequest`] |
 //! | prompts | [`Prompt`], [`prompts!`] |
-//! | policies | [`policy`] |
+//! | policies and their memory | [`policy`], [`policy::Memory`] |
 //! | tests | [`native`] |
 #![warn(missing_docs)]
 

@@ -7,6 +7,7 @@
 //! programs are really run, as far as the pack asked for them and the session allows them.
 
 mod approvals;
+mod recollection;
 mod record;
 mod script;
 mod spawn;
@@ -119,6 +120,25 @@ impl Session {
         let session = Session::open_as(&format!("policy-{}", pack.name), pack, db);
         session.backend.requests.of_policy();
         session
+    }
+
+    /// Lets a policy read, or write if it judges the result of a `Write` call.
+    pub(crate) fn judge_on(&self, effect: Effect) {
+        self.pragma("query_only", if effect == Effect::Write { "OFF" } else { "ON" });
+    }
+
+    /// Begins what a policy does to its tables after a call.
+    pub(crate) fn begin_judgement(&self, effect: Effect) {
+        self.judge_on(effect);
+        self.pragma_free("SAVEPOINT judgement");
+    }
+
+    /// Ends it, and undoes it unless the result passed.
+    pub(crate) fn end_judgement(&self, is_kept: bool) {
+        if !is_kept {
+            self.pragma_free("ROLLBACK TO judgement");
+        }
+        self.pragma_free("RELEASE judgement");
     }
 
     fn open_as(owner: &str, pack: &'static Pack, db: Connection) -> Session {

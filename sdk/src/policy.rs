@@ -36,6 +36,8 @@
 //! assert_eq!(judge.before(&Request::of("task_get", r#"{}"#)).verdict, Verdict::Pass);
 //! ```
 
+mod host;
+pub mod memory;
 mod verdict;
 
 use std::cell::RefCell;
@@ -45,9 +47,11 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{Cx, Effect, Migration, Want, canonical_json};
+use crate::{Cx, Effect, LedgerError, Migration, OperationFilter, Want, canonical_json};
 
-pub use verdict::{Denial, Note, Problem, Question, Review, Verdict};
+pub use host::PolicyHost;
+pub use memory::{Memory, MemoryChange, MemoryError, Remembered};
+pub use verdict::{Denial, JudgedOperation, Note, OwnVerdict, Problem, Question, Review, Verdict};
 
 /// Phases of a call that a policy evaluates.
 ///
@@ -340,15 +344,17 @@ impl<E: Into<Box<dyn std::error::Error>>> From<E> for CannotJudge {
 /// ```
 pub struct PolicyCx<'a> {
     cx: Cx<'a>,
+    host: &'a dyn PolicyHost,
     notes: RefCell<Vec<Note>>,
 }
 
 impl<'a> PolicyCx<'a> {
     /// Creates a context over that of a call. The SDK does this; policies receive a context.
     #[must_use]
-    pub fn new(cx: Cx<'a>) -> PolicyCx<'a> {
+    pub fn new(cx: Cx<'a>, host: &'a dyn PolicyHost) -> PolicyCx<'a> {
         PolicyCx {
             cx,
+            host,
             notes: RefCell::default(),
         }
     }
@@ -359,6 +365,27 @@ impl<'a> PolicyCx<'a> {
             key: key.into(),
             value: value.into(),
         });
+    }
+
+    /// Memory of the policy over all calls, committed with the row of the judged call whatever becomes of the call.
+    pub fn memory(&self) -> Memory<'a> {
+        Memory::new(self.host)
+    }
+
+    /// JSON Schema of the arguments that the judged tool takes. `None` if the tool is not known, such as for a recorded
+    /// call of a removed pack.
+    pub fn input_schema(&self) -> Option<Value> {
+        serde_json::from_str(&self.host.input_schema()?).ok()
+    }
+
+    /// Past operations with this policy's verdicts on them, also by the code of their refusal or failure. The policy asks
+    /// with [`Want::LedgerQuery`].
+    pub fn query_judged(
+        &self,
+        filter: &OperationFilter,
+        error_code: Option<&str>,
+    ) -> Result<Vec<JudgedOperation>, LedgerError> {
+        self.host.query_judged(filter, error_code)
     }
 
     /// Notes that were left. For backends.

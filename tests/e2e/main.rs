@@ -63,6 +63,7 @@ mod questions;
 mod rates;
 mod record;
 mod reload;
+mod remembering;
 mod resources;
 mod security_page;
 mod shipped;

@@ -84,10 +84,12 @@ pub(super) fn check(
         operation.envelope_id,
         operation.identity.as_ref().map(Identity::as_str),
         question.policies,
-        question.message,
+        question.bound,
     ]);
     let about = hash::sha256_hex(about.to_string().as_bytes());
-    let (answer, outcome) = match consent.filter(|consent| consent.about == about) {
+    // A no ends the request, whatever the question is by now.
+    let said = consent.filter(|consent| !consent.agreed || consent.about == about);
+    let (answer, outcome) = match said {
         Some(consent) if consent.agreed => ("yes", Ok(())),
         Some(_) => ("no", Err(None)),
         None => {
@@ -123,7 +125,7 @@ fn withdraw_requests(draft: &mut PendingOperation, answer: &str) {
     };
     let rows = operation.policy_rows.iter().cloned().map(|row| match row {
         PolicyRow::Ask(new) => answered(new.component, new.request.key),
-        settled @ PolicyRow::Settle { .. } => settled,
+        other @ (PolicyRow::Settle { .. } | PolicyRow::Remember(_)) => other,
     });
     draft.operation.policy_rows = rows.collect();
 }

@@ -59,6 +59,8 @@ struct ReadJob {
 pub(super) enum Judged {
     /// The call is over, with its recording.
     Settled(Settled, Recording),
+    /// The call is over, and its row is to be recorded before the reply, because policies remember it.
+    Unrecorded(Box<PendingOperation>, Box<Settled>, Recording),
     /// The policies let it through, and it is to run outside any transaction.
     Passed(Box<GuestCall>, Box<PendingOperation>),
     /// Policies denied the result, or could not be asked. Nothing is recorded yet.
@@ -283,6 +285,17 @@ impl Executors {
     /// Looks at the work tree that a call is about.
     pub(super) async fn look_before(&self, draft: PendingOperation) -> PendingOperation {
         looked(&self.runtime, &self.database, draft).await
+    }
+
+    /// Records a call that read, before its reply leaves.
+    pub(super) async fn settle(&self, draft: PendingOperation, settled: Settled) -> Settled {
+        let Some(writes) = &self.writes else {
+            return Settled::refused(stopping());
+        };
+        match record(writes, draft, &settled).await {
+            Err(failure) if settled.result.is_ok() => Settled::refused(failure),
+            _ => settled,
+        }
     }
 
     /// Records a call that was refused before any guest ran.
@@ -665,6 +678,12 @@ impl Reader {
         let recording = draft.recording.clone();
         // The row is queued before the reply leaves, so a later call of the same client finds what
         // this one did to its envelope.
+        let remembers = settled.remembered.as_ref().unwrap_or(&draft.remembered);
+        if !remembers.is_empty() {
+            // What policies remember is there when the next call is judged.
+            let draft = Box::new(draft);
+            return (session, Judged::Unrecorded(draft, Box::new(settled), recording));
+        }
         let is_recorded = self.runtime.records_reads || !draft.operation.policy_rows.is_empty();
         if is_recorded || settled.result.is_err() {
             let share = draft.share.clone();

@@ -26,7 +26,7 @@ use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
 use tollgate_sdk::{Blocker, NextCall, Timestamp, ToolError};
 use tollgate_store::artifacts::{ArtifactStore, CallArtifacts};
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::{AskedBy, Session, StoreResult};
+use tollgate_store::storage::{AskedBy, PolicyRow, Session, StoreResult};
 
 use super::elicit;
 use super::failure::lost_transaction;
@@ -101,6 +101,8 @@ pub(super) struct Ended {
     pub(super) verdicts: Vec<Verdict>,
     /// Pages that rows of policies took.
     pub(super) pages: i64,
+    /// All that policies remember of the call, if one judged the result.
+    pub(super) remembered: Option<Vec<PolicyRow>>,
     /// Log lines of the component, held back until the result was judged.
     pub(super) lines: Vec<Line>,
     /// Statements of the row about envelopes.
@@ -115,6 +117,7 @@ impl Ended {
             cut_short: false,
             verdicts: Vec::new(),
             pages: 0,
+            remembered: None,
             lines: Vec::new(),
             told: Told::default(),
         }
@@ -360,6 +363,8 @@ impl Runtime {
             looks_at: identity.map(|identity| identity.as_str().to_owned()),
             is_policy: false,
             sitting: None,
+            memory: None,
+            judged: None,
             programs: call
                 .programs
                 .clone()

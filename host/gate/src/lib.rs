@@ -412,6 +412,9 @@ impl Gate {
         while guest.effect == Effect::Read || guest.judging.is_some() {
             match self.lanes.read(guest, draft).await {
                 Judged::Settled(settled, recording) => return (settled, recording),
+                Judged::Unrecorded(draft, settled, recording) => {
+                    return (self.lanes.settle(*draft, *settled).await, recording);
+                }
                 Judged::Denied(mut draft, refusal) => {
                     draft.forget_words();
                     return self.refuse(*draft, refusal).await;
@@ -448,6 +451,9 @@ impl Gate {
         }
         let (settled, recording) = match self.lanes.read(guest, draft).await {
             Judged::Settled(settled, recording) => (settled, recording),
+            Judged::Unrecorded(draft, settled, recording) => {
+                (self.lanes.settle(*draft, *settled).await, recording)
+            }
             Judged::Denied(draft, refusal) => self.refuse(*draft, refusal).await,
             // It was judged, and nobody judges it again.
             Judged::Passed(_, draft) | Judged::Asked(_, draft, _) => {

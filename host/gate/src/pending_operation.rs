@@ -16,7 +16,7 @@ use tollgate_sandbox::permit::Permit;
 use tollgate_sandbox::work_tree::Change;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
-use tollgate_store::storage::{OpType, Operation, Outcome, Sighting, claimed_actor};
+use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Sighting, claimed_actor};
 
 use super::looks::Watch;
 use super::windows::{Use, Window};
@@ -59,6 +59,8 @@ pub(super) struct PendingOperation {
     pub(super) permits: Vec<Permit>,
     /// Verdicts before the call.
     pub(super) verdicts: Vec<Verdict>,
+    /// What policies remember from before the call.
+    pub(super) remembered: Vec<PolicyRow>,
 }
 
 /// Recording of a call beside its row.
@@ -114,6 +116,7 @@ impl Gate {
             joins: false,
             permits: Vec::new(),
             verdicts: Vec::new(),
+            remembered: Vec::new(),
             operation: Operation {
                 op_id: self.clock.new_id("op"),
                 envelope_id,
@@ -229,6 +232,10 @@ impl PendingOperation {
             class.to_owned()
         });
         operation.verdicts = verdicts(&self.verdicts, &settled.verdicts);
+        let is_other = |row: &PolicyRow| !matches!(row, PolicyRow::Remember(_));
+        operation.policy_rows.retain(is_other);
+        let remembered = settled.remembered.as_ref().unwrap_or(&self.remembered);
+        operation.policy_rows.extend(remembered.iter().cloned());
         operation.events = None;
         settled.additions.fill(operation);
         fill_changes(&self.changes, operation);

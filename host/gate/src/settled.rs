@@ -9,7 +9,7 @@ use tollgate_core::envelope::{Refusal, Standing};
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::progress::Line;
 use tollgate_sdk::{NextCall, ToolError};
-use tollgate_store::storage::{Operation, Ran};
+use tollgate_store::storage::{Operation, PolicyRow, Ran};
 
 use super::approval::Pending;
 use super::guest::Ended;
@@ -37,6 +37,8 @@ pub(super) struct Settled {
     pub(super) stale: Vec<String>,
     /// Verdicts on the result.
     pub(super) verdicts: Vec<Verdict>,
+    /// All that policies remember of the call, if one judged the result.
+    pub(super) remembered: Option<Vec<PolicyRow>>,
     pub(super) question: Option<Pending>,
     /// Outcome of the registered tests that the call started, as the host saw it.
     pub(super) tests: Option<Ran>,
@@ -58,6 +60,7 @@ impl Settled {
             additions: Annotations::default(),
             stale: Vec::new(),
             verdicts: Vec::new(),
+            remembered: None,
             question: None,
             tests: None,
             other_limit: None,
@@ -71,6 +74,7 @@ impl Settled {
         self.additions = ended.additions;
         self.verdicts = ended.verdicts;
         self.lines = ended.lines;
+        self.remembered = ended.remembered;
         // What was undone is not told.
         if self.result.is_ok() {
             self.told.add(ended.told);

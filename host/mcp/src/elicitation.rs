@@ -176,8 +176,8 @@ impl<'a> Conversation<'a> {
         }
         self.kept.rounds += 1;
         if self.kept.rounds > MAX_ROUNDS {
-            let why = format!("the request asked {MAX_ROUNDS} times");
-            return Err(ErrorData::invalid_params(why, None));
+            tracing::warn!("a request asked {MAX_ROUNDS} times, so its refusal is final");
+            return Ok(Step::Over);
         }
         let asked = can.iter().filter(|question| requests.contains_key(&question.key));
         self.kept.asked = asked

@@ -145,7 +145,7 @@ impl Sitting {
         let asked = so_far.rows.iter().chain(&so_far.wanted_rows).rev();
         let mut asked = asked.filter_map(|row| match row {
             PolicyRow::Ask(new) => Some(new),
-            PolicyRow::Settle { .. } => None,
+            PolicyRow::Settle { .. } | PolicyRow::Remember(_) => None,
         });
         let found = asked.find(|new| new.component == policy && new.request.key == key)?;
         Some((**found).clone())

@@ -21,6 +21,8 @@ use super::output::Output;
 use crate::annotations::Annotations;
 use crate::counted_programs::CountPrograms;
 use crate::granted::Granted;
+use crate::judged::Judged;
+use crate::memory::Memory;
 use crate::process::Launcher;
 use crate::progress::Progress;
 use crate::sitting::Sitting;
@@ -88,6 +90,10 @@ pub struct Facts {
     pub is_policy: bool,
     /// Earlier judgements on the request, if a policy judges a call before the call runs.
     pub sitting: Option<Sitting>,
+    /// Memory of the policy that judges, if a policy judges a call.
+    pub memory: Option<Memory>,
+    /// The call that a policy judges.
+    pub judged: Option<Judged>,
     /// Counts the programs that it starts.
     pub programs: Option<Arc<dyn CountPrograms>>,
     /// The work tree before the call, if it was seen.

@@ -4,8 +4,7 @@ use serde_json::Value as Json;
 
 use super::{Imports, read_effect, wire_migration, wire_next_call, wire_want};
 use crate::policy::{
-    CannotJudge, Denial, Note, Outcome, Phase, Policy, PolicyCx, Problem, Question, Request, Review, Verdict,
-    settings,
+    CannotJudge, Denial, Note, Outcome, Phase, Policy, PolicyCx, Problem, Request, Review, Verdict, settings,
 };
 use crate::{CallInfo, Cx, config_schema};
 
@@ -23,9 +22,13 @@ use crate::{CallInfo, Cx, config_schema};
 #[rustfmt::skip]
 pub mod bindings;
 
+mod imports;
+
 pub use bindings::export_component;
+use imports::PolicyImports;
 
 use bindings::exports::tollgate::host::judge as wit;
+use bindings::tollgate::host::judged_call;
 
 /// Implemented by `export_policy!`.
 pub trait Exported {
@@ -58,7 +61,7 @@ impl<E: Exported> wit::Guest for E {
 
     fn before_call(request: wit::Request) -> Result<(wit::Verdict, Vec<wit::Note>), String> {
         judge::<E::Policy, _>(request, |policy, cx, request| policy.before(cx, request))
-            .map(|(verdict, notes)| (wire_verdict(verdict), notes))
+            .and_then(|(verdict, notes)| Ok((wire_verdict(verdict)?, notes)))
     }
 
     fn after_call(
@@ -94,7 +97,7 @@ fn judge<P: Policy, V>(
         format!("its settings are invalid: {}", all.join("; "))
     })?;
     let request = read_request(request)?;
-    let cx = PolicyCx::new(Cx::new(&Imports, &call));
+    let cx = PolicyCx::new(Cx::new(&Imports, &call), &PolicyImports);
     let said = body(&policy, &cx, &request).map_err(|CannotJudge(why)| why)?;
     Ok((said, cx.into_notes().into_iter().map(wire_note).collect()))
 }
@@ -123,16 +126,24 @@ fn read_request(request: wit::Request) -> Result<Request, String> {
     })
 }
 
-fn wire_verdict(verdict: Verdict) -> wit::Verdict {
-    match verdict {
+fn wire_verdict(verdict: Verdict) -> Result<wit::Verdict, String> {
+    Ok(match verdict {
         Verdict::Pass => wit::Verdict::Pass,
         Verdict::Amend(arguments) => wit::Verdict::Amend(Json::Object(arguments).to_string()),
         Verdict::Deny(denial) => wit::Verdict::Deny(wire_denial(denial)),
-        Verdict::Ask(Question { message, otherwise }) => wit::Verdict::Ask(wit::Question {
-            message,
-            otherwise: wire_denial(otherwise),
-        }),
-    }
+        Verdict::Ask(question) => {
+            if let Some(key) = &question.key {
+                judged_call::bind_question(key)?;
+            }
+            if let Some(arguments) = question.arguments {
+                judged_call::propose(&Json::Object(arguments).to_string())?;
+            }
+            wit::Verdict::Ask(wit::Question {
+                message: question.message,
+                otherwise: wire_denial(question.otherwise),
+            })
+        }
+    })
 }
 
 fn wire_review(review: Review) -> wit::Review {

@@ -100,7 +100,7 @@ fn tests(outcome: wit_ledger::TestOutcome) -> TestOutcome {
     }
 }
 
-fn wire_filter(filter: &OperationFilter) -> wit_ledger::Filter {
+pub(super) fn wire_filter(filter: &OperationFilter) -> wit_ledger::Filter {
     wit_ledger::Filter {
         envelope_id: filter.envelope_id.clone(),
         pack: filter.pack.clone(),
@@ -136,7 +136,7 @@ pub(super) fn take_slot(slot: &Slot) -> Result<Option<u64>, LedgerError> {
     .map_err(ledger_error)
 }
 
-fn operation(found: wit_ledger::Operation) -> Operation {
+pub(super) fn operation(found: wit_ledger::Operation) -> Operation {
     Operation {
         seq: found.seq,
         op_id: found.op_id,
@@ -156,7 +156,7 @@ fn operation(found: wit_ledger::Operation) -> Operation {
     }
 }
 
-fn ledger_error(err: wit_ledger::Error) -> LedgerError {
+pub(super) fn ledger_error(err: wit_ledger::Error) -> LedgerError {
     match err {
         wit_ledger::Error::Denied => LedgerError::Denied,
         wit_ledger::Error::TooLarge(why) => LedgerError::TooLarge(why),

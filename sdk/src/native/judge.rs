@@ -2,11 +2,14 @@
 
 use std::marker::PhantomData;
 
+use serde_json::Value as Json;
+
 use super::Session;
+use super::recollection::Recollection;
 use crate::policy::{
-    CannotJudge, Note, Outcome, Policy, PolicyCx, Problem, Request, Review, Verdict, settings,
+    CannotJudge, Note, Outcome, Policy, PolicyCx, Problem, Remembered, Request, Review, Verdict, settings,
 };
-use crate::{CallInfo, Cx, Pack};
+use crate::{CallInfo, Cx, Effect, Pack};
 
 /// A policy with its settings, over an in-memory database.
 ///
@@ -28,6 +31,7 @@ use crate::{CallInfo, Cx, Pack};
 /// ```
 pub struct Judge<P: Policy> {
     session: Session,
+    memory: Recollection,
     settings: String,
     policy: PhantomData<P>,
 }
@@ -78,6 +82,7 @@ impl<P: Policy> Judge<P> {
         settings::<P>(text)?;
         Ok(Judge {
             session: Session::new_policy(<P as AsPack>::PACK),
+            memory: Recollection::default(),
             settings: text.to_owned(),
             policy: PhantomData,
         })
@@ -88,27 +93,69 @@ impl<P: Policy> Judge<P> {
         &self.session
     }
 
-    /// Evaluates a call with the policy before it runs.
+    /// Gives the judged tools an input schema: see [`PolicyCx::input_schema`].
+    #[must_use]
+    pub fn input_schema(mut self, schema: &Json) -> Judge<P> {
+        self.memory.input_schema = Some(schema.to_string());
+        self
+    }
+
+    /// Limits what the policy may remember, as `limits.storage_mib` does. By default 64 MiB.
+    #[must_use]
+    pub fn storage_bytes(mut self, bytes: u64) -> Judge<P> {
+        self.memory.quota = bytes;
+        self
+    }
+
+    /// Everything that the policy remembers, sorted by key.
+    #[must_use]
+    pub fn remembered(&self) -> Vec<Remembered> {
+        self.memory.all()
+    }
+
+    /// Evaluates a call with the policy before it runs, on a snapshot: a write to a table fails as in a host. What the
+    /// policy remembers is committed at once, as with the call's row.
     ///
     /// # Panics
     /// If the policy cannot evaluate the call.
     pub fn before(&self, request: &Request) -> Judged<Verdict> {
-        self.judge(request, |policy, cx| policy.before(cx, request))
+        or_panic(self.try_before(request), request)
     }
 
-    /// Evaluates a result with the policy.
+    /// Evaluates a call like [`before`](Judge::before), and returns the reason if the policy cannot. It remembers nothing
+    /// then.
+    pub fn try_before(&self, request: &Request) -> Result<Judged<Verdict>, CannotJudge> {
+        self.judge(request, Effect::Read, |policy, cx| policy.before(cx, request))
+    }
+
+    /// Evaluates a result with the policy. Writes to tables are kept if the call writes and the result passes.
     ///
     /// # Panics
     /// If the policy cannot evaluate the result.
     pub fn after(&self, request: &Request, outcome: &Outcome) -> Judged<Review> {
-        self.judge(request, |policy, cx| policy.after(cx, request, outcome))
+        or_panic(self.try_after(request, outcome), request)
+    }
+
+    /// Evaluates a result like [`after`](Judge::after), and returns the reason if the policy cannot. It remembers nothing
+    /// then.
+    pub fn try_after(&self, request: &Request, outcome: &Outcome) -> Result<Judged<Review>, CannotJudge> {
+        let effect = match request.effect {
+            Effect::Write => Effect::Write,
+            Effect::Read | Effect::Run => Effect::Read,
+        };
+        self.session.begin_judgement(effect);
+        let judged = self.judge(request, effect, |policy, cx| policy.after(cx, request, outcome));
+        let is_kept = judged.as_ref().is_ok_and(|judged| judged.verdict == Review::Pass);
+        self.session.end_judgement(is_kept);
+        judged
     }
 
     fn judge<V>(
         &self,
         request: &Request,
+        effect: Effect,
         body: impl FnOnce(&P, &PolicyCx<'_>) -> Result<V, CannotJudge>,
-    ) -> Judged<V> {
+    ) -> Result<Judged<V>, CannotJudge> {
         let call = CallInfo {
             op_id: request.op_id.clone(),
             envelope_id: request.envelope_id.clone(),
@@ -120,13 +167,17 @@ impl<P: Policy> Judge<P> {
         let policy: P = settings(&self.settings).expect("settings were parsed before");
         let requests = &self.session.backend().requests;
         requests.identity.replace(request.identity.clone());
-        let cx = PolicyCx::new(Cx::new(self.session.backend(), &call));
-        match body(&policy, &cx) {
-            Ok(verdict) => Judged {
-                verdict,
-                notes: cx.into_notes(),
-            },
-            Err(CannotJudge(why)) => panic!("{} cannot evaluate {}: {why}", P::NAME, request.tool),
-        }
+        self.session.judge_on(effect);
+        self.memory.begin(request.at);
+        let memory = self.memory.of(self.session.backend());
+        let cx = PolicyCx::new(Cx::new(self.session.backend(), &call), &memory);
+        let said = body(&policy, &cx);
+        let notes = cx.into_notes();
+        self.memory.end(said.is_ok());
+        said.map(|verdict| Judged { verdict, notes })
     }
+}
+
+fn or_panic<V>(judged: Result<Judged<V>, CannotJudge>, request: &Request) -> Judged<V> {
+    judged.unwrap_or_else(|CannotJudge(why)| panic!("the policy cannot evaluate {}: {why}", request.tool))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::NextCall;
+use crate::{NextCall, Operation};
 
 /// Note of a policy for later ones.
 ///
@@ -76,10 +76,10 @@ impl Denial {
 ///
 /// ```
 /// # use tollgate_sdk::policy::{Denial, Question, Verdict};
-/// let verdict = Verdict::Ask(Question {
-///     message: "Note note_1 will be published. Is that right?".to_owned(),
-///     otherwise: Denial::new("NOT_ALLOWED", "nobody allowed it").remediation("Ask your owner."),
-/// });
+/// let otherwise = Denial::new("NOT_ALLOWED", "nobody allowed it").remediation("Ask your owner.");
+/// let question = Question::new("Note note_1 will be published, as the third one today. Is that right?", otherwise)
+///     .key("publish/note_1");
+/// let verdict = Verdict::Ask(question);
 /// # assert_ne!(verdict, Verdict::Pass);
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -88,6 +88,38 @@ pub struct Question {
     pub message: String,
     /// Denial if nobody can be asked or the answer is no.
     pub otherwise: Denial,
+    /// What the answer is bound to, beside the call. The message, if none.
+    pub key: Option<String>,
+    /// Arguments with which the call runs after a yes, which are validated again. Those of the call, if none.
+    pub arguments: Option<Map<String, Value>>,
+}
+
+impl Question {
+    /// A question with a message, and the denial without a yes.
+    #[must_use]
+    pub fn new(message: impl Into<String>, otherwise: Denial) -> Question {
+        Question {
+            message: message.into(),
+            otherwise,
+            key: None,
+            arguments: None,
+        }
+    }
+
+    /// Binds the answer to a key of 1 to 400 bytes instead of the message, so that a message with a count or a time may
+    /// change between the question and the answer.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Question {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Sets the arguments with which the call runs after a yes. The answer holds for exactly these.
+    #[must_use]
+    pub fn arguments(mut self, arguments: Map<String, Value>) -> Question {
+        self.arguments = Some(arguments);
+        self
+    }
 }
 
 /// Verdict before a call.
@@ -163,4 +195,46 @@ impl Problem {
             message: message.into(),
         }
     }
+}
+
+/// Verdict of the policy itself on a past operation.
+///
+/// ```
+/// # use tollgate_sdk::policy::OwnVerdict;
+/// let verdict = OwnVerdict {
+///     phase: "request".to_owned(),
+///     mode: "enforce".to_owned(),
+///     verdict: "deny".to_owned(),
+///     code: Some("FROZEN".to_owned()),
+/// };
+/// # assert_eq!(verdict.code.as_deref(), Some("FROZEN"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnVerdict {
+    /// `request` or `response`.
+    pub phase: String,
+    /// `enforce` or `audit`.
+    pub mode: String,
+    /// `pass`, `amend`, `deny`, `ask` or `failed`.
+    pub verdict: String,
+    /// Code of the denial.
+    pub code: Option<String>,
+}
+
+/// Past operation with the verdicts of the policy itself on it.
+///
+/// ```
+/// # use tollgate_sdk::policy::{CannotJudge, JudgedOperation, PolicyCx};
+/// fn denied(found: &[JudgedOperation]) -> usize {
+///     let own = found.iter().flat_map(|found| &found.verdicts);
+///     own.filter(|verdict| verdict.verdict == "deny").count()
+/// }
+/// # assert_eq!(denied(&[]), 0);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgedOperation {
+    /// The operation.
+    pub operation: Operation,
+    /// Verdicts of the policy on it.
+    pub verdicts: Vec<OwnVerdict>,
 }

@@ -13,6 +13,8 @@ const OFFERED: &[&str] = &[
     "ledger",
     "artifacts",
     "approvals",
+    "memory",
+    "judged-call",
     "clock-and-ids",
     "connections",
     "log",

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use serde_json::{Map, Value};
 use tollgate_core::text;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::judged::Bound;
 use tollgate_sdk::{Blocker, NextCall, ToolError};
 
 use super::load::{Policy, Unloaded};
@@ -64,6 +65,8 @@ pub struct Question {
     pub message: String,
     /// Policies that ask.
     pub policies: Vec<String>,
+    /// What the answer is bound to beside the call: the message or a key of each question.
+    pub bound: Vec<String>,
     /// Refusal without a yes.
     pub otherwise: ToolError,
 }
@@ -84,6 +87,7 @@ struct Denied {
 #[derive(Debug, Clone)]
 struct Asked {
     message: String,
+    key: Option<String>,
     otherwise: Denied,
 }
 
@@ -145,6 +149,13 @@ impl<P> Chain<P> {
         Some(&member.name)
     }
 
+    /// The operator's name for a policy and the effect of its verdicts, at the first place that it has.
+    pub fn place_of(&self, policy: &P) -> Option<(&str, Mode)> {
+        let is_it = |member: &&Member<P>| member.policy.as_ref().is_ok_and(|it| std::ptr::eq(&**it, policy));
+        let member = self.members.iter().find(is_it)?;
+        Some((&member.name, member.mode))
+    }
+
     /// True if a policy judges the words of a tool's callers, or may judge those of the calls inside it.
     pub fn judges_words_of(&self, tool: &ToolEntry) -> bool {
         self.judges(Phase::Request, &tool.spec.name) || (tool.spec.members.is_some() && !self.is_empty())
@@ -164,7 +175,7 @@ impl<P> Chain<P> {
         &self,
         hearing: &mut Hearing,
         subject: Subject<'_>,
-        mut ask: impl FnMut(&P, Option<&str>, &[wit::Note]) -> Answer<wit::Verdict>,
+        mut ask: impl FnMut(&P, Option<&str>, &[wit::Note]) -> Answer<Spoken>,
         accept: impl Fn(&str) -> Result<String, String>,
     ) -> Option<String> {
         let mut amended: Option<String> = None;
@@ -174,12 +185,16 @@ impl<P> Chain<P> {
                 Ok(policy) => ask(policy, amended.as_deref(), &hearing.notes),
                 Err(unloaded) => not_loaded(unloaded),
             };
-            let verdict = answer.said.and_then(|(verdict, notes)| {
-                let verdict = match verdict {
+            let verdict = answer.said.and_then(|(spoken, notes)| {
+                let bound = spoken.bound;
+                let verdict = match spoken.verdict {
                     wit::Verdict::Amend(json) => Heard::Amend(accept(&json).map_err(bad_amendment)?),
                     wit::Verdict::Pass => Heard::Pass,
                     wit::Verdict::Deny(denial) => Heard::Deny(denial),
-                    wit::Verdict::Ask(question) => Heard::Ask(question),
+                    wit::Verdict::Ask(question) => {
+                        let proposed = bound.arguments.map(|json| accept(&json).map_err(bad_amendment));
+                        Heard::Ask(question, bound.key, proposed.transpose()?)
+                    }
                 };
                 hearing.add_notes(notes);
                 Ok(verdict)
@@ -227,12 +242,30 @@ impl<P> Chain<P> {
     }
 }
 
+/// Verdict of a policy, with what it bound to its question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spoken {
+    /// The verdict.
+    pub verdict: wit::Verdict,
+    /// What the policy bound to its question.
+    pub bound: Bound,
+}
+
+impl From<wit::Verdict> for Spoken {
+    fn from(verdict: wit::Verdict) -> Spoken {
+        Spoken {
+            verdict,
+            bound: Bound::default(),
+        }
+    }
+}
+
 /// A verdict whose amendment was accepted.
 enum Heard {
     Pass,
     Amend(String),
     Deny(wit::Denial),
-    Ask(wit::Question),
+    Ask(wit::Question, Option<String>, Option<String>),
 }
 
 fn not_loaded<V>(unloaded: &Unloaded) -> Answer<V> {
@@ -282,6 +315,7 @@ impl Hearing {
             Some(otherwise) => Decision::Ask(Question {
                 message: messages.join("\n"),
                 policies: askers(&self.questions),
+                bound: self.questions.iter().map(Asked::bound).collect(),
                 otherwise,
             }),
         }
@@ -308,15 +342,16 @@ impl Hearing {
             Ok(Heard::Pass) => {}
             Ok(Heard::Amend(arguments)) => (word, amended) = (Word::Amend, Some(arguments)),
             Ok(Heard::Deny(said)) => (word, denial) = (Word::Deny, Some(denied(said))),
-            Ok(Heard::Ask(said)) => {
+            Ok(Heard::Ask(said, key, arguments)) => {
                 let otherwise = denied(said.otherwise);
-                (word, question) = (
-                    Word::Ask,
-                    Some(Asked {
-                        message: line(&said.message),
-                        otherwise,
-                    }),
-                );
+                let message = line(&said.message);
+                word = Word::Ask;
+                amended = arguments;
+                question = Some(Asked {
+                    message,
+                    key,
+                    otherwise,
+                });
             }
             Err(fault) => (word, denial) = (Word::Failed, Some(Denied::failed(member, subject, &fault))),
         }
@@ -356,6 +391,16 @@ impl Hearing {
                 key: clean(&note.key),
                 value: clean(&note.value),
             }));
+    }
+}
+
+impl Asked {
+    /// The key or the message, each told from the other.
+    fn bound(&self) -> String {
+        match &self.key {
+            Some(key) => format!("key {key}"),
+            None => format!("message {}", self.message),
+        }
     }
 }
 

@@ -13,8 +13,7 @@ mod member;
 mod tests;
 mod verdict;
 
-pub use chain::Subject;
-pub use chain::{Chain, Decision, Hearing, Question};
+pub use chain::{Chain, Decision, Hearing, Question, Spoken, Subject};
 pub use change::PolicyChange;
 pub use instance_pool::{InstancePool, PooledInstance, RetiredInstance};
 pub use load::Described;

@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 use globset::{Glob, GlobSetBuilder};
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 
-use super::chain::{Chain, Decision, Hearing, Subject};
+use super::chain::{Chain, Decision, Hearing, Spoken, Subject};
 use super::load::Unloaded;
 use super::member::{Member, Mode, Phase};
 use super::verdict::{Answer, Cause, Fault};
@@ -132,7 +132,7 @@ fn judge(members: &[&str]) -> String {
             () if has("trap") => Err(Cause::Crash),
             () => Ok(wit::Verdict::Pass),
         };
-        answer(verdict, policy)
+        answer(verdict.map(Spoken::from), policy)
     };
     let accept = |json: &str| {
         if json == "bad" {

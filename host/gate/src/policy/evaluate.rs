@@ -3,19 +3,24 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate_components::policies::{Answer, Cause, Fault, Policy, PooledInstance, RetiredInstance};
+use tollgate_components::packs::ToolEntry;
+use tollgate_components::policies::{
+    Answer, Cause, Chain, Fault, Mode, Policy, PooledInstance, RetiredInstance,
+};
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::Exceeded;
 use tollgate_sandbox::bindings::policy::Policy as Instance;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
+use tollgate_sandbox::judged::{Bound, Judged, SchemaOf};
+use tollgate_sandbox::memory::{Memories, Memory};
 use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::sitting::Sitting;
 use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::{self, AskedBy, Session};
+use tollgate_store::storage::{self, AskedBy, MemoryOwner, Session};
 
 use super::super::Equipment;
 
@@ -33,6 +38,33 @@ fn work(limit: Duration, bytes: usize) -> Duration {
     limit.saturating_add((limit / MORE).saturating_mul(more))
 }
 
+/// Place in the chain that a policy is asked at, and the judged tool.
+#[derive(Clone, Default)]
+pub(super) struct Place {
+    /// The operator's name for the policy. Empty outside of a chain.
+    pub(super) name: String,
+    /// Its verdicts are only recorded.
+    pub(super) is_audit: bool,
+    /// Input schema of the judged tool.
+    pub(super) schema: Option<SchemaOf>,
+}
+
+impl Place {
+    /// Place of a policy in a chain.
+    pub(super) fn of(chain: &Chain, policy: &Policy, tool: Option<&Arc<ToolEntry>>) -> Place {
+        let (name, mode) = chain.place_of(policy).unwrap_or_default();
+        let schema = tool.map(|tool| -> SchemaOf {
+            let tool = Arc::clone(tool);
+            Arc::new(move || serde_json::to_string(&tool.spec.input_schema).ok())
+        });
+        Place {
+            name: name.to_owned(),
+            is_audit: mode == Mode::Audit,
+            schema,
+        }
+    }
+}
+
 /// Runs policies one after another on a session that it was lent.
 pub(super) struct Evaluator<'a> {
     equipment: &'a Equipment,
@@ -41,6 +73,12 @@ pub(super) struct Evaluator<'a> {
     cancel: Cancel,
     /// Judgements on the request so far, while calls are judged before they run.
     pub(super) sitting: Option<Sitting>,
+    /// What policies remember of the request.
+    pub(super) memories: Memories,
+    /// The place in the chain that is asked next.
+    pub(super) place: Place,
+    /// What the policy that was asked last bound to its question.
+    pub(super) bound: Bound,
     /// Lent to one policy after another.
     pub(super) session: Option<Box<Session>>,
     /// Pages that their own rows took or gave back.
@@ -59,6 +97,9 @@ impl<'a> Evaluator<'a> {
             host,
             cancel,
             sitting: None,
+            memories: Memories::default(),
+            place: Place::default(),
+            bound: Bound::default(),
             session: Some(session),
             pages: 0,
         }
@@ -81,12 +122,28 @@ impl<'a> Evaluator<'a> {
         request.notes = notes.to_vec();
         let bytes = size(request, outcome);
         let started = Instant::now();
-        let said = self.ask(policy, request, bytes, |instance, store| {
+        let judged = Judged::by(&self.place.name, self.place.schema.clone());
+        let said = self.ask(policy, request, (bytes, &judged), |instance, store| {
             say(instance.tollgate_host_judge(), store, request)
         });
+        // A policy that did not judge remembers nothing.
+        self.memories.end(policy.namespace.pack(), said.is_ok());
+        self.bound = judged.take_bound();
         Answer {
             said,
             took: started.elapsed(),
+        }
+    }
+
+    /// Memory of a policy at its place. That of audit mode is another, so that it changes no enforced verdict.
+    fn memory_of(&self, policy: &Policy) -> Memory {
+        Memory {
+            owner: MemoryOwner {
+                component: policy.namespace.pack().to_owned(),
+                audit: self.place.is_audit,
+            },
+            quota: policy.limits.storage,
+            all: self.memories.clone(),
         }
     }
 
@@ -95,7 +152,7 @@ impl<'a> Evaluator<'a> {
         &mut self,
         policy: &Policy,
         request: &wit::Request,
-        bytes: usize,
+        (bytes, judged): (usize, &Judged),
         say: impl FnOnce(&Instance, &mut CallStore) -> GuestResult<Result<V, String>>,
     ) -> Result<V, Fault> {
         let Some(session) = self.session.take() else {
@@ -113,6 +170,8 @@ impl<'a> Evaluator<'a> {
             looks_at: None,
             is_policy: true,
             sitting: self.sitting.clone(),
+            memory: Some(self.memory_of(policy)),
+            judged: Some(judged.clone()),
             programs: None,
             seen: None,
             asked_by: self.asked_by(request),

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tollgate_components::packs::{Catalog, ToolEntry};
-use tollgate_components::policies::{Decision, Hearing, Phase, Policy, Subject};
+use tollgate_components::policies::{Answer, Decision, Hearing, Phase, Policy, Spoken, Subject};
 use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component;
+use tollgate_sandbox::memory::Memories;
 use tollgate_sandbox::sitting::Sitting;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::storage::{PolicyRow, Session};
@@ -25,7 +26,7 @@ use super::guest::{GuestCall, Runtime, cancelled};
 use super::pending_operation::PendingOperation;
 use super::{admission, arguments};
 
-use evaluate::Evaluator;
+use evaluate::{Evaluator, Place};
 
 pub(super) use review::Review;
 pub use trial::{Heard, Trial};
@@ -181,10 +182,13 @@ impl Evaluator<'_> {
         let mut hearing = Hearing::default();
         let sitting = Sitting::of(&draft.operation);
         self.sitting = Some(sitting.clone());
-        let (requests, is_amended) = self.hear_all(&mut judging, request(guest, draft), &mut hearing);
+        let call = request(guest, draft);
+        self.memories = Memories::at(call.at);
+        let (requests, is_amended) = self.hear_all(&mut judging, call, &mut hearing);
         self.sitting = None;
         draft.permits = sitting.permits();
         draft.operation.policy_rows = sitting.rows();
+        draft.remembered = self.memories.rows();
         let mut decision = hearing.decision();
         name_request(&mut decision, &draft.operation.policy_rows);
         if is_amended
@@ -196,7 +200,8 @@ impl Evaluator<'_> {
         let is_reviewed = |request: &wit::Request| chain.judges(Phase::Response, &request.tool);
         if requests.iter().any(is_reviewed) {
             let catalog = Arc::clone(&catalog);
-            let review = Review::new(catalog, requests, hearing.notes, draft.started);
+            let notes = (hearing.notes, self.memories.clone());
+            let review = Review::new(catalog, requests, notes, draft.started);
             guest.review = Some(Box::new(review));
         }
         draft.verdicts = hearing.verdicts;
@@ -276,7 +281,7 @@ impl Evaluator<'_> {
     fn before(
         &mut self,
         judging: &Judging,
-        tool: &ToolEntry,
+        tool: &Arc<ToolEntry>,
         place: Option<&str>,
         request: &mut wit::Request,
         hearing: &mut Hearing,
@@ -296,6 +301,7 @@ impl Evaluator<'_> {
             if let Some(sitting) = &sitting {
                 sitting.ask();
             }
+            self.place = Place::of(chain, policy, Some(tool));
             let answer = self.ask_about(policy, request, notes, None, |judge, store, request| {
                 Ok(judge.call_before_call(store, request)?)
             });
@@ -308,7 +314,7 @@ impl Evaluator<'_> {
                     sitting.keep(policy.namespace.pack(), enforced_as);
                 }
             }
-            answer
+            self.spoken(answer)
         };
         let accept = |json: &str| judging.accept(tool, place.is_some(), &given, json);
         let amended = chain.before(hearing, subject, ask, accept);
@@ -317,6 +323,18 @@ impl Evaluator<'_> {
             sitting.end(&request.args_hash);
         }
         amended
+    }
+}
+
+impl Evaluator<'_> {
+    /// A verdict with what the policy bound to its question.
+    fn spoken(&mut self, answer: Answer<wit::Verdict>) -> Answer<Spoken> {
+        let bound = std::mem::take(&mut self.bound);
+        let said = answer.said;
+        Answer {
+            said: said.map(|(verdict, notes)| (Spoken { verdict, bound }, notes)),
+            took: answer.took,
+        }
     }
 }
 
@@ -329,7 +347,7 @@ fn name_request(decision: &mut Decision, rows: &[PolicyRow]) {
     };
     let asked = rows.iter().rev().find_map(|row| match row {
         PolicyRow::Ask(new) => Some(new.id.as_str()),
-        PolicyRow::Settle { .. } => None,
+        PolicyRow::Settle { .. } | PolicyRow::Remember(_) => None,
     });
     if let Some(id) = asked {
         refusal.context.insert("approval_id".to_owned(), Value::from(id));

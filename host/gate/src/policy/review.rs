@@ -8,11 +8,12 @@ use tollgate_components::packs::Catalog;
 use tollgate_components::policies::{Answer, Decision, Hearing, Policy};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::memory::Memories;
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{PAGE, Session};
 
 use super::super::guest::{Ended, GuestCall, Runtime};
-use super::evaluate::{Evaluator, host_failed};
+use super::evaluate::{Evaluator, Place, host_failed};
 use super::{leaving, panicked};
 
 /// Data of a call for policies that judge results.
@@ -21,6 +22,8 @@ pub(crate) struct Review {
     /// The call, then those inside it.
     requests: Vec<wit::Request>,
     notes: Vec<wit::Note>,
+    /// What policies remembered before the call.
+    memories: Memories,
     started: Instant,
 }
 
@@ -28,13 +31,14 @@ impl Review {
     pub(super) fn new(
         catalog: Arc<Catalog>,
         requests: Vec<wit::Request>,
-        notes: Vec<wit::Note>,
+        (notes, memories): (Vec<wit::Note>, Memories),
         started: Instant,
     ) -> Review {
         Review {
             catalog,
             requests,
             notes,
+            memories,
             started,
         }
     }
@@ -70,6 +74,7 @@ impl Runtime {
         }
         ended.verdicts = hearing.verdicts;
         ended.pages = evaluator.pages;
+        ended.remembered = Some(evaluator.memories.rows());
         let session = evaluator.session?;
         // What policies wrote is no part of what the call did.
         session.set_changes(changes);
@@ -95,6 +100,8 @@ fn outcome(ended: &Ended, artifacts: &CallArtifacts, started: Instant) -> wit::O
 impl Evaluator<'_> {
     pub(super) fn review(&mut self, review: &Review, outcome: &wit::Outcome, effect: Effect) -> Hearing {
         let mut hearing = Hearing::with_notes(review.notes.clone());
+        // A call that runs again is judged again, and remembers what that judgement does.
+        self.memories = review.memories.fork();
         let mut requests = review.requests.clone();
         let tools: Vec<&str> = review
             .requests
@@ -106,6 +113,8 @@ impl Evaluator<'_> {
             let Some(request) = requests.get_mut(place) else {
                 return host_failed();
             };
+            let tool = review.catalog.find(&request.tool);
+            self.place = Place::of(chain, policy, tool);
             let mut ask = |evaluator: &mut Evaluator<'_>| {
                 evaluator.ask_about(policy, request, notes, Some(outcome), |judge, store, request| {
                     Ok(judge.call_after_call(store, request, outcome)?)
@@ -124,7 +133,9 @@ impl Evaluator<'_> {
     fn within_quota<V>(&mut self, policy: &Policy, ask: impl FnOnce(&mut Self) -> Answer<V>) -> Answer<V> {
         let before = self.session.as_deref().map(|session| {
             let quota = i64::try_from(policy.limits.storage / PAGE).unwrap_or(i64::MAX);
-            session.limit_growth(quota - session.used_pages(&policy.namespace)?)?;
+            let memory = session.remembered_bytes(policy.namespace.pack())?.div_ceil(PAGE);
+            let memory = i64::try_from(memory).unwrap_or(i64::MAX);
+            session.limit_growth(quota - session.used_pages(&policy.namespace)?.saturating_add(memory))?;
             session.pages()
         });
         let answer = ask(self);

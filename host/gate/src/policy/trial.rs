@@ -13,6 +13,7 @@ use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component;
+use tollgate_sandbox::memory::Memories;
 use tollgate_sandbox::sitting::Sitting;
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{
@@ -21,7 +22,7 @@ use tollgate_store::storage::{
 
 use super::super::Equipment;
 use super::super::batch;
-use super::evaluate::Evaluator;
+use super::evaluate::{Evaluator, Place};
 use super::{Judging, Review};
 
 /// Earlier judgements of a call that nobody makes: none.
@@ -54,6 +55,7 @@ pub struct Heard {
     pub was_judged: bool,
     requests: Vec<wit::Request>,
     notes: Vec<wit::Note>,
+    memories: Memories,
 }
 
 impl Trial {
@@ -81,8 +83,10 @@ impl Trial {
 
     /// Asks one policy about a call.
     pub fn before(&mut self, policy: &Policy, request: &wit::Request) -> StoreResult<Answer<wit::Verdict>> {
-        self.reading(|evaluator| {
+        let memories = Memories::at(request.at);
+        let answer = self.reading(|evaluator| {
             evaluator.sitting = Some(sitting(request));
+            evaluator.memories = memories.clone();
             let notes = request.notes.clone();
             evaluator.ask_about(
                 policy,
@@ -91,7 +95,21 @@ impl Trial {
                 None,
                 |judge, store, request| Ok(judge.call_before_call(store, request)?),
             )
-        })
+        })?;
+        self.remember(&memories)?;
+        Ok(answer)
+    }
+
+    /// Commits what policies remember, as the row of a call does.
+    fn remember(&mut self, memories: &Memories) -> StoreResult<()> {
+        let rows = memories.rows();
+        let session = self.session.as_ref().ok_or(StoreError::no_session())?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        session.begin_write()?;
+        session.write_policy_rows(&rows)?;
+        session.commit()
     }
 
     /// Asks one policy about a result. What it remembers of one that it lets pass stays, if the call wrote.
@@ -101,7 +119,9 @@ impl Trial {
         request: &wit::Request,
         outcome: &wit::Outcome,
     ) -> StoreResult<Answer<wit::Review>> {
+        let memories = Memories::at(request.at);
         let ask = |evaluator: &mut Evaluator<'_>| {
+            evaluator.memories = memories.clone();
             let notes = request.notes.clone();
             evaluator.ask_about(
                 policy,
@@ -111,10 +131,13 @@ impl Trial {
                 |judge, store, request| Ok(judge.call_after_call(store, request, outcome)?),
             )
         };
-        if request.effect != component::Effect::Write {
-            return self.reading(ask);
-        }
-        self.writing(ask, |answer| matches!(answer.said, Ok((wit::Review::Pass, _))))
+        let answer = if request.effect == component::Effect::Write {
+            self.writing(ask, |answer| matches!(answer.said, Ok((wit::Review::Pass, _))))
+        } else {
+            self.reading(ask)
+        }?;
+        self.remember(&memories)?;
+        Ok(answer)
     }
 
     /// Asks the policies of a catalog about a call, and about those inside it.
@@ -124,6 +147,7 @@ impl Trial {
             .find(&request.tool)
             .or_else(|| catalog.find_prompt(&request.tool));
         let mut hearing = Hearing::default();
+        let memories = Memories::at(request.at);
         let (requests, amended) = match tool {
             Some(tool) => {
                 let mut judging = Judging {
@@ -134,12 +158,21 @@ impl Trial {
                 };
                 let (requests, is_amended) = self.reading(|evaluator| {
                     evaluator.sitting = Some(sitting(&request));
+                    evaluator.memories = memories.clone();
                     evaluator.hear_all(&mut judging, request, &mut hearing)
                 })?;
                 (requests, is_amended.then_some(judging.arguments))
             }
-            None => self.hear_of_unknown(catalog, request, &mut hearing)?,
+            None => self.hear_of_unknown(catalog, request, &memories, &mut hearing)?,
         };
+        // After the call it is written with what is remembered then.
+        let is_over = requests
+            .iter()
+            .all(|request| !catalog.policies().judges(Phase::Response, &request.tool))
+            || hearing.decision() != Decision::Pass;
+        if is_over {
+            self.remember(&memories)?;
+        }
         Ok(Heard {
             decision: hearing.decision(),
             amended,
@@ -147,6 +180,7 @@ impl Trial {
             was_judged: !hearing.verdicts.is_empty(),
             requests,
             notes: hearing.notes,
+            memories,
         })
     }
 
@@ -155,6 +189,7 @@ impl Trial {
         &mut self,
         catalog: &Arc<Catalog>,
         mut request: wit::Request,
+        memories: &Memories,
         hearing: &mut Hearing,
     ) -> StoreResult<(Vec<wit::Request>, Option<Value>)> {
         let name = request.tool.clone();
@@ -168,11 +203,15 @@ impl Trial {
         };
         let amended = self.reading(|evaluator| {
             evaluator.sitting = Some(sitting(&request));
+            evaluator.memories = memories.clone();
             let ask = |policy: &Policy, amended: Option<&str>, notes: &[wit::Note]| {
                 super::amend(&mut request, amended);
-                evaluator.ask_about(policy, &mut request, notes, None, |judge, store, request| {
-                    Ok(judge.call_before_call(store, request)?)
-                })
+                evaluator.place = Place::of(catalog.policies(), policy, None);
+                let answer =
+                    evaluator.ask_about(policy, &mut request, notes, None, |judge, store, request| {
+                        Ok(judge.call_before_call(store, request)?)
+                    });
+                evaluator.spoken(answer)
             };
             catalog.policies().before(hearing, subject, ask, is_object)
         })?;
@@ -190,12 +229,19 @@ impl Trial {
         effect: Effect,
     ) -> StoreResult<(Decision, Duration)> {
         let (requests, notes) = (heard.requests.clone(), heard.notes.clone());
+        let notes = (notes, heard.memories.fork());
         let review = Review::new(Arc::clone(catalog), requests, notes, Instant::now());
-        let ask = |evaluator: &mut Evaluator<'_>| evaluator.review(&review, outcome, effect);
+        let mut remembered = Memories::default();
+        let ask = |evaluator: &mut Evaluator<'_>| {
+            let hearing = evaluator.review(&review, outcome, effect);
+            remembered = evaluator.memories.clone();
+            hearing
+        };
         let hearing = match effect {
             Effect::Write => self.writing(ask, |hearing| hearing.decision() == Decision::Pass)?,
             Effect::Read | Effect::Run => self.reading(ask)?,
         };
+        self.remember(&remembered)?;
         Ok((hearing.decision(), hearing.took()))
     }
 

@@ -5,7 +5,8 @@ use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{
-    Namespace, OperationFilter, Outcome, Ran, Session, Slots, StoreError, StoreResult, StoredOperation,
+    Namespace, OperationFilter, Outcome, Ran, SaidByPolicy, Session, Slots, StoreError, StoreResult,
+    StoredOperation,
 };
 use wasmtime::component::{HasData, Linker};
 
@@ -44,8 +45,8 @@ pub enum LedgerError {
     Storage(#[from] StoreError),
 }
 
-struct View<'a> {
-    facts: &'a Facts,
+pub(super) struct View<'a> {
+    pub(super) facts: &'a Facts,
     session: &'a Session,
     additions: &'a mut Annotations,
     namespace: &'a Namespace,
@@ -199,7 +200,13 @@ impl ledger::Host for View<'_> {
     }
 
     fn convert_error(&mut self, err: LedgerError) -> wasmtime::Result<ledger::Error> {
-        Ok(match err {
+        Ok(self.wire_error(err))
+    }
+}
+
+impl View<'_> {
+    pub(super) fn wire_error(&self, err: LedgerError) -> ledger::Error {
+        match err {
             LedgerError::Denied => ledger::Error::Denied,
             LedgerError::Event(err @ BadEvent::TooLarge { .. }) => ledger::Error::TooLarge(err.to_string()),
             LedgerError::Event(err @ BadEvent::Invalid(_)) => ledger::Error::Invalid(err.to_string()),
@@ -208,11 +215,46 @@ impl ledger::Host for View<'_> {
                 tracing::error!(op_id = self.facts.op_id, %err, "a component's query of the ledger failed");
                 ledger::Error::Internal
             }
-        })
+        }
     }
-}
 
-impl View<'_> {
+    /// The view on a call's state.
+    pub(super) fn of(state: &mut CallState) -> View<'_> {
+        View {
+            facts: &state.facts,
+            session: &state.session,
+            additions: &mut state.additions,
+            namespace: &state.namespace,
+            clock: &*state.clock,
+            access: &state.access,
+            launcher: &state.launcher,
+            transactions: state.transactions,
+        }
+    }
+
+    /// Operations as a policy sees them, also by code, each with all verdicts on it.
+    pub(super) fn judged_rows(
+        &self,
+        filter: Filter,
+        error_code: Option<String>,
+    ) -> Result<Vec<(Vec<SaidByPolicy>, Operation)>, LedgerError> {
+        if !self.facts.granted.ledger_query {
+            return Err(LedgerError::Denied);
+        }
+        let limit = filter.limit.clamp(1, MAX_LIMIT);
+        let found = self.session.as_host(|| {
+            let filter = OperationFilter {
+                error_code,
+                ..bounded(filter, self.session)?
+            };
+            self.judged(&filter, limit)
+        })?;
+        let rows = found.into_iter();
+        Ok(rows
+            .map(|mut row| (std::mem::take(&mut row.verdicts), operation(row)))
+            .collect())
+    }
+
     fn operations(&self, filter: Filter, with_members: bool) -> Result<Vec<Operation>, LedgerError> {
         if !self.facts.granted.ledger_query {
             return Err(LedgerError::Denied);
@@ -364,14 +406,5 @@ impl HasData for HasView {
 }
 
 pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    ledger::add_to_linker::<_, HasView>(linker, |state| View {
-        facts: &state.facts,
-        session: &state.session,
-        additions: &mut state.additions,
-        namespace: &state.namespace,
-        clock: &*state.clock,
-        access: &state.access,
-        launcher: &state.launcher,
-        transactions: state.transactions,
-    })
+    ledger::add_to_linker::<_, HasView>(linker, View::of)
 }

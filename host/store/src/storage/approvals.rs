@@ -154,7 +154,13 @@ impl Session {
                 key,
                 answer,
             } => self.settle_approval(component, key, answer).map(drop),
+            PolicyRow::Remember(wanted) => self.recollect(wanted),
         }
+    }
+
+    /// Writes rows that policies want written. Wants a write transaction.
+    pub fn write_policy_rows(&self, rows: &[PolicyRow]) -> StoreResult<()> {
+        rows.iter().try_for_each(|row| self.write_policy_row(row))
     }
 
     /// Requests that fit a filter, the oldest first.

@@ -41,6 +41,7 @@ mod outcome;
 mod own_sql;
 mod permits;
 mod prune;
+mod recollection;
 mod recount;
 mod repair;
 mod repeats;
@@ -85,6 +86,7 @@ pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, clai
 pub use outcome::{Outcome, Ran};
 pub use permits::Slots;
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
+pub use recollection::{MemoryOwner, Recollection};
 pub use repeats::{RepeatedFailure, SaidOfTests};
 pub use restarts::LeftState;
 pub use schema::Misplaced;

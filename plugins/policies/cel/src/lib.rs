@@ -113,10 +113,7 @@ impl Policy for Cel {
         let denial = Denial::new(&self.code, &self.message).remediation(&self.remediation);
         Ok(match self.then {
             Then::Deny => Verdict::Deny(denial),
-            Then::Ask => Verdict::Ask(Question {
-                message: self.message.clone(),
-                otherwise: denial,
-            }),
+            Then::Ask => Verdict::Ask(Question::new(&self.message, denial)),
         })
     }
 }

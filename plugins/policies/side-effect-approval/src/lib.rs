@@ -123,18 +123,13 @@ impl Policy for SideEffectApproval {
         if !self.ask || self.by_another {
             return Ok(denial.into());
         }
-        Ok(Verdict::Ask(Question {
-            message: format!(
-                "{} wants to run {} of {}. Allow it?",
-                request
-                    .actor()
-                    .or(request.client.as_deref())
-                    .unwrap_or("The client"),
-                request.tool,
-                request.pack
-            ),
-            otherwise: denial,
-        }))
+        let who = request.actor().or(request.client.as_deref());
+        let who = who.unwrap_or("The client");
+        let message = format!(
+            "{who} wants to run {} of {}. Allow it?",
+            request.tool, request.pack
+        );
+        Ok(Verdict::Ask(Question::new(message, denial)))
     }
 
     fn after(&self, cx: &PolicyCx<'_>, request: &Request, outcome: &Outcome) -> Result<Review, CannotJudge> {

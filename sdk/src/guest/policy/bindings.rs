@@ -29,6 +29,1690 @@ use crate::guest::bindings::tollgate::host::clock_and_ids as __with_name6;
 use crate::guest::bindings::tollgate::host::log as __with_name7;
 #[rustfmt::skip]
 #[allow(dead_code, clippy::all)]
+pub mod tollgate {
+    pub mod host {
+        /// Memory of a policy, over all calls that it judges.
+        ///
+        /// In `before-call` and `after-call` of every effect, what a policy remembers is committed with the row of the judged
+        /// call, whatever becomes of the call: denials, failures and cancelled calls included. An evaluation that fails
+        /// remembers nothing. A policy in audit mode has a memory of its own, which does not affect enforced verdicts.
+        ///
+        /// Reads see the commits before the call, and what was remembered earlier in the same request.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod memory {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            /// What is remembered under a key.
+            #[derive(Clone)]
+            pub struct Entry {
+                pub key: _rt::String,
+                /// Text that was put.
+                pub text: ::core::option::Option<_rt::String>,
+                /// Sum of what was added, 0 if nothing was.
+                pub number: i64,
+                /// Time at which the entry is forgotten, in milliseconds since 1970 UTC.
+                pub until: ::core::option::Option<i64>,
+            }
+            impl ::core::fmt::Debug for Entry {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("Entry")
+                        .field("key", &self.key)
+                        .field("text", &self.text)
+                        .field("number", &self.number)
+                        .field("until", &self.until)
+                        .finish()
+                }
+            }
+            /// Reason why a request failed.
+            #[derive(Clone)]
+            pub enum Error {
+                /// Only a policy that judges a call has a memory.
+                Denied,
+                /// A key, text or number has an invalid value, or the evaluation changes too many entries.
+                Invalid(_rt::String),
+                /// The memory and the tables of the policy together have reached this storage quota in bytes.
+                Full(u64),
+                /// The host failed; the log has the reason.
+                Internal,
+            }
+            impl ::core::fmt::Debug for Error {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        Error::Denied => f.debug_tuple("Error::Denied").finish(),
+                        Error::Invalid(e) => {
+                            f.debug_tuple("Error::Invalid").field(e).finish()
+                        }
+                        Error::Full(e) => f.debug_tuple("Error::Full").field(e).finish(),
+                        Error::Internal => f.debug_tuple("Error::Internal").finish(),
+                    }
+                }
+            }
+            impl ::core::fmt::Display for Error {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    write!(f, "{:?}", self)
+                }
+            }
+            impl ::core::error::Error for Error {}
+            #[allow(unused_unsafe, clippy::all)]
+            /// Returns the entry of a key.
+            #[allow(async_fn_in_trait)]
+            pub fn get(
+                key: &str,
+            ) -> ::core::result::Result<::core::option::Option<Entry>, Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 48 + 4 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 48
+                            + 4 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = key;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/memory@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "get"]
+                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import2(ptr0.cast_mut(), len0, ptr1);
+                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                    let result21 = match l3 {
+                        0 => {
+                            let e = {
+                                let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+                                match l4 {
+                                    0 => None,
+                                    1 => {
+                                        let e = {
+                                            let l5 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l6 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len7 = l6;
+                                            let bytes7 = _rt::Vec::from_raw_parts(
+                                                l5.cast(),
+                                                len7,
+                                                len7,
+                                            );
+                                            let l8 = i32::from(
+                                                *ptr1
+                                                    .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            let l12 = *ptr1
+                                                .add(24 + 4 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l13 = i32::from(
+                                                *ptr1
+                                                    .add(32 + 4 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<u8>(),
+                                            );
+                                            Entry {
+                                                key: _rt::string_lift(bytes7),
+                                                text: match l8 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l9 = *ptr1
+                                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l10 = *ptr1
+                                                                .add(16 + 4 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len11 = l10;
+                                                            let bytes11 = _rt::Vec::from_raw_parts(
+                                                                l9.cast(),
+                                                                len11,
+                                                                len11,
+                                                            );
+                                                            _rt::string_lift(bytes11)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                number: l12,
+                                                until: match l13 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l14 = *ptr1
+                                                                .add(40 + 4 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<i64>();
+                                                            l14
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                            }
+                                        };
+                                        Some(e)
+                                    }
+                                    _ => _rt::invalid_enum_discriminant(),
+                                }
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l15 = i32::from(*ptr1.add(8).cast::<u8>());
+                                let v20 = match l15 {
+                                    0 => Error::Denied,
+                                    1 => {
+                                        let e20 = {
+                                            let l16 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l17 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len18 = l17;
+                                            let bytes18 = _rt::Vec::from_raw_parts(
+                                                l16.cast(),
+                                                len18,
+                                                len18,
+                                            );
+                                            _rt::string_lift(bytes18)
+                                        };
+                                        Error::Invalid(e20)
+                                    }
+                                    2 => {
+                                        let e20 = {
+                                            let l19 = *ptr1.add(16).cast::<i64>();
+                                            l19 as u64
+                                        };
+                                        Error::Full(e20)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v20
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result21
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Returns entries whose keys start with a prefix, sorted by key, after another key if one is given. The limit is
+            /// 1 to 200.
+            #[allow(async_fn_in_trait)]
+            pub fn list(
+                prefix: &str,
+                after: ::core::option::Option<&str>,
+                limit: u32,
+            ) -> ::core::result::Result<_rt::Vec<Entry>, Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 16 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 16
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = prefix;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let (result2_0, result2_1, result2_2) = match after {
+                        Some(e) => {
+                            let vec1 = e;
+                            let ptr1 = vec1.as_ptr().cast::<u8>();
+                            let len1 = vec1.len();
+                            (1i32, ptr1.cast_mut(), len1)
+                        }
+                        None => (0i32, ::core::ptr::null_mut(), 0usize),
+                    };
+                    let ptr3 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/memory@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "list"]
+                        fn wit_import4(
+                            _: *mut u8,
+                            _: usize,
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: i32,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import4(
+                        _: *mut u8,
+                        _: usize,
+                        _: i32,
+                        _: *mut u8,
+                        _: usize,
+                        _: i32,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import4(
+                        ptr0.cast_mut(),
+                        len0,
+                        result2_0,
+                        result2_1,
+                        result2_2,
+                        _rt::as_i32(&limit),
+                        ptr3,
+                    );
+                    let l5 = i32::from(*ptr3.add(0).cast::<u8>());
+                    let result25 = match l5 {
+                        0 => {
+                            let e = {
+                                let l6 = *ptr3.add(8).cast::<*mut u8>();
+                                let l7 = *ptr3
+                                    .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base18 = l6;
+                                let len18 = l7;
+                                let mut result18 = _rt::Vec::with_capacity(len18);
+                                for i in 0..len18 {
+                                    let base = base18
+                                        .add(i * (32 + 4 * ::core::mem::size_of::<*const u8>()));
+                                    let e18 = {
+                                        let l8 = *base.add(0).cast::<*mut u8>();
+                                        let l9 = *base
+                                            .add(::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len10 = l9;
+                                        let bytes10 = _rt::Vec::from_raw_parts(
+                                            l8.cast(),
+                                            len10,
+                                            len10,
+                                        );
+                                        let l11 = i32::from(
+                                            *base
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        let l15 = *base
+                                            .add(8 + 4 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<i64>();
+                                        let l16 = i32::from(
+                                            *base
+                                                .add(16 + 4 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        Entry {
+                                            key: _rt::string_lift(bytes10),
+                                            text: match l11 {
+                                                0 => None,
+                                                1 => {
+                                                    let e = {
+                                                        let l12 = *base
+                                                            .add(3 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<*mut u8>();
+                                                        let l13 = *base
+                                                            .add(4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<usize>();
+                                                        let len14 = l13;
+                                                        let bytes14 = _rt::Vec::from_raw_parts(
+                                                            l12.cast(),
+                                                            len14,
+                                                            len14,
+                                                        );
+                                                        _rt::string_lift(bytes14)
+                                                    };
+                                                    Some(e)
+                                                }
+                                                _ => _rt::invalid_enum_discriminant(),
+                                            },
+                                            number: l15,
+                                            until: match l16 {
+                                                0 => None,
+                                                1 => {
+                                                    let e = {
+                                                        let l17 = *base
+                                                            .add(24 + 4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<i64>();
+                                                        l17
+                                                    };
+                                                    Some(e)
+                                                }
+                                                _ => _rt::invalid_enum_discriminant(),
+                                            },
+                                        }
+                                    };
+                                    result18.push(e18);
+                                }
+                                _rt::cabi_dealloc(
+                                    base18,
+                                    len18 * (32 + 4 * ::core::mem::size_of::<*const u8>()),
+                                    8,
+                                );
+                                result18
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l19 = i32::from(*ptr3.add(8).cast::<u8>());
+                                let v24 = match l19 {
+                                    0 => Error::Denied,
+                                    1 => {
+                                        let e24 = {
+                                            let l20 = *ptr3.add(16).cast::<*mut u8>();
+                                            let l21 = *ptr3
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len22 = l21;
+                                            let bytes22 = _rt::Vec::from_raw_parts(
+                                                l20.cast(),
+                                                len22,
+                                                len22,
+                                            );
+                                            _rt::string_lift(bytes22)
+                                        };
+                                        Error::Invalid(e24)
+                                    }
+                                    2 => {
+                                        let e24 = {
+                                            let l23 = *ptr3.add(16).cast::<i64>();
+                                            l23 as u64
+                                        };
+                                        Error::Full(e24)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v24
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result25
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Puts a text under a key, and keeps the number. Of two calls at the same time, the one that commits last wins.
+            #[allow(async_fn_in_trait)]
+            pub fn put(
+                key: &str,
+                text: &str,
+                until: ::core::option::Option<i64>,
+            ) -> ::core::result::Result<(), Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 16 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 16
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = key;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let vec1 = text;
+                    let ptr1 = vec1.as_ptr().cast::<u8>();
+                    let len1 = vec1.len();
+                    let (result2_0, result2_1) = match until {
+                        Some(e) => (1i32, _rt::as_i64(e)),
+                        None => (0i32, 0i64),
+                    };
+                    let ptr3 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/memory@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "put"]
+                        fn wit_import4(
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: i32,
+                            _: i64,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import4(
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                        _: usize,
+                        _: i32,
+                        _: i64,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import4(
+                        ptr0.cast_mut(),
+                        len0,
+                        ptr1.cast_mut(),
+                        len1,
+                        result2_0,
+                        result2_1,
+                        ptr3,
+                    );
+                    let l5 = i32::from(*ptr3.add(0).cast::<u8>());
+                    let result12 = match l5 {
+                        0 => {
+                            let e = ();
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l6 = i32::from(*ptr3.add(8).cast::<u8>());
+                                let v11 = match l6 {
+                                    0 => Error::Denied,
+                                    1 => {
+                                        let e11 = {
+                                            let l7 = *ptr3.add(16).cast::<*mut u8>();
+                                            let l8 = *ptr3
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len9 = l8;
+                                            let bytes9 = _rt::Vec::from_raw_parts(
+                                                l7.cast(),
+                                                len9,
+                                                len9,
+                                            );
+                                            _rt::string_lift(bytes9)
+                                        };
+                                        Error::Invalid(e11)
+                                    }
+                                    2 => {
+                                        let e11 = {
+                                            let l10 = *ptr3.add(16).cast::<i64>();
+                                            l10 as u64
+                                        };
+                                        Error::Full(e11)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v11
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result12
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Adds to the number of a key, and returns the sum as this evaluation sees it. Additions of calls at the same
+            /// time add up. `until` applies if there is no entry yet; an existing entry keeps its time.
+            #[allow(async_fn_in_trait)]
+            pub fn add(
+                key: &str,
+                amount: i64,
+                until: ::core::option::Option<i64>,
+            ) -> ::core::result::Result<i64, Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 16 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 16
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = key;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let (result1_0, result1_1) = match until {
+                        Some(e) => (1i32, _rt::as_i64(e)),
+                        None => (0i32, 0i64),
+                    };
+                    let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/memory@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "add"]
+                        fn wit_import3(
+                            _: *mut u8,
+                            _: usize,
+                            _: i64,
+                            _: i32,
+                            _: i64,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import3(
+                        _: *mut u8,
+                        _: usize,
+                        _: i64,
+                        _: i32,
+                        _: i64,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import3(
+                        ptr0.cast_mut(),
+                        len0,
+                        _rt::as_i64(&amount),
+                        result1_0,
+                        result1_1,
+                        ptr2,
+                    );
+                    let l4 = i32::from(*ptr2.add(0).cast::<u8>());
+                    let result12 = match l4 {
+                        0 => {
+                            let e = {
+                                let l5 = *ptr2.add(8).cast::<i64>();
+                                l5
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l6 = i32::from(*ptr2.add(8).cast::<u8>());
+                                let v11 = match l6 {
+                                    0 => Error::Denied,
+                                    1 => {
+                                        let e11 = {
+                                            let l7 = *ptr2.add(16).cast::<*mut u8>();
+                                            let l8 = *ptr2
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len9 = l8;
+                                            let bytes9 = _rt::Vec::from_raw_parts(
+                                                l7.cast(),
+                                                len9,
+                                                len9,
+                                            );
+                                            _rt::string_lift(bytes9)
+                                        };
+                                        Error::Invalid(e11)
+                                    }
+                                    2 => {
+                                        let e11 = {
+                                            let l10 = *ptr2.add(16).cast::<i64>();
+                                            l10 as u64
+                                        };
+                                        Error::Full(e11)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v11
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result12
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Removes the entry of a key.
+            #[allow(async_fn_in_trait)]
+            pub fn forget(key: &str) -> ::core::result::Result<(), Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 16 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 16
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = key;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/memory@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "forget"]
+                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import2(ptr0.cast_mut(), len0, ptr1);
+                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                    let result10 = match l3 {
+                        0 => {
+                            let e = ();
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+                                let v9 = match l4 {
+                                    0 => Error::Denied,
+                                    1 => {
+                                        let e9 = {
+                                            let l5 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l6 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len7 = l6;
+                                            let bytes7 = _rt::Vec::from_raw_parts(
+                                                l5.cast(),
+                                                len7,
+                                                len7,
+                                            );
+                                            _rt::string_lift(bytes7)
+                                        };
+                                        Error::Invalid(e9)
+                                    }
+                                    2 => {
+                                        let e9 = {
+                                            let l8 = *ptr1.add(16).cast::<i64>();
+                                            l8 as u64
+                                        };
+                                        Error::Full(e9)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v9
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result10
+                }
+            }
+        }
+        /// More about the call that a policy judges, and about its question.
+        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+        pub mod judged_call {
+            #[used]
+            #[doc(hidden)]
+            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
+            use super::super::super::_rt;
+            pub type Filter = super::super::super::__with_name3::Filter;
+            pub type Operation = super::super::super::__with_name3::Operation;
+            pub type Error = super::super::super::__with_name3::Error;
+            /// Verdict of this policy on a past operation.
+            #[derive(Clone)]
+            pub struct OwnVerdict {
+                /// `request` or `response`.
+                pub phase: _rt::String,
+                /// `enforce` or `audit`.
+                pub mode: _rt::String,
+                /// `pass`, `amend`, `deny`, `ask` or `failed`.
+                pub verdict: _rt::String,
+                /// Code of the denial.
+                pub code: ::core::option::Option<_rt::String>,
+            }
+            impl ::core::fmt::Debug for OwnVerdict {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("OwnVerdict")
+                        .field("phase", &self.phase)
+                        .field("mode", &self.mode)
+                        .field("verdict", &self.verdict)
+                        .field("code", &self.code)
+                        .finish()
+                }
+            }
+            /// A past operation with the verdicts of this policy on it.
+            #[derive(Clone)]
+            pub struct JudgedOperation {
+                pub operation: Operation,
+                pub verdicts: _rt::Vec<OwnVerdict>,
+            }
+            impl ::core::fmt::Debug for JudgedOperation {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("JudgedOperation")
+                        .field("operation", &self.operation)
+                        .field("verdicts", &self.verdicts)
+                        .finish()
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Returns the JSON Schema of the arguments that the judged tool takes. None if the tool is not known, as in a
+            /// replay of calls of a removed pack.
+            #[allow(async_fn_in_trait)]
+            pub fn input_schema() -> ::core::option::Option<_rt::String> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 3 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 3
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/judged-call@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "input-schema"]
+                        fn wit_import1(_: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import1(_: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import1(ptr0);
+                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                    let result6 = match l2 {
+                        0 => None,
+                        1 => {
+                            let e = {
+                                let l3 = *ptr0
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l4 = *ptr0
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len5 = l4;
+                                let bytes5 = _rt::Vec::from_raw_parts(
+                                    l3.cast(),
+                                    len5,
+                                    len5,
+                                );
+                                _rt::string_lift(bytes5)
+                            };
+                            Some(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result6
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Searches operations like `ledger.query`, also by the code of their refusal or failure. Wants the same grant.
+            #[allow(async_fn_in_trait)]
+            pub fn query(
+                filter: &Filter,
+                error_code: ::core::option::Option<&str>,
+            ) -> ::core::result::Result<_rt::Vec<JudgedOperation>, Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 56 + 24 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 56
+                            + 24 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    let super::super::super::__with_name3::Filter {
+                        envelope_id: envelope_id1,
+                        pack: pack1,
+                        tool: tool1,
+                        success: success1,
+                        failure_fingerprint: failure_fingerprint1,
+                        effect: effect1,
+                        connection: connection1,
+                        actor: actor1,
+                        args_hash: args_hash1,
+                        after: after1,
+                        since: since1,
+                        newest_first: newest_first1,
+                        limit: limit1,
+                    } = filter;
+                    match envelope_id1 {
+                        Some(e) => {
+                            *ptr0.add(0).cast::<u8>() = (1i32) as u8;
+                            let vec2 = e;
+                            let ptr2 = vec2.as_ptr().cast::<u8>();
+                            let len2 = vec2.len();
+                            *ptr0
+                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len2;
+                            *ptr0
+                                .add(::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr2.cast_mut();
+                        }
+                        None => {
+                            *ptr0.add(0).cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match pack1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            let vec3 = e;
+                            let ptr3 = vec3.as_ptr().cast::<u8>();
+                            let len3 = vec3.len();
+                            *ptr0
+                                .add(5 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len3;
+                            *ptr0
+                                .add(4 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr3.cast_mut();
+                        }
+                        None => {
+                            *ptr0
+                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match tool1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(6 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            let vec4 = e;
+                            let ptr4 = vec4.as_ptr().cast::<u8>();
+                            let len4 = vec4.len();
+                            *ptr0
+                                .add(8 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len4;
+                            *ptr0
+                                .add(7 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr4.cast_mut();
+                        }
+                        None => {
+                            *ptr0
+                                .add(6 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match success1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(9 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            *ptr0
+                                .add(1 + 9 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (match e {
+                                true => 1,
+                                false => 0,
+                            }) as u8;
+                        }
+                        None => {
+                            *ptr0
+                                .add(9 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match failure_fingerprint1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(10 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            let vec5 = e;
+                            let ptr5 = vec5.as_ptr().cast::<u8>();
+                            let len5 = vec5.len();
+                            *ptr0
+                                .add(12 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len5;
+                            *ptr0
+                                .add(11 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr5.cast_mut();
+                        }
+                        None => {
+                            *ptr0
+                                .add(10 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match effect1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(13 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            *ptr0
+                                .add(1 + 13 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (e.clone() as i32) as u8;
+                        }
+                        None => {
+                            *ptr0
+                                .add(13 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match connection1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(14 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            let vec6 = e;
+                            let ptr6 = vec6.as_ptr().cast::<u8>();
+                            let len6 = vec6.len();
+                            *ptr0
+                                .add(16 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len6;
+                            *ptr0
+                                .add(15 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr6.cast_mut();
+                        }
+                        None => {
+                            *ptr0
+                                .add(14 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match actor1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(17 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            let vec7 = e;
+                            let ptr7 = vec7.as_ptr().cast::<u8>();
+                            let len7 = vec7.len();
+                            *ptr0
+                                .add(19 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len7;
+                            *ptr0
+                                .add(18 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr7.cast_mut();
+                        }
+                        None => {
+                            *ptr0
+                                .add(17 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match args_hash1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(20 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            let vec8 = e;
+                            let ptr8 = vec8.as_ptr().cast::<u8>();
+                            let len8 = vec8.len();
+                            *ptr0
+                                .add(22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len8;
+                            *ptr0
+                                .add(21 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr8.cast_mut();
+                        }
+                        None => {
+                            *ptr0
+                                .add(20 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match after1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(8 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            *ptr0
+                                .add(16 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<i64>() = _rt::as_i64(e);
+                        }
+                        None => {
+                            *ptr0
+                                .add(8 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    match since1 {
+                        Some(e) => {
+                            *ptr0
+                                .add(24 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            *ptr0
+                                .add(32 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<i64>() = _rt::as_i64(e);
+                        }
+                        None => {
+                            *ptr0
+                                .add(24 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    *ptr0
+                        .add(40 + 22 * ::core::mem::size_of::<*const u8>())
+                        .cast::<u8>() = (match newest_first1 {
+                        true => 1,
+                        false => 0,
+                    }) as u8;
+                    *ptr0
+                        .add(44 + 22 * ::core::mem::size_of::<*const u8>())
+                        .cast::<i32>() = _rt::as_i32(limit1);
+                    match error_code {
+                        Some(e) => {
+                            *ptr0
+                                .add(48 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (1i32) as u8;
+                            let vec9 = e;
+                            let ptr9 = vec9.as_ptr().cast::<u8>();
+                            let len9 = vec9.len();
+                            *ptr0
+                                .add(48 + 24 * ::core::mem::size_of::<*const u8>())
+                                .cast::<usize>() = len9;
+                            *ptr0
+                                .add(48 + 23 * ::core::mem::size_of::<*const u8>())
+                                .cast::<*mut u8>() = ptr9.cast_mut();
+                        }
+                        None => {
+                            *ptr0
+                                .add(48 + 22 * ::core::mem::size_of::<*const u8>())
+                                .cast::<u8>() = (0i32) as u8;
+                        }
+                    };
+                    let ptr10 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/judged-call@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "query"]
+                        fn wit_import11(_: *mut u8, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import11(_: *mut u8, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import11(ptr0, ptr10);
+                    let l12 = i32::from(*ptr10.add(0).cast::<u8>());
+                    let result84 = match l12 {
+                        0 => {
+                            let e = {
+                                let l13 = *ptr10
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l14 = *ptr10
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let base75 = l13;
+                                let len75 = l14;
+                                let mut result75 = _rt::Vec::with_capacity(len75);
+                                for i in 0..len75 {
+                                    let base = base75
+                                        .add(i * (32 + 30 * ::core::mem::size_of::<*const u8>()));
+                                    let e75 = {
+                                        let l15 = *base.add(0).cast::<i64>();
+                                        let l16 = *base.add(8).cast::<*mut u8>();
+                                        let l17 = *base
+                                            .add(8 + 1 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len18 = l17;
+                                        let bytes18 = _rt::Vec::from_raw_parts(
+                                            l16.cast(),
+                                            len18,
+                                            len18,
+                                        );
+                                        let l19 = i32::from(
+                                            *base
+                                                .add(8 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        let l23 = *base
+                                            .add(8 + 5 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l24 = *base
+                                            .add(8 + 6 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len25 = l24;
+                                        let bytes25 = _rt::Vec::from_raw_parts(
+                                            l23.cast(),
+                                            len25,
+                                            len25,
+                                        );
+                                        let l26 = *base
+                                            .add(8 + 7 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l27 = *base
+                                            .add(8 + 8 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len28 = l27;
+                                        let bytes28 = _rt::Vec::from_raw_parts(
+                                            l26.cast(),
+                                            len28,
+                                            len28,
+                                        );
+                                        let l29 = *base
+                                            .add(16 + 8 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<i64>();
+                                        let l30 = i32::from(
+                                            *base
+                                                .add(24 + 8 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        let l32 = i32::from(
+                                            *base
+                                                .add(24 + 9 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        let l36 = i32::from(
+                                            *base
+                                                .add(24 + 12 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        let l40 = i32::from(
+                                            *base
+                                                .add(24 + 15 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        let l44 = i32::from(
+                                            *base
+                                                .add(24 + 18 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        let l45 = i32::from(
+                                            *base
+                                                .add(24 + 19 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        let l49 = *base
+                                            .add(24 + 22 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l50 = *base
+                                            .add(24 + 23 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len51 = l50;
+                                        let bytes51 = _rt::Vec::from_raw_parts(
+                                            l49.cast(),
+                                            len51,
+                                            len51,
+                                        );
+                                        let l52 = *base
+                                            .add(24 + 24 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l53 = *base
+                                            .add(24 + 25 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let len54 = l53;
+                                        let bytes54 = _rt::Vec::from_raw_parts(
+                                            l52.cast(),
+                                            len54,
+                                            len54,
+                                        );
+                                        let l55 = i32::from(
+                                            *base
+                                                .add(24 + 26 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<u8>(),
+                                        );
+                                        let l59 = *base
+                                            .add(32 + 28 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<*mut u8>();
+                                        let l60 = *base
+                                            .add(32 + 29 * ::core::mem::size_of::<*const u8>())
+                                            .cast::<usize>();
+                                        let base74 = l59;
+                                        let len74 = l60;
+                                        let mut result74 = _rt::Vec::with_capacity(len74);
+                                        for i in 0..len74 {
+                                            let base = base74
+                                                .add(i * (9 * ::core::mem::size_of::<*const u8>()));
+                                            let e74 = {
+                                                let l61 = *base.add(0).cast::<*mut u8>();
+                                                let l62 = *base
+                                                    .add(::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len63 = l62;
+                                                let bytes63 = _rt::Vec::from_raw_parts(
+                                                    l61.cast(),
+                                                    len63,
+                                                    len63,
+                                                );
+                                                let l64 = *base
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l65 = *base
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len66 = l65;
+                                                let bytes66 = _rt::Vec::from_raw_parts(
+                                                    l64.cast(),
+                                                    len66,
+                                                    len66,
+                                                );
+                                                let l67 = *base
+                                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l68 = *base
+                                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len69 = l68;
+                                                let bytes69 = _rt::Vec::from_raw_parts(
+                                                    l67.cast(),
+                                                    len69,
+                                                    len69,
+                                                );
+                                                let l70 = i32::from(
+                                                    *base
+                                                        .add(6 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<u8>(),
+                                                );
+                                                OwnVerdict {
+                                                    phase: _rt::string_lift(bytes63),
+                                                    mode: _rt::string_lift(bytes66),
+                                                    verdict: _rt::string_lift(bytes69),
+                                                    code: match l70 {
+                                                        0 => None,
+                                                        1 => {
+                                                            let e = {
+                                                                let l71 = *base
+                                                                    .add(7 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<*mut u8>();
+                                                                let l72 = *base
+                                                                    .add(8 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<usize>();
+                                                                let len73 = l72;
+                                                                let bytes73 = _rt::Vec::from_raw_parts(
+                                                                    l71.cast(),
+                                                                    len73,
+                                                                    len73,
+                                                                );
+                                                                _rt::string_lift(bytes73)
+                                                            };
+                                                            Some(e)
+                                                        }
+                                                        _ => _rt::invalid_enum_discriminant(),
+                                                    },
+                                                }
+                                            };
+                                            result74.push(e74);
+                                        }
+                                        _rt::cabi_dealloc(
+                                            base74,
+                                            len74 * (9 * ::core::mem::size_of::<*const u8>()),
+                                            ::core::mem::size_of::<*const u8>(),
+                                        );
+                                        JudgedOperation {
+                                            operation: super::super::super::__with_name3::Operation {
+                                                seq: l15 as u64,
+                                                op_id: _rt::string_lift(bytes18),
+                                                envelope_id: match l19 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l20 = *base
+                                                                .add(8 + 3 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l21 = *base
+                                                                .add(8 + 4 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len22 = l21;
+                                                            let bytes22 = _rt::Vec::from_raw_parts(
+                                                                l20.cast(),
+                                                                len22,
+                                                                len22,
+                                                            );
+                                                            _rt::string_lift(bytes22)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                pack: _rt::string_lift(bytes25),
+                                                tool: _rt::string_lift(bytes28),
+                                                at: l29,
+                                                success: match l30 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l31 = i32::from(
+                                                                *base
+                                                                    .add(25 + 8 * ::core::mem::size_of::<*const u8>())
+                                                                    .cast::<u8>(),
+                                                            );
+                                                            _rt::bool_lift(l31 as u8)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                error_code: match l32 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l33 = *base
+                                                                .add(24 + 10 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l34 = *base
+                                                                .add(24 + 11 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len35 = l34;
+                                                            let bytes35 = _rt::Vec::from_raw_parts(
+                                                                l33.cast(),
+                                                                len35,
+                                                                len35,
+                                                            );
+                                                            _rt::string_lift(bytes35)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                failure_fingerprint: match l36 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l37 = *base
+                                                                .add(24 + 13 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l38 = *base
+                                                                .add(24 + 14 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len39 = l38;
+                                                            let bytes39 = _rt::Vec::from_raw_parts(
+                                                                l37.cast(),
+                                                                len39,
+                                                                len39,
+                                                            );
+                                                            _rt::string_lift(bytes39)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                mutation_fingerprint: match l40 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l41 = *base
+                                                                .add(24 + 16 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l42 = *base
+                                                                .add(24 + 17 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len43 = l42;
+                                                            let bytes43 = _rt::Vec::from_raw_parts(
+                                                                l41.cast(),
+                                                                len43,
+                                                                len43,
+                                                            );
+                                                            _rt::string_lift(bytes43)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                effect: super::super::super::__with_name2::Effect::_lift(
+                                                    l44 as u8,
+                                                ),
+                                                actor: match l45 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l46 = *base
+                                                                .add(24 + 20 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l47 = *base
+                                                                .add(24 + 21 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len48 = l47;
+                                                            let bytes48 = _rt::Vec::from_raw_parts(
+                                                                l46.cast(),
+                                                                len48,
+                                                                len48,
+                                                            );
+                                                            _rt::string_lift(bytes48)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                                connection: _rt::string_lift(bytes51),
+                                                args_hash: _rt::string_lift(bytes54),
+                                                result_hash: match l55 {
+                                                    0 => None,
+                                                    1 => {
+                                                        let e = {
+                                                            let l56 = *base
+                                                                .add(24 + 27 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<*mut u8>();
+                                                            let l57 = *base
+                                                                .add(24 + 28 * ::core::mem::size_of::<*const u8>())
+                                                                .cast::<usize>();
+                                                            let len58 = l57;
+                                                            let bytes58 = _rt::Vec::from_raw_parts(
+                                                                l56.cast(),
+                                                                len58,
+                                                                len58,
+                                                            );
+                                                            _rt::string_lift(bytes58)
+                                                        };
+                                                        Some(e)
+                                                    }
+                                                    _ => _rt::invalid_enum_discriminant(),
+                                                },
+                                            },
+                                            verdicts: result74,
+                                        }
+                                    };
+                                    result75.push(e75);
+                                }
+                                _rt::cabi_dealloc(
+                                    base75,
+                                    len75 * (32 + 30 * ::core::mem::size_of::<*const u8>()),
+                                    8,
+                                );
+                                result75
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l76 = i32::from(
+                                    *ptr10.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                );
+                                use super::super::super::__with_name3::Error as V83;
+                                let v83 = match l76 {
+                                    0 => V83::Denied,
+                                    1 => {
+                                        let e83 = {
+                                            let l77 = *ptr10
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l78 = *ptr10
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len79 = l78;
+                                            let bytes79 = _rt::Vec::from_raw_parts(
+                                                l77.cast(),
+                                                len79,
+                                                len79,
+                                            );
+                                            _rt::string_lift(bytes79)
+                                        };
+                                        V83::TooLarge(e83)
+                                    }
+                                    2 => {
+                                        let e83 = {
+                                            let l80 = *ptr10
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l81 = *ptr10
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len82 = l81;
+                                            let bytes82 = _rt::Vec::from_raw_parts(
+                                                l80.cast(),
+                                                len82,
+                                                len82,
+                                            );
+                                            _rt::string_lift(bytes82)
+                                        };
+                                        V83::Invalid(e83)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        V83::Internal
+                                    }
+                                };
+                                v83
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result84
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Binds the question that this evaluation returns to a key, 1 to 400 bytes, instead of its message. The answer
+            /// then holds even if the message has changed when the call is repeated. Without effect on other verdicts.
+            #[allow(async_fn_in_trait)]
+            pub fn bind_question(key: &str) -> ::core::result::Result<(), _rt::String> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 3 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 3
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = key;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/judged-call@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "bind-question"]
+                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import2(ptr0.cast_mut(), len0, ptr1);
+                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                    let result7 = match l3 {
+                        0 => {
+                            let e = ();
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l4 = *ptr1
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l5 = *ptr1
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len6 = l5;
+                                let bytes6 = _rt::Vec::from_raw_parts(
+                                    l4.cast(),
+                                    len6,
+                                    len6,
+                                );
+                                _rt::string_lift(bytes6)
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result7
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Sets the arguments with which the call runs if the question is answered with yes, a JSON object that is
+            /// validated again. The answer holds for exactly these. Without effect on other verdicts.
+            #[allow(async_fn_in_trait)]
+            pub fn propose(arguments: &str) -> ::core::result::Result<(), _rt::String> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 3 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 3
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = arguments;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/judged-call@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "propose"]
+                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import2(ptr0.cast_mut(), len0, ptr1);
+                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                    let result7 = match l3 {
+                        0 => {
+                            let e = ();
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l4 = *ptr1
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l5 = *ptr1
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len6 = l5;
+                                let bytes6 = _rt::Vec::from_raw_parts(
+                                    l4.cast(),
+                                    len6,
+                                    len6,
+                                );
+                                _rt::string_lift(bytes6)
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result7
+                }
+            }
+        }
+    }
+}
+#[rustfmt::skip]
+#[allow(dead_code, clippy::all)]
 pub mod exports {
     pub mod tollgate {
         pub mod host {
@@ -2091,20 +3775,6 @@ mod _rt {
     #![allow(dead_code, unused_imports, clippy::all)]
     pub use alloc_crate::string::String;
     pub use alloc_crate::vec::Vec;
-    #[cfg(target_arch = "wasm32")]
-    pub fn run_ctors_once() {
-        wit_bindgen::rt::run_ctors_once();
-    }
-    pub use alloc_crate::alloc;
-    pub unsafe fn cabi_dealloc(ptr: *mut u8, size: usize, align: usize) {
-        if size == 0 {
-            return;
-        }
-        unsafe {
-            let layout = alloc::Layout::from_size_align_unchecked(size, align);
-            alloc::dealloc(ptr, layout);
-        }
-    }
     pub unsafe fn string_lift(bytes: Vec<u8>) -> String {
         if cfg!(debug_assertions) {
             String::from_utf8(bytes).unwrap()
@@ -2119,6 +3789,97 @@ mod _rt {
             unsafe { core::hint::unreachable_unchecked() }
         }
     }
+    pub fn as_i32<T: AsI32>(t: T) -> i32 {
+        t.as_i32()
+    }
+    pub trait AsI32 {
+        fn as_i32(self) -> i32;
+    }
+    impl<'a, T: Copy + AsI32> AsI32 for &'a T {
+        fn as_i32(self) -> i32 {
+            (*self).as_i32()
+        }
+    }
+    impl AsI32 for i32 {
+        #[inline]
+        fn as_i32(self) -> i32 {
+            self as i32
+        }
+    }
+    impl AsI32 for u32 {
+        #[inline]
+        fn as_i32(self) -> i32 {
+            self as i32
+        }
+    }
+    impl AsI32 for i16 {
+        #[inline]
+        fn as_i32(self) -> i32 {
+            self as i32
+        }
+    }
+    impl AsI32 for u16 {
+        #[inline]
+        fn as_i32(self) -> i32 {
+            self as i32
+        }
+    }
+    impl AsI32 for i8 {
+        #[inline]
+        fn as_i32(self) -> i32 {
+            self as i32
+        }
+    }
+    impl AsI32 for u8 {
+        #[inline]
+        fn as_i32(self) -> i32 {
+            self as i32
+        }
+    }
+    impl AsI32 for char {
+        #[inline]
+        fn as_i32(self) -> i32 {
+            self as i32
+        }
+    }
+    impl AsI32 for usize {
+        #[inline]
+        fn as_i32(self) -> i32 {
+            self as i32
+        }
+    }
+    pub unsafe fn cabi_dealloc(ptr: *mut u8, size: usize, align: usize) {
+        if size == 0 {
+            return;
+        }
+        unsafe {
+            let layout = alloc::Layout::from_size_align_unchecked(size, align);
+            alloc::dealloc(ptr, layout);
+        }
+    }
+    pub fn as_i64<T: AsI64>(t: T) -> i64 {
+        t.as_i64()
+    }
+    pub trait AsI64 {
+        fn as_i64(self) -> i64;
+    }
+    impl<'a, T: Copy + AsI64> AsI64 for &'a T {
+        fn as_i64(self) -> i64 {
+            (*self).as_i64()
+        }
+    }
+    impl AsI64 for i64 {
+        #[inline]
+        fn as_i64(self) -> i64 {
+            self as i64
+        }
+    }
+    impl AsI64 for u64 {
+        #[inline]
+        fn as_i64(self) -> i64 {
+            self as i64
+        }
+    }
     pub unsafe fn bool_lift(val: u8) -> bool {
         if cfg!(debug_assertions) {
             match val {
@@ -2130,6 +3891,11 @@ mod _rt {
             val != 0
         }
     }
+    #[cfg(target_arch = "wasm32")]
+    pub fn run_ctors_once() {
+        wit_bindgen::rt::run_ctors_once();
+    }
+    pub use alloc_crate::alloc;
     extern crate alloc as alloc_crate;
 }
 /// Generates `#[unsafe(no_mangle)]` functions to export the specified type as
@@ -2163,9 +3929,9 @@ macro_rules! __export_policy_impl {
         : () = { #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section =
         "component-type:wit-bindgen:0.61.1:tollgate:host@0.1.0:policy:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 5233] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 5888] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xf4'\x01A\x02\x01A\x17\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x83-\x01A\x02\x01A\x1e\
 \x01B#\x01p}\x01q\x05\x04null\0\0\x07integer\x01x\0\x04real\x01u\0\x04text\x01s\0\
 \x04blob\x01\0\0\x04\0\x05value\x03\0\x01\x01p\x02\x04\0\x03row\x03\0\x03\x01p\x02\
 \x01r\x02\x03sqls\x06params\x05\x04\0\x09statement\x03\0\x06\x01q\x08\x07refused\
@@ -2236,53 +4002,69 @@ sked-atx\x0banswered-at\x09\x04\0\x08approval\x03\0\x10\x01q\x04\x09read-only\0\
 \x11\x01\x13\x01@\x01\x07request\x0d\0\x14\x04\0\x03ask\x01\x15\x01k\x11\x01j\x01\
 \x16\x01\x13\x01@\x01\x03keys\0\x17\x04\0\x04find\x01\x18\x01j\x01\x7f\x01\x13\x01\
 @\x04\x03keys\x06status\x0f\x02by\x03\x04note\x03\0\x19\x04\0\x06settle\x01\x1a\x03\
-\0\x1dtollgate:host/approvals@0.1.0\x05\x06\x02\x03\0\x02\x0agit-access\x01B2\x02\
-\x03\x02\x01\x07\x04\0\x0agit-access\x03\0\0\x01ps\x01r\x02\x04names\x04argv\x02\
-\x04\0\x0ctest-command\x03\0\x03\x01k\x01\x01p\x04\x01r\x04\x04names\x0ewrite-pr\
-efixes\x02\x03git\x05\x05tests\x06\x04\0\x0bdescription\x03\0\x07\x01m\x05\x04fi\
-le\x09directory\x07symlink\x05other\x0aunnameable\x04\0\x04kind\x03\0\x09\x01r\x04\
-\x04paths\x04kind\x0a\x04sizew\x08modifiedx\x04\0\x05entry\x03\0\x0b\x01p\x0c\x01\
-r\x02\x07entries\x0d\x0bfingerprintw\x04\0\x07listing\x03\0\x0e\x01o\x02sy\x01kw\
-\x01o\x03s\x11y\x01q\x03\x04list\x01\x10\0\x0blist-unless\x01\x12\0\x04read\x01\x10\
-\0\x04\0\x08upcoming\x03\0\x13\x01q\x07\x11unknown-workspace\x01s\0\x06denied\x01\
-s\0\x09not-found\x01s\0\x0awrong-kind\x01s\0\x09too-large\x01s\0\x0aunwritable\x01\
-s\0\x08internal\0\0\x04\0\x05error\x03\0\x15\x01@\0\0\x02\x04\0\x05names\x01\x17\
-\x01j\x01\x08\x01\x16\x01@\x01\x09workspaces\0\x18\x04\0\x08describe\x01\x19\x01\
-ks\x01j\x01\x0d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05after\x1a\x05lim\
-ity\0\x1b\x04\0\x04list\x01\x1c\x01k\x0f\x01j\x01\x1d\x01\x16\x01@\x04\x09worksp\
-aces\x09directorys\x05known\x11\x05limity\0\x1e\x04\0\x0blist-unless\x01\x1f\x01\
-j\x01\x0c\x01\x16\x01@\x02\x09workspaces\x04paths\0\x20\x04\0\x04stat\x01!\x01p}\
-\x01j\x01\"\x01\x16\x01@\x04\x09workspaces\x04paths\x06offsetw\x05limity\0#\x04\0\
-\x04read\x01$\x01p\x14\x01@\x02\x09workspaces\x04next%\x01\0\x04\0\x0aread-ahead\
-\x01&\x01j\0\x01\x16\x01@\x03\x09workspaces\x04paths\x07content\"\0'\x04\0\x05wr\
-ite\x01(\x04\0\x06append\x01(\x03\0\x1dtollgate:host/workspace@0.1.0\x05\x08\x01\
-B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01@\x01\x06prefixs\0s\x04\0\x06new-id\x01\x01\
-\x03\0!tollgate:host/clock-and-ids@0.1.0\x05\x09\x01B\x07\x01m\x04\x05debug\x04i\
-nfo\x04warn\x05error\x04\0\x05level\x03\0\0\x01@\x02\x05level\x01\x07messages\x01\
-\0\x04\0\x05write\x01\x02\x01kw\x01@\x03\x04donew\x05total\x03\x07messages\x01\0\
-\x04\0\x08progress\x01\x04\x03\0\x17tollgate:host/log@0.1.0\x05\x0a\x02\x03\0\x02\
-\x04want\x02\x03\0\x02\x09migration\x01B/\x02\x03\x02\x01\x03\x04\0\x06effect\x03\
-\0\0\x02\x03\x02\x01\x0b\x04\0\x04want\x03\0\x02\x02\x03\x02\x01\x0c\x04\0\x09mi\
-gration\x03\0\x04\x02\x03\x02\x01\x05\x04\0\x09next-call\x03\0\x06\x01m\x03\x07r\
-equest\x08response\x04both\x04\0\x05phase\x03\0\x08\x01p\x03\x01p\x05\x01ks\x01r\
-\x07\x04names\x07versions\x07summarys\x05phase\x09\x05wants\x0a\x0amigrations\x0b\
-\x0dconfig-schema\x0c\x04\0\x08manifest\x03\0\x0d\x01r\x02\x03keys\x07messages\x04\
-\0\x07problem\x03\0\x0f\x01r\x02\x03keys\x05values\x04\0\x04note\x03\0\x11\x01p\x12\
-\x01r\x0d\x05op-ids\x04packs\x04tools\x06effect\x01\x09argumentss\x09args-hashs\x0b\
-envelope-id\x0c\x08identity\x0c\x06client\x0c\x0aconnections\x02atx\x05notes\x13\
-\x08settingss\x04\0\x07request\x03\0\x14\x01r\x05\x07success\x7f\x0aerror-code\x0c\
-\x04bodys\x04text\x0c\x0bduration-msw\x04\0\x07outcome\x03\0\x16\x01k\x07\x01r\x04\
-\x04codes\x06reasons\x0bremediations\x09next-call\x18\x04\0\x06denial\x03\0\x19\x01\
-r\x02\x07messages\x09otherwise\x1a\x04\0\x08question\x03\0\x1b\x01q\x04\x04pass\0\
-\0\x05amend\x01s\0\x04deny\x01\x1a\0\x03ask\x01\x1c\0\x04\0\x07verdict\x03\0\x1d\
-\x01q\x02\x04pass\0\0\x04deny\x01\x1a\0\x04\0\x06review\x03\0\x1f\x01@\0\0\x0e\x04\
-\0\x08describe\x01!\x01p\x10\x01j\0\x01\"\x01@\x01\x08settingss\0#\x04\0\x09conf\
-igure\x01$\x01o\x02\x1e\x13\x01j\x01%\x01s\x01@\x01\x07request\x15\0&\x04\0\x0bb\
-efore-call\x01'\x01o\x02\x20\x13\x01j\x01(\x01s\x01@\x02\x07request\x15\x07outco\
-me\x17\0)\x04\0\x0aafter-call\x01*\x04\0\x19tollgate:host/judge@0.1.0\x05\x0d\x04\
-\0\x1atollgate:host/policy@0.1.0\x04\0\x0b\x0c\x01\0\x06policy\x03\0\0\0G\x09pro\
-ducers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x06\
-0.61.1";
+\0\x1dtollgate:host/approvals@0.1.0\x05\x06\x01B\x16\x01ks\x01kx\x01r\x04\x03key\
+s\x04text\0\x06numberx\x05until\x01\x04\0\x05entry\x03\0\x02\x01q\x04\x06denied\0\
+\0\x07invalid\x01s\0\x04full\x01w\0\x08internal\0\0\x04\0\x05error\x03\0\x04\x01\
+k\x03\x01j\x01\x06\x01\x05\x01@\x01\x03keys\0\x07\x04\0\x03get\x01\x08\x01p\x03\x01\
+j\x01\x09\x01\x05\x01@\x03\x06prefixs\x05after\0\x05limity\0\x0a\x04\0\x04list\x01\
+\x0b\x01j\0\x01\x05\x01@\x03\x03keys\x04texts\x05until\x01\0\x0c\x04\0\x03put\x01\
+\x0d\x01j\x01x\x01\x05\x01@\x03\x03keys\x06amountx\x05until\x01\0\x0e\x04\0\x03a\
+dd\x01\x0f\x01@\x01\x03keys\0\x0c\x04\0\x06forget\x01\x10\x03\0\x1atollgate:host\
+/memory@0.1.0\x05\x07\x02\x03\0\x03\x06filter\x02\x03\0\x03\x09operation\x02\x03\
+\0\x03\x05error\x01B\x17\x02\x03\x02\x01\x08\x04\0\x06filter\x03\0\0\x02\x03\x02\
+\x01\x09\x04\0\x09operation\x03\0\x02\x02\x03\x02\x01\x0a\x04\0\x05error\x03\0\x04\
+\x01ks\x01r\x04\x05phases\x04modes\x07verdicts\x04code\x06\x04\0\x0bown-verdict\x03\
+\0\x07\x01p\x08\x01r\x02\x09operation\x03\x08verdicts\x09\x04\0\x10judged-operat\
+ion\x03\0\x0a\x01@\0\0\x06\x04\0\x0cinput-schema\x01\x0c\x01p\x0b\x01j\x01\x0d\x01\
+\x05\x01@\x02\x06filter\x01\x0aerror-code\x06\0\x0e\x04\0\x05query\x01\x0f\x01j\0\
+\x01s\x01@\x01\x03keys\0\x10\x04\0\x0dbind-question\x01\x11\x01@\x01\x09argument\
+ss\0\x10\x04\0\x07propose\x01\x12\x03\0\x1ftollgate:host/judged-call@0.1.0\x05\x0b\
+\x02\x03\0\x02\x0agit-access\x01B2\x02\x03\x02\x01\x0c\x04\0\x0agit-access\x03\0\
+\0\x01ps\x01r\x02\x04names\x04argv\x02\x04\0\x0ctest-command\x03\0\x03\x01k\x01\x01\
+p\x04\x01r\x04\x04names\x0ewrite-prefixes\x02\x03git\x05\x05tests\x06\x04\0\x0bd\
+escription\x03\0\x07\x01m\x05\x04file\x09directory\x07symlink\x05other\x0aunname\
+able\x04\0\x04kind\x03\0\x09\x01r\x04\x04paths\x04kind\x0a\x04sizew\x08modifiedx\
+\x04\0\x05entry\x03\0\x0b\x01p\x0c\x01r\x02\x07entries\x0d\x0bfingerprintw\x04\0\
+\x07listing\x03\0\x0e\x01o\x02sy\x01kw\x01o\x03s\x11y\x01q\x03\x04list\x01\x10\0\
+\x0blist-unless\x01\x12\0\x04read\x01\x10\0\x04\0\x08upcoming\x03\0\x13\x01q\x07\
+\x11unknown-workspace\x01s\0\x06denied\x01s\0\x09not-found\x01s\0\x0awrong-kind\x01\
+s\0\x09too-large\x01s\0\x0aunwritable\x01s\0\x08internal\0\0\x04\0\x05error\x03\0\
+\x15\x01@\0\0\x02\x04\0\x05names\x01\x17\x01j\x01\x08\x01\x16\x01@\x01\x09worksp\
+aces\0\x18\x04\0\x08describe\x01\x19\x01ks\x01j\x01\x0d\x01\x16\x01@\x04\x09work\
+spaces\x09directorys\x05after\x1a\x05limity\0\x1b\x04\0\x04list\x01\x1c\x01k\x0f\
+\x01j\x01\x1d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05known\x11\x05limit\
+y\0\x1e\x04\0\x0blist-unless\x01\x1f\x01j\x01\x0c\x01\x16\x01@\x02\x09workspaces\
+\x04paths\0\x20\x04\0\x04stat\x01!\x01p}\x01j\x01\"\x01\x16\x01@\x04\x09workspac\
+es\x04paths\x06offsetw\x05limity\0#\x04\0\x04read\x01$\x01p\x14\x01@\x02\x09work\
+spaces\x04next%\x01\0\x04\0\x0aread-ahead\x01&\x01j\0\x01\x16\x01@\x03\x09worksp\
+aces\x04paths\x07content\"\0'\x04\0\x05write\x01(\x04\0\x06append\x01(\x03\0\x1d\
+tollgate:host/workspace@0.1.0\x05\x0d\x01B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01@\
+\x01\x06prefixs\0s\x04\0\x06new-id\x01\x01\x03\0!tollgate:host/clock-and-ids@0.1\
+.0\x05\x0e\x01B\x07\x01m\x04\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\
+\0\0\x01@\x02\x05level\x01\x07messages\x01\0\x04\0\x05write\x01\x02\x01kw\x01@\x03\
+\x04donew\x05total\x03\x07messages\x01\0\x04\0\x08progress\x01\x04\x03\0\x17toll\
+gate:host/log@0.1.0\x05\x0f\x02\x03\0\x02\x04want\x02\x03\0\x02\x09migration\x01\
+B/\x02\x03\x02\x01\x03\x04\0\x06effect\x03\0\0\x02\x03\x02\x01\x10\x04\0\x04want\
+\x03\0\x02\x02\x03\x02\x01\x11\x04\0\x09migration\x03\0\x04\x02\x03\x02\x01\x05\x04\
+\0\x09next-call\x03\0\x06\x01m\x03\x07request\x08response\x04both\x04\0\x05phase\
+\x03\0\x08\x01p\x03\x01p\x05\x01ks\x01r\x07\x04names\x07versions\x07summarys\x05\
+phase\x09\x05wants\x0a\x0amigrations\x0b\x0dconfig-schema\x0c\x04\0\x08manifest\x03\
+\0\x0d\x01r\x02\x03keys\x07messages\x04\0\x07problem\x03\0\x0f\x01r\x02\x03keys\x05\
+values\x04\0\x04note\x03\0\x11\x01p\x12\x01r\x0d\x05op-ids\x04packs\x04tools\x06\
+effect\x01\x09argumentss\x09args-hashs\x0benvelope-id\x0c\x08identity\x0c\x06cli\
+ent\x0c\x0aconnections\x02atx\x05notes\x13\x08settingss\x04\0\x07request\x03\0\x14\
+\x01r\x05\x07success\x7f\x0aerror-code\x0c\x04bodys\x04text\x0c\x0bduration-msw\x04\
+\0\x07outcome\x03\0\x16\x01k\x07\x01r\x04\x04codes\x06reasons\x0bremediations\x09\
+next-call\x18\x04\0\x06denial\x03\0\x19\x01r\x02\x07messages\x09otherwise\x1a\x04\
+\0\x08question\x03\0\x1b\x01q\x04\x04pass\0\0\x05amend\x01s\0\x04deny\x01\x1a\0\x03\
+ask\x01\x1c\0\x04\0\x07verdict\x03\0\x1d\x01q\x02\x04pass\0\0\x04deny\x01\x1a\0\x04\
+\0\x06review\x03\0\x1f\x01@\0\0\x0e\x04\0\x08describe\x01!\x01p\x10\x01j\0\x01\"\
+\x01@\x01\x08settingss\0#\x04\0\x09configure\x01$\x01o\x02\x1e\x13\x01j\x01%\x01\
+s\x01@\x01\x07request\x15\0&\x04\0\x0bbefore-call\x01'\x01o\x02\x20\x13\x01j\x01\
+(\x01s\x01@\x02\x07request\x15\x07outcome\x17\0)\x04\0\x0aafter-call\x01*\x04\0\x19\
+tollgate:host/judge@0.1.0\x05\x12\x04\0\x1atollgate:host/policy@0.1.0\x04\0\x0b\x0c\
+\x01\0\x06policy\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-componen\
+t\x070.258.3\x10wit-bindgen-rust\x060.61.1";
         };
     };
 }
@@ -2295,8 +4077,8 @@ pub use __export_policy_impl as export_component;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 4478] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xe1!\x01A\x02\x01A\x13\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 5133] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xf0&\x01A\x02\x01A\x1a\
 \x01B#\x01p}\x01q\x05\x04null\0\0\x07integer\x01x\0\x04real\x01u\0\x04text\x01s\0\
 \x04blob\x01\0\0\x04\0\x05value\x03\0\x01\x01p\x02\x04\0\x03row\x03\0\x03\x01p\x02\
 \x01r\x02\x03sqls\x06params\x05\x04\0\x09statement\x03\0\x06\x01q\x08\x07refused\
@@ -2367,34 +4149,51 @@ sked-atx\x0banswered-at\x09\x04\0\x08approval\x03\0\x10\x01q\x04\x09read-only\0\
 \x11\x01\x13\x01@\x01\x07request\x0d\0\x14\x04\0\x03ask\x01\x15\x01k\x11\x01j\x01\
 \x16\x01\x13\x01@\x01\x03keys\0\x17\x04\0\x04find\x01\x18\x01j\x01\x7f\x01\x13\x01\
 @\x04\x03keys\x06status\x0f\x02by\x03\x04note\x03\0\x19\x04\0\x06settle\x01\x1a\x03\
-\0\x1dtollgate:host/approvals@0.1.0\x05\x06\x02\x03\0\x02\x0agit-access\x01B2\x02\
-\x03\x02\x01\x07\x04\0\x0agit-access\x03\0\0\x01ps\x01r\x02\x04names\x04argv\x02\
-\x04\0\x0ctest-command\x03\0\x03\x01k\x01\x01p\x04\x01r\x04\x04names\x0ewrite-pr\
-efixes\x02\x03git\x05\x05tests\x06\x04\0\x0bdescription\x03\0\x07\x01m\x05\x04fi\
-le\x09directory\x07symlink\x05other\x0aunnameable\x04\0\x04kind\x03\0\x09\x01r\x04\
-\x04paths\x04kind\x0a\x04sizew\x08modifiedx\x04\0\x05entry\x03\0\x0b\x01p\x0c\x01\
-r\x02\x07entries\x0d\x0bfingerprintw\x04\0\x07listing\x03\0\x0e\x01o\x02sy\x01kw\
-\x01o\x03s\x11y\x01q\x03\x04list\x01\x10\0\x0blist-unless\x01\x12\0\x04read\x01\x10\
-\0\x04\0\x08upcoming\x03\0\x13\x01q\x07\x11unknown-workspace\x01s\0\x06denied\x01\
-s\0\x09not-found\x01s\0\x0awrong-kind\x01s\0\x09too-large\x01s\0\x0aunwritable\x01\
-s\0\x08internal\0\0\x04\0\x05error\x03\0\x15\x01@\0\0\x02\x04\0\x05names\x01\x17\
-\x01j\x01\x08\x01\x16\x01@\x01\x09workspaces\0\x18\x04\0\x08describe\x01\x19\x01\
-ks\x01j\x01\x0d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05after\x1a\x05lim\
-ity\0\x1b\x04\0\x04list\x01\x1c\x01k\x0f\x01j\x01\x1d\x01\x16\x01@\x04\x09worksp\
-aces\x09directorys\x05known\x11\x05limity\0\x1e\x04\0\x0blist-unless\x01\x1f\x01\
-j\x01\x0c\x01\x16\x01@\x02\x09workspaces\x04paths\0\x20\x04\0\x04stat\x01!\x01p}\
-\x01j\x01\"\x01\x16\x01@\x04\x09workspaces\x04paths\x06offsetw\x05limity\0#\x04\0\
-\x04read\x01$\x01p\x14\x01@\x02\x09workspaces\x04next%\x01\0\x04\0\x0aread-ahead\
-\x01&\x01j\0\x01\x16\x01@\x03\x09workspaces\x04paths\x07content\"\0'\x04\0\x05wr\
-ite\x01(\x04\0\x06append\x01(\x03\0\x1dtollgate:host/workspace@0.1.0\x05\x08\x01\
-B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01@\x01\x06prefixs\0s\x04\0\x06new-id\x01\x01\
-\x03\0!tollgate:host/clock-and-ids@0.1.0\x05\x09\x01B\x07\x01m\x04\x05debug\x04i\
-nfo\x04warn\x05error\x04\0\x05level\x03\0\0\x01@\x02\x05level\x01\x07messages\x01\
-\0\x04\0\x05write\x01\x02\x01kw\x01@\x03\x04donew\x05total\x03\x07messages\x01\0\
-\x04\0\x08progress\x01\x04\x03\0\x17tollgate:host/log@0.1.0\x05\x0a\x04\0:tollga\
-te:host/policy-with-all-of-its-exports-removed@0.1.0\x04\0\x0b,\x01\0&policy-wit\
-h-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0d\
-wit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
+\0\x1dtollgate:host/approvals@0.1.0\x05\x06\x01B\x16\x01ks\x01kx\x01r\x04\x03key\
+s\x04text\0\x06numberx\x05until\x01\x04\0\x05entry\x03\0\x02\x01q\x04\x06denied\0\
+\0\x07invalid\x01s\0\x04full\x01w\0\x08internal\0\0\x04\0\x05error\x03\0\x04\x01\
+k\x03\x01j\x01\x06\x01\x05\x01@\x01\x03keys\0\x07\x04\0\x03get\x01\x08\x01p\x03\x01\
+j\x01\x09\x01\x05\x01@\x03\x06prefixs\x05after\0\x05limity\0\x0a\x04\0\x04list\x01\
+\x0b\x01j\0\x01\x05\x01@\x03\x03keys\x04texts\x05until\x01\0\x0c\x04\0\x03put\x01\
+\x0d\x01j\x01x\x01\x05\x01@\x03\x03keys\x06amountx\x05until\x01\0\x0e\x04\0\x03a\
+dd\x01\x0f\x01@\x01\x03keys\0\x0c\x04\0\x06forget\x01\x10\x03\0\x1atollgate:host\
+/memory@0.1.0\x05\x07\x02\x03\0\x03\x06filter\x02\x03\0\x03\x09operation\x02\x03\
+\0\x03\x05error\x01B\x17\x02\x03\x02\x01\x08\x04\0\x06filter\x03\0\0\x02\x03\x02\
+\x01\x09\x04\0\x09operation\x03\0\x02\x02\x03\x02\x01\x0a\x04\0\x05error\x03\0\x04\
+\x01ks\x01r\x04\x05phases\x04modes\x07verdicts\x04code\x06\x04\0\x0bown-verdict\x03\
+\0\x07\x01p\x08\x01r\x02\x09operation\x03\x08verdicts\x09\x04\0\x10judged-operat\
+ion\x03\0\x0a\x01@\0\0\x06\x04\0\x0cinput-schema\x01\x0c\x01p\x0b\x01j\x01\x0d\x01\
+\x05\x01@\x02\x06filter\x01\x0aerror-code\x06\0\x0e\x04\0\x05query\x01\x0f\x01j\0\
+\x01s\x01@\x01\x03keys\0\x10\x04\0\x0dbind-question\x01\x11\x01@\x01\x09argument\
+ss\0\x10\x04\0\x07propose\x01\x12\x03\0\x1ftollgate:host/judged-call@0.1.0\x05\x0b\
+\x02\x03\0\x02\x0agit-access\x01B2\x02\x03\x02\x01\x0c\x04\0\x0agit-access\x03\0\
+\0\x01ps\x01r\x02\x04names\x04argv\x02\x04\0\x0ctest-command\x03\0\x03\x01k\x01\x01\
+p\x04\x01r\x04\x04names\x0ewrite-prefixes\x02\x03git\x05\x05tests\x06\x04\0\x0bd\
+escription\x03\0\x07\x01m\x05\x04file\x09directory\x07symlink\x05other\x0aunname\
+able\x04\0\x04kind\x03\0\x09\x01r\x04\x04paths\x04kind\x0a\x04sizew\x08modifiedx\
+\x04\0\x05entry\x03\0\x0b\x01p\x0c\x01r\x02\x07entries\x0d\x0bfingerprintw\x04\0\
+\x07listing\x03\0\x0e\x01o\x02sy\x01kw\x01o\x03s\x11y\x01q\x03\x04list\x01\x10\0\
+\x0blist-unless\x01\x12\0\x04read\x01\x10\0\x04\0\x08upcoming\x03\0\x13\x01q\x07\
+\x11unknown-workspace\x01s\0\x06denied\x01s\0\x09not-found\x01s\0\x0awrong-kind\x01\
+s\0\x09too-large\x01s\0\x0aunwritable\x01s\0\x08internal\0\0\x04\0\x05error\x03\0\
+\x15\x01@\0\0\x02\x04\0\x05names\x01\x17\x01j\x01\x08\x01\x16\x01@\x01\x09worksp\
+aces\0\x18\x04\0\x08describe\x01\x19\x01ks\x01j\x01\x0d\x01\x16\x01@\x04\x09work\
+spaces\x09directorys\x05after\x1a\x05limity\0\x1b\x04\0\x04list\x01\x1c\x01k\x0f\
+\x01j\x01\x1d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05known\x11\x05limit\
+y\0\x1e\x04\0\x0blist-unless\x01\x1f\x01j\x01\x0c\x01\x16\x01@\x02\x09workspaces\
+\x04paths\0\x20\x04\0\x04stat\x01!\x01p}\x01j\x01\"\x01\x16\x01@\x04\x09workspac\
+es\x04paths\x06offsetw\x05limity\0#\x04\0\x04read\x01$\x01p\x14\x01@\x02\x09work\
+spaces\x04next%\x01\0\x04\0\x0aread-ahead\x01&\x01j\0\x01\x16\x01@\x03\x09worksp\
+aces\x04paths\x07content\"\0'\x04\0\x05write\x01(\x04\0\x06append\x01(\x03\0\x1d\
+tollgate:host/workspace@0.1.0\x05\x0d\x01B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01@\
+\x01\x06prefixs\0s\x04\0\x06new-id\x01\x01\x03\0!tollgate:host/clock-and-ids@0.1\
+.0\x05\x0e\x01B\x07\x01m\x04\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\
+\0\0\x01@\x02\x05level\x01\x07messages\x01\0\x04\0\x05write\x01\x02\x01kw\x01@\x03\
+\x04donew\x05total\x03\x07messages\x01\0\x04\0\x08progress\x01\x04\x03\0\x17toll\
+gate:host/log@0.1.0\x05\x0f\x04\0:tollgate:host/policy-with-all-of-its-exports-r\
+emoved@0.1.0\x04\0\x0b,\x01\0&policy-with-all-of-its-exports-removed\x03\0\0\0G\x09\
+producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rus\
+t\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

@@ -7,6 +7,8 @@ use tollgate_sdk::{
     Answerers, Answering, Approval, ApprovalRequest, ApprovalStatus, NextCall, canonical_json,
 };
 
+use super::super::recollection::Recollection;
+
 /// Columns of a request, for [`stored`].
 pub(super) const COLUMNS: &str = "id, component, key, round, title, detail, answering, answerers, status, op_id, envelope_id,
     tool, requested_by, identity, connection, asked_at, until_ms, answered_by, answered_identity, answered_op, note,
@@ -58,6 +60,8 @@ pub enum PolicyRow {
         /// Decision.
         answer: Answered,
     },
+    /// A change of what the policy remembers.
+    Remember(Box<Recollection>),
 }
 
 /// Decision on a request.

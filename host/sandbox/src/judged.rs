@@ -1,0 +1,56 @@
+//! The call that a policy judges: its tool, and what is bound to the question that the policy asks.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Input schema of a tool as JSON, made when a policy wants to see it.
+pub type SchemaOf = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// The call that a policy judges. Clones are about the same evaluation.
+#[derive(Clone, Default)]
+pub struct Judged {
+    /// The operator's name for the policy.
+    pub name: String,
+    schema: Option<SchemaOf>,
+    bound: Arc<Mutex<Bound>>,
+}
+
+/// What is bound to the question of an evaluation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// Key that the answer is bound to instead of the message.
+    pub key: Option<String>,
+    /// Arguments with which the call runs after a yes, as JSON.
+    pub arguments: Option<String>,
+}
+
+impl Judged {
+    /// A call that is judged by the policy with a name.
+    pub fn by(name: &str, schema: Option<SchemaOf>) -> Judged {
+        Judged {
+            name: name.to_owned(),
+            schema,
+            bound: Arc::default(),
+        }
+    }
+
+    pub(crate) fn schema(&self) -> Option<String> {
+        self.schema.as_ref().and_then(|schema| schema())
+    }
+
+    pub(crate) fn bind(&self, key: String) {
+        self.with(|bound| bound.key = Some(key));
+    }
+
+    pub(crate) fn propose(&self, arguments: String) {
+        self.with(|bound| bound.arguments = Some(arguments));
+    }
+
+    /// What the evaluation bound to its question.
+    pub fn take_bound(&self) -> Bound {
+        self.with(std::mem::take)
+    }
+
+    fn with<T>(&self, body: impl FnOnce(&mut Bound) -> T) -> T {
+        body(&mut self.bound.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
