@@ -17,9 +17,14 @@ async fn breaking_git_is_no_way_around_a_limit_of_edits() {
     let refusal = session.refused("test_run", json!({})).await;
     assert_eq!(refusal["code"], "WORK_TREE_UNSEEN", "{refusal:#}");
     let message = refusal["message"].as_str().unwrap();
-    assert!(message.contains("workspace default is not a Git repository; nothing was run"), "{message}");
+    assert!(
+        message.contains("workspace default is not a Git repository; nothing was run"),
+        "{message}"
+    );
     let next = &refusal["next_call"];
-    session.ok(next["tool"].as_str().unwrap(), next["arguments"].clone()).await;
+    session
+        .ok(next["tool"].as_str().unwrap(), next["arguments"].clone())
+        .await;
     std::fs::rename(&aside, &git_folder).unwrap();
     // A program in the repository's own configuration, which the host does not run.
     git(&place, &["config", "filter.x.clean", "cat"]);
@@ -27,7 +32,10 @@ async fn breaking_git_is_no_way_around_a_limit_of_edits() {
     assert_eq!(refusal["code"], "WORK_TREE_UNSEEN", "{refusal:#}");
     git(&place, &["config", "--unset", "filter.x.clean"]);
     let ran = session.ok("test_run", json!({})).await;
-    assert_eq!((&ran["observed_edits"], &ran["failure_seen"]), (&json!(1), &json!(2)));
+    assert_eq!(
+        (&ran["observed_edits"], &ran["failure_seen"]),
+        (&json!(1), &json!(2))
+    );
     session.close().await;
     let place = crate::observed::place("[[envelope.window]]\nper = \"1h\"\nmax_edits = 4\n");
     let session = place.serve(&["--tier", "full"]).await;

@@ -34,6 +34,7 @@ mod git;
 mod gsd;
 #[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]
 mod harness;
+mod hidden_edits;
 mod hoarding;
 mod hostile;
 mod http;
@@ -46,7 +47,6 @@ mod leaking;
 mod ledger;
 mod loading;
 mod meddling;
-mod hidden_edits;
 mod observed;
 mod once;
 mod open_doors;

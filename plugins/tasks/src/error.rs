@@ -194,7 +194,9 @@ impl tollgate_kit::Reason for Reason {
             Reason::DependencyCycle(_) => "Remove one of the dependencies in the cycle.",
             Reason::NotOpen { .. } => "Reopen it with tasks_complete and status ACTIVE first.",
             Reason::StepClosed(_) => "Reopen the step with tasks_progress and completed=false first.",
-            Reason::NoSteps(_) => "Add steps with tasks_decompose, or pass allow_empty=true.",
+            Reason::NoSteps(_) => {
+                "Add steps with tasks_decompose. Where evidence is optional, allow_empty=true completes it without."
+            }
             Reason::NothingToUndo | Reason::NothingToRedo => {
                 "tasks_history shows what was done and what can be undone."
             }

@@ -1,15 +1,18 @@
 //! Evidence behind a checkpoint: missing, failing, or older than the last change.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use tollgate_sdk::ToolError;
 
+use crate::checkpoint;
 use crate::error::{Reason, Refusals};
 use crate::model::Checkpoint;
 use crate::mutation::Moment;
 use crate::record::{Evidence, Step};
 use crate::reply::Warning;
 use crate::scope::{Located, Scope};
+use crate::store;
 use crate::store::record::latest_children;
 
 /// Most pieces of evidence of a step that are examined, the latest first.
@@ -159,6 +162,23 @@ fn warning(checkpoint: Checkpoint, fault: Fault) -> Option<Warning> {
     Some(Warning::new(code, message))
 }
 
+/// Checkpoints whose evidence decides about closing a step. Where evidence is required, a step that has no checkpoint
+/// and no steps of its own is proven by any evidence, as its criteria would be: an empty step would be a way around it.
+pub(crate) fn to_prove(
+    scope: &Scope<'_>,
+    step: &Step,
+    named: &BTreeSet<Checkpoint>,
+) -> Result<BTreeSet<Checkpoint>, ToolError> {
+    let mut required = checkpoint::required(step, named);
+    if required.is_empty()
+        && scope.config.requires_evidence(&scope.workspace)
+        && store::record::children::<Step>(scope.db(), &scope.workspace, &step.id, 1)?.is_empty()
+    {
+        required.insert(Checkpoint::Criteria);
+    }
+    Ok(required)
+}
+
 /// Requires evidence that proves checkpoints, where the workspace says so.
 pub(crate) fn want(
     scope: &Scope<'_>,
@@ -167,18 +187,30 @@ pub(crate) fn want(
     now: &Moment,
     refusals: &mut Refusals,
 ) -> Result<(), ToolError> {
-    if !scope.config.requires_evidence(&scope.workspace) {
-        return Ok(());
-    }
     let proof = Proof::of(scope, &step.record.id)?;
+    want_of(scope, &proof, &step.path.to_string(), checkpoints, now, refusals);
+    Ok(())
+}
+
+/// The same for evidence that is read already.
+pub(crate) fn want_of(
+    scope: &Scope<'_>,
+    proof: &Proof,
+    path: &str,
+    checkpoints: impl IntoIterator<Item = Checkpoint>,
+    now: &Moment,
+    refusals: &mut Refusals,
+) {
+    if !scope.config.requires_evidence(&scope.workspace) {
+        return;
+    }
     for checkpoint in checkpoints {
         for fault in proof.faults(checkpoint, now) {
             refusals.add(Reason::EvidenceRequired {
-                path: step.path.to_string(),
+                path: path.to_owned(),
                 checkpoint,
                 fault: fault.to_string(),
             });
         }
     }
-    Ok(())
 }

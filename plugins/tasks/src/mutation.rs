@@ -20,6 +20,8 @@ pub(crate) const BOOKKEEPING: &[&str] = &[
     "tasks_take",
     "tasks_step_renew",
     "tasks_step_release",
+    "tasks_undo",
+    "tasks_redo",
     "tasks_template_save",
 ];
 
@@ -60,6 +62,17 @@ impl Moment {
     pub(crate) fn is_in_envelope_of(&self, other: &Moment) -> bool {
         let id = |moment: &Moment| moment.envelope.as_ref().map(|envelope| envelope.id.clone());
         id(self) == id(other)
+    }
+}
+
+impl Moment {
+    /// The moment without calls of the pack that changed work and are undone now.
+    pub(crate) fn without(mut self, calls: i64) -> Moment {
+        self.mutations = self.mutations.saturating_sub(calls);
+        if let Some(envelope) = &mut self.envelope {
+            envelope.mutations = envelope.mutations.saturating_sub(calls);
+        }
+        self
     }
 }
 

@@ -218,6 +218,8 @@ const CORE: &[(&str, &str)] = &[
     (
         "0017_states_in_the_chain",
         include_str!("../../../../migrations/core/0017_states_in_the_chain.sql"),
+    ),
+    (
         "0019_memory_of_policies",
         include_str!("../../../../migrations/core/0019_memory_of_policies.sql"),
     ),

@@ -176,10 +176,11 @@ impl Close<'_> {
         closing::gate_step(write, &located, &gate, refusals)?;
         if forced.is_none() {
             let now = mutation::now(&write.scope)?;
-            let required = checkpoint::required(&located.record, &names);
-            let confirmed = required
+            // What is not confirmed is refused for that already.
+            let unconfirmed = checkpoint::missing(&located.record, &names);
+            let confirmed = evidence::to_prove(&write.scope, &located.record, &names)?
                 .into_iter()
-                .filter(|checkpoint| located.record.confirmed.contains_key(checkpoint));
+                .filter(|checkpoint| !unconfirmed.contains(checkpoint));
             evidence::want(&write.scope, &located, confirmed, &now, refusals)?;
         }
         closing::progress(write, &self.task, refusals)?;

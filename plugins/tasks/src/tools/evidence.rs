@@ -191,7 +191,15 @@ impl Item {
                 format!("is required for the kind {}", self.kind()),
             ));
         }
-        let is_empty = self.body.as_deref().unwrap_or_default().is_empty() && self.title.is_none();
+        let has_body = !self.body.as_deref().unwrap_or_default().trim().is_empty();
+        if self.kind() == EvidenceKind::Diff && !has_body {
+            refusals.add(Reason::input(
+                format!("{at}.body"),
+                "is required for the kind diff",
+            ));
+            return;
+        }
+        let is_empty = !has_body && self.title.is_none();
         if !needs_uri && is_empty && self.operation_id.is_none() {
             refusals.add(Reason::input(
                 format!("{at}.body"),

@@ -51,7 +51,8 @@ impl Tool for Complete {
         let reason = self.reason.as_deref();
         let mut refusals = Refusals::default();
         refusals.optional_text("reason", reason, ENTRY);
-        if to == Status::Done && !self.allow_empty {
+        let wants_content = !self.allow_empty || write.scope.config.requires_evidence(&write.scope.workspace);
+        if to == Status::Done && wants_content {
             want_content(&write.scope, &root, &mut refusals)?;
         }
         let mut canceled = Vec::new();

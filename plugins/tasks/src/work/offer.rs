@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{NextCall, ToolError};
 
 use crate::checkpoint;
-use crate::evidence::{Fault, Proof};
+use crate::evidence::{self, Fault, Proof};
 use crate::lease;
 use crate::model::Status;
 use crate::mutation;
@@ -54,7 +54,7 @@ pub(crate) fn step_call(
 pub(crate) fn is_proven(scope: &Scope<'_>, step: &Step, proof: &Proof) -> Result<bool, ToolError> {
     let is_required = scope.config.requires_evidence(&scope.workspace);
     let now = mutation::upcoming(scope)?;
-    let mut faults = checkpoint::required(step, &BTreeSet::new())
+    let mut faults = evidence::to_prove(scope, step, &BTreeSet::new())?
         .into_iter()
         .flat_map(|checkpoint| proof.faults(checkpoint, &now));
     Ok(faults.all(|fault| fault == Fault::Missing && !is_required))

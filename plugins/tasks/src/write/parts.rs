@@ -271,7 +271,7 @@ impl Write<'_> {
     }
 
     /// Path of a stored step, otherwise its identifier.
-    fn place(&self, step: &str) -> Result<String, ToolError> {
+    pub(super) fn place(&self, step: &str) -> Result<String, ToolError> {
         let stored = store::record::place(self.scope.db(), &self.scope.workspace, Kind::Step, step)?;
         Ok(match stored {
             Some(_) => self.scope.step_path(step)?.to_string(),

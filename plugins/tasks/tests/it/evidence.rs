@@ -299,3 +299,78 @@ fn a_workspace_can_require_evidence() {
         r#"close_step {"workspace": "other", "task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
     );
 }
+
+/// Messages of all reasons of a refusal.
+fn reasons(session: &Session, line: &str) -> Vec<String> {
+    let refused = crate::harness::refused(session, line);
+    let blockers = refused.blockers.into_iter();
+    blockers.map(|blocker| blocker.message).collect()
+}
+
+#[test]
+fn redo_confirms_only_what_the_evidence_of_now_proves() {
+    let session = after(&[THREE]).config(&json!({"evidence": "required"}));
+    session.set_envelope(Some("env_1"));
+    ok(&session, &capture(0));
+    ok(
+        &session,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checkpoint": "criteria", "checks": ["read"]}"#,
+    );
+    ok(&session, &close(0));
+    ok(&session, "undo {}");
+    // With the same evidence, what was done is done again.
+    ok(&session, "redo {}");
+    ok(&session, "undo {}");
+    session.mutate_elsewhere(3);
+    let expected = [
+        "criteria of step s:0 has evidence that is older than the last",
+        "tests of step s:0 has evidence that is older than the last",
+    ];
+    for line in ["redo {}", r#"redo {"task": "TASK-001"}"#] {
+        let found = reasons(&session, line);
+        assert_eq!(found.len(), 2, "{line}: {found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{line}: {found}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_step_is_no_way_around_required_evidence() {
+    let session = after(&[THREE]).config(&json!({"evidence": "required"}));
+    ok(
+        &session,
+        r#"define {"task": "TASK-001", "path": "s:0", "success_criteria": [], "tests": []}"#,
+    );
+    let done = r#"done {"task": "TASK-001", "path": "s:0"}"#;
+    assert_eq!(reasons(&session, done), ["criteria of step s:0 has no evidence"]);
+    ok(
+        &session,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checks": ["looked at it"]}"#,
+    );
+    ok(&session, done);
+    // A task without steps proves nothing either.
+    ok(
+        &session,
+        r#"create {"kind": "task", "title": "bare", "plan": "PLAN-001"}"#,
+    );
+    let empty = r#"complete {"task": "TASK-002", "allow_empty": true}"#;
+    assert_eq!(crate::harness::refused(&session, empty).code, "NO_STEPS");
+    let optional = after(&[THREE]);
+    ok(
+        &optional,
+        r#"create {"kind": "task", "title": "bare", "plan": "PLAN-001"}"#,
+    );
+    ok(&optional, empty);
+}
+
+#[test]
+fn a_diff_without_content_is_no_evidence() {
+    let session = after(&[THREE]);
+    for body in ["", " \n"] {
+        let arguments = json!({"task": "TASK-001", "path": "s:0", "items": [{"kind": "diff", "title": "ok", "body": body}]});
+        let refused = call_tool(&session, "tasks_evidence_capture", arguments).unwrap_err();
+        assert_eq!(refused.code, "INVALID_ARGUMENTS");
+        assert_eq!(refused.blockers[0].field.as_deref(), Some("items[0].body"));
+    }
+}
