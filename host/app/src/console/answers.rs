@@ -20,7 +20,7 @@ use crate::host::Site;
 /// The console's name as a client. Names that begin so belong to the host.
 const CLIENT: &str = "tollgate console";
 /// Newest rows of the ledger in which work of an approver is looked for.
-const RECENT: i64 = 20_000;
+const RECENT: u32 = 20_000;
 
 /// The way through a gate.
 pub(super) struct Through {
@@ -168,18 +168,25 @@ fn has_worked(
         return Ok(false);
     };
     let answers = asked.answering.map(|answering| answering.approve.tool);
-    let own = OperationFilter {
-        actor: Some(identity.as_str().to_owned()),
-        pack: Some(asked.component),
-        after: Some(session.head()?.seq.saturating_sub(RECENT)),
-        newest_first: true,
-        ..OperationFilter::default()
-    };
-    let found = session.operations(&own, 1_000)?;
-    let is_work = found.iter().any(|operation| {
-        operation.effect != Effect::Read.as_str() && Some(&operation.tool) != answers.as_ref()
-    });
-    Ok(is_work)
+    let after = session.head()?.seq.saturating_sub(RECENT.into());
+    for effect in [Effect::Write, Effect::Run] {
+        let own = OperationFilter {
+            actor: Some(identity.as_str().to_owned()),
+            pack: Some(asked.component.clone()),
+            effect: Some(effect.as_str().to_owned()),
+            after: Some(after),
+            ..OperationFilter::default()
+        };
+        // As many as there can be, so that no number of answers hides other work.
+        let found = session.operations(&own, RECENT)?;
+        if found
+            .iter()
+            .any(|operation| Some(&operation.tool) != answers.as_ref())
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn refusal(err: ToolError) -> Refusal {
