@@ -14,6 +14,8 @@ use crate::config::Config;
 use crate::doctor::{self, State};
 use crate::host::Site;
 
+mod answers;
+
 /// Tools of a policy that are named one by one.
 const NAMED: usize = 3;
 
@@ -33,6 +35,7 @@ pub fn equipment(gate: &Arc<Gate>, site: &Arc<Site>, config: &Config) -> anyhow:
     };
     Ok(Equipment {
         reader: Reader::new(site.database().clone(), site.artifacts()?),
+        answering: Arc::new(answers::Through::new(gate, site)),
         host: Arc::new(running),
         consoles: Consoles::open(site.data())?,
         clock: Arc::new(SystemClock),

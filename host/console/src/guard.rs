@@ -92,10 +92,13 @@ pub(crate) fn set_cookie(headers: &HeaderMap, value: Option<&str>) -> HeaderValu
 }
 
 /// A redirection after a form, with a cookie if one changes.
-pub(crate) fn see_other(path: &'static str, cookie: Option<HeaderValue>) -> Response {
+pub(crate) fn see_other(path: &str, cookie: Option<HeaderValue>) -> Response {
     let mut response = (
         StatusCode::SEE_OTHER,
-        [(LOCATION, HeaderValue::from_static(path))],
+        [(
+            LOCATION,
+            HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/console/")),
+        )],
     )
         .into_response();
     if let Some(cookie) = cookie {

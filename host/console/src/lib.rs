@@ -4,6 +4,7 @@
 //! store as the command line does and leave no row in the ledger.
 
 mod access;
+mod answers;
 mod assets;
 mod charts;
 mod diff;
@@ -30,6 +31,7 @@ use tollgate_core::clock::Clock;
 use tollgate_store::consoles::Consoles;
 
 pub use access::{ConsoleSettings, Prove};
+pub use answers::{Answering, PersonAnswer, Refusal};
 pub use host::{Finding, HostFacts, HostView, PackRow, PolicyRow, Severity};
 pub use reader::Reader;
 
@@ -46,6 +48,8 @@ pub struct Equipment {
     pub reader: Reader,
     /// Tells about the host.
     pub host: Arc<dyn HostView>,
+    /// Takes answers to the gate.
+    pub answering: Arc<dyn Answering>,
     /// One-time tokens of the data directory.
     pub consoles: Consoles,
     /// Time.
@@ -60,6 +64,7 @@ struct Console {
     reader: Reader,
     tail: Tail,
     host: Arc<dyn HostView>,
+    answering: Arc<dyn Answering>,
     clock: Arc<dyn Clock>,
     parts: Parts,
     /// Ends streams when the server stops.
@@ -79,6 +84,7 @@ pub fn router(
         tail: Tail::new(equipment.reader.clone()),
         reader: equipment.reader,
         host: equipment.host,
+        answering: equipment.answering,
         clock,
         parts: Parts::default(),
         stop,
@@ -90,7 +96,11 @@ pub fn router(
         .route("/console/envelopes", get(pages::envelopes::list))
         .route("/console/envelopes/{id}", get(pages::envelopes::one))
         .route("/console/operations/{id}", get(pages::operation::show))
-        .route("/console/approvals", get(pages::approvals::show))
+        .route("/console/approvals", get(pages::approvals::list))
+        .route(
+            "/console/approvals/{id}",
+            get(pages::approvals::one).post(pages::approvals::answer),
+        )
         .route("/console/policies", get(pages::policies::show))
         .route("/console/tests", get(pages::tests::show))
         .route("/console/stats", get(pages::stats::show))

@@ -93,10 +93,11 @@ async fn the_story_is_told() {
         (
             "/console/approvals",
             &[
-                "tollgate call task_resolve_approval",
-                "tollgate call step_approve",
+                "tollgate approvals allow apv_",
+                "task_resolve_approval",
+                "Approve S3 of Release 2.4",
+                "Run job_start of conductor",
                 "builder-7",
-                "Release 2.4",
             ],
         ),
         (
@@ -299,6 +300,80 @@ async fn forged_forms_are_refused_and_leave_no_row() {
     assert_eq!(place.rows(), rows);
 }
 
+/// The first form of a kind in a page: its address and its token.
+fn answer_form(page: &str) -> (String, String) {
+    let form = page
+        .split("class=\"answer\" method=\"post\" action=\"")
+        .nth(1)
+        .unwrap();
+    let token = form.split("name=\"form\" value=\"").nth(1).unwrap();
+    let until = |text: &str| text.split('"').next().unwrap().to_owned();
+    (until(form), until(token))
+}
+
+#[tokio::test]
+async fn a_request_is_answered_once_and_forged_answers_change_nothing() {
+    let place = Place::new();
+    place.writer().tell_all();
+    let (cookie, other) = (place.log_in().await, place.log_in().await);
+    let list = place.page(&cookie, "/console/approvals").await.body;
+    let (path, token) = answer_form(&list);
+    let (_, theirs) = answer_form(&place.page(&other, "/console/approvals").await.body);
+    let approve = format!("form={token}&decision=approve&note=after+the+backup%3Cb%3E");
+    let mine = ("cookie", cookie.as_str());
+    let wrong_token = format!("form={theirs}&decision=approve");
+    let forged: [(&[(&str, &str)], &str); 5] = [
+        (&[FORM, mine], &approve),
+        (&[FORM, mine, ("sec-fetch-site", "cross-site")], &approve),
+        (&[FORM, mine, OURS], "decision=approve"),
+        (&[FORM, mine, OURS], &wrong_token),
+        (&[("content-type", "text/plain"), mine, OURS], &approve),
+    ];
+    for (headers, body) in forged {
+        let answer = place.ask("POST", &path, headers, body).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{headers:?} {body}");
+    }
+    let headers = [FORM, OURS, mine];
+    let unsaid = place.ask("POST", &path, &headers, &format!("form={token}")).await;
+    assert_eq!(unsaid.status, StatusCode::BAD_REQUEST);
+    let elsewhere = place
+        .ask("POST", "/console/approvals/apv_x", &headers, &approve)
+        .await;
+    assert_eq!(
+        elsewhere.status,
+        StatusCode::FORBIDDEN,
+        "the token is for one request"
+    );
+    assert!(
+        place
+            .page(&cookie, &path)
+            .await
+            .body
+            .contains("value=\"approve\""),
+        "still open"
+    );
+
+    let first = place.ask("POST", &path, &headers, &approve).await;
+    assert_eq!(first.status, StatusCode::SEE_OTHER, "{}", first.body);
+    assert_eq!(first.headers["location"], path.as_str());
+    let again = place
+        .ask("POST", &path, &headers, &approve.replace("approve", "reject"))
+        .await;
+    assert_eq!(again.status, StatusCode::CONFLICT);
+    for page in [again.body.as_str(), &place.page(&cookie, &path).await.body] {
+        for word in ["approved", "by owner", "after the backup&lt;b&gt;"] {
+            assert!(page.contains(word), "{word}: {page}");
+        }
+        assert!(!page.contains("value=\"approve\""), "{page}");
+    }
+    assert!(again.body.contains("APPROVAL_ANSWERED"), "{}", again.body);
+    let left = place.page(&cookie, "/console/approvals").await.body;
+    assert_eq!(
+        left.matches("class=\"answer\"").count(),
+        list.matches("class=\"answer\"").count() - 1
+    );
+}
+
 #[tokio::test]
 async fn viewers_log_in_with_their_own_tokens_until_those_are_revoked() {
     let revoked = CancellationToken::new();
@@ -346,6 +421,36 @@ async fn viewers_log_in_with_their_own_tokens_until_those_are_revoked() {
             .await;
         assert_eq!(answer.status, status, "{name}");
     }
+    place.writer().tell_all();
+    let seen = place.page(&cookie, "/console/approvals").await.body;
+    assert!(!seen.contains("class=\"answer\""), "viewers have no form: {seen}");
+    let linus = place.post_login("secret-of-linus", origin).await;
+    let linus = linus.headers["set-cookie"].to_str().unwrap();
+    let linus = linus.split(';').next().unwrap().to_owned();
+    let (path, token) = answer_form(&place.page(&linus, "/console/approvals").await.body);
+    let body = format!("form={token}&decision=reject");
+    let by_viewer = place
+        .ask("POST", &path, &[FORM, OURS, ("cookie", &cookie)], &body)
+        .await;
+    assert_eq!(by_viewer.status, StatusCode::FORBIDDEN);
+    let bearer = script("linus");
+    let by_program = place
+        .ask("POST", &path, &[FORM, OURS, ("authorization", &bearer)], &body)
+        .await;
+    assert_eq!(
+        by_program.status,
+        StatusCode::FORBIDDEN,
+        "a token alone is a program"
+    );
+    let by_linus = place
+        .ask("POST", &path, &[FORM, OURS, ("cookie", &linus)], &body)
+        .await;
+    assert_eq!(by_linus.status, StatusCode::SEE_OTHER, "{}", by_linus.body);
+    let page = place.page(&cookie, &path).await.body;
+    assert!(
+        page.contains("rejected") && page.contains("token:linus") && page.contains("(proven)"),
+        "{page}"
+    );
     revoked.cancel();
     assert_eq!(
         place.page(&cookie, "/console/").await.status,

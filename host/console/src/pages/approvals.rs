@@ -1,166 +1,307 @@
-//! Questions that wait for a person: what is asked, by whom, and the command that answers.
+//! Requests that wait for a person: what is asked, by whom, and the form that answers.
 
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::State;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse as _;
 use maud::{Markup, html};
-use tollgate_sdk::Timestamp;
-use tollgate_store::storage::{Asked, Waiting, claim};
+use serde_json::Value;
+use tollgate_sdk::{ApprovalStatus, Timestamp};
+use tollgate_store::storage::{ApprovalFilter, Session, StoreResult, StoredApproval, claim};
 
-use super::{Shown, parts};
+use super::{Shown, nothing, parts};
 use crate::Console;
 use crate::access::Viewer;
+use crate::answers::{PersonAnswer, Refusal};
 use crate::envelope::span;
+use crate::guard;
 use crate::layout::{self, Page, pill};
 use crate::rows::path_part;
 use crate::visible;
 
-/// The page.
-pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
+/// Longest note in characters, as the gate takes it.
+const MAX_NOTE: usize = 2_000;
+/// Longest content of a request on a page, in characters.
+const MAX_DETAIL: usize = 40_000;
+
+/// Open requests, the oldest first.
+pub(crate) fn pending(session: &Session, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
+    let filter = ApprovalFilter {
+        status: Some(ApprovalStatus::Pending),
+        now_ms,
+        ..ApprovalFilter::default()
+    };
+    session.approvals(&filter, limit)
+}
+
+/// The list.
+pub(crate) async fn list(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
+    let now_ms = console.clock.now_ms();
     let waiting = console
         .reader
-        .read(|session| session.waiting(parts::WAITING))
+        .read(move |session| pending(session, now_ms, parts::WAITING))
         .await?;
-    let now_ms = console.clock.now_ms();
     let page = Page {
         title: "Approvals",
         section: "Approvals",
         refreshes: false,
         waiting: waiting.len(),
         body: html! {
-            (layout::title("Approvals", "Calls and steps that go on once a person allows them."))
-            @if !viewer.approves { p.hint { "You are a viewer: somebody whom server.console.approvers names answers these." } }
+            (layout::title("Approvals", "Calls and steps that go on once a person allows them, the oldest first."))
+            (viewer_hint(&viewer))
             @if waiting.is_empty() {
                 section.card {
                     (layout::empty(
                         "Nothing waits for a person.",
-                        "Calls that the policy side-effect-approval stops, approvals of task-store and steps of the conductor with \
-                         the gate human_approval appear here.",
+                        "Requests of policies such as side-effect-approval, of task-store and of the conductor's gate \
+                         human_approval appear here.",
                     ))
                 }
             }
-            @for one in &waiting { (whole(one, now_ms)) }
+            @for one in &waiting { (whole(&console, &viewer, one, now_ms)) }
+            @if waiting.len() == parts::WAITING as usize { p.hint { "Only the oldest " (parts::WAITING) " are shown." } }
         },
     };
     Ok(page.show(&console.access, &viewer))
 }
 
-/// A question in a few lines, for the first page.
-pub(crate) fn short(one: &Waiting, now_ms: i64) -> Markup {
+/// One request, also after its answer.
+pub(crate) async fn one(
+    State(console): State<Arc<Console>>,
+    Extension(viewer): Extension<Viewer>,
+    Path(id): Path<String>,
+) -> Shown {
+    about(&console, &viewer, &id, None).await
+}
+
+/// Takes an answer to the gate. The page of the request shows what came of it.
+pub(crate) async fn answer(
+    State(console): State<Arc<Console>>,
+    Extension(viewer): Extension<Viewer>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Shown {
+    let form = guard::form(&headers, body).await.unwrap_or_default();
+    let field = |name| guard::field(&form, name);
+    // A bearer of a token is a program. It calls approval_resolve under its own name.
+    let is_ours = viewer.session.is_some()
+        && console
+            .access
+            .is_form_token(&viewer, &form_name(&id), field("form"));
+    if !is_ours {
+        return Ok(guard::forbidden("the form is not from this session"));
+    }
+    if !viewer.approves {
+        let refusal = Refusal {
+            code: "NOT_AN_APPROVER".to_owned(),
+            message: format!("{} may look, and may not answer", viewer.name()),
+            remediation: "The operator names approvers in server.console.approvers.".to_owned(),
+        };
+        return about(&console, &viewer, &id, Some(refusal)).await;
+    }
+    let approves = match field("decision") {
+        "approve" => true,
+        "reject" => false,
+        _ => {
+            return Ok(layout::plain(
+                StatusCode::BAD_REQUEST,
+                "Refused",
+                "The form names no decision.",
+            ));
+        }
+    };
+    let note = field("note").trim();
+    let answer = PersonAnswer {
+        approval_id: id.clone(),
+        approves,
+        note: (!note.is_empty()).then(|| note.to_owned()),
+        identity: viewer.identity.clone(),
+    };
+    match console.answering.answer(answer).await {
+        Ok(()) => Ok(guard::see_other(&href(&id), None)),
+        Err(refusal) => about(&console, &viewer, &id, Some(refusal)).await,
+    }
+}
+
+async fn about(console: &Console, viewer: &Viewer, id: &str, refusal: Option<Refusal>) -> Shown {
+    let (_, waiting) = parts::current(console).await?;
+    let wanted = id.to_owned();
+    let found = console
+        .reader
+        .read(move |session| session.approval(&wanted))
+        .await?;
+    let Some(found) = found else {
+        let text = format!("No request for approval has the id {id}.");
+        return Ok(nothing("There is no such request", &text));
+    };
+    let page = Page {
+        title: &found.title,
+        section: "Approvals",
+        refreshes: false,
+        waiting,
+        body: html! {
+            div.title {
+                p.crumbs { a href="/console/approvals" { "Approvals" } }
+                h1 { "Approval" }
+            }
+            @if let Some(refusal) = &refusal {
+                div.notice role="alert" { div {
+                    strong { "Not answered: " } code { (visible::short(&refusal.code, 64)) } " "
+                    (visible::short(&refusal.message, 1_000)) ". " (visible::short(&refusal.remediation, 1_000))
+                } }
+            }
+            (viewer_hint(viewer))
+            (whole(console, viewer, &found, console.clock.now_ms()))
+        },
+    };
+    let shown = page.show(&console.access, viewer);
+    Ok(match refusal {
+        Some(refusal) => (refused_as(&refusal), shown).into_response(),
+        None => shown,
+    })
+}
+
+/// Status of a refusal: somebody was first, or this caller may not.
+fn refused_as(refusal: &Refusal) -> StatusCode {
+    match refusal.code.as_str() {
+        "APPROVAL_ANSWERED" => StatusCode::CONFLICT,
+        "APPROVAL_NOT_FOUND" => StatusCode::NOT_FOUND,
+        _ => StatusCode::FORBIDDEN,
+    }
+}
+
+fn viewer_hint(viewer: &Viewer) -> Markup {
+    html! {
+        @if !viewer.approves { p.hint { "You are a viewer: somebody whom server.console.approvers names answers these." } }
+    }
+}
+
+/// A request in a few lines, for the first page.
+pub(crate) fn short(one: &StoredApproval, now_ms: i64) -> Markup {
     html! {
         article.waiting {
-            h3 { a href=(format!("/console/approvals#{}", anchor(one))) { (visible::short(&one.title, 90)) } " " (pill("warn", kind(one))) }
+            h3 { a href=(href(&one.approval.id)) { (visible::short(&one.title, 90)) } " " (pill("warn", &component(one))) }
             p.meta { (ago(one, now_ms)) }
         }
     }
 }
 
-fn whole(one: &Waiting, now_ms: i64) -> Markup {
-    html! {
-        article.card.waiting id=(anchor(one)) {
-            header { h2 { (visible::short(&one.title, 160)) } (pill("warn", kind(one))) }
-            p.meta { (asked(one, now_ms)) }
-            dl.facts { (facts(one)) }
-            @match one.approves() {
-                Some((tool, arguments)) => {
-                    p { "To approve, run on the machine of the host:" }
-                    pre.text.command tabindex="0" { "tollgate call " (tool) " '" (visible::line(&quoted(&arguments.to_string()))) "'" }
-                }
-                None => p.hint {
-                    "Nobody was asked yet. The agent asks with " code { "task_request_approval" }
-                    ", or its client asks its user; the reply of the denied call says how."
-                }
-            }
-        }
-    }
-}
-
-fn facts(one: &Waiting) -> Markup {
-    html! {
-        @match &one.asked {
-            Asked::TaskStore { approval_id, task_id, side_effect, key } => {
-                dt { "Side effect" } dd { code { (visible::short(side_effect, 80)) } }
-                dt { "Arguments' hash" } dd { code { (visible::short(key, 80)) } " "
-                    a href=(format!("/console/?q=tool:{}", path_part(side_effect))) { "its calls" } }
-                dt { "Task" } dd { (visible::short(&one.about, 120)) " " code { (visible::line(task_id)) } }
-                dt { "Approval" } dd { code { (visible::line(approval_id)) } }
-            }
-            Asked::Conductor { job_id, step_id } => {
-                dt { "Job" } dd { (visible::short(&one.about, 120)) " " code { (visible::line(job_id)) } }
-                dt { "Step" } dd { code { (visible::line(step_id)) } }
-            }
-            Asked::Denied(operation) => {
-                dt { "Call" } dd { a href=(format!("/console/operations/{}", operation.seq)) { "#" (operation.seq) } }
-                dt { "Arguments' hash" } dd { (layout::hash(&operation.args_hash)) }
-            }
-        }
-        @if let Some(workspace) = &one.workspace { dt { "Workspace" } dd { (visible::short(workspace, 64)) } }
-    }
-}
-
-fn asked(one: &Waiting, now_ms: i64) -> Markup {
-    html! { (ago(one, now_ms)) " · " (layout::date(&one.asked_at)) }
-}
-
-fn ago(one: &Waiting, now_ms: i64) -> Markup {
-    let since = Timestamp::parse(&one.asked_at).map(|at| now_ms.saturating_sub(at.as_ms()) / 1_000);
-    html! {
-        @if let Some(by) = &one.asked_by { "asked by " (visible::short(claim(by).unwrap_or(by), 60)) " · " }
-        @if let Some(since) = since.filter(|since| *since >= 0) { (span(since)) " ago" }
-    }
-}
-
-const fn kind(one: &Waiting) -> &'static str {
-    match one.asked {
-        Asked::TaskStore { .. } => "approval",
-        Asked::Conductor { .. } => "step",
-        Asked::Denied(_) => "denied",
-    }
-}
-
-fn anchor(one: &Waiting) -> String {
-    let id = match &one.asked {
-        Asked::TaskStore { approval_id, .. } => approval_id.clone(),
-        Asked::Conductor { job_id, step_id } => format!("{job_id}-{step_id}"),
-        Asked::Denied(operation) => operation.op_id.clone(),
+fn whole(console: &Console, viewer: &Viewer, one: &StoredApproval, now_ms: i64) -> Markup {
+    let status = one.status(now_ms);
+    let kind = match status {
+        ApprovalStatus::Pending => "warn",
+        ApprovalStatus::Approved => "good",
+        _ => "plain",
     };
-    id.chars()
-        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
-        .collect()
-}
-
-/// Text for single quotes of a shell.
-fn quoted(text: &str) -> String {
-    text.replace('\'', r"'\''")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_quotes_whatever_an_id_holds() {
-        let one = Waiting {
-            asked: Asked::TaskStore {
-                approval_id: "apr'; rm -rf ~ #".to_owned(),
-                task_id: "t\u{202e}".to_owned(),
-                side_effect: "<b>".to_owned(),
-                key: "k".to_owned(),
-            },
-            title: "<script>".to_owned(),
-            about: String::new(),
-            workspace: None,
-            asked_by: Some("claimed:ada".to_owned()),
-            asked_at: "2026-03-01T00:00:00.000Z".to_owned(),
-        };
-        let markup = whole(&one, 0).into_string();
-        assert!(markup.contains(r"apr'\''; rm -rf ~ #"), "{markup}");
-        assert!(
-            !markup.contains("<script>") && !markup.contains("<b>"),
-            "{markup}"
-        );
-        assert!(!markup.contains('\u{202e}'), "{markup}");
-        assert_eq!(anchor(&one), "aprrm-rf");
+    html! {
+        article.card.waiting id=(path_part(&one.approval.id)) {
+            header {
+                h2 { a href=(href(&one.approval.id)) { (visible::short(&one.title, 200)) } }
+                (pill(kind, status.as_str()))
+            }
+            p.meta { (ago(one, now_ms)) " · " (time(one.approval.asked_at_ms)) }
+            dl.facts { (facts(one)) }
+            h3 { "An approval allows exactly this" }
+            pre.text tabindex="0" aria-label="content of the request" { (detail(one)) }
+            @if status == ApprovalStatus::Pending { (form(console, viewer, one)) } @else { (answered(one)) }
+        }
     }
+}
+
+fn form(console: &Console, viewer: &Viewer, one: &StoredApproval) -> Markup {
+    let id = &one.approval.id;
+    html! {
+        @if viewer.approves && viewer.session.is_some() {
+            form.answer method="post" action=(href(id)) {
+                input type="hidden" name="form" value=(console.access.form_token(viewer, &form_name(id)));
+                label for=(format!("note-{}", path_part(id))) { "Note" }
+                " " input id=(format!("note-{}", path_part(id))) name="note" maxlength=(MAX_NOTE) autocomplete="off" placeholder="why (optional)";
+                " " button type="submit" name="decision" value="reject" { "Reject" }
+                " " button.primary type="submit" name="decision" value="approve" { "Approve" }
+            }
+        }
+        details {
+            summary { "On the command line" }
+            pre.text.command tabindex="0" { "tollgate approvals allow " (visible::line(id)) "\ntollgate approvals deny " (visible::line(id)) }
+        }
+    }
+}
+
+fn answered(one: &StoredApproval) -> Markup {
+    let approval = &one.approval;
+    html! {
+        p {
+            strong { (approval.status.as_str()) }
+            @if let Some(by) = &approval.answered_by { " by " (visible::short(by, 100)) }
+            @if approval.approver.is_some() { " (proven)" }
+            @if let Some(at_ms) = approval.answered_at_ms { " · " (time(at_ms)) }
+            @if let Some(op_id) = &one.answered_op { " · " a href=(format!("/console/operations/{}", path_part(op_id))) { "the answer in the ledger" } }
+        }
+        @if let Some(note) = &approval.note { p { "Note: " (visible::short(note, MAX_NOTE)) } }
+    }
+}
+
+fn facts(one: &StoredApproval) -> Markup {
+    html! {
+        dt { "Asked in the call" } dd {
+            a href=(format!("/console/operations/{}", path_part(&one.by.op_id))) { (visible::short(&one.by.tool, 80)) }
+        }
+        dt { "Asked by" } dd { (requester(one)) @if one.by.identity.is_some() { " (proven)" } }
+        dt { "Asked for by" } dd { (component(one)) }
+        @if let Some(envelope) = &one.by.envelope_id {
+            dt { "Envelope" } dd { a href=(format!("/console/envelopes/{}", path_part(envelope))) { "its calls before" } }
+        }
+        @if let Some(until_ms) = one.until_ms { dt { "Open until" } dd { (time(until_ms)) } }
+        @if let Some(answering) = &one.answering { dt { "Approving runs" } dd { code { (visible::short(&answering.approve.tool, 80)) } } }
+        dt { "Id" } dd { code { (visible::line(&one.approval.id)) } }
+    }
+}
+
+/// Content of the decision, whole or with words that say that it is cut.
+fn detail(one: &StoredApproval) -> String {
+    let text = serde_json::to_string_pretty(&Value::Object(one.detail.clone())).unwrap_or_default();
+    let mut shown = visible::lines(&text);
+    if let Some((at, _)) = shown.char_indices().nth(MAX_DETAIL) {
+        shown.truncate(at);
+        shown.push_str("\n… cut here; tollgate approvals show prints all of it");
+    }
+    shown
+}
+
+fn requester(one: &StoredApproval) -> String {
+    let named = one
+        .by
+        .identity
+        .as_deref()
+        .or(one.approval.requested_by.as_deref());
+    named.map_or_else(
+        || "a caller without a name".to_owned(),
+        |name| visible::short(claim(name).unwrap_or(name), 80),
+    )
+}
+
+fn component(one: &StoredApproval) -> String {
+    visible::short(&one.component, 60)
+}
+
+fn ago(one: &StoredApproval, now_ms: i64) -> Markup {
+    let since = now_ms.saturating_sub(one.approval.asked_at_ms) / 1_000;
+    html! { "asked by " (requester(one)) @if since >= 0 { " · " (span(since)) " ago" } }
+}
+
+fn time(at_ms: i64) -> Markup {
+    layout::date(&Timestamp::from_ms(at_ms).to_string())
+}
+
+fn href(id: &str) -> String {
+    format!("/console/approvals/{}", path_part(id))
+}
+
+/// Name of the form of one request, so that its token answers no other request.
+fn form_name(id: &str) -> String {
+    format!("approval {id}")
 }

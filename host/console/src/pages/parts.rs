@@ -9,7 +9,7 @@ use axum::response::IntoResponse as _;
 use maud::{Markup, PreEscaped, html};
 use tokio::sync::Mutex;
 use tollgate_core::envelope::State as EnvelopeState;
-use tollgate_store::storage::{EnvelopeFilter, Failing, Session, StoreResult, Waiting};
+use tollgate_store::storage::{EnvelopeFilter, Failing, Session, StoreResult, StoredApproval};
 
 use super::Shown;
 use crate::Console;
@@ -71,7 +71,7 @@ pub(crate) async fn current(console: &Console) -> Result<(Markup, usize), ReadEr
 }
 
 fn read(session: &Session, boot_ms: i64, now_ms: i64) -> StoreResult<(Markup, usize)> {
-    let waiting = session.waiting(WAITING)?;
+    let waiting = approvals::pending(session, now_ms, WAITING)?;
     let mut envelopes = of_state(session, Some(EnvelopeState::Open), boot_ms, ENVELOPES)?;
     let open = envelopes.len();
     if open < 3 {
@@ -111,7 +111,7 @@ pub(crate) fn of_state(
         .collect()
 }
 
-fn waiting_part(waiting: &[Waiting], now_ms: i64) -> Markup {
+fn waiting_part(waiting: &[StoredApproval], now_ms: i64) -> Markup {
     html! {
         section #part-waiting .card data-part aria-labelledby="waiting-title" {
             header { h2 #waiting-title { "Waiting for you" } span.count { (waiting.len()) } }

@@ -15,6 +15,7 @@ use tollgate_store::storage::Database;
 use tower::ServiceExt as _;
 
 use crate::story;
+use crate::story::answers::FirstCounts;
 
 pub(crate) struct NoHost;
 
@@ -127,6 +128,7 @@ pub(crate) fn router(
     let equipment = Equipment {
         reader: Reader::new(database, artifacts),
         host: Arc::new(NoHost),
+        answering: Arc::new(FirstCounts::over(&dir.join("data"))),
         consoles: Consoles::open(&data).unwrap(),
         clock,
         settings,

@@ -1,35 +1,22 @@
 //! A data directory with a story in it: an agent runs in circles, another plans a release, a call waits for a person.
 //! Tests read it, and the pictures of the documentation are made of it.
 
+pub(crate) mod answers;
+
 use std::path::Path;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Value, json};
 use tollgate_core::clock::{Clock as _, SystemClock};
-use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Limits, Standing, State};
 use tollgate_core::hash::sha256_hex;
-use tollgate_sdk::Timestamp;
+use tollgate_sdk::{Answering, ApprovalRequest, NextCall, Timestamp};
 use tollgate_store::artifact::{Artifact, ArtifactKind};
 use tollgate_store::data_dir::DataDir;
-use tollgate_store::storage::{
-    Database, Ending, Envelope, MigrationError, Namespace, OpType, Operation, Session, Step, Value,
-};
+use tollgate_store::storage::{AskedBy, Database, Ending, Envelope, NewApproval, OpType, Operation, Session};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * MINUTE;
-
-/// Tables of task-store.
-const TASK_STORE: [(&str, &str); 2] = [
-    (
-        "0001_init",
-        include_str!("../../../../migrations/task-store/0001_init.sql"),
-    ),
-    (
-        "0002_circuits_and_workers",
-        include_str!("../../../../migrations/task-store/0002_circuits_and_workers.sql"),
-    ),
-];
 
 /// Text that would do harm if a page took it for something else than text.
 pub(crate) const HOSTILE: [&str; 5] = [
@@ -43,7 +30,6 @@ pub(crate) const HOSTILE: [&str; 5] = [
 /// Writes stories into a data directory.
 pub(crate) struct Writer {
     session: Session,
-    database: Database,
     artifacts: Option<std::path::PathBuf>,
     number: usize,
     now_ms: i64,
@@ -58,7 +44,6 @@ impl Writer {
         data.private_dir("artifacts").unwrap();
         Writer {
             session: database.write_session().unwrap(),
-            database,
             artifacts: Some(path.join("artifacts")),
             number: 0,
             now_ms: SystemClock.now_ms(),
@@ -375,75 +360,64 @@ impl Writer {
         });
     }
 
-    /// An approval of task-store and a step of the conductor that wait.
+    /// Requests of a policy, of task-store and of the conductor that wait.
     fn approvals(&mut self) {
-        let at = self.at(3 * MINUTE);
-        self.fill("task-store", &TASK_STORE, &[
-            ("INSERT INTO task_store_tasks (id, title, workspace, phase, labels_json, circuit_status, current_attempt_id,
-                  attempt_count, retry_base, spec_revision, created_at, updated_at, scope_in_json, scope_out_json, inputs_json,
-                  outputs_json, acceptance_json, risks_json, spec_markdown)
-              VALUES ('tsk_1', 'Deploy the parser', 'shop', 'executing', '[]', 'closed', 'att_1', 1, 0, 1, ?1, ?1, '[]', '[]', '[]',
-                  '[]', '[]', '[]', '')", vec![text(&at)]),
-            ("INSERT INTO task_store_attempts (id, task_id, ordinal, phase, runtime, executor_kind, status, escalate, started_at)
-              VALUES ('att_1', 'tsk_1', 1, 'executing', 'local', 'builder', 'running', 0, ?1)", vec![text(&at)]),
-            ("INSERT INTO task_store_approvals (seq, id, task_id, attempt_id, requested_action, side_effect_kind, idempotency_key,
-                  status, requested_by, created_at)
-              VALUES (1, 'apr_01m8', 'tsk_1', 'att_1', 'Deploy to production', 'deploy', '66473c7f9b12aa01-1', 'pending',
-                  'builder-7', ?1)", vec![text(&at)]),
-        ]);
-        let conductor = [(
-            "0001_init",
-            include_str!("../../../../migrations/conductor/0001_init.sql"),
-        )];
-        let spec =
-            json!({"title": "Check the release by hand", "gates": [{"gate": "human_approval"}]}).to_string();
-        self.fill("conductor", &conductor, &[
-            ("INSERT INTO conductor_jobs (id, title, goal, status, tags_json, policies_json, plan_json, created_at, updated_at)
-              VALUES ('JOB-2QZ4', 'Release 2.4', '', 'EXECUTING', '[]', '{}', '{}', ?1, ?1)", vec![text(&at)]),
-            ("INSERT INTO conductor_steps (job_id, step_id, position, status, rejections, spec_json)
-              VALUES ('JOB-2QZ4', 'S3', 0, 'ACTIVE', 0, ?1)", vec![text(&spec)]),
-        ]);
+        let deploy = json!({"task_id": "tsk_1", "task": "Deploy the parser", "side_effect": "deploy"});
+        let resolve = Answering::new(NextCall::new(
+            "task_resolve_approval",
+            json!({"approval_id": "apr_01m8"}),
+        ));
+        self.request(
+            "task-store",
+            "apr_01m8",
+            "Deploy to production",
+            deploy,
+            Some(resolve),
+        );
+        let step = json!({"job": "Release 2.4", "step": "Check the release by hand"});
+        let approve = Answering::new(NextCall::new(
+            "step_approve",
+            json!({"job_id": "JOB-2QZ4", "step_id": "S3"}),
+        ));
+        self.request(
+            "conductor",
+            "JOB-2QZ4",
+            "Approve S3 of Release 2.4",
+            step,
+            Some(approve),
+        );
+        let call = json!({"tool": "job_start", "arguments": {"job_id": "JOB-2QZ4"}});
+        self.request(
+            "policy-side-effect-approval",
+            "k",
+            "Run job_start of conductor",
+            call,
+            None,
+        );
     }
 
     fn hostile_approval(&self) {
-        let at = self.at(MINUTE);
-        self.fill("task-store", &TASK_STORE, &[
-            ("INSERT INTO task_store_approvals (seq, id, task_id, attempt_id, requested_action, side_effect_kind, idempotency_key,
-                  status, requested_by, created_at)
-              VALUES (2, 'apr_hostile', 'tsk_1', 'att_1', ?2, ?2, 'k', 'pending', ?2, ?1)", vec![text(&at), text(HOSTILE[1])]),
-        ]);
+        let detail = json!({HOSTILE[0]: HOSTILE[1], "text": HOSTILE});
+        self.request("task-store", HOSTILE[1], HOSTILE[1], detail, None);
     }
 
-    fn fill(&self, pack: &str, steps: &[(&str, &str)], rows: &[(&str, Vec<Value>)]) {
-        let namespace = Namespace::of_pack(pack);
-        let steps: Vec<Step> = steps
-            .iter()
-            .map(|(name, sql)| Step {
-                name: (*name).to_owned(),
-                sql: (*sql).to_owned(),
-            })
-            .collect();
-        match self.database.migrate(&namespace, &steps) {
-            // A host that runs brought them further.
-            Ok(()) | Err(MigrationError::Newer { .. }) => {}
-            Err(err) => panic!("{err}"),
-        }
-        let namespace = namespace.with_tables(&steps).unwrap();
+    fn request(&self, component: &str, key: &str, title: &str, detail: Value, answering: Option<Answering>) {
+        let request = ApprovalRequest {
+            requested_by: Some("builder-7".to_owned()),
+            answering,
+            ..ApprovalRequest::new(key, title, detail)
+        };
+        let by = AskedBy {
+            op_id: "op_asked".to_owned(),
+            tool: "job_start".to_owned(),
+            connection: "con_1".to_owned(),
+            ..AskedBy::default()
+        };
+        let new = NewApproval::new(component, request, by, (1, self.now_ms - 3 * MINUTE));
         self.session.begin_write().unwrap();
-        self.session.enter(
-            &namespace,
-            &Deadline::after(std::time::Duration::from_secs(10), Cancel::default()),
-        );
-        for (sql, params) in rows {
-            self.session.execute(&namespace, sql, params).unwrap();
-        }
-        self.session.leave();
+        self.session.add_approval(&new).unwrap();
         self.session.commit().unwrap();
     }
-}
-
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
 }
 
 fn fail(row: &mut Operation, code: &str) {
@@ -462,7 +436,7 @@ fn failing(row: &mut Operation, test: &str) {
 }
 
 fn verdicts(frozen: bool, loops: bool) -> String {
-    let one = |policy: &str, mode: &str, verdict: &str, code: Option<&str>, us: i64| -> Json {
+    let one = |policy: &str, mode: &str, verdict: &str, code: Option<&str>, us: i64| -> Value {
         let mut said =
             json!({"policy": policy, "phase": "request", "mode": mode, "verdict": verdict, "us": us});
         if let Some(code) = code {

@@ -55,7 +55,6 @@ mod stats;
 mod tampering;
 mod value;
 mod verify;
-mod waiting;
 mod wide;
 mod work_trees;
 mod write_lock;
@@ -96,7 +95,6 @@ pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
 pub use tollgate_sql::Problems;
 pub use value::{Statement, Value};
 pub use verify::{Broken, Verified};
-pub use waiting::{Asked, Waiting};
 pub use work_trees::{Cause, Sighting, TreeState, WorkTreeProgress};
 
 /// Makes SQLite ready for a [`Database`]. A program that uses SQLite by itself as well calls this before.

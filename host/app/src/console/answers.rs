@@ -1,0 +1,208 @@
+//! Answers of persons at the console, as calls of `approval_resolve` through the gate.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use tollgate_console::{Answering, PersonAnswer, Refusal};
+use tollgate_core::deadline::Cancel;
+use tollgate_core::effect::Effect;
+use tollgate_core::identity::Identity;
+use tollgate_core::share::Share;
+use tollgate_gate::core_tools::RESOLVE;
+use tollgate_gate::{Answers, Asked, Call, Caller, Gate};
+use tollgate_sandbox::progress::Progress;
+use tollgate_sdk::{Action, Answer, AnsweredBy, Asking, ToolError};
+use tollgate_store::storage::{OperationFilter, StoreResult};
+
+use crate::host::Site;
+
+/// The console's name as a client. Names that begin so belong to the host.
+const CLIENT: &str = "tollgate console";
+/// Newest rows of the ledger in which work of an approver is looked for.
+const RECENT: u32 = 20_000;
+
+/// The way through a gate.
+pub(super) struct Through {
+    gate: Arc<Gate>,
+    site: Arc<Site>,
+}
+
+impl Through {
+    pub(super) fn new(gate: &Arc<Gate>, site: &Arc<Site>) -> Through {
+        Through {
+            gate: Arc::clone(gate),
+            site: Arc::clone(site),
+        }
+    }
+
+    async fn take(&self, given: PersonAnswer) -> Result<(), Refusal> {
+        let caller = Caller {
+            share: Share::of(given.identity.as_ref(), None),
+            identity: given.identity.clone(),
+            client: Some(CLIENT.to_owned()),
+            connection: self.gate.new_connection(),
+            ..Caller::default()
+        };
+        let Some(asking) = self.call(&caller, &given, Answers::default()).await? else {
+            return Ok(());
+        };
+        let answers = self.agree(&given, asking).await?;
+        match self.call(&caller, &given, answers).await? {
+            None => Ok(()),
+            Some(_) => Err(terminal(
+                "the answer runs a call that asks more than one question",
+            )),
+        }
+    }
+
+    /// Calls once. Returns the questions of the component's own tool, if it asks for a person.
+    async fn call(
+        &self,
+        caller: &Caller,
+        given: &PersonAnswer,
+        answers: Answers,
+    ) -> Result<Option<Asking>, Refusal> {
+        let call = Call {
+            tool: RESOLVE.to_owned(),
+            arguments: arguments(given),
+            malformed: Vec::new(),
+            envelope: None,
+            caller: caller.clone(),
+            cancel: Cancel::default(),
+            progress: Progress::default(),
+            answers,
+        };
+        let outcome = self.gate.call(call).await.map_err(|unknown| Refusal {
+            code: "ANSWER_UNAVAILABLE".to_owned(),
+            message: unknown.to_string(),
+            remediation: "Answer on a server that has this tool.".to_owned(),
+        })?;
+        match (outcome.result, outcome.asked) {
+            (Ok(_), _) => Ok(None),
+            (Err(_), Some(Asked::Tool(asking))) => Ok(Some(asking)),
+            (Err(err), _) => Err(refusal(err)),
+        }
+    }
+
+    /// Answers to a component that asks for a person. A proven approver is one who does not do the component's work.
+    async fn agree(&self, given: &PersonAnswer, asking: Asking) -> Result<Answers, Refusal> {
+        let Some(identity) = given.identity.clone().filter(|_| given.approves) else {
+            return Err(terminal(
+                "only an approver with a proven identity counts as a person here",
+            ));
+        };
+        let (database, id) = (self.site.database().clone(), given.approval_id.clone());
+        let worked = tokio::task::spawn_blocking(move || {
+            let session = database.read_session().ok()?;
+            has_worked(&session, &id, &identity).ok()
+        });
+        match worked.await.ok().flatten() {
+            Some(false) => {}
+            Some(true) => {
+                return Err(Refusal {
+                    code: "APPROVER_EXECUTES".to_owned(),
+                    message:
+                        "this identity itself called tools that change the work of the component that asks"
+                            .to_owned(),
+                    remediation: "Let an approver answer whose identity no agent uses.".to_owned(),
+                });
+            }
+            None => {
+                return Err(terminal(
+                    "the ledger cannot be read to tell a person from an agent",
+                ));
+            }
+        }
+        let answers: Option<Vec<Answer>> = asking.questions.into_iter().map(yes).collect();
+        let answers = answers.ok_or_else(|| terminal("the answer asks for more than a yes"))?;
+        Ok(Answers {
+            consent: None,
+            answers,
+            remembered: asking.state,
+        })
+    }
+}
+
+impl Answering for Through {
+    fn answer(&self, answer: PersonAnswer) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(self.take(answer))
+    }
+}
+
+fn arguments(given: &PersonAnswer) -> Map<String, Value> {
+    let decision = if given.approves { "approve" } else { "reject" };
+    let mut arguments = Map::new();
+    arguments.insert("approval_id".to_owned(), json!(given.approval_id));
+    arguments.insert("decision".to_owned(), json!(decision));
+    if let Some(note) = &given.note {
+        arguments.insert("note".to_owned(), json!(note));
+    }
+    arguments
+}
+
+/// A yes to a question whose form has one field, which is a yes or a no.
+fn yes(question: tollgate_sdk::Question) -> Option<Answer> {
+    let AnsweredBy::Form(form) = &question.by else {
+        return None;
+    };
+    let fields = form.get("properties").and_then(Value::as_object)?;
+    let mut fields = fields.iter();
+    let (Some((name, field)), None) = (fields.next(), fields.next()) else {
+        return None;
+    };
+    (field.get("type").and_then(Value::as_str) == Some("boolean")).then(|| Answer {
+        action: Action::Accept,
+        content: json!({ name.as_str(): true }),
+        key: question.key,
+    })
+}
+
+/// True if an identity called other tools of the component that asks, of those that change something.
+fn has_worked(
+    session: &tollgate_store::storage::Session,
+    id: &str,
+    identity: &Identity,
+) -> StoreResult<bool> {
+    let Some(asked) = session.approval(id)? else {
+        return Ok(false);
+    };
+    let answers = asked.answering.map(|answering| answering.approve.tool);
+    let after = session.head()?.seq.saturating_sub(RECENT.into());
+    for effect in [Effect::Write, Effect::Run] {
+        let own = OperationFilter {
+            actor: Some(identity.as_str().to_owned()),
+            pack: Some(asked.component.clone()),
+            effect: Some(effect.as_str().to_owned()),
+            after: Some(after),
+            ..OperationFilter::default()
+        };
+        // As many as there can be, so that no number of answers hides other work.
+        let found = session.operations(&own, RECENT)?;
+        if found
+            .iter()
+            .any(|operation| Some(&operation.tool) != answers.as_ref())
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn refusal(err: ToolError) -> Refusal {
+    Refusal {
+        code: err.code,
+        message: err.message,
+        remediation: err.remediation,
+    }
+}
+
+/// The console cannot take this answer.
+fn terminal(reason: &str) -> Refusal {
+    Refusal {
+        code: "PERSON_REQUIRED".to_owned(),
+        message: reason.to_owned(),
+        remediation: "Run tollgate approvals allow in a terminal, and type the code that it shows."
+            .to_owned(),
+    }
+}
