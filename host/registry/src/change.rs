@@ -230,7 +230,20 @@ mod tests {
             .iter()
             .map(|change| format!("{}: {}", change.what, change.how))
             .collect();
-        expect![[]].assert_eq(&said.join("\n"));
+        expect![[r#"
+            component: version 1.0.0 becomes 0.9.0, which is older
+            wants: asks for grants.process = ["git"]
+            wants: no longer asks for grants.ledger = true
+            tool hello_greet: description changes
+            tool hello_greet: effect was read, is run
+            tool hello_new�[2J: is new, with the effect write
+            tool hello_gone: is gone
+            settings: a is required now
+            settings: b changes
+            settings: d is new, and required
+            settings: c is gone
+            tables: migration 0002_second is applied"#]]
+        .assert_eq(&said.join("\n"));
         assert_eq!(changes(&old, &old), []);
     }
 }
