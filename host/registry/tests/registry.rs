@@ -1,148 +1,24 @@
 //! Pulling from, and publishing to, a registry that this test serves itself, and that can lie.
 
+mod served;
+
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
 
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+use served::Registry;
 use tollgate_registry::{
     Client, Credentials, Digest, HostSettings, Publication, Reference, RegistryError, Signer, SigningKey,
     Trust, Unsigned, Verdict,
 };
 
-/// Content by path, with its media type.
-type Content = BTreeMap<String, (String, Vec<u8>)>;
-
-/// A registry on this machine, over plain HTTP.
-#[derive(Clone)]
-struct Registry {
-    host: String,
-    content: Arc<Mutex<Content>>,
-    /// Answers that replace the registry's, by path: status, headers and content.
-    lies: Arc<Mutex<BTreeMap<String, (u16, String, Vec<u8>)>>>,
-    /// `Authorization` headers that came.
-    seen: Arc<Mutex<Vec<String>>>,
-}
-
-impl Registry {
-    fn start() -> Registry {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let registry = Registry {
-            host: format!("127.0.0.1:{}", listener.local_addr().unwrap().port()),
-            content: Arc::default(),
-            lies: Arc::default(),
-            seen: Arc::default(),
-        };
-        let served = registry.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                served.answer(stream);
-            }
-        });
-        registry
-    }
-
-    fn reference(&self, rest: &str) -> Reference {
-        format!("oci://{}/{rest}", self.host).parse().unwrap()
-    }
-
-    fn client(&self) -> Client {
-        let settings = HostSettings {
-            plain_http: true,
-            ..HostSettings::default()
-        };
-        let hosts = BTreeMap::from([(self.host.clone(), settings)]);
-        Client::new(Credentials::new(hosts, None, Box::new(|_| None)))
-    }
-
-    fn lie(&self, path: &str, status: u16, headers: &str, body: &[u8]) {
-        self.lies
-            .lock()
-            .unwrap()
-            .insert(path.to_owned(), (status, headers.to_owned(), body.to_vec()));
-    }
-
-    /// Reads one request and answers it. Connections are not kept.
-    fn answer(&self, stream: TcpStream) {
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let mut head = Vec::new();
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line).unwrap_or(0) == 0 || line.trim().is_empty() {
-                break;
-            }
-            head.push(line.trim().to_owned());
-        }
-        let header = |name: &str| {
-            let found = head.iter().skip(1).filter_map(|line| line.split_once(": "));
-            found
-                .clone()
-                .find(|(key, _)| key.eq_ignore_ascii_case(name))
-                .map(|(_, value)| value.to_owned())
-        };
-        let length = header("content-length")
-            .and_then(|length| length.parse().ok())
-            .unwrap_or(0);
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        self.seen.lock().unwrap().extend(header("authorization"));
-        let Some((method, rest)) = head.first().and_then(|line| line.split_once(' ')) else {
-            return;
-        };
-        let target = rest.split(' ').next().unwrap();
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let (status, headers, body) = match self.lies.lock().unwrap().get(path) {
-            Some(lie) => lie.clone(),
-            None => self.honest(method, path, query, header("content-type"), body),
-        };
-        let mut stream = stream;
-        let length = if headers.contains("content-length") {
-            String::new()
-        } else {
-            format!("content-length: {}\r\n", body.len())
-        };
-        let _ = write!(
-            stream,
-            "HTTP/1.1 {status} X\r\n{headers}{length}connection: close\r\n\r\n"
-        );
-        if method != "HEAD" {
-            let _ = stream.write_all(&body);
-        }
-    }
-
-    fn honest(
-        &self,
-        method: &str,
-        path: &str,
-        query: &str,
-        kind: Option<String>,
-        body: Vec<u8>,
-    ) -> (u16, String, Vec<u8>) {
-        let mut content = self.content.lock().unwrap();
-        let kind = kind.unwrap_or_default();
-        match method {
-            "POST" => (202, format!("location: {path}1?state=x\r\n"), Vec::new()),
-            "PUT" if path.contains("/manifests/") => {
-                let digest = Digest::of(&body).to_string();
-                let (repository, _) = path.rsplit_once('/').unwrap();
-                content.insert(format!("{repository}/{digest}"), (kind.clone(), body.clone()));
-                content.insert(path.to_owned(), (kind, body));
-                (201, String::new(), Vec::new())
-            }
-            "PUT" => {
-                let digest = query.rsplit_once("digest=").unwrap().1.replace("%3A", ":");
-                let (blobs, _) = path.split_once("uploads/").unwrap();
-                content.insert(format!("{blobs}{digest}"), (kind, body));
-                (201, String::new(), Vec::new())
-            }
-            _ => match content.get(path) {
-                Some((kind, body)) => (200, format!("content-type: {kind}\r\n"), body.clone()),
-                None => (404, String::new(), Vec::new()),
-            },
-        }
-    }
+fn client(registry: &Registry) -> Client {
+    let settings = HostSettings {
+        plain_http: true,
+        ..HostSettings::default()
+    };
+    let hosts = BTreeMap::from([(registry.host.clone(), settings)]);
+    Client::new(Credentials::new(hosts, None, Box::new(|_| None)))
 }
 
 fn publication(version: &str) -> Publication {
@@ -186,7 +62,7 @@ fn trust(pem: &str, sources: &[String]) -> Trust {
 #[test]
 fn what_is_published_is_pulled_with_its_signature() {
     let registry = Registry::start();
-    let client = registry.client();
+    let client = client(&registry);
     let to = registry.reference("team/hello:1.0.0");
     let (key, public) = pair();
     let published = client
@@ -245,7 +121,7 @@ fn what_is_published_is_pulled_with_its_signature() {
 #[test]
 fn a_tag_is_not_moved_by_accident() {
     let registry = Registry::start();
-    let client = registry.client();
+    let client = client(&registry);
     let to = registry.reference("hello:1.0.0");
     client.publish(&to, b"one", &publication("1.0.0"), None).unwrap();
     assert!(
@@ -271,7 +147,7 @@ fn a_tag_is_not_moved_by_accident() {
 #[test]
 fn content_that_is_not_what_was_asked_for_is_refused() {
     let registry = Registry::start();
-    let client = registry.client();
+    let client = client(&registry);
     let to = registry.reference("hello:1.0.0");
     client
         .publish(&to, b"component", &publication("1.0.0"), None)
@@ -335,7 +211,7 @@ fn content_that_is_not_what_was_asked_for_is_refused() {
 #[test]
 fn a_failure_is_not_taken_for_a_missing_signature() {
     let registry = Registry::start();
-    let client = registry.client();
+    let client = client(&registry);
     let to = registry.reference("hello:1.0.0");
     client
         .publish(&to, b"component", &publication("1.0.0"), Some(&pair().0))
