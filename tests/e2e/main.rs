@@ -61,6 +61,7 @@ mod python;
 mod questions;
 mod rates;
 mod record;
+mod registries;
 mod reload;
 mod resources;
 mod security_page;

@@ -143,6 +143,16 @@ impl Registry {
                 content.insert(format!("{blobs}{digest}"), (kind, body));
                 (201, String::new(), Vec::new())
             }
+            _ if path.ends_with("/tags/list") => {
+                let manifests = path.replace("tags/list", "manifests/");
+                let tags = content.keys().filter_map(|path| path.strip_prefix(&manifests));
+                let tags: Vec<&str> = tags.filter(|tag| !tag.contains(':')).collect();
+                (
+                    200,
+                    String::new(),
+                    serde_json::json!({ "tags": tags }).to_string().into_bytes(),
+                )
+            }
             _ => match content.get(path) {
                 Some((kind, body)) => (200, format!("content-type: {kind}\r\n"), body.clone()),
                 None => (404, String::new(), Vec::new()),
