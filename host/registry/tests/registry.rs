@@ -8,8 +8,8 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
 use served::Registry;
 use tollgate_registry::{
-    Client, Credentials, Digest, HostSettings, Publication, Reference, RegistryError, Signer, SigningKey,
-    Trust, Unsigned, Verdict,
+    Client, Credentials, Digest, HostSettings, Publication, RegistryError, Signer, SigningKey, Trust,
+    Unsigned, Verdict,
 };
 
 fn client(registry: &Registry) -> Client {

@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use tollgate_registry::{Digest, Reference};
 
+/// Status, headers and content.
+type Reply = (u16, String, Vec<u8>);
+
 /// Content by path, with its media type.
 type Content = BTreeMap<String, (String, Vec<u8>)>;
 
@@ -17,7 +20,7 @@ pub struct Registry {
     pub host: String,
     pub content: Arc<Mutex<Content>>,
     /// Answers that replace the registry's, by path: status, headers and content.
-    lies: Arc<Mutex<BTreeMap<String, (u16, String, Vec<u8>)>>>,
+    lies: Arc<Mutex<BTreeMap<String, Reply>>>,
     /// True once it answers nothing.
     is_gone: Arc<Mutex<bool>>,
     /// `Authorization` headers that came.
