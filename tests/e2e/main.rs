@@ -62,6 +62,7 @@ mod python;
 mod questions;
 mod rates;
 mod record;
+mod registries;
 mod reload;
 mod remembering;
 mod resources;

@@ -239,6 +239,15 @@ impl Site {
         }
     }
 
+    /// Has the loader use the registries and the trust of a configuration, if it names a component in one.
+    pub fn use_registries(&self, config: &Config) -> anyhow::Result<()> {
+        if config.uses_registries() {
+            let registries = config.open_registries(|name| std::env::var(name).ok())?;
+            self.loader.downloads().use_registries(Arc::new(registries));
+        }
+        Ok(())
+    }
+
     async fn load_with(
         &self,
         config: &Config,
@@ -248,6 +257,7 @@ impl Site {
     ) -> anyhow::Result<Generation> {
         let sources = sources(config, &choice.packs)?;
         let policies = policy_sources(config)?;
+        self.use_registries(config)?;
         let selection = &choice.selection;
         let catalog = Catalog::load(&self.loader, &workspaces, sources, policies, selection, how).await;
         Ok(Generation {
@@ -421,6 +431,10 @@ fn policy_origin(name: &str, settings: &PolicyConfig) -> Result<Origin, String> 
                 sha256,
             })
             .ok_or(unpinned);
+    }
+    if let Some(reference) = source.filter(|source| source.starts_with(tollgate_registry::SCHEME)) {
+        let unpinned = || format!("[policies.{name}] wants the digest and the sha256 of {reference}");
+        return crate::config::pinned(reference, settings.sha256.as_deref()).ok_or_else(unpinned);
     }
     let builtin = match source {
         None => name,

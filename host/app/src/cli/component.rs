@@ -2,19 +2,20 @@
 
 use anyhow::{bail, ensure};
 use clap::Args;
+use tollgate::config::Config;
 use tollgate::host::Site;
 use tollgate_components::builtin;
 use tollgate_components::packs::{self, Grants, Inspection, Wanted};
 use tollgate_core::hash::sha256_hex;
 
-use super::utf8;
+use super::{registry, utf8};
 
 /// A component to be added.
 #[derive(Debug, Args)]
 pub(super) struct Component {
-    /// A path, or an address that starts with https://
+    /// A path, or an address that starts with https:// or oci://
     pub(super) source: String,
-    /// The SHA-256 it must have; needed for an address
+    /// The SHA-256 it must have; needed for an https address
     #[arg(long, value_name = "HEX", value_parser = sha256)]
     sha256: Option<String>,
     /// Grant it something: workspaces=NAME,… process=NAME,… budgets=NAME,… ledger artifacts, or all that it
@@ -31,7 +32,7 @@ pub(super) struct Component {
 
 impl Component {
     /// The component, and its source as the configuration says it.
-    pub(super) async fn bytes(&self, site: &Site) -> anyhow::Result<(String, Vec<u8>)> {
+    pub(super) async fn bytes(&self, site: &Site, config: &Config) -> anyhow::Result<(String, Vec<u8>)> {
         check_scheme(&self.source)?;
         let is_url = self.source.contains("://");
         if !is_url {
@@ -42,6 +43,13 @@ impl Component {
             return Ok((utf8(&path)?, bytes));
         }
         ensure!(!self.no_pin, "what comes from another machine is always pinned");
+        if registry::is_reference(&self.source) {
+            let mut fetched = registry::fetch(config, &self.source).await?;
+            self.check_hash(&fetched.bytes)?;
+            registry::judge(&mut fetched)?;
+            site.loader().downloads().put_fetched(&fetched);
+            return Ok((fetched.pulled.reference.to_string(), fetched.bytes));
+        }
         if let Some(sha256) = &self.sha256 {
             let bytes = site
                 .loader()
@@ -81,29 +89,8 @@ impl Component {
         name: &str,
         inspection: &Inspection,
     ) -> anyhow::Result<Grants> {
-        let mut grants = there.filter(|_| self.replace).cloned().unwrap_or_default();
-        let mut flags = Grants::default();
-        let mut problems = Vec::new();
-        for flag in self.grants.iter().filter(|flag| *flag != "all") {
-            problems.extend(flags.add(flag).err());
-            problems.extend(grants.add(flag).err());
-        }
-        problems.dedup();
-        let unasked = inspection.unasked(&flags);
-        problems.extend(
-            unasked
-                .iter()
-                .map(|grant| format!("{name} does not ask for {grant}")),
-        );
-        ensure!(
-            problems.is_empty(),
-            "{}; nothing was changed",
-            problems.join("; ")
-        );
-        if self.grants.iter().any(|flag| flag == "all") {
-            inspection.grant_all(&mut grants);
-        }
-        Ok(grants)
+        let there = there.filter(|_| self.replace).cloned().unwrap_or_default();
+        grants(&self.grants, there, name, inspection)
     }
 
     /// The flags that grant what is missing.
@@ -120,15 +107,47 @@ impl Component {
     }
 }
 
+/// Grants from flags, beside those that are there.
+pub(super) fn grants(
+    wanted: &[String],
+    there: Grants,
+    name: &str,
+    inspection: &Inspection,
+) -> anyhow::Result<Grants> {
+    let mut grants = there;
+    let mut flags = Grants::default();
+    let mut problems = Vec::new();
+    for flag in wanted.iter().filter(|flag| *flag != "all") {
+        problems.extend(flags.add(flag).err());
+        problems.extend(grants.add(flag).err());
+    }
+    problems.dedup();
+    let unasked = inspection.unasked(&flags);
+    problems.extend(
+        unasked
+            .iter()
+            .map(|grant| format!("{name} does not ask for {grant}")),
+    );
+    ensure!(
+        problems.is_empty(),
+        "{}; nothing was changed",
+        problems.join("; ")
+    );
+    if wanted.iter().any(|flag| flag == "all") {
+        inspection.grant_all(&mut grants);
+    }
+    Ok(grants)
+}
+
 /// Refuses addresses that nothing is downloaded from.
 pub(super) fn check_scheme(source: &str) -> anyhow::Result<()> {
     let Some((scheme, rest)) = source.split_once("://") else {
         return Ok(());
     };
     ensure!(
-        scheme == "https",
-        "{source} cannot be downloaded: components come over https only; write https://{rest}, or download it and name the \
-         file"
+        matches!(scheme, "https" | "oci"),
+        "{source} cannot be downloaded: components come over https or from an OCI registry; write https://{rest} or oci://{rest}, \
+         or download it and name the file"
     );
     Ok(())
 }

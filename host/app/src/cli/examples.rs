@@ -40,6 +40,28 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "packs outdated",
+        &["tollgate packs outdated", "tollgate --json packs outdated"],
+    ),
+    (
+        "packs update",
+        &[
+            "tollgate packs update greeter",
+            "tollgate packs update greeter --to 1.1.0 --yes  # without asking",
+        ],
+    ),
+    (
+        "policies update",
+        &["tollgate policies update no-deletes --to 1.1.0"],
+    ),
+    (
+        "packs publish",
+        &[
+            "tollgate packs publish greeter.wasm oci://ghcr.io/ada/greeter:1.0.0 --licence MIT",
+            "tollgate packs publish greeter.wasm oci://ghcr.io/ada/greeter:1.0.0 --sign-key team.pem",
+        ],
+    ),
+    (
         "approvals list",
         &[
             "tollgate approvals list",

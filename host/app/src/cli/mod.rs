@@ -19,6 +19,7 @@ mod new;
 mod out;
 mod packs;
 mod policies;
+mod registry;
 mod reload;
 mod serve;
 mod shell;
@@ -26,6 +27,7 @@ mod stats;
 mod terminal;
 mod tokens;
 mod tools;
+mod update;
 mod variables;
 
 use std::path::{Path, PathBuf};

@@ -103,7 +103,14 @@ impl Checker<'_> {
         let pattern = join(pattern, "*");
         let kind = keys::find(&pattern).map_or(Kind::Free, |key| key.kind);
         for (name, value) in table {
-            if !is_name(name.get_ref()) {
+            // The name of a registry is its host, with a port if it has one.
+            let is_host = |host: &str| {
+                format!("oci://{host}/x:1")
+                    .parse::<tollgate_registry::Reference>()
+                    .is_ok()
+            };
+            let is_registry = pattern == "registries.*" && is_host(name.get_ref());
+            if !is_name(name.get_ref()) && !is_registry {
                 self.report(
                     name.span().start,
                     format!(

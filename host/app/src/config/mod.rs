@@ -11,6 +11,7 @@ pub mod protections;
 pub mod reference;
 mod telemetry;
 pub mod template;
+pub mod trust;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use tollgate_components::packs::{Grants, Origin, Tier};
 use tollgate_core::{clock, envelope, file};
 use tollgate_gate::core_tools::{EnvelopeSettings, Require};
 use tollgate_gate::{ApprovalSettings, By, Window};
+use tollgate_registry::{HostSettings, Reference};
 use tollgate_sandbox::Limits;
 use tollgate_sandbox::workspaces::Registration;
 use tollgate_sdk::permit::GitTerms;
@@ -40,6 +42,7 @@ pub use telemetry::TelemetryConfig;
 pub use tollgate_console::ConsoleSettings;
 pub use tollgate_mcp::auth::Auth;
 pub use tollgate_mcp::http::Caps;
+pub use trust::TrustConfig;
 
 /// Most bytes of a configuration file.
 const MAX_BYTES: u64 = 1 << 20;
@@ -47,6 +50,8 @@ const MAX_BYTES: u64 = 1 << 20;
 const BUILTIN: &str = "builtin";
 /// Prefix of a source on another machine.
 const HTTPS: &str = "https://";
+/// Prefix of a source in a registry.
+const OCI: &str = tollgate_registry::SCHEME;
 
 /// Reason why the configuration cannot be used. Nothing was started.
 #[derive(Debug, Error)]
@@ -130,6 +135,10 @@ pub struct Config {
     pub packs: BTreeMap<String, PackConfig>,
     /// Policies, by the operator's name for each.
     pub policies: BTreeMap<String, PolicyConfig>,
+    /// Registries, by host.
+    pub registries: BTreeMap<String, HostSettings>,
+    /// Signatures that count.
+    pub trust: TrustConfig,
     /// The file that it was read from, if there is one.
     #[serde(skip)]
     file: Option<PathBuf>,
@@ -311,7 +320,7 @@ impl WorkspaceConfig {
 pub struct PackConfig {
     /// True if the pack is loaded. Absent: true.
     pub enabled: Option<bool>,
-    /// `builtin`, a path, or an address that starts with `https://`.
+    /// `builtin`, a path, or an address that starts with `https://` or `oci://`.
     pub source: Option<String>,
     /// The hash its bytes must have.
     pub sha256: Option<String>,
@@ -335,9 +344,36 @@ impl PackConfig {
                 url: url.to_owned(),
                 sha256: self.sha256.clone()?,
             }),
+            Some(source) if source.starts_with(OCI) => pinned(source, self.sha256.as_deref()),
             Some(path) => Some(Origin::File(path.into())),
         }
     }
+}
+
+/// Origin in a registry, if the source is pinned, which the check of the file has made sure of.
+pub(crate) fn pinned(source: &str, sha256: Option<&str>) -> Option<Origin> {
+    let reference: Reference = source.parse().ok()?;
+    reference.digest()?;
+    Some(Origin::Oci {
+        reference,
+        sha256: sha256?.to_owned(),
+    })
+}
+
+/// Reason why a source in a registry cannot be loaded, if there is one.
+fn unpinned(path: &str, source: &str, has_hash: bool) -> Option<String> {
+    let reference: Reference = match source.parse() {
+        Ok(reference) => reference,
+        Err(err) => return Some(format!("{path}.source: {err}")),
+    };
+    let (section, _) = path.split_once('.').unwrap_or((path, ""));
+    let is_pinned = reference.digest().is_some() && has_hash;
+    (!is_pinned).then(|| {
+        format!(
+            "{path} comes from a registry and needs the digest of its manifest in source, after @, and sha256; \
+             `tollgate {section} add {reference}` writes both"
+        )
+    })
 }
 
 /// One `[packs.NAME.limits]` table. Absent values are the defaults.
@@ -486,6 +522,7 @@ impl Config {
             workspace.path = base.join(&workspace.path);
             workspace.repository = workspace.repository.take().map(|path| base.join(path));
         }
+        config.trust.rebase(base);
         for pack in config.packs.values_mut() {
             if let Some(source) = pack.source.as_mut().filter(|source| is_path(source)) {
                 *source = base.join(&*source).display().to_string();
@@ -566,7 +603,7 @@ fn is_missing(path: &Path) -> bool {
 
 /// True if a component's source is a path.
 fn is_path(source: &str) -> bool {
-    source != BUILTIN && !source.starts_with(HTTPS)
+    source != BUILTIN && !source.starts_with(HTTPS) && !source.starts_with(OCI)
 }
 
 /// The user's own configuration. Never one in the current directory: a repository must not be able

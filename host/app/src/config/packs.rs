@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::check::Problem;
-use super::{BUILTIN, HTTPS};
+use super::{BUILTIN, HTTPS, OCI, unpinned};
 
 /// Every pack whose component cannot be found by what its table says.
 pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
@@ -58,6 +58,10 @@ fn check_one(name: &str, at: usize, table: &DeTable<'_>) -> Option<(usize, Strin
                 tollgate_core::text::clean(url)
             ),
         )),
+        Some(Some(source)) if source.starts_with(OCI) => {
+            let problem = unpinned(&format!("packs.{name}"), source, table.contains_key("sha256"));
+            problem.map(|problem| (at_source, problem))
+        }
         Some(Some(_)) => None,
     }
 }

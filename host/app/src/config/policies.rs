@@ -12,8 +12,8 @@ use tollgate_sandbox::Limits;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::HTTPS;
 use super::check::Problem;
+use super::{HTTPS, OCI, unpinned};
 
 /// Prefix of the source of a built-in policy.
 const BUILTIN: &str = "builtin:";
@@ -88,6 +88,7 @@ fn misplaced(name: &str, source: Option<&str>, is_pinned: bool) -> Option<String
                 tollgate_core::text::clean(url)
             )
         }),
+        Some(source) if source.starts_with(OCI) => unpinned(&format!("policies.{name}"), source, is_pinned),
         Some(source) => {
             let own = source.strip_prefix(BUILTIN)?;
             (!known(own)).then(|| format!("there is no built-in policy {own}; there are {}", all()))
@@ -106,14 +107,16 @@ impl PolicyConfig {
     /// The path of its file, if it comes from one.
     pub(super) fn path(&self) -> Option<&str> {
         let source = self.source.as_deref()?;
-        let is_path = !source.starts_with(BUILTIN) && !source.starts_with(HTTPS);
+        let is_path = !source.starts_with(BUILTIN) && !source.starts_with(HTTPS) && !source.starts_with(OCI);
         is_path.then_some(source)
     }
 
     /// The hash of its component, if that comes from another machine.
     pub fn downloaded(&self) -> Option<&str> {
         let source = self.source.as_deref()?;
-        self.sha256.as_deref().filter(|_| source.starts_with(HTTPS))
+        self.sha256
+            .as_deref()
+            .filter(|_| source.starts_with(HTTPS) || source.starts_with(OCI))
     }
 
     /// Grants of the policy.

@@ -40,6 +40,8 @@ const PROTECTING: &[&str] = &[
     "packs.*.exclude",
     "packs.*.grants",
     "packs.*.sha256",
+    "trust.unsigned",
+    "trust.signers.*",
     "packs.*.limits",
     // What a setting means is the pack's own business, so that each may be one that holds calls back.
     "packs.*.config",

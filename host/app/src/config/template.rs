@@ -21,6 +21,8 @@ const NAMES: &[(&str, &str)] = &[
     ("workspaces.*", "main"),
     ("packs.*", "hello"),
     ("policies.*", "quiet-hours"),
+    ("registries.*", "\"registry.example\""),
+    ("trust.signers.*", "team"),
 ];
 
 static TEMPLATE: LazyLock<String> = LazyLock::new(|| {

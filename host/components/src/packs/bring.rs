@@ -63,7 +63,7 @@ impl Loader {
         origin: &Origin,
         haste: Haste,
     ) -> Result<Option<Cow<'static, [u8]>>, Vec<String>> {
-        if haste == Haste::AtHand && matches!(origin, Origin::Https { .. }) {
+        if haste == Haste::AtHand && matches!(origin, Origin::Https { .. } | Origin::Oci { .. }) {
             return Ok(None);
         }
         origin.bytes(&self.downloads).await.map(Some)

@@ -1,14 +1,17 @@
 //! Components from other machines: over HTTPS alone, under a size, and kept under the hash they have.
 
 use std::io::{Read as _, Write as _};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use thiserror::Error;
 use tollgate_core::hash::sha256_hex;
+use tollgate_registry::{Evidence, Reference, RegistryError};
 use tollgate_store::data_dir::{DataDir, DataDirError, open_private};
 use ureq::tls::{RootCerts, TlsConfig};
 
+use super::registry::{Fetched, Registries, evidence_name};
 use super::version::MAX_SIZE;
 
 /// The directory in the data directory.
@@ -17,6 +20,8 @@ const DIR: &str = "components";
 const CONNECT: Duration = Duration::from_secs(5);
 /// Time limit of the whole download.
 const TIME: Duration = Duration::from_secs(60);
+/// Most bytes of a manifest with its signatures, as they are kept.
+const EVIDENCE_LIMIT: u64 = 32 << 20;
 
 /// Reason why a component was not downloaded. Nothing was kept.
 #[derive(Debug, Error)]
@@ -53,6 +58,12 @@ pub enum DownloadError {
         /// The hash it must have.
         pinned: String,
     },
+    /// A registry has no such component, or nobody trusted signed it.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// No registry is configured to be asked.
+    #[error("{0} cannot be pulled: this command does not use registries")]
+    NoRegistries(String),
 }
 
 /// The components that were downloaded to a data directory, by their hash.
@@ -61,6 +72,8 @@ pub struct Downloads {
     dir: Option<Dir>,
     /// Nothing is kept.
     is_frozen: bool,
+    /// Registries and trust, by the configuration that is in force.
+    registries: RwLock<Option<Arc<Registries>>>,
 }
 
 impl Downloads {
@@ -69,13 +82,18 @@ impl Downloads {
         Ok(Downloads {
             dir: Some(data.private_dir(DIR)?),
             is_frozen: false,
+            registries: RwLock::default(),
         })
     }
 
     /// The directory as it is, if there is one: what is in it is read and nothing is kept.
     pub(super) fn frozen(data: &DataDir) -> Result<Downloads, DataDirError> {
         let dir = data.has(DIR).then(|| data.private_dir(DIR)).transpose()?;
-        Ok(Downloads { dir, is_frozen: true })
+        Ok(Downloads {
+            dir,
+            is_frozen: true,
+            registries: RwLock::default(),
+        })
     }
 
     /// The component of a hash, from here or from its server.
@@ -96,19 +114,70 @@ impl Downloads {
         Ok(bytes)
     }
 
+    /// Has later loads use these registries and this trust.
+    pub fn use_registries(&self, registries: Arc<Registries>) {
+        *self.registries.write().unwrap_or_else(PoisonError::into_inner) = Some(registries);
+    }
+
+    /// The component of a pinned reference, from here or from its registry. Its signatures are judged in both cases, so that
+    /// a change of whom the operator trusts holds for what is here.
+    pub async fn get_or_pull(&self, reference: &Reference, sha256: &str) -> Result<Vec<u8>, DownloadError> {
+        let registries = self
+            .registries
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let registries = registries.ok_or_else(|| DownloadError::NoRegistries(reference.to_string()))?;
+        if let (Some(bytes), Some(evidence)) = (self.get(sha256), self.evidence(reference)) {
+            registries.trust.judge(reference, sha256, &evidence)?;
+            return Ok(bytes);
+        }
+        let mut fetched = registries.fetch(reference).await?;
+        if !fetched.sha256.eq_ignore_ascii_case(sha256) {
+            return Err(DownloadError::OtherHash {
+                url: reference.to_string(),
+                found: fetched.sha256,
+                pinned: sha256.to_owned(),
+            });
+        }
+        let verdict = std::mem::replace(&mut fetched.verdict, Ok(tollgate_registry::Verdict::Unknown(0)));
+        tracing::info!("{reference} is {}", verdict?);
+        self.put_fetched(&fetched);
+        Ok(fetched.bytes)
+    }
+
+    /// Keeps what was pulled, with its signatures.
+    pub fn put_fetched(&self, fetched: &Fetched) {
+        self.put(&fetched.sha256, &fetched.bytes);
+        if let Ok(text) = serde_json::to_vec(&fetched.evidence) {
+            self.keep(&evidence_name(&fetched.pulled.digest), &text);
+        }
+    }
+
+    /// Manifest and signatures of a pinned reference, if they are here.
+    fn evidence(&self, reference: &Reference) -> Option<Evidence> {
+        let file = open_private(self.dir.as_ref()?, &evidence_name(reference.digest()?)).ok()??;
+        let mut bytes = Vec::new();
+        file.take(EVIDENCE_LIMIT).read_to_end(&mut bytes).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
     /// Keeps a component. Without room for it the next start downloads it again.
     pub fn put(&self, sha256: &str, bytes: &[u8]) {
+        self.keep(&name(sha256), bytes);
+    }
+
+    fn keep(&self, name: &str, bytes: &[u8]) {
         let Some(dir) = self.dir.as_ref().filter(|_| !self.is_frozen) else {
             return;
         };
-        let name = name(sha256);
         let draft = format!("{name}.{}", std::process::id());
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         let written = dir.open_with(&draft, &options).and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()?;
-            dir.rename(&draft, dir, &name)
+            dir.rename(&draft, dir, name)
         });
         if let Err(err) = written {
             tracing::warn!(name, %err, "a downloaded component could not be kept");
@@ -122,8 +191,17 @@ impl Downloads {
         dir.is_some_and(|dir| dir.remove_file(name(sha256)).is_ok())
     }
 
+    /// Forgets the manifest and the signatures of a pinned reference.
+    pub fn remove_evidence(&self, reference: &Reference) {
+        let dir = self.dir.as_ref().filter(|_| !self.is_frozen);
+        if let (Some(dir), Some(digest)) = (dir, reference.digest()) {
+            // Fails if it is not there, which is the aim.
+            let _ = dir.remove_file(evidence_name(digest));
+        }
+    }
+
     /// Downloaded content with a hash, if it still has that hash.
-    fn get(&self, sha256: &str) -> Option<Vec<u8>> {
+    pub fn get(&self, sha256: &str) -> Option<Vec<u8>> {
         let file = open_private(self.dir.as_ref()?, &name(sha256)).ok()??;
         let mut bytes = Vec::new();
         file.take(MAX_SIZE as u64 + 1).read_to_end(&mut bytes).ok()?;

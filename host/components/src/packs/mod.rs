@@ -17,6 +17,7 @@ mod load;
 mod manifest;
 mod origin;
 mod ready;
+mod registry;
 mod resources;
 pub mod search;
 mod version;
@@ -37,5 +38,6 @@ pub use load::{Prepared, config_problems, migration_problems, missing_grants, on
 pub use manifest::{Manifest, Tier, ToolSpec};
 pub use manifest::{RESERVED, is_component_name, line, prefixes_clash};
 pub use origin::{Origin, read};
+pub use registry::{Fetched, Registries, run as run_registry};
 pub use resources::{DeclaredCharge, Resource, Source as ValueSource, Values};
 pub use version::{Anatomy, NotAPack, World, check as check_component};

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use tollgate_registry::Reference;
+
 use super::download::Downloads;
 use super::grants::Trust;
 use super::version;
@@ -22,13 +24,20 @@ pub enum Origin {
         /// SHA-256 in hex.
         sha256: String,
     },
+    /// In a registry, pinned to a manifest, with the hash that the component must have.
+    Oci {
+        /// Reference.
+        reference: Reference,
+        /// SHA-256 in hex.
+        sha256: String,
+    },
 }
 
 impl Origin {
     pub fn trust(&self) -> Trust {
         match self {
             Origin::Builtin(_) => Trust::Builtin,
-            Origin::File(_) | Origin::Https { .. } => Trust::Foreign,
+            Origin::File(_) | Origin::Https { .. } | Origin::Oci { .. } => Trust::Foreign,
         }
     }
 
@@ -41,6 +50,10 @@ impl Origin {
                 let got = downloads.get_or_fetch(url, sha256).await;
                 got.map(Into::into).map_err(super::load::one)
             }
+            Origin::Oci { reference, sha256 } => {
+                let got = downloads.get_or_pull(reference, sha256).await;
+                got.map(Into::into).map_err(super::load::one)
+            }
         }
     }
 }
@@ -51,6 +64,7 @@ impl std::fmt::Display for Origin {
             Origin::Builtin(_) => f.write_str("builtin"),
             Origin::File(path) => path.display().fmt(f),
             Origin::Https { url, .. } => f.write_str(url),
+            Origin::Oci { reference, .. } => reference.fmt(f),
         }
     }
 }

@@ -32,7 +32,7 @@ impl Add {
         let text = file::read(&path)?;
         let config = Config::parse(&text, &path)?;
         let site = cli::site(global, &config)?;
-        let (source, bytes) = component.bytes(&site).await?;
+        let (source, bytes) = component.bytes(&site, &config).await?;
         let inspection = site.loader().inspect(&bytes).await;
         ensure!(
             !inspection.is_policy(),
@@ -85,7 +85,12 @@ impl Add {
 }
 
 /// Loads what the next start lists, and the code of the new pack, and refuses what would not be there.
-async fn try_out(global: &Global, site: &Site, config: &Config, name: &str) -> anyhow::Result<()> {
+pub(in crate::cli) async fn try_out(
+    global: &Global,
+    site: &Site,
+    config: &Config,
+    name: &str,
+) -> anyhow::Result<()> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let workspaces = cli::workspaces(global, config, &data_dir)?;
     let choice = Choice::default();

@@ -11,7 +11,7 @@ use tollgate::check::{self, Report, Subject};
 use tollgate::config::Config;
 use tollgate_components::packs;
 
-use crate::cli::{self, Global, file, out};
+use crate::cli::{self, Global, file, out, registry};
 
 /// Longest arguments that a line shows, in characters.
 const SHOWN: usize = 60;
@@ -20,7 +20,7 @@ const SHOWN: usize = 60;
 /// called with arguments generated from its schema: with as few as possible, and with all.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Check {
-    /// The component: a pack, or a policy
+    /// The component, a pack or a policy: a file, or oci://HOST/NAME:TAG
     file: PathBuf,
     /// Its settings, as its `config` table has them [default: made up from their schema]
     #[arg(long, value_name = "JSON|@FILE")]
@@ -36,8 +36,14 @@ pub(in crate::cli) struct Check {
 impl Check {
     /// Exit code 1 if something is wrong with it.
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let bytes =
-            packs::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?;
+        let source = self.file.to_str().unwrap_or_default();
+        let bytes = if registry::is_reference(source) {
+            let mut fetched = registry::fetch(&Config::load(global.config.as_deref())?, source).await?;
+            registry::judge(&mut fetched)?;
+            fetched.bytes
+        } else {
+            packs::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?
+        };
         let subject = Subject {
             bytes,
             config: self.settings.as_deref().map(settings).transpose()?,

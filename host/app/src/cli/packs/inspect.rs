@@ -12,13 +12,13 @@ use tollgate_components::policies::Phase;
 use tollgate_store::storage::Step;
 
 use crate::cli::component::{builtin_meant, check_scheme};
-use crate::cli::{self, Global, out};
+use crate::cli::{self, Global, out, registry};
 
 /// Runs the component in the sandbox to ask what it offers and requests: without storage, files, programs or network,
 /// in 64 MiB and 5 seconds. The rest is read from its bytes.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
-    /// The component: a file, or the name of a built-in one
+    /// The component: a file, the name of a built-in one, or oci://HOST/NAME:TAG
     file: PathBuf,
     /// Run nothing of it: show only what its bytes say
     #[arg(long = "static")]
@@ -28,7 +28,15 @@ pub(in crate::cli) struct Inspect {
 impl Inspect {
     /// Exit code 1 if it cannot be a pack or a policy here.
     pub(in crate::cli) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let bytes = self.bytes()?;
+        let source = self.file.to_str().unwrap_or_default();
+        let fetched = match registry::is_reference(source) {
+            true => Some(registry::fetch(&Config::load(global.config.as_deref())?, source).await?),
+            false => None,
+        };
+        let bytes = match &fetched {
+            Some(fetched) => fetched.bytes.clone(),
+            None => self.bytes()?,
+        };
         let inspection = if self.is_static {
             packs::anatomy_of(&bytes)
         } else {
@@ -36,12 +44,20 @@ impl Inspect {
             cli::site(global, &config)?.loader().inspect(&bytes).await
         };
         if global.json {
-            out::print_json(&as_json(&inspection));
+            let mut whole = as_json(&inspection);
+            if let Some(fetched) = &fetched {
+                whole["registry"] = registry::as_json(fetched);
+            }
+            out::print_json(&whole);
         } else {
+            if let Some(fetched) = &fetched {
+                out::print(&registry::tell(fetched));
+            }
             out::print(&tell(&inspection));
             inspection.problems.iter().for_each(|problem| out::warn(problem));
         }
-        Ok(if inspection.problems.is_empty() {
+        let is_trusted = fetched.is_none_or(|fetched| fetched.verdict.is_ok());
+        Ok(if inspection.problems.is_empty() && is_trusted {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE

@@ -5,16 +5,21 @@ mod add;
 mod check;
 mod inspect;
 mod list;
+mod outdated;
 pub(super) mod prepare;
+mod publish;
 mod remove;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use tollgate::config::edit::Section;
 
 use super::Global;
+use super::update::Update;
 
 pub(super) use accept::accept;
+pub(super) use add::try_out;
 pub(super) use inspect::{Inspect, tell};
 
 #[derive(Debug, Subcommand)]
@@ -29,6 +34,12 @@ pub(super) enum Packs {
     Add(add::Add),
     /// Accept the tools of a pack as they are now
     Accept(accept::Accept),
+    /// Show which packs and policies have a newer version in their registry
+    Outdated,
+    /// Take a newer version from a registry, after showing what changes
+    Update(Update),
+    /// Publish a pack or a policy in a registry
+    Publish(publish::Publish),
     /// Compile everything that the configuration names, so that no start has to
     Prepare,
     /// Take a pack out of the configuration; its tables stay
@@ -43,6 +54,9 @@ impl Packs {
             Packs::Check(check) => check.run(global).await,
             Packs::Add(add) => add.run(global).await,
             Packs::Accept(accept) => accept.run(global),
+            Packs::Outdated => outdated::run(global).await,
+            Packs::Update(update) => update.run(global, Section::Packs).await,
+            Packs::Publish(publish) => publish.run(global).await,
             Packs::Prepare => prepare::run(global).await,
             Packs::Remove(remove) => remove.run(global),
         }

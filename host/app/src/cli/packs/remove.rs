@@ -42,9 +42,20 @@ impl Remove {
         let left = Config::parse(&without, &path);
         let left = left.context("what is left would not load, so nothing was changed")?;
         file::reconfigure(global, &path, &config, &without, &left)?;
-        if let Some(Origin::Https { sha256, .. }) = settings.origin(None) {
+        let downloads = || -> anyhow::Result<Downloads> {
             let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
-            Downloads::open(&data)?.remove(&sha256);
+            Ok(Downloads::open(&data)?)
+        };
+        match settings.origin(None) {
+            Some(Origin::Https { sha256, .. }) => {
+                downloads()?.remove(&sha256);
+            }
+            Some(Origin::Oci { reference, sha256 }) => {
+                let downloads = downloads()?;
+                downloads.remove(&sha256);
+                downloads.remove_evidence(&reference);
+            }
+            _ => {}
         }
         if global.json {
             out::print_json(&json!({ "removed": name, "config": path }));

@@ -47,7 +47,7 @@ impl Add {
         let text = file::read(&path)?;
         let config = Config::parse(&text, &path)?;
         let site = cli::site(global, &config)?;
-        let (source, bytes) = self.bytes(&site).await?;
+        let (source, bytes) = self.bytes(&site, &config).await?;
         let inspection = site.loader().inspect(&bytes).await;
         let name = self.name(&source, &inspection)?;
         let Some(grants) = self.granted(&config, &name, &inspection)? else {
@@ -90,9 +90,9 @@ impl Add {
     }
 
     /// The component, and its source as the configuration says it.
-    async fn bytes(&self, site: &Site) -> anyhow::Result<(String, Vec<u8>)> {
+    async fn bytes(&self, site: &Site, config: &Config) -> anyhow::Result<(String, Vec<u8>)> {
         let Some(own) = self.builtin() else {
-            return self.component.bytes(site).await;
+            return self.component.bytes(site, config).await;
         };
         let bytes = builtin::policy(own).with_context(|| {
             let all: Vec<&str> = builtin::policies().collect();
@@ -162,7 +162,12 @@ impl Add {
 
 /// Loads all policies as the next start will, because they share names and tables, and refuses one that would not judge.
 /// Packs have no part in that.
-async fn try_out(global: &Global, site: &Site, config: &Config, name: &str) -> anyhow::Result<()> {
+pub(in crate::cli) async fn try_out(
+    global: &Global,
+    site: &Site,
+    config: &Config,
+    name: &str,
+) -> anyhow::Result<()> {
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
     let workspaces = cli::workspaces(global, config, &data_dir)?;
     let choice = Choice {

@@ -10,9 +10,13 @@ mod test;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use tollgate::config::edit::Section;
 
 use super::Global;
 use super::packs::Inspect;
+use super::update::Update;
+
+pub(super) use add::try_out;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Policies {
@@ -22,6 +26,8 @@ pub(super) enum Policies {
     Inspect(Inspect),
     /// Add a policy to the configuration, with what you grant it
     Add(add::Add),
+    /// Take a newer version from a registry, after showing what changes
+    Update(Update),
     /// Accept a policy's component as it is now
     Accept(accept::Accept),
     /// Take a policy out of the configuration; its tables stay
@@ -38,6 +44,7 @@ impl Policies {
             Policies::List => list::run(global).await,
             Policies::Inspect(inspect) => inspect.run(global).await,
             Policies::Add(add) => add.run(global).await,
+            Policies::Update(update) => update.run(global, Section::Policies).await,
             Policies::Accept(accept) => accept.run(global),
             Policies::Remove(remove) => remove.run(global),
             Policies::Test(test) => test.run(global).await,

@@ -38,7 +38,12 @@ impl Remove {
         let is_used = left.policies.values().any(|other| other.downloaded() == hash);
         if let Some(hash) = hash.filter(|_| !is_used) {
             let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
-            Downloads::open(&data)?.remove(hash);
+            let downloads = Downloads::open(&data)?;
+            downloads.remove(hash);
+            let reference = settings.source.as_deref().and_then(|source| source.parse().ok());
+            if let Some(reference) = reference {
+                downloads.remove_evidence(&reference);
+            }
         }
         if global.json {
             out::print_json(&json!({ "removed": name, "config": path }));

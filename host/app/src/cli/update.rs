@@ -1,0 +1,257 @@
+//! `tollgate packs update` and `tollgate policies update`: the difference first, the configuration afterwards.
+
+use std::io::{BufRead as _, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use serde_json::json;
+use tollgate::config::Config;
+use tollgate::config::edit::{self, Entry, Section};
+use tollgate::host::Site;
+use tollgate_components::packs::{Fetched, Grants, Inspection};
+use tollgate_registry::change::{Change, changes};
+use tollgate_registry::{Reference, versions_after};
+
+use super::component::grants;
+use super::{Global, file, out, packs, policies, registry, terminal};
+
+/// Shows what changes in tools, requests, settings and tables, and asks. Nothing is changed without a yes, or if the component asks
+/// for more than it is granted. Servers that run take it over by themselves.
+#[derive(Debug, Args)]
+pub(super) struct Update {
+    /// Its name in the configuration
+    name: String,
+    /// Take this tag [default: the latest version, or what its tag leads to now]
+    #[arg(long, value_name = "TAG")]
+    to: Option<String>,
+    /// Grant it something more, or all that it asks for
+    #[arg(long = "grant", value_name = "GRANT|all")]
+    grants: Vec<String>,
+    /// Change the configuration without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+/// The component that is configured.
+struct Current {
+    reference: Reference,
+    sha256: String,
+    grants: Grants,
+}
+
+impl Update {
+    /// Exit code 1 if nothing was changed although there is something new.
+    pub(super) async fn run(self, global: &Global, section: Section) -> anyhow::Result<ExitCode> {
+        let path = Config::file(global.config.as_deref())?;
+        let text = file::read(&path)?;
+        let config = Config::parse(&text, &path)?;
+        let current = current(&config, section, &self.name)?;
+        let site = super::site(global, &config)?;
+        let mut fetched = self.fetch(&config, &current.reference).await?;
+        if Some(&fetched.pulled.digest) == current.reference.digest() {
+            say(global, &self.name, &current.reference, &[], "nothing to update");
+            return Ok(ExitCode::SUCCESS);
+        }
+        registry::judge(&mut fetched)?;
+        let inspection = site.loader().inspect(&fetched.bytes).await;
+        let changes = self
+            .compare(&site, &config, &current, &fetched, &inspection)
+            .await?;
+        let granted = grants(&self.grants, current.grants, &self.name, &inspection)?;
+        let missing = inspection.missing(&granted);
+        if !missing.is_empty() {
+            say(
+                global,
+                &self.name,
+                &fetched.pulled.reference,
+                &changes,
+                "nothing was changed",
+            );
+            let lines: Vec<&str> = missing.iter().map(|wanted| wanted.line.as_str()).collect();
+            out::warn(&format!(
+                "{} asks for more than it is granted: {}; grant it with --grant, or all of it with --grant all",
+                self.name,
+                lines.join(", ")
+            ));
+            return Ok(ExitCode::FAILURE);
+        }
+        if !self.is_agreed(global, &fetched.pulled.reference, &changes)? {
+            say(
+                global,
+                &self.name,
+                &fetched.pulled.reference,
+                &[],
+                "nothing was changed",
+            );
+            return Ok(ExitCode::FAILURE);
+        }
+        self.write(
+            global,
+            section,
+            &site,
+            (&path, &text, &config),
+            (&fetched, granted),
+        )
+        .await?;
+        let shown: &[Change] = if global.json { &changes } else { &[] };
+        say(global, &self.name, &fetched.pulled.reference, shown, "updated");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Keeps the component, and writes its source if it loads.
+    async fn write(
+        &self,
+        global: &Global,
+        section: Section,
+        site: &Site,
+        (path, text, config): (&Path, &str, &Config),
+        (fetched, granted): (&Fetched, Grants),
+    ) -> anyhow::Result<()> {
+        site.loader().downloads().put_fetched(fetched);
+        let entry = Entry {
+            section,
+            name: self.name.clone(),
+            source: fetched.pulled.reference.to_string(),
+            sha256: Some(fetched.sha256.clone()),
+            grants: granted,
+            settings: Vec::new(),
+        };
+        let with = edit::with(text, &entry, true)?;
+        let after =
+            Config::parse(&with, path).context("the result would not load, so nothing was changed")?;
+        match section {
+            Section::Packs => packs::try_out(global, site, &after, &self.name).await?,
+            Section::Policies => policies::try_out(global, site, &after, &self.name).await?,
+        }
+        file::reconfigure(global, path, config, &with, &after)?;
+        // Whoever agreed has just looked at it.
+        packs::accept(site.database(), &owner(section, &self.name))?;
+        Ok(())
+    }
+
+    /// Pulls the version to update to.
+    async fn fetch(&self, config: &Config, reference: &Reference) -> anyhow::Result<Fetched> {
+        let registries = registry::open(config)?;
+        let tag = match (&self.to, reference.tag()) {
+            (Some(tag), _) => tag.clone(),
+            (None, Some(tag)) => {
+                let (client, of) = (std::sync::Arc::clone(&registries), reference.clone());
+                let tags = tollgate_components::packs::run_registry(move || client.client.tags(&of)).await?;
+                versions_after(tag, &tags)
+                    .into_iter()
+                    .next()
+                    .unwrap_or_else(|| tag.to_owned())
+            }
+            (None, None) => bail!("{reference} is pinned without a tag; say which one to take with --to TAG"),
+        };
+        Ok(registries.fetch(&reference.tagged(&tag)?).await?)
+    }
+
+    /// Differences between what is configured and what was pulled. The old bytes come from the data directory, or by their digest.
+    async fn compare(
+        &self,
+        site: &Site,
+        config: &Config,
+        current: &Current,
+        fetched: &Fetched,
+        inspection: &Inspection,
+    ) -> anyhow::Result<Vec<Change>> {
+        let new = registry::describe(&fetched.pulled.reference.to_string(), inspection)?;
+        let kept = site.loader().downloads().get(&current.sha256);
+        let old = match kept {
+            Some(bytes) => bytes,
+            None => registry::open(config)?.fetch(&current.reference).await?.bytes,
+        };
+        let old = site.loader().inspect(&old).await;
+        let old = registry::describe(&current.reference.to_string(), &old)?;
+        ensure!(
+            old.kind == new.kind && old.name == new.name,
+            "{} is the {} {}, and {} is the {} {}; nothing was changed",
+            current.reference,
+            old.kind,
+            old.name,
+            fetched.pulled.reference,
+            new.kind,
+            new.name
+        );
+        Ok(changes(&old, &new))
+    }
+
+    /// Shows the differences and asks, unless the answer was given.
+    fn is_agreed(&self, global: &Global, to: &Reference, changes: &[Change]) -> anyhow::Result<bool> {
+        if !global.json {
+            say(global, &self.name, to, changes, "update");
+        }
+        if self.yes {
+            return Ok(true);
+        }
+        ensure!(
+            terminal::is_there(),
+            "nobody can be asked here, so nothing was changed; add --yes once you have read the changes"
+        );
+        let mut stderr = std::io::stderr();
+        write!(stderr, "update {}? [y/N] ", self.name)?;
+        stderr.flush()?;
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line)?;
+        Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+    }
+}
+
+fn owner(section: Section, name: &str) -> String {
+    match section {
+        Section::Packs => name.to_owned(),
+        Section::Policies => tollgate_components::packs::policy_owner(name),
+    }
+}
+
+fn current(config: &Config, section: Section, name: &str) -> anyhow::Result<Current> {
+    let (table, found) = match section {
+        Section::Packs => {
+            let pack = config.packs.get(name);
+            (
+                "packs",
+                pack.map(|pack| (pack.source.clone(), pack.sha256.clone(), pack.grants.clone())),
+            )
+        }
+        Section::Policies => {
+            let policy = config.policies.get(name);
+            let parts = |policy: &tollgate::config::PolicyConfig| {
+                (
+                    policy.source.clone(),
+                    policy.sha256.clone(),
+                    policy.grants().clone(),
+                )
+            };
+            ("policies", policy.map(parts))
+        }
+    };
+    let (source, sha256, grants) = found.with_context(|| format!("there is no [{table}.{name}]"))?;
+    let source = source.filter(|source| registry::is_reference(source));
+    let source = source.with_context(|| {
+        format!("[{table}.{name}] does not come from a registry; change it with `tollgate {table} add SOURCE --replace`")
+    })?;
+    Ok(Current {
+        reference: source.parse()?,
+        sha256: sha256.unwrap_or_default(),
+        grants,
+    })
+}
+
+fn say(global: &Global, name: &str, to: &Reference, changes: &[Change], how: &str) {
+    if global.json {
+        out::print_json(
+            &json!({ "name": name, "outcome": how, "source": to.to_string(), "changes": changes }),
+        );
+        return;
+    }
+    out::print(&format!("{name}: {how}, {to}"));
+    if how == "update" && changes.is_empty() {
+        out::print("  no tool, request, setting or table changes");
+    }
+    for change in changes {
+        out::print(&format!("  {}: {}", change.what, change.how));
+    }
+}

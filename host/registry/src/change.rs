@@ -1,0 +1,249 @@
+//! Difference between two versions of a component: what somebody has to know before taking the new one.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::text::plain;
+
+/// A component as it describes itself, in plain values.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Description {
+    /// `pack` or `policy`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Tools and prompts by name, each with its properties: effect, tier, description, schema.
+    pub tools: BTreeMap<String, BTreeMap<&'static str, Value>>,
+    /// Lines of the grants that it asks for.
+    pub wants: Vec<String>,
+    /// Schema of its settings.
+    pub settings: Option<Value>,
+    /// Names of its migrations.
+    pub migrations: Vec<String>,
+}
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Subject: `tool NAME`, `wants`, `settings`, `tables` or `component`.
+    pub what: String,
+    /// Its change, in words.
+    pub how: String,
+}
+
+/// All differences, in the order in which somebody should read them.
+pub fn changes(old: &Description, new: &Description) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut say = |what: &str, how: String| {
+        changes.push(Change {
+            what: plain(what),
+            how: plain(&how),
+        })
+    };
+    if old.kind != new.kind {
+        say("component", format!("was a {}, is a {}", old.kind, new.kind));
+    }
+    if old.name != new.name {
+        say(
+            "component",
+            format!("was called {}, calls itself {}", old.name, new.name),
+        );
+    }
+    if old.version != new.version {
+        let is_older = |one: &str, other: &str| {
+            let parse = semver::Version::parse;
+            parse(one)
+                .ok()
+                .zip(parse(other).ok())
+                .is_some_and(|(one, other)| other < one)
+        };
+        let back = if is_older(&old.version, &new.version) {
+            ", which is older"
+        } else {
+            ""
+        };
+        say(
+            "component",
+            format!("version {} becomes {}{back}", old.version, new.version),
+        );
+    }
+    lines(&old.wants, &new.wants, |is_new, line| {
+        say(
+            "wants",
+            format!(
+                "{} {line}",
+                if is_new { "asks for" } else { "no longer asks for" }
+            ),
+        );
+    });
+    for (name, tool) in &new.tools {
+        let what = format!("tool {name}");
+        match old.tools.get(name) {
+            None => say(&what, format!("is new{}", effect(tool))),
+            Some(before) => properties(before, tool)
+                .into_iter()
+                .for_each(|how| say(&what, how)),
+        }
+    }
+    for name in old.tools.keys().filter(|name| !new.tools.contains_key(*name)) {
+        say(&format!("tool {name}"), "is gone".to_owned());
+    }
+    settings(old.settings.as_ref(), new.settings.as_ref())
+        .into_iter()
+        .for_each(|how| say("settings", how));
+    lines(&old.migrations, &new.migrations, |is_new, name| {
+        say(
+            "tables",
+            format!(
+                "migration {name} {}",
+                if is_new {
+                    "is applied"
+                } else {
+                    "is gone, so it will not load"
+                }
+            ),
+        );
+    });
+    changes
+}
+
+fn lines(old: &[String], new: &[String], mut say: impl FnMut(bool, &str)) {
+    new.iter()
+        .filter(|line| !old.contains(line))
+        .for_each(|line| say(true, line));
+    old.iter()
+        .filter(|line| !new.contains(line))
+        .for_each(|line| say(false, line));
+}
+
+fn effect(tool: &BTreeMap<&'static str, Value>) -> String {
+    let effect = tool.get("effect").and_then(Value::as_str);
+    effect
+        .map(|effect| format!(", with the effect {effect}"))
+        .unwrap_or_default()
+}
+
+/// Changes of one tool. Long values are named, short ones shown.
+fn properties(old: &BTreeMap<&'static str, Value>, new: &BTreeMap<&'static str, Value>) -> Vec<String> {
+    let keys: std::collections::BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+    let changed = keys.into_iter().filter(|key| old.get(key) != new.get(key));
+    let show = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => "nothing".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    };
+    let say = |key: &str| {
+        let (was, is) = (show(old.get(key)), show(new.get(key)));
+        match was.len() + is.len() {
+            0..=60 => format!("{key} was {was}, is {is}"),
+            _ => format!("{key} changes"),
+        }
+    };
+    changed.map(say).collect()
+}
+
+/// Changes of the schema of settings, by property.
+fn settings(old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
+    let properties = |schema: Option<&Value>| {
+        let found = schema
+            .and_then(|schema| schema.get("properties"))
+            .and_then(Value::as_object);
+        found.cloned().unwrap_or_default()
+    };
+    let required = |schema: Option<&Value>, name: &str| {
+        let names = schema
+            .and_then(|schema| schema.get("required"))
+            .and_then(Value::as_array);
+        names.is_some_and(|names| names.iter().any(|required| required == name))
+    };
+    let (before, after) = (properties(old), properties(new));
+    let mut found = Vec::new();
+    for (name, property) in &after {
+        let is_required = required(new, name);
+        match before.get(name) {
+            None => found.push(format!(
+                "{name} is new{}",
+                if is_required { ", and required" } else { "" }
+            )),
+            Some(_) if is_required && !required(old, name) => found.push(format!("{name} is required now")),
+            Some(was) if was != property => found.push(format!("{name} changes")),
+            Some(_) => {}
+        }
+    }
+    found.extend(
+        before
+            .keys()
+            .filter(|name| !after.contains_key(*name))
+            .map(|name| format!("{name} is gone")),
+    );
+    if found.is_empty() && old != new {
+        found.push("their schema changes".to_owned());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(effect: &str, description: &str) -> BTreeMap<&'static str, Value> {
+        BTreeMap::from([("effect", json!(effect)), ("description", json!(description))])
+    }
+
+    #[test]
+    fn everything_that_matters_is_said() {
+        let old = Description {
+            kind: "pack".into(),
+            name: "hello".into(),
+            version: "1.0.0".into(),
+            tools: BTreeMap::from([
+                ("hello_greet".into(), tool("read", "Greets.")),
+                ("hello_gone".into(), tool("read", "Goes.")),
+                ("hello_same".into(), tool("read", "Stays.")),
+            ]),
+            wants: vec!["grants.ledger = true".into()],
+            settings: Some(json!({ "properties": { "a": {}, "b": { "type": "string" }, "c": {} } })),
+            migrations: vec!["0001_first".into()],
+        };
+        let new = Description {
+            version: "0.9.0".into(),
+            tools: BTreeMap::from([
+                ("hello_greet".into(), tool("run", &"Long. ".repeat(20))),
+                ("hello_new\u{1b}[2J".into(), tool("write", "Writes.")),
+                ("hello_same".into(), tool("read", "Stays.")),
+            ]),
+            wants: vec!["grants.process = [\"git\"]".into()],
+            settings: Some(
+                json!({ "properties": { "a": {}, "b": { "type": "number" }, "d": {} }, "required": ["a", "d"] }),
+            ),
+            migrations: vec!["0001_first".into(), "0002_second".into()],
+            ..old.clone()
+        };
+        let said: Vec<String> = changes(&old, &new)
+            .iter()
+            .map(|change| format!("{}: {}", change.what, change.how))
+            .collect();
+        expect![[r#"
+            component: version 1.0.0 becomes 0.9.0, which is older
+            wants: asks for grants.process = ["git"]
+            wants: no longer asks for grants.ledger = true
+            tool hello_greet: description changes
+            tool hello_greet: effect was read, is run
+            tool hello_new�[2J: is new, with the effect write
+            tool hello_gone: is gone
+            settings: a is required now
+            settings: b changes
+            settings: d is new, and required
+            settings: c is gone
+            tables: migration 0002_second is applied"#]]
+        .assert_eq(&said.join("\n"));
+        assert_eq!(changes(&old, &old), []);
+    }
+}

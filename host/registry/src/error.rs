@@ -1,0 +1,147 @@
+//! Refusals. Each says the subject, what is wrong with it, and the value.
+
+use thiserror::Error;
+
+/// Reason why nothing was taken from or sent to a registry. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum RegistryError {
+    /// The text does not name a component in a registry.
+    #[error(
+        "{text} is not a reference to a component: {why}; write oci://HOST/NAME:TAG, or oci://HOST/NAME@sha256:DIGEST"
+    )]
+    BadReference {
+        /// Text that was given.
+        text: String,
+        /// Part that is wrong.
+        why: String,
+    },
+    /// The registry was not reached, is not trusted, or broke off.
+    #[error("{url} cannot be reached")]
+    Unreachable {
+        /// Address.
+        url: String,
+        #[source]
+        source: Box<ureq::Error>,
+    },
+    /// The registry answers with an error.
+    #[error("{url} answers {status}{said}")]
+    Status {
+        /// Address.
+        url: String,
+        /// HTTP status.
+        status: u16,
+        /// Its words, if there are any.
+        said: String,
+    },
+    /// The registry has nothing under the name.
+    #[error(
+        "{what} is not in the registry {host}; check the name and the tag, and that the credentials may read it"
+    )]
+    Missing {
+        /// Reference, or content.
+        what: String,
+        /// Registry.
+        host: String,
+    },
+    /// The registry refuses the credentials, or wants some.
+    #[error(
+        "{host} refuses access to {what} {with}; run `docker login {host}`, or set registries.\"{host}\".user and password_env"
+    )]
+    Denied {
+        /// Registry.
+        host: String,
+        /// Reference.
+        what: String,
+        /// `without credentials`, or whose.
+        with: String,
+    },
+    /// The token service is on a host that is not the registry's.
+    #[error(
+        "{host} sends credentials to the token service {realm}, which is another host; if that is right, set \
+         registries.\"{host}\".token_host = \"{realm}\""
+    )]
+    TokenHost {
+        /// Registry.
+        host: String,
+        /// Host of its token service.
+        realm: String,
+    },
+    /// Credentials cannot be read.
+    #[error("the credentials for {host} cannot be used: {why}")]
+    Credentials {
+        /// Registry.
+        host: String,
+        /// Reason.
+        why: String,
+    },
+    /// A redirect that is not followed.
+    #[error("{from} redirects to {to}, which is not followed: {why}")]
+    Redirect {
+        /// Address that was asked.
+        from: String,
+        /// Target.
+        to: String,
+        /// Reason.
+        why: &'static str,
+    },
+    /// Plain HTTP where it is not allowed.
+    #[error(
+        "{host} cannot be used over plain HTTP: only a registry on this machine can, with registries.\"{host}\".plain_http = true"
+    )]
+    PlainHttp {
+        /// Registry.
+        host: String,
+    },
+    /// More bytes than are accepted.
+    #[error("{what} is larger than the {limit} bytes that are accepted")]
+    TooLarge {
+        /// Content.
+        what: String,
+        /// Limit in bytes.
+        limit: u64,
+    },
+    /// Content that is not what was asked for.
+    #[error("{what} has the digest {found}, not {wanted}")]
+    OtherDigest {
+        /// Content.
+        what: String,
+        /// Digest that was asked for.
+        wanted: String,
+        /// Digest of what came.
+        found: String,
+    },
+    /// Content of another form.
+    #[error("{what} cannot be used: {why}")]
+    Malformed {
+        /// Content.
+        what: String,
+        /// Reason.
+        why: String,
+    },
+    /// A key or a root of trust that cannot be read.
+    #[error("{what} cannot be used as {kind}: {why}")]
+    Key {
+        /// Name of the signer, or the file.
+        what: String,
+        /// `a public key`, `a signing key` or `a root of trust`.
+        kind: &'static str,
+        /// Reason.
+        why: String,
+    },
+    /// No signature that counts.
+    #[error("{reference} is not trusted: {}", .reasons.join("; "))]
+    Untrusted {
+        /// Component.
+        reference: String,
+        /// All reasons.
+        reasons: Vec<String>,
+    },
+    /// Something is under the tag that is to be published.
+    #[error("{reference} is there already, as {digest}; publish under a new tag, or add --overwrite")]
+    Taken {
+        /// Reference.
+        reference: String,
+        /// Its digest.
+        digest: String,
+    },
+}
