@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::{Place, Session, until};
 use crate::http_auth::{ADA, BOB, place_with_tokens};
 
-const POLICY: &str = r#"
+pub(crate) const POLICY: &str = r#"
 [policies.side-effect-approval]
 limits.time_ms = 10000
 tools = ["task_create"]
@@ -14,13 +14,13 @@ config = { ask = false }
 "#;
 
 /// A call that the policy denies without an approval.
-fn task(title: &str) -> Value {
+pub(crate) fn task(title: &str) -> Value {
     json!({"title": title, "spec_markdown": "# Goal\nNone.", "workspace": "w", "initial_phase": "spec_draft",
         "actor": "ada", "actor_role": "orchestrator"})
 }
 
 /// Id of the request of a call that is denied until somebody approves it.
-async fn denied(session: &Session, title: &str) -> String {
+pub(crate) async fn denied(session: &Session, title: &str) -> String {
     let refused = session.refused("task_create", task(title)).await;
     assert_eq!(refused["code"], "APPROVAL_REQUIRED", "{refused:#}");
     let id = refused["context"]["approval_id"].as_str().unwrap().to_owned();

@@ -1,8 +1,11 @@
 //! The console beside MCP: who gets in, what the door refuses, and that looking leaves no row.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::approvals::{POLICY, denied, task};
 use crate::harness::{HttpServer, Place, Session};
+use crate::http_auth::{ADA, BOB, place_with_tokens};
+use crate::person::waiting_in;
 
 /// Reply to a request.
 struct Answer {
@@ -111,5 +114,108 @@ async fn the_console_is_off_unless_it_is_wanted() {
     let server = place.serve_http(&[]);
     for path in ["/console/", "/console/login", "/console/assets/console.js"] {
         assert_eq!(ask(&server, "GET", path, &[], "").await.status, 404, "{path}");
+    }
+}
+
+/// Status and page of an answer that somebody gives on the page of a request.
+async fn answered(server: &HttpServer, cookie: &str, id: &str, decision: &str) -> (u16, String) {
+    let path = format!("/console/approvals/{id}");
+    let page = ask(server, "GET", &path, &[("cookie", cookie)], "").await.body;
+    let form = page.split("class=\"answer\"").nth(1).unwrap_or(&page);
+    let token = form.split("name=\"form\" value=\"").nth(1).unwrap();
+    let body = format!(
+        "form={}&decision={decision}&note=seen",
+        token.split('"').next().unwrap()
+    );
+    let headers = [
+        ("cookie", cookie),
+        ("origin", server.url.trim_end_matches("/mcp")),
+        ("sec-fetch-site", "same-origin"),
+        ("content-type", "application/x-www-form-urlencoded"),
+    ];
+    let answer = ask(server, "POST", &path, &headers, &body).await;
+    (answer.status, answer.body)
+}
+
+/// Id of the conductor's newest request that waits.
+async fn step_of(session: &Session, job: &Value) -> String {
+    let waiting = session
+        .ok("approval_list", json!({"component": "conductor"}))
+        .await;
+    let all = waiting["approvals"].as_array().unwrap();
+    let found = all.iter().find(|one| one["detail"]["job_id"] == *job);
+    found.unwrap()["approval_id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approvers_answer_on_the_console_under_their_proven_identity() {
+    let place = place_with_tokens(&format!(
+        "{POLICY}[server.auth]\ntoken_file = \"tokens\"\n[server.console]\nenabled = true\n\
+         approvers = [\"token:ada\", \"token:bob\"]\n"
+    ));
+    let server = place.serve_http(&[]);
+    let ada = Session::over_http_as(&server, ADA).await;
+    let id = denied(&ada, "deploy").await;
+    let (own, bob) = (
+        log_in(&server, ADA).await.cookie,
+        log_in(&server, BOB).await.cookie,
+    );
+    let (status, page) = answered(&server, &own, &id, "approve").await;
+    assert!(
+        status == 403 && page.contains("APPROVER_ASKED"),
+        "{status} {page}"
+    );
+    assert_eq!(answered(&server, &bob, &id, "approve").await.0, 303);
+    assert_eq!(
+        answered(&server, &bob, &id, "approve").await.0,
+        403,
+        "an answered request has no form"
+    );
+    ada.ok("task_create", task("deploy")).await;
+
+    // A step of the conductor wants a person: an approver is one, the owner's session is none.
+    let step = waiting_in(&ada).await;
+    let request = step_of(&ada, &step["job_id"]).await;
+    let owner = log_in(&server, &invited(&place).1).await.cookie;
+    let (status, page) = answered(&server, &owner, &request, "approve").await;
+    assert!(
+        status == 403 && page.contains("PERSON_REQUIRED"),
+        "{status} {page}"
+    );
+    let (status, page) = answered(&server, &own, &request, "approve").await;
+    assert!(
+        status == 403 && page.contains("APPROVER_ASKED"),
+        "{status} {page}"
+    );
+    let (status, page) = answered(&server, &bob, &request, "approve").await;
+    assert_eq!(status, 303, "{page}");
+    let job = ada.ok("job_get", json!({"job_id": step["job_id"]})).await;
+    assert_eq!(job["steps"][0]["approved"], true, "{job:#}");
+    let rows = place.sql(
+        "SELECT tool || ' ' || actor || ' ' || client FROM core_operations
+         WHERE tool IN ('approval_resolve', 'step_approve') AND success = 1 ORDER BY seq",
+    );
+    assert_eq!(
+        rows,
+        [
+            "approval_resolve token:bob tollgate console",
+            "step_approve token:bob tollgate console"
+        ]
+    );
+
+    // Who does the conductor's work approves none of it.
+    let working = Session::over_http_as(&server, BOB).await;
+    working
+        .ok("conductor_init", json!({"title": "t", "goal": "g"}))
+        .await;
+    let step = waiting_in(&ada).await;
+    let request = step_of(&ada, &step["job_id"]).await;
+    let (status, page) = answered(&server, &bob, &request, "approve").await;
+    assert!(
+        status == 403 && page.contains("APPROVER_EXECUTES"),
+        "{status} {page}"
+    );
+    for session in [ada, working] {
+        session.close().await;
     }
 }

@@ -64,6 +64,13 @@ pub(crate) fn allows(place: &Place, tool: &str, arguments: &Value) {
 /// A running job whose step waits for a person: arguments of the approval.
 async fn waiting(place: &Place) -> Value {
     let session = place.serve(&[]).await;
+    let approval = waiting_in(&session).await;
+    session.close().await;
+    approval
+}
+
+/// The same, of a session.
+pub(crate) async fn waiting_in(session: &Session) -> Value {
     let begun = json!({"title": "t", "goal": "g"});
     let job = session.ok("conductor_init", begun).await["job_id"].clone();
     let answers = json!({"deliverables": ["d"], "definition_of_done": ["done"], "invariants": []});
@@ -77,7 +84,6 @@ async fn waiting(place: &Place) -> Value {
         .await;
     session.ok("job_set_ready", json!({"job_id": job})).await;
     session.ok("job_start", json!({"job_id": job})).await;
-    session.close().await;
     json!({"job_id": job, "step_id": "S1", "approved_by": "Ada"})
 }
 

@@ -133,7 +133,6 @@ fn an_answer_holds_though_the_text_of_its_question_changed() {
     let refused = call(2, "ask", false);
     assert_eq!(refused["structuredContent"]["error"]["code"], "NOT_ALLOWED");
     assert_eq!(call(3, "propose", true)["isError"], json!(false));
-    drop(call);
     drop(wire);
     let labels = place.sql("SELECT label FROM core_envelopes ORDER BY opened_at");
     assert_eq!(labels, ["ask", "agreed"]);

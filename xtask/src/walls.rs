@@ -7,24 +7,26 @@ mod tests {
     use crate::run::root;
 
     /// The host's crates, the lowest first.
-    const CRATES: [&str; 8] = [
+    const CRATES: [&str; 9] = [
         "core",
         "store",
         "console",
         "sandbox",
+        "registry",
         "components",
         "gate",
         "mcp",
         "app",
     ];
     /// Libraries, and the only crates that depend on them.
-    const WALLS: [(&str, &[&str]); 6] = [
+    const WALLS: [(&str, &[&str]); 7] = [
         ("rusqlite", &["store"]),
         ("wasmtime", &["sandbox", "components"]),
         ("wasmtime-wasi", &["sandbox"]),
         ("rmcp", &["mcp"]),
         ("axum", &["console", "mcp"]),
         ("maud", &["console"]),
+        ("sigstore-verify", &["registry"]),
     ];
 
     #[allow(clippy::disallowed_methods, reason = "the test reads manifests")]
