@@ -134,7 +134,7 @@ fn colours_are_for_terminals_without_no_color() {
     let tail = ["ledger", "tail"];
     let shown = on_a_terminal(&place, &tail, "");
     assert!(shown.contains("\u{1b}[32mok\u{1b}[0m"), "{shown:?}");
-    assert!(shown.contains("\u{1b}[31mTASK_NOT_FOUND\u{1b}[0m"), "{shown:?}");
+    assert!(shown.contains("\u{1b}[31mNOT_FOUND\u{1b}[0m"), "{shown:?}");
     assert!(!on_a_terminal(&place, &tail, "1").contains('\u{1b}'));
     assert!(!on_a_terminal(&place, &["--json", "ledger", "tail"], "").contains('\u{1b}'));
     assert!(!print(&place, &tail).contains('\u{1b}'));

@@ -224,7 +224,6 @@ const PACK: Pack = Pack {
         reading::Watched,
         reading::TemplateData,
         reading::ListIds,
-        schemas::Vocabulary,
         schemas::Routed
     ],
     prompts: prompts![
