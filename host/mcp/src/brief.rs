@@ -39,25 +39,6 @@ const CHECKS: &[&str] = &[
     "maxProperties",
 ];
 
-/// Keys whose meaning is kept when words are left out. A schema with others, such as `if` or `$anchor`, is listed whole.
-const KNOWN: &[&str] = &[
-    "type",
-    "description",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "enum",
-    "const",
-    "$defs",
-    "definitions",
-    "$ref",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "deprecated",
-];
-
 /// Words that tell nothing about an argument beside its name.
 const EMPTY_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "by", "for", "in", "is", "it", "its", "of", "on", "one", "or",
@@ -66,9 +47,6 @@ const EMPTY_WORDS: &[&str] = &[
 
 /// The arguments of a tool in short.
 pub(super) fn input(tool: &str, schema: &Map<String, Value>) -> Map<String, Value> {
-    if !is_known(schema) {
-        return schema.clone();
-    }
     let brief = shorten(&Value::Object(schema.clone()), "", tool, false);
     let passes: [fn(&mut Map<String, Value>); 3] = [cut_descriptions, quiet_members, quiet_options];
     let mut brief = match brief {
@@ -82,20 +60,6 @@ pub(super) fn input(tool: &str, schema: &Map<String, Value>) -> Map<String, Valu
         pass(&mut brief);
     }
     brief
-}
-
-/// True if a schema has no other keys than those that can be shortened.
-fn is_known(schema: &Map<String, Value>) -> bool {
-    schema.iter().all(|(key, value)| match (key.as_str(), value) {
-        ("properties" | "$defs" | "definitions", Value::Object(below)) => below.values().all(is_known_value),
-        ("items" | "additionalProperties", below) => is_known_value(below),
-        ("anyOf" | "oneOf" | "allOf", Value::Array(all)) => all.iter().all(is_known_value),
-        (key, _) => key.starts_with("x-") || KNOWN.contains(&key) || CHECKS.contains(&key),
-    })
-}
-
-fn is_known_value(schema: &Value) -> bool {
-    schema.as_object().is_none_or(is_known)
 }
 
 /// The result of a tool in short: the names and types of its members.
@@ -321,22 +285,6 @@ mod tests {
         assert_eq!(members.len(), 12);
         assert_eq!(members["option_0"]["description"], "Number 0 matters for reasons");
         assert_eq!(members["option_1"], json!({ "type": "string" }));
-    }
-
-    #[test]
-    fn schemas_that_cannot_be_shortened_are_listed_whole() {
-        for unknown in [
-            json!({"if": {"required": ["a"]}, "then": {"required": ["b"]}}),
-            json!({"$defs": {"address": {"$anchor": "address", "type": "object"}}}),
-            json!({"properties": {"a": {"type": "array", "contains": {"type": "string", "title": "A"}}}}),
-            json!({"allOf": [{"not": {"required": ["a"]}}]}),
-        ] {
-            let mut schema = object(json!({
-                "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "additionalProperties": false,
-            }));
-            schema.extend(object(unknown));
-            assert_eq!(input("x", &schema), schema);
-        }
     }
 
     #[test]
