@@ -47,6 +47,7 @@ mod leaking;
 mod ledger;
 mod loading;
 mod meddling;
+mod moved;
 mod observed;
 mod once;
 mod open_doors;

@@ -17,7 +17,7 @@ use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{ArtifactSettings, ArtifactStore};
 use tollgate_store::data_dir::{DATABASE, DataDir};
-use tollgate_store::liveness::Host;
+use tollgate_store::liveness::{Host, hosts_alive};
 use tollgate_store::storage::Database;
 
 use crate::config::{Config, PackConfig, PolicyConfig};
@@ -59,6 +59,16 @@ impl Site {
     /// Opens a data directory.
     pub fn open(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
         let data = DataDir::open(data_dir)?;
+        if !data.has(DATABASE) {
+            // An empty database beside one that somebody moved away would take the work of both apart.
+            let alive = hosts_alive(&data)?;
+            anyhow::ensure!(
+                alive.is_empty(),
+                "{DATABASE} is gone from {} while host {} runs; stop it, put the file back with its -wal, and start again",
+                data_dir.display(),
+                alive.join(", ")
+            );
+        }
         let database = Database::open(&data.database()).context("the database cannot be used")?;
         Site::on(data, database, authority, Keep::Components)
     }

@@ -59,6 +59,13 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
             "another process holds the database; nothing was changed",
         )
         .remediation("Call again."),
+        StoreFailure::Moved => ToolError::new(
+            "STORAGE_MOVED",
+            "the database was moved, removed or replaced while the host runs; nothing was changed",
+        )
+        .remediation(
+            "Have the operator stop every host of this data directory, put tollgate.db back with its -wal, and start again.",
+        ),
         _ => ToolError::new(
             "STORAGE_FAILED",
             "the call could not be committed; nothing was changed",

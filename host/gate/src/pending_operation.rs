@@ -364,7 +364,7 @@ fn failure_class(code: &str) -> &'static str {
         "GUEST_TRAPPED" | "MEMORY_LIMIT" | "TABLE_LIMIT" | "HANDLE_LIMIT" | "STACK_OVERFLOW"
         | "BAD_REPLY" => "trap",
         "HOST_FAILED" | "HOST_STOPPING" | "STORAGE_FAILED" | "STORAGE_FULL" | "STORAGE_BUSY"
-        | "OUTCOME_UNKNOWN" => "host",
+        | "STORAGE_MOVED" | "OUTCOME_UNKNOWN" => "host",
         "INVALID_ARGUMENTS"
         | "MALFORMED_ARGUMENTS"
         | "ARGUMENTS_TOO_LARGE"

@@ -28,6 +28,9 @@ pub fn remedy(err: &(dyn Error + 'static)) -> Option<&'static str> {
             "tollgate writes in its data directory, also to read the ledger; to look at a copy that cannot be written, \
              put it elsewhere: `tollgate --data-dir DIR restore BACKUP`, or copy the directory",
         ),
+        StoreFailure::Moved => Some(
+            "stop every host of this data directory, put tollgate.db back with its -wal, and start again",
+        ),
         StoreFailure::Full => {
             Some("the disk is full; `tollgate doctor` shows how much the data directory takes")
         }

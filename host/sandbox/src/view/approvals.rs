@@ -110,6 +110,14 @@ impl approvals::Host for View<'_> {
     }
 }
 
+/// A name that nobody proved. It must not look like an identity.
+fn unproven(name: String) -> String {
+    match name.contains(':') {
+        true => format!("claimed:{name}"),
+        false => name,
+    }
+}
+
 impl View<'_> {
     /// The sitting of a policy that judges a call before it runs. Whoever may not write gets an error.
     fn judging(&self) -> Result<Option<&Sitting>, ApprovalError> {
@@ -178,9 +186,17 @@ impl View<'_> {
         };
         let cut = |said: String, max: usize| text::clean_prose(text::cut(&said, max));
         let caller = &self.facts.asked_by;
+        // A proven answerer is shown by the identity, whatever name the call gives.
+        let proven = caller
+            .identity
+            .as_ref()
+            .map(|identity| identity.as_str().to_owned());
+        let by = proven
+            .or_else(|| by.map(|by| unproven(cut(by, MAX_NAME))))
+            .or_else(|| caller.actor.clone());
         Ok(Answered {
             status,
-            by: by.map(|by| cut(by, MAX_NAME)).or_else(|| caller.actor.clone()),
+            by,
             identity: caller.identity.clone(),
             op_id: caller.op_id.clone(),
             note: note.map(|note| cut(note, MAX_NOTE)),

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::{Metadata, MetadataExt as _};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,8 @@ use sum::Sum;
 
 /// Time limit of one look.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time without a look after one that took too long, so that each call does not wait for the next.
+const PAUSE: Duration = Duration::from_secs(30);
 /// Largest output of one command.
 const MAX_OUTPUT: usize = 64 << 20;
 /// Most files that differ.
@@ -68,6 +70,8 @@ pub(crate) struct Memory {
     contents: HashMap<String, Arc<[u8]>>,
     /// Files that Git was told not to look at.
     flagged: flagged::Known,
+    /// The latest look that took too long, such as one in which Git waits for a pipe that is named like a file of its own.
+    timed_out: Option<Instant>,
 }
 
 impl Memory {
@@ -157,23 +161,44 @@ pub fn look(workspace: &Workspace, launcher: &Launcher, clock: &dyn Clock) -> Re
         deadline: Deadline::after(LOOK_TIMEOUT, Cancel::default()),
     };
     let mut memory = look.memory();
-    let looked_boot_ms = clock.boot_ms();
-    for _ in 0..MAX_ATTEMPTS {
-        let head = workspace.git_head();
-        let base = look.sum_of(head.as_deref(), &mut memory)?;
-        let differences = look.differences(&mut memory)?;
-        if workspace.git_head() == head {
-            return Ok(Sighting {
-                workspace: name.clone(),
-                state: state(name, base, &differences, |_| true),
-                tracked: state(name, base, &differences, |found| !found.is_untracked),
-                differs: kept(&differences),
-                git_head: head,
-                looked_boot_ms,
-            });
-        }
+    if let Some(since) = memory
+        .timed_out
+        .map(|at| at.elapsed())
+        .filter(|since| *since < PAUSE)
+    {
+        return Err(format!(
+            "Git took longer than {} s in workspace {name} {} s ago",
+            LOOK_TIMEOUT.as_secs(),
+            since.as_secs()
+        ));
     }
-    Err(format!("the repository of workspace {name} changes all the time"))
+    let seen = look.sight(&mut memory, clock);
+    let is_late = seen.is_err() && look.deadline.is_over();
+    memory.timed_out = is_late.then(Instant::now);
+    seen
+}
+
+impl Look<'_> {
+    fn sight(&self, memory: &mut Memory, clock: &dyn Clock) -> Result<Sighting, String> {
+        let (look, workspace, name) = (self, self.workspace, &self.workspace.info.name);
+        let looked_boot_ms = clock.boot_ms();
+        for _ in 0..MAX_ATTEMPTS {
+            let head = workspace.git_head();
+            let base = look.sum_of(head.as_deref(), memory)?;
+            let differences = look.differences(memory)?;
+            if workspace.git_head() == head {
+                return Ok(Sighting {
+                    workspace: name.clone(),
+                    state: state(name, base, &differences, |_| true),
+                    tracked: state(name, base, &differences, |found| !found.is_untracked),
+                    differs: kept(&differences),
+                    git_head: head,
+                    looked_boot_ms,
+                });
+            }
+        }
+        Err(format!("the repository of workspace {name} changes all the time"))
+    }
 }
 
 /// Tells what changed from one look to a later one. The error says why that cannot be told.

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use rusqlite::ErrorCode;
-use rusqlite::ffi::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC};
+use rusqlite::ffi::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC, SQLITE_READONLY_DBMOVED};
 
 use super::schema;
 
@@ -27,6 +27,8 @@ pub enum StoreFailure {
     Damaged,
     /// The file or its directory cannot be written.
     NotWritable,
+    /// The file was moved, removed or replaced since it was opened.
+    Moved,
     /// Any other failure.
     Other,
 }
@@ -46,6 +48,9 @@ impl StoreError {
         let code = err.sqlite_error().map(|failure| failure.extended_code);
         if code.is_some_and(|code| [SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC].contains(&code)) {
             return StoreFailure::Flush;
+        }
+        if code == Some(SQLITE_READONLY_DBMOVED) {
+            return StoreFailure::Moved;
         }
         match err.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreFailure::Full,

@@ -40,6 +40,7 @@ mod operations;
 mod outcome;
 mod own_sql;
 mod permits;
+mod place;
 mod prune;
 mod recollection;
 mod recount;
@@ -60,6 +61,7 @@ mod work_trees;
 mod write_lock;
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 pub use access::{Bounds, Namespace};
 pub use anchors::Anchor;
@@ -122,6 +124,8 @@ pub fn nowhere() -> Result<Session, OpenError> {
 pub struct Database {
     path: PathBuf,
     heads: heads::Heads,
+    /// The file that the path named when the first session was opened.
+    opened: Arc<OnceLock<place::File>>,
 }
 
 impl Database {
@@ -130,6 +134,7 @@ impl Database {
         let database = Database {
             path: path.to_owned(),
             heads: heads::Heads::default(),
+            opened: Arc::default(),
         };
         let session = database.write_session()?;
         migrate::apply_core(&session).map_err(|err| explained(&session, err))?;
@@ -142,6 +147,7 @@ impl Database {
         Database {
             path: path.to_owned(),
             heads: heads::Heads::default(),
+            opened: Arc::default(),
         }
     }
 
@@ -152,14 +158,31 @@ impl Database {
 
     /// A session that may write.
     pub fn write_session(&self) -> Result<Session, OpenError> {
+        self.check_place()?;
         let mut session = Session::open(&self.path, session::Access::Write)?;
         session.heads = self.heads.clone();
+        self.check_place()?;
         Ok(session)
     }
 
     /// A session that SQLite keeps from writing.
     pub fn read_session(&self) -> Result<Session, OpenError> {
+        self.check_place()?;
         Session::open(&self.path, session::Access::Read)
+    }
+
+    /// Fails if the path names another file than the first session opened.
+    fn check_place(&self) -> Result<(), OpenError> {
+        let Some(found) = place::file(&self.path) else {
+            return match self.opened.get() {
+                None => Ok(()),
+                Some(_) => Err(OpenError::moved(&self.path)),
+            };
+        };
+        match *self.opened.get_or_init(|| found) == found {
+            true => Ok(()),
+            false => Err(OpenError::moved(&self.path)),
+        }
     }
 
     /// Packs that have tables here, whether they are loaded or not.

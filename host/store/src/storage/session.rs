@@ -19,6 +19,7 @@ use super::functions_sqlite::{self, IsLate};
 use super::heads::Heads;
 use super::ledger::Head;
 use super::memory::{self, Armed, Budget};
+use super::place::{self, Place};
 use super::write_lock::Line;
 
 /// Time that a session waits for another process's write transaction: longer than any may take.
@@ -50,6 +51,14 @@ pub struct OpenError {
 }
 
 impl OpenError {
+    /// The failure of a path that names another file than before.
+    pub(super) fn moved(path: &Path) -> OpenError {
+        OpenError {
+            path: path.display().to_string(),
+            source: place::moved(path),
+        }
+    }
+
     /// The failure of the database.
     pub fn into_cause(self) -> StoreError {
         self.source
@@ -76,6 +85,8 @@ pub struct Session {
     pub(super) known_head: Cell<Option<Head>>,
     /// Line in which the session waits for its turn to write.
     line: Option<Line>,
+    /// Files of a session that writes.
+    place: Option<Place>,
     /// Lookup of workspaces' commits.
     pub(super) heads: Heads,
 }
@@ -147,9 +158,14 @@ impl Session {
             Access::Read | Access::Memory => None,
             Access::Write => Line::open(&path.with_extension("line")).ok(),
         };
+        let place = match access {
+            Access::Read | Access::Memory => None,
+            Access::Write => Place::of(path),
+        };
         Ok(Session {
             db,
             line,
+            place,
             state,
             page_limit: Cell::new(MAX_PAGES),
             budget: Cell::new(None),
@@ -264,7 +280,15 @@ impl Session {
         self.db.pragma_update(None, "temp_store", "FILE")?;
         let begun = self.host_statement("BEGIN IMMEDIATE");
         self.db.pragma_update(None, "temp_store", "MEMORY")?;
-        begun
+        begun?;
+        self.in_place().inspect_err(|_| {
+            // Nothing was written yet.
+            let _ = self.host_statement("ROLLBACK");
+        })
+    }
+
+    fn in_place(&self) -> StoreResult<()> {
+        self.place.as_ref().map_or(Ok(()), Place::check)
     }
 
     /// The same for a call that waits no longer than until its deadline. Fails as busy then.
@@ -291,7 +315,7 @@ impl Session {
 
     /// Ends the transaction, durably.
     pub fn commit(&self) -> StoreResult<()> {
-        let ended = self.host_statement("COMMIT");
+        let ended = self.in_place().and_then(|()| self.host_statement("COMMIT"));
         self.end_turn();
         ended
     }

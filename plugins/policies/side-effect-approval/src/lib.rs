@@ -28,6 +28,8 @@ const REQUEST: &str = "task_request_approval";
 const RESOLVE: &str = "task_resolve_approval";
 /// Tools of the host's list of approvals.
 const LIST: [&str; 2] = ["approval_list", "approval_resolve"];
+/// Characters of an identity in an approval's key.
+const IDENTITY_CHARS: usize = 60;
 /// Number of hex digits of the arguments' hash in an approval's key.
 const KEY_DIGITS: usize = 32;
 
@@ -96,8 +98,8 @@ impl Policy for SideEffectApproval {
         if [REQUEST, RESOLVE].contains(&tool) || LIST.contains(&tool) {
             return Ok(Verdict::Pass);
         }
-        let args_hash = key_of(&request.args_hash);
-        let last = store::last(&cx.db, &request.tool, args_hash)?;
+        let subject = subject(request);
+        let last = store::last(&cx.db, &request.tool, &subject)?;
         let round = last.as_ref().map_or(1, |answer| answer.round + 1);
         let newest = cx.approvals().find(&list_key(request))?;
         let is_newest = |answer: &Answer| {
@@ -119,7 +121,7 @@ impl Policy for SideEffectApproval {
             Ok(listed) => listed,
             Err(verdict) => return Ok(verdict),
         };
-        let denial = required::denial(request, &key(args_hash, round), listed.as_ref());
+        let denial = required::denial(request, &key(&subject, round), listed.as_ref());
         if !self.ask || self.by_another {
             return Ok(denial.into());
         }
@@ -284,6 +286,7 @@ impl SideEffectApproval {
         let used = cx.ledger().query(&OperationFilter {
             tool: Some(request.tool.clone()),
             args_hash: Some(request.args_hash.clone()),
+            actor: request.identity.clone(),
             success: Some(true),
             since_ms: Some(answer.answered_at),
             newest_first: true,
@@ -334,11 +337,22 @@ fn rejected(request: &Request, by: &str, reason: &str) -> Denial {
 
 /// Key of a call in the host's list.
 fn list_key(request: &Request) -> String {
-    format!("{} {}", request.tool, key_of(&request.args_hash))
+    format!("{} {}", request.tool, subject(request))
 }
 
-fn key_of(args_hash: &str) -> &str {
-    args_hash.get(..KEY_DIGITS).unwrap_or(args_hash)
+/// What an approval is for: arguments, and the identity that calls with them, if it is proven. Somebody else's equal call
+/// neither shares the request nor uses the approval.
+fn subject(request: &Request) -> String {
+    let hash = request.args_hash.get(..KEY_DIGITS).unwrap_or(&request.args_hash);
+    match &request.identity {
+        None => hash.to_owned(),
+        Some(identity) => {
+            // Identities of one issuer begin alike.
+            let over = identity.chars().count().saturating_sub(IDENTITY_CHARS);
+            let end: String = identity.chars().skip(over).collect();
+            format!("{hash}@{end}")
+        }
+    }
 }
 
 /// Key of an approval: the call, and the number of the request.

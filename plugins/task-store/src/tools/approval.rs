@@ -278,6 +278,15 @@ impl TaskResolveApproval {
             }
             Some(_) => {}
         }
+        // A yes lets the side effect happen, so it is for work that goes on.
+        if let (Some(task), Some(found)) = (&task, &approval)
+            && found.status == ApprovalStatus::Pending
+            && answer == ApprovalStatus::Approved
+        {
+            refusals.unfinished(Self::NAME, task);
+            let attempt = find_attempt(cx, &mut refusals, &self.task_id, Some(&found.attempt_id))?;
+            refusals.current(task, attempt.as_ref());
+        }
         refusals.finish_with(task.zip(approval))
     }
 }

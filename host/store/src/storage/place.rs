@@ -1,0 +1,123 @@
+//! The database's files, and whether they are still where they were opened.
+//!
+//! SQLite goes on writing to a file that was renamed, removed or replaced, and everybody who opens the path later reads
+//! another one. So a commit that nobody would find is refused.
+
+use std::cell::Cell;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ffi;
+
+use super::error::{StoreError, StoreResult};
+
+/// A file, whatever its name: device and number.
+pub(super) type File = (u64, u64);
+
+/// Files of an open session that writes.
+pub(super) struct Place {
+    database: PathBuf,
+    log: PathBuf,
+    opened: File,
+    /// The write-ahead log, once it was seen. SQLite keeps it while the session is open.
+    opened_log: Cell<Option<File>>,
+}
+
+impl Place {
+    /// The files of a database that was just opened. `None` if it has none to look at.
+    pub(super) fn of(path: &Path) -> Option<Place> {
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        Some(Place {
+            opened: file(path)?,
+            database: path.to_owned(),
+            log: PathBuf::from(log),
+            opened_log: Cell::new(None),
+        })
+    }
+
+    /// Fails if the files are not those that were opened.
+    pub(super) fn check(&self) -> StoreResult<()> {
+        if file(&self.database) != Some(self.opened) {
+            return Err(moved(&self.database));
+        }
+        match (self.opened_log.get(), file(&self.log)) {
+            (None, found) => self.opened_log.set(found),
+            (Some(opened), Some(found)) if opened == found => {}
+            (Some(_), _) => return Err(moved(&self.log)),
+        }
+        Ok(())
+    }
+}
+
+/// The file that a path names now.
+#[allow(clippy::disallowed_methods, reason = "the database's own path")]
+pub(super) fn file(path: &Path) -> Option<File> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Failure of a session whose file is another one now.
+pub(super) fn moved(path: &Path) -> StoreError {
+    let what = format!(
+        "{} was moved, removed or replaced while the host runs",
+        path.display()
+    );
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_READONLY_DBMOVED), Some(what)).into()
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests move files")]
+mod tests {
+    use super::super::Database;
+    use super::super::error::StoreFailure;
+    use super::*;
+
+    #[test]
+    fn nothing_is_committed_to_files_that_nobody_finds() {
+        for (name, replaced) in [("t.db", false), ("t.db", true), ("t.db-wal", false)] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("t.db");
+            let database = Database::open(&path).unwrap();
+            let session = database.write_session().unwrap();
+            session
+                .db
+                .execute_batch("CREATE TABLE IF NOT EXISTS notes (text TEXT)")
+                .unwrap();
+            let note = |session: &super::super::Session| -> StoreResult<()> {
+                session.begin_write()?;
+                session.db.execute("INSERT INTO notes VALUES ('x')", [])?;
+                session.commit()
+            };
+            note(&session).unwrap();
+            note(&session).unwrap();
+            let moved = dir.path().join("moved");
+            fs::rename(dir.path().join(name), &moved).unwrap();
+            if replaced {
+                fs::copy(&moved, &path).unwrap();
+            }
+            let err = note(&session).unwrap_err();
+            assert_eq!(err.failure(), StoreFailure::Moved, "{name}");
+            assert!(err.to_string().contains(name), "{err}");
+            assert!(!session.in_transaction());
+            if name == "t.db" {
+                let other = database.read_session().err().unwrap().into_cause();
+                assert_eq!(other.failure(), StoreFailure::Moved);
+            }
+            fs::rename(&moved, dir.path().join(name)).unwrap();
+            note(&session).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_began_before_is_not_committed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.db");
+        let session = Database::open(&path).unwrap().write_session().unwrap();
+        session.begin_write().unwrap();
+        fs::rename(&path, dir.path().join("moved")).unwrap();
+        assert_eq!(session.commit().unwrap_err().failure(), StoreFailure::Moved);
+        session.rollback().unwrap();
+    }
+}
