@@ -144,7 +144,8 @@ async fn step_of(session: &Session, job: &Value) -> String {
         .await;
     let all = waiting["approvals"].as_array().unwrap();
     let found = all.iter().find(|one| one["detail"]["job_id"] == *job);
-    found.unwrap()["approval_id"].as_str().unwrap().to_owned()
+    let found = found.unwrap_or_else(|| panic!("{job} is not in {waiting:#}"));
+    found["approval_id"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]

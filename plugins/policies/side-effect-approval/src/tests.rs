@@ -254,3 +254,35 @@ fn an_agent_answers_nothing_that_wants_a_terminal() {
     assert_eq!(review, Review::Pass);
     assert_eq!(said(&judge, 2 * MINUTE).0, "pass");
 }
+
+#[test]
+fn an_approval_is_for_the_identity_that_calls() {
+    let judge = Judge::<SideEffectApproval>::new(r#"{"ask": false}"#).unwrap();
+    let by = |identity: &str, at: i64| Request {
+        identity: Some(identity.to_owned()),
+        ..deploy(at)
+    };
+    let code = |identity: &str, at: i64| match judge.before(&by(identity, at)).verdict {
+        Verdict::Deny(denial) => denial.code,
+        _ => "pass".to_owned(),
+    };
+    let Verdict::Deny(denial) = judge.before(&by("token:ada", 0)).verdict else {
+        panic!("it is approved already");
+    };
+    let asked = denial.next_call.unwrap();
+    assert_eq!(code("token:eve", 0), "APPROVAL_REQUIRED");
+    let keys: Vec<String> = judge
+        .session()
+        .approvals()
+        .into_iter()
+        .map(|(request, _)| request.key)
+        .collect();
+    assert_eq!(keys.len(), 2, "each has a request of its own: {keys:?}");
+    resolve(&judge, &asked, "approved", MINUTE);
+    assert_eq!(code("token:eve", 2 * MINUTE), "APPROVAL_REQUIRED");
+    assert_eq!(code("token:ada", 2 * MINUTE), "pass");
+    // The ends of long identities tell them apart.
+    let long = |end: &str| format!("https://id.example/{}#{end}", "tenant/".repeat(40));
+    assert_ne!(list_key(&by(&long("a"), 0)), list_key(&by(&long("b"), 0)));
+    assert!(list_key(&by(&long("a"), 0)).len() < 200);
+}

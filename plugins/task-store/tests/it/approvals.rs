@@ -67,16 +67,17 @@ fn a_task_that_is_over_asks_for_nothing_new() {
         - ask tsk_1 att_1 v1
         - move tsk_1 executing failed
         ask tsk_1 att_1 v2
-        # What was asked before can still be asked about and answered.
+        # What was asked before can still be asked about, and is approved no more.
         ask tsk_1 att_1 v1
         answer tsk_1 apr_1 approved
         ",
         expect![[r#"
             err WRONG_PHASE: task_request_approval is not allowed in phase failed {"phase":"failed","allowed_phases":["spec_draft","spec_review","execution_ready","executing","spec_gate","quality_gate","awaiting_approval","ready_to_resume","circuit_open"]} -> task_recover {"task_id":"tsk_1"}
               - WRONG_PHASE: task_request_approval is not allowed in phase failed
-            # What was asked before can still be asked about and answered.
+            # What was asked before can still be asked about, and is approved no more.
             ok {"approval":{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"pending","requested_by":"gate","created_at":"2026-01-01T00:00:07.000Z"},"replayed":true}
-            ok {"approval":{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"approved","requested_by":"gate","resolved_by":"ada","created_at":"2026-01-01T00:00:07.000Z","resolved_at":"2026-01-01T00:00:11.000Z"},"replayed":false}
+            err WRONG_PHASE: task_resolve_approval is not allowed in phase failed {"phase":"failed","allowed_phases":["spec_draft","spec_review","execution_ready","executing","spec_gate","quality_gate","awaiting_approval","ready_to_resume","circuit_open"]} -> task_recover {"task_id":"tsk_1"}
+              - WRONG_PHASE: task_resolve_approval is not allowed in phase failed
         "#]],
     );
 }
@@ -134,7 +135,12 @@ fn an_approval_that_comes_too_late_is_refused_and_a_rejection_is_kept() {
         answer tsk_1 apr_1 rejected ? approval.status warnings
         task_list_approvals {\"status\": \"rejected\"} ? approvals.0.counts approvals.0.task_title has_more
         ",
-        expect![[r#""#]],
+        expect![[r#"
+            err STALE_ATTEMPT: attempt att_1 is not the task's current one, which is att_2 -> task_recover {"task_id":"tsk_1"}
+              - STALE_ATTEMPT (attempt_id): attempt att_1 is not the task's current one, which is att_2
+            ok approval.status="rejected" warnings=["attempt att_1 is not the task's current one, so the answer does not move the task on"]
+            ok approvals.0.counts=false approvals.0.task_title="one" has_more=false
+        "#]],
     );
 }
 
