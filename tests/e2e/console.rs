@@ -176,6 +176,8 @@ async fn approvers_answer_on_the_console_under_their_proven_identity() {
 
     // A step of the conductor wants a person: an approver is one, the owner's session is none.
     let step = waiting_in(&ada).await;
+    ada.ok("job_next_step_prompt", json!({"job_id": step["job_id"]}))
+        .await;
     let request = step_of(&ada, &step["job_id"]).await;
     let owner = log_in(&server, &invited(&place).1).await.cookie;
     let (status, page) = answered(&server, &owner, &request, "approve").await;
@@ -210,6 +212,8 @@ async fn approvers_answer_on_the_console_under_their_proven_identity() {
         .ok("conductor_init", json!({"title": "t", "goal": "g"}))
         .await;
     let step = waiting_in(&ada).await;
+    ada.ok("job_next_step_prompt", json!({"job_id": step["job_id"]}))
+        .await;
     let request = step_of(&ada, &step["job_id"]).await;
     let (status, page) = answered(&server, &bob, &request, "approve").await;
     assert!(
