@@ -81,13 +81,11 @@ mod tests {
             let path = dir.path().join("t.db");
             let database = Database::open(&path).unwrap();
             let session = database.write_session().unwrap();
-            session
-                .db
-                .execute_batch("CREATE TABLE IF NOT EXISTS notes (text TEXT)")
-                .unwrap();
             let note = |session: &super::super::Session| -> StoreResult<()> {
                 session.begin_write()?;
-                session.db.execute("INSERT INTO notes VALUES ('x')", [])?;
+                let sql =
+                    "INSERT INTO core_consents (id, used_at) SELECT 'c' || count(*), 1 FROM core_consents";
+                session.db.execute(sql, [])?;
                 session.commit()
             };
             note(&session).unwrap();
