@@ -88,6 +88,10 @@ pub(crate) struct Change {
     pub path: String,
     /// Lines added and removed; 0 if nothing asked for them.
     pub lines: u64,
+    /// The most lines by which the work tree, the index or a commit of the step differs; 0 as above.
+    pub most: u64,
+    /// True if only the index or a commit has the change, and the work tree does not show it.
+    pub undone: bool,
     /// True if the path did not exist before.
     pub new: bool,
 }
@@ -145,7 +149,7 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
         Gate::ChangedFilesAllowlist(globs) => with_git(facts, |git| allowlist(git, globs)),
         Gate::ForbidPaths(globs) => with_git(facts, |git| forbidden(git, globs)),
         Gate::ChangedFilesMinimum(min) => with_git(facts, |git| {
-            let count = git.changed.len();
+            let count = git.changed.iter().filter(|change| !change.undone).count();
             (count < *min as usize).then(|| format!("{count} files changed, but at least {min} are required"))
         }),
         Gate::FileExists(paths) => existence(facts, paths, true),
@@ -163,11 +167,11 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
             (!git.uncommitted.is_empty()).then(|| format!("not committed: {}", some(&git.uncommitted)))
         }),
         Gate::DiffMaxLines(max) => with_git(facts, |git| {
-            let lines = lines(git);
+            let lines = sum(git, |change| change.most.max(change.lines));
             (lines > u64::from(*max)).then(|| format!("{lines} lines changed, but at most {max} are allowed"))
         }),
         Gate::DiffMinLines(min) => with_git(facts, |git| {
-            let lines = lines(git);
+            let lines = sum(git, |change| change.lines);
             (lines < u64::from(*min))
                 .then(|| format!("{lines} lines changed, but at least {min} are required"))
         }),
@@ -325,10 +329,9 @@ fn paths(git: &GitFacts, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     paths.filter(|path| wanted(path)).cloned().collect()
 }
 
-fn lines(git: &GitFacts) -> u64 {
-    git.changed
-        .iter()
-        .fold(0, |sum: u64, change| sum.saturating_add(change.lines))
+fn sum(git: &GitFacts, lines: impl Fn(&Change) -> u64) -> u64 {
+    let lines = git.changed.iter().map(lines);
+    lines.fold(0, |sum: u64, lines| sum.saturating_add(lines))
 }
 
 fn existence(facts: &Facts, wanted: &[String], there: bool) -> Option<String> {

@@ -5,6 +5,7 @@
 
 pub(crate) mod change;
 mod commit;
+mod history;
 pub(crate) mod look;
 mod pages;
 pub(crate) mod parse;

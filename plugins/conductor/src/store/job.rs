@@ -57,6 +57,9 @@ pub(crate) struct Baseline {
     /// Paths whose changes the index hid from Git.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub flagged: BTreeSet<String>,
+    /// Blob of each path that the index held in place of HEAD's; empty for a path that was gone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub staged: BTreeMap<String, String>,
     /// Untracked files that commands of gates wrote. They are nobody's change.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub droppings: BTreeSet<String>,

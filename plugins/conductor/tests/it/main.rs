@@ -3,6 +3,7 @@
 
 mod above;
 mod harness;
+mod history;
 
 mod briefs;
 mod cheats;
