@@ -32,7 +32,8 @@ impl Git<'_> {
             None => look.commit.as_deref(),
         };
         let mut names = self.names(base)?;
-        let is_dropping = |path: &String| since.is_some_and(|baseline| baseline.droppings.contains(path));
+        let is_dropping =
+            |path: &String| since.is_some_and(|baseline| baseline.is_dropping(path, look.hashes.get(path)));
         let untracked = look.untracked.iter().filter(|path| !is_dropping(path));
         names.extend(untracked.map(|path| (path.clone(), true)));
         let is_whole = since.is_some_and(|baseline| baseline.whole);

@@ -144,6 +144,26 @@ impl Git<'_> {
         Ok(blobs)
     }
 
+    /// Paths that a commit gives other content than a commit before it. An old commit that is made anew has none.
+    pub(super) fn touched(&self, commit: &str, base: Option<&str>) -> Result<Vec<String>, GitFault> {
+        let tree = ["diff-tree", "--no-commit-id", "-r", "-m", "--root"];
+        let printed = self.beginning(&[tree.as_slice(), &RAW, &[commit]].concat())?;
+        let entries = self.entries(&printed);
+        let before = match base {
+            Some(base) if base != commit => {
+                self.blobs(base, entries.iter().map(|entry| &entry.path).collect())?
+            }
+            _ => BTreeMap::new(),
+        };
+        let none = Baseline::default();
+        let is_new = |entry: &Entry| base == Some(commit) || !is_known(entry, &none, before.get(&entry.path));
+        Ok(entries
+            .into_iter()
+            .filter(is_new)
+            .map(|entry| entry.path)
+            .collect())
+    }
+
     /// Most lines by which the index or a commit differs from the baseline, for each path.
     pub(super) fn held_lines(&self, base: &str, held: &Held) -> Result<BTreeMap<String, u64>, GitFault> {
         let mut most = self.counts(&["--cached", base], Some(""))?;

@@ -48,7 +48,7 @@ impl Look {
     pub(crate) fn uncommitted(&self, since: Option<&Baseline>) -> Vec<String> {
         let known = |path: &String| {
             since.is_some_and(|baseline| {
-                baseline.droppings.contains(path)
+                baseline.is_dropping(path, self.hashes.get(path))
                     || (self.hidden.contains(path)
                         && (!baseline.whole || baseline.dirty.get(path) == self.hashes.get(path)))
             })

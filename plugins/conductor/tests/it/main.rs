@@ -13,6 +13,7 @@ mod execution;
 mod frozen;
 mod git;
 mod jobs;
+mod launder;
 mod memory;
 mod planning;
 mod prompts;
