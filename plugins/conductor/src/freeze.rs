@@ -47,12 +47,24 @@ pub(crate) fn steps(before: &[Step], after: &[Step]) -> Vec<Change> {
             }),
         }
     }
-    for new in after {
-        if !before.iter().any(|old| old.step_id == new.step_id) {
-            changes.push(Change {
-                loosens: false,
+    for (place, new) in after.iter().enumerate() {
+        let old = before.iter().find(|old| old.step_id == new.step_id);
+        let later = after.get(place.saturating_add(1)..).unwrap_or_default();
+        let slips = slips(&new.spec, later);
+        match old {
+            None => changes.push(Change {
+                loosens: slips,
                 line: format!("{} \"{}\" is added", new.step_id, new.spec.title),
-            });
+            }),
+            // Such a step takes the changes before it from the gates of the steps after it.
+            Some(old) if slips && looks(&new.spec) && !looks(&old.spec) => changes.push(Change {
+                loosens: true,
+                line: format!(
+                    "{} looks at changes before the gates of a later step do",
+                    new.step_id
+                ),
+            }),
+            Some(_) => {}
         }
     }
     let order = |steps: &[Step], of: &[Step]| -> Vec<String> {
@@ -67,12 +79,34 @@ pub(crate) fn steps(before: &[Step], after: &[Step]) -> Vec<Change> {
         let checkpoints = before
             .iter()
             .any(|step| step.spec.checkpoint && step.status != StepStatus::Done);
+        let limited = before
+            .iter()
+            .any(|step| step.status != StepStatus::Done && !limits(&step.spec).is_empty());
         changes.push(Change {
-            loosens: checkpoints,
+            loosens: checkpoints || limited,
             line: format!("the order {} becomes {}", was.join(" "), is.join(" ")),
         });
     }
     changes
+}
+
+/// Gates of a step that limit changes.
+fn limits(spec: &StepSpec) -> Vec<&GateSpec> {
+    let limits = |gate: &&GateSpec| gate.parse().is_ok_and(|gate| gate.limits_changes());
+    spec.gates.iter().filter(limits).collect()
+}
+
+/// Checks whether gates of a step look at changes.
+fn looks(spec: &StepSpec) -> bool {
+    spec.parsed_gates()
+        .iter()
+        .any(crate::gate::Gate::looks_at_changes)
+}
+
+/// Checks whether a step lacks limits that a later step has, so that changes could pass in it.
+fn slips(spec: &StepSpec, later: &[Step]) -> bool {
+    let mut limits = later.iter().flat_map(|step| limits(&step.spec));
+    limits.any(|limit| !spec.gates.iter().any(|gate| covers(gate, limit)))
 }
 
 fn step(id: &crate::model::StepId, old: &StepSpec, new: &StepSpec, changes: &mut Vec<Change>) {

@@ -75,9 +75,13 @@ pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<S
         Err(_) => {
             step.rejections = step.rejections.saturating_add(1);
             if let Some(baseline) = job.baseline.as_mut() {
-                baseline
-                    .droppings
-                    .extend(outcome.aftermath.written.iter().cloned());
+                let written = &outcome.aftermath.written;
+                baseline.droppings.extend(written.keys().cloned());
+                baseline.dropped.extend(written.clone());
+                if let Some(guard) = baseline.guard.as_mut() {
+                    guard.droppings.extend(written.keys().cloned());
+                    guard.dropped.extend(written.clone());
+                }
             }
         }
     }

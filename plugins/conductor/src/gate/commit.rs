@@ -34,7 +34,7 @@ pub(crate) fn fault(
         Commit::Unknown => "is not in the repository".to_owned(),
         Commit::Elsewhere => "is not part of the current branch".to_owned(),
         Commit::Old => "was there before the step began".to_owned(),
-        Commit::New if commit.is_empty => "is empty".to_owned(),
+        Commit::New if commit.is_empty => "is empty, or changes nothing since the step began".to_owned(),
         Commit::New => used(&commit.hash, rules)
             .or_else(|| foreign(&commit.files, evidence, rules))
             .or_else(|| misworded(&commit.message, rules))?,

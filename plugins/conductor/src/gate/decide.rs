@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::settings::TEST_SETTINGS;
 use super::{Gate, Source, commit, glob_set, suite};
 use crate::arguments::{clip, clip_to};
 use crate::repo::reach::Reach;
@@ -58,10 +59,14 @@ pub(crate) enum Presence {
 pub(crate) struct GitFacts {
     /// Changes since then, committed or not.
     pub changed: Vec<Change>,
+    /// Changes since the last step that looked at changes, if other steps came between.
+    pub carried: Option<Vec<Change>>,
     /// Uncommitted paths.
     pub uncommitted: Vec<String>,
     /// Facts about the submitted commit, if there is one.
     pub commit: Option<CommitFacts>,
+    /// Changed files that decide how the tests run.
+    pub settings: Vec<String>,
     /// Paths whose changes the index began to hide during the step.
     pub hides: Vec<String>,
     /// Paths that changed while the commands of the gates ran.
@@ -88,6 +93,10 @@ pub(crate) struct Change {
     pub path: String,
     /// Lines added and removed; 0 if nothing asked for them.
     pub lines: u64,
+    /// The most lines by which the work tree, the index or a commit of the step differs; 0 as above.
+    pub most: u64,
+    /// True if only the index or a commit has the change, and the work tree does not show it.
+    pub undone: bool,
     /// True if the path did not exist before.
     pub new: bool,
 }
@@ -138,14 +147,14 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
             Some(command) => with_run(facts, command, |run| suite::fail_to_pass(run, command, facts)),
             None => None,
         }),
-        Gate::TestsUnchanged(globs) => with_git(facts, |git| tests_changed(git, globs)),
+        Gate::TestsUnchanged(globs) => with_all(facts, |git| tests_changed(git, globs)),
         Gate::LintPassed(command) => lint_passed(said.evidence).or_else(|| optional(command, facts)),
         Gate::EvidenceBoolTrue(key) => not_true(said.evidence, key),
         Gate::CriteriaChecklistComplete => unchecked(said.evidence, said.criteria),
-        Gate::ChangedFilesAllowlist(globs) => with_git(facts, |git| allowlist(git, globs)),
-        Gate::ForbidPaths(globs) => with_git(facts, |git| forbidden(git, globs)),
+        Gate::ChangedFilesAllowlist(globs) => with_all(facts, |git| allowlist(git, globs)),
+        Gate::ForbidPaths(globs) => with_all(facts, |git| forbidden(git, globs)),
         Gate::ChangedFilesMinimum(min) => with_git(facts, |git| {
-            let count = git.changed.len();
+            let count = git.changed.iter().filter(|change| !change.undone).count();
             (count < *min as usize).then(|| format!("{count} files changed, but at least {min} are required"))
         }),
         Gate::FileExists(paths) => existence(facts, paths, true),
@@ -162,12 +171,12 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
         Gate::NoUncommittedChanges => with_git(facts, |git| {
             (!git.uncommitted.is_empty()).then(|| format!("not committed: {}", some(&git.uncommitted)))
         }),
-        Gate::DiffMaxLines(max) => with_git(facts, |git| {
-            let lines = lines(git);
+        Gate::DiffMaxLines(max) => with_all(facts, |git| {
+            let lines = sum(git, |change| change.most.max(change.lines));
             (lines > u64::from(*max)).then(|| format!("{lines} lines changed, but at most {max} are allowed"))
         }),
         Gate::DiffMinLines(min) => with_git(facts, |git| {
-            let lines = lines(git);
+            let lines = sum(git, |change| change.lines);
             (lines < u64::from(*min))
                 .then(|| format!("{lines} lines changed, but at least {min} are required"))
         }),
@@ -244,6 +253,30 @@ fn with_git(facts: &Facts, judge: impl FnOnce(&GitFacts) -> Option<String>) -> O
     }
 }
 
+/// Like [`with_git`], also for the changes of steps before that no gate looked at.
+fn with_all(facts: &Facts, judge: impl Fn(&GitFacts) -> Option<String>) -> Option<String> {
+    with_git(facts, |git| {
+        let Some(all) = &git.carried else {
+            return judge(git);
+        };
+        let view = |changed: Vec<Change>| GitFacts {
+            changed,
+            settings: git.settings.clone(),
+            ..GitFacts::default()
+        };
+        // To put back what such a step changed is no change.
+        let own = git.changed.iter();
+        let own = own.filter(|change| all.iter().any(|other| other.path == change.path));
+        judge(&view(own.cloned().collect())).or_else(|| {
+            judge(&view(all.clone())).map(|why| {
+                format!(
+                    "{why}; changes of the steps before, whose gates do not look at changes, count as well"
+                )
+            })
+        })
+    })
+}
+
 fn with_run(facts: &Facts, command: &[String], judge: impl FnOnce(&Run) -> Option<String>) -> Option<String> {
     let words = command.join(" ");
     let reason = match facts.commands.get(command) {
@@ -266,15 +299,32 @@ fn with_content(facts: &Facts, path: &str, judge: impl FnOnce(&str) -> Option<St
     }
 }
 
-/// Existing files with tests that changed or are gone.
+/// Existing files with tests that changed or are gone, and files that decide how tests run, new ones as well.
 fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> {
     let tests = glob_set(globs);
-    let changed = git
-        .changed
-        .iter()
-        .filter(|change| !change.new && tests.is_match(&change.path));
-    let changed: Vec<String> = changed.map(|change| change.path.clone()).collect();
-    (!changed.is_empty()).then(|| format!("existing tests changed: {}", some(&changed)))
+    let settings: Vec<String> = TEST_SETTINGS.iter().map(|glob| (*glob).to_owned()).collect();
+    let settings = glob_set(&settings);
+    let changed = paths_of(git, |change| !change.new && tests.is_match(&change.path));
+    let decide = paths_of(git, |change| {
+        let decides = settings.is_match(&change.path) || git.settings.contains(&change.path);
+        decides && !changed.contains(&change.path)
+    });
+    let mut reasons = Vec::new();
+    if !changed.is_empty() {
+        reasons.push(format!("existing tests changed: {}", some(&changed)));
+    }
+    if !decide.is_empty() {
+        reasons.push(format!(
+            "files that decide how tests run changed: {}",
+            some(&decide)
+        ));
+    }
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+fn paths_of(git: &GitFacts, wanted: impl Fn(&Change) -> bool) -> Vec<String> {
+    let changed = git.changed.iter().filter(|change| wanted(change));
+    changed.map(|change| change.path.clone()).collect()
 }
 
 fn unreachable(facts: &Facts, paths: &[String]) -> Option<String> {
@@ -325,10 +375,9 @@ fn paths(git: &GitFacts, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     paths.filter(|path| wanted(path)).cloned().collect()
 }
 
-fn lines(git: &GitFacts) -> u64 {
-    git.changed
-        .iter()
-        .fold(0, |sum: u64, change| sum.saturating_add(change.lines))
+fn sum(git: &GitFacts, lines: impl Fn(&Change) -> u64) -> u64 {
+    let lines = git.changed.iter().map(lines);
+    lines.fold(0, |sum: u64, lines| sum.saturating_add(lines))
 }
 
 fn existence(facts: &Facts, wanted: &[String], there: bool) -> Option<String> {

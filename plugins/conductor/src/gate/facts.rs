@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
 
 use super::decide::{Facts, GitFacts, Presence, Run};
-use super::{Gate, Need, suite};
+use super::{Gate, Need, settings, suite};
 use crate::access::{self, Access};
 use crate::error::GitFault;
 use crate::git::Git;
@@ -37,8 +37,8 @@ pub(crate) struct Asked<'a> {
 pub(crate) struct Aftermath {
     /// Git's state, the baseline of the next step.
     pub baseline: Option<Baseline>,
-    /// Untracked files that the commands wrote.
-    pub written: BTreeSet<String>,
+    /// Untracked files that the commands wrote, with the hash of their content.
+    pub written: BTreeMap<String, String>,
 }
 
 /// Gates of a step, with the workspace's test `default` where a test command is not given.
@@ -75,15 +75,18 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
         (Ok(git), Ok(_)) if !facts.commands.is_empty() => git.look(),
         _ => first.clone(),
     };
+    let commands = commands(&access, &gates);
     let mut aftermath = Aftermath::default();
     let seen = match (&git, &first, &second) {
         (Ok(git), Ok(first), Ok(second)) => {
-            let moved = moved(first, second, asked.evidence);
+            let moved = moved(since, first, second, asked.evidence);
             aftermath.written = moved.written;
             let mut next = second.baseline();
-            next.droppings = droppings(since, second, &aftermath.written);
+            next.dropped = droppings(since, first, second, &aftermath.written);
+            next.droppings = next.dropped.keys().cloned().collect();
+            next.guard = guard(since, &gates, &next);
             aftermath.baseline = Some(next);
-            view(git, since, first, &gates, asked).map(|git| GitFacts {
+            view(git, since, first, (&gates, &commands), asked).map(|git| GitFacts {
                 unsteady: moved.unsteady,
                 ..git
             })
@@ -106,7 +109,7 @@ fn view(
     git: &Git<'_>,
     since: Option<&Baseline>,
     look: &Look,
-    gates: &[Gate],
+    (gates, commands): (&[Gate], &[Vec<String>]),
     asked: &Asked<'_>,
 ) -> Result<GitFacts, GitFault> {
     let wants_lines = gates
@@ -115,10 +118,66 @@ fn view(
     let commit = asked
         .commit
         .map(|hash| git.commit_facts(hash, since, look.commit.as_deref()));
-    Ok(GitFacts {
+    let guard = since.and_then(|since| since.guard.as_deref());
+    let carried = guard.map(|guard| git.facts_of(Some(guard), look, wants_lines));
+    let facts = GitFacts {
         commit: commit.transpose()?,
+        carried: carried.transpose()?.map(|facts| facts.changed),
         ..git.facts_of(since, look, wants_lines)?
-    })
+    };
+    let base = guard
+        .or(since)
+        .map_or(look.commit.as_deref(), |since| since.commit.as_deref());
+    let all = facts.changed.iter().chain(facts.carried.iter().flatten());
+    let paths: BTreeSet<&String> = all.map(|change| &change.path).collect();
+    let decides =
+        |path: &&&String| commands.iter().any(|words| settings::runs(words, path)) || sets(git, base, path);
+    let settings = paths.iter().filter(decides).map(|path| (*path).clone()).collect();
+    Ok(GitFacts { settings, ..facts })
+}
+
+/// Checks whether a file has other settings of tests than in a commit.
+fn sets(git: &Git<'_>, base: Option<&str>, path: &str) -> bool {
+    if settings::of(path, "").is_none() {
+        return false;
+    }
+    let old = base.and_then(|base| git.text_in(base, path)).unwrap_or_default();
+    let new = git.text_now(path).unwrap_or_default();
+    settings::of(path, &old) != settings::of(path, &new)
+}
+
+/// Words of the commands that the gates of a step run, and of the test `default`.
+fn commands(access: &Result<Access<'_>, String>, gates: &[Gate]) -> Vec<Vec<String>> {
+    let Ok(access) = access else {
+        return Vec::new();
+    };
+    let info = access.workspace.info();
+    let named = gates.iter().flat_map(Gate::needs).filter_map(|need| match need {
+        Need::Command(words) => Some(words.to_vec()),
+        _ => None,
+    });
+    let default = info.test("default").map(|_| vec!["default".to_owned()]);
+    named
+        .chain(default)
+        .map(|words| access::command(info, &words).to_vec())
+        .collect()
+}
+
+/// Baseline of the next step that limits changes, if this step does not look at them: what changes in it counts then.
+fn guard(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) -> Option<Box<Baseline>> {
+    if gates.iter().any(Gate::looks_at_changes) {
+        return None;
+    }
+    let since = since?;
+    let mut guard = match &since.guard {
+        Some(guard) => Baseline::clone(guard),
+        None => since.clone(),
+    };
+    guard.guard = None;
+    guard.tests.clear();
+    guard.droppings.clone_from(&next.droppings);
+    guard.dropped.clone_from(&next.dropped);
+    Some(Box::new(guard))
 }
 
 /// Changes between two looks.
@@ -126,11 +185,11 @@ fn view(
 struct Moved {
     /// Paths that no command of a gate may change.
     unsteady: Vec<String>,
-    /// Untracked files that appeared.
-    written: BTreeSet<String>,
+    /// Untracked files that appeared, or that earlier gates left and these wrote anew.
+    written: BTreeMap<String, String>,
 }
 
-fn moved(first: &Look, second: &Look, evidence: &Map<String, Value>) -> Moved {
+fn moved(since: Option<&Baseline>, first: &Look, second: &Look, evidence: &Map<String, Value>) -> Moved {
     let mut moved = Moved::default();
     if first.commit != second.commit {
         moved.unsteady.push("HEAD".to_owned());
@@ -152,8 +211,13 @@ fn moved(first: &Look, second: &Look, evidence: &Map<String, Value>) -> Moved {
         match (before, after) {
             _ if before == after => {}
             _ if !untracked || claimed.contains(path.as_str()) => moved.unsteady.push(path.clone()),
-            (None, Some(_)) => {
-                moved.written.insert(path.clone());
+            (None, Some(after)) => {
+                moved.written.insert(path.clone(), after.clone());
+            }
+            (Some(before), Some(after))
+                if since.is_some_and(|since| since.is_dropping(path, Some(before))) =>
+            {
+                moved.written.insert(path.clone(), after.clone());
             }
             _ => {}
         }
@@ -161,13 +225,21 @@ fn moved(first: &Look, second: &Look, evidence: &Map<String, Value>) -> Moved {
     moved
 }
 
-/// Untracked files of commands, of this submission and earlier ones, as far as they are still untracked.
-fn droppings(since: Option<&Baseline>, look: &Look, written: &BTreeSet<String>) -> BTreeSet<String> {
+/// Untracked files of commands, of this submission and earlier ones, as far as they are still untracked and nobody
+/// else wrote them since.
+fn droppings(
+    since: Option<&Baseline>,
+    first: &Look,
+    second: &Look,
+    written: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let is_left =
+        |path: &&String| since.is_some_and(|since| since.is_dropping(path, first.hashes.get(*path)));
     let earlier = since.into_iter().flat_map(|baseline| &baseline.droppings);
-    let all = earlier
-        .chain(written)
-        .filter(|path| look.untracked.contains(*path));
-    all.cloned().collect()
+    let all = earlier.filter(is_left).chain(written.keys());
+    let all = all.filter(|path| second.untracked.contains(*path));
+    all.filter_map(|path| Some((path.clone(), second.hashes.get(path)?.clone())))
+        .collect()
 }
 
 /// Numbers of the tests that ran, added to those of earlier runs.
@@ -209,9 +281,10 @@ pub(crate) fn at_start(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> (Option<Baseli
     let tests = tallies(&facts, &gates);
     let baseline = match (first, second) {
         (Ok(first), Ok(second)) => {
-            let written = moved(&first, &second, &Map::new()).written;
+            let written = moved(None, &first, &second, &Map::new()).written;
             Some(Baseline {
-                droppings: written,
+                droppings: written.keys().cloned().collect(),
+                dropped: written,
                 tests,
                 ..second.baseline()
             })

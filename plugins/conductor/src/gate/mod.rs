@@ -8,6 +8,7 @@ pub(crate) mod decide;
 mod describe;
 pub(crate) mod facts;
 mod parse;
+mod settings;
 pub(crate) mod suite;
 #[cfg(test)]
 mod tests;
@@ -218,6 +219,25 @@ impl Gate {
         }
     }
 
+    /// Checks whether the gate looks at the changes of a step.
+    pub(crate) fn looks_at_changes(&self) -> bool {
+        match self {
+            Gate::ChangedFilesMinimum(_) | Gate::DiffMinLines(_) => true,
+            gate => gate.limits_changes(),
+        }
+    }
+
+    /// Checks whether the gate limits the changes of a step.
+    pub(crate) fn limits_changes(&self) -> bool {
+        matches!(
+            self,
+            Gate::ChangedFilesAllowlist(_)
+                | Gate::ForbidPaths(_)
+                | Gate::TestsUnchanged(_)
+                | Gate::DiffMaxLines(_)
+        )
+    }
+
     /// Facts that the gate needs besides the evidence.
     pub(crate) fn needs(&self) -> Vec<Need<'_>> {
         match self {
@@ -275,6 +295,17 @@ pub(crate) const TEST_FILES: &[&str] = &[
     "**/*.test.*",
     "**/*.spec.*",
     "**/conftest.py",
+    "**/Tests/**",
+    "**/__snapshots__/**",
+    "**/*.snap",
+    "**/testdata/**",
+    "**/fixtures/**",
+    "**/cypress/**",
+    "**/e2e/**",
+    "t/**",
+    "**/*{Test,Tests,Spec}.{php,java,kt,swift,cs,scala,groovy}",
+    "**/*_spec.*",
+    "**/tests.{rs,py}",
 ];
 
 /// Globs as one matcher. `*` does not cross `/`. Invalid globs match nothing.

@@ -7,6 +7,7 @@ use test_readers::readers::{self, Run as Output};
 use test_readers::{Normaliser, Outcome};
 
 use super::decide::{Facts, Run, failed as command_failed, tail};
+use super::{TEST_FILES, glob_set};
 use crate::store::job::Tally;
 
 /// Numbers of a run of tests, and its outcome.
@@ -56,6 +57,11 @@ pub(super) fn passed(run: &Run, command: &[String], facts: &Facts) -> Option<Str
 fn fewer(now: &Tally, before: &Tally) -> Option<String> {
     let lost =
         |now: Option<u64>, before: Option<u64>| Some((before?, now?)).filter(|(before, now)| now < before);
+    if let (None, Some(before)) = (now.total, before.total.filter(|total| *total > 0)) {
+        return Some(format!(
+            "it printed no numbers of tests, but ran {before} tests when the step began; let it run them"
+        ));
+    }
     if let Some((before, now)) = lost(now.total, before.total) {
         return Some(format!(
             "it ran {now} tests, but {before} when the step began; restore the missing tests"
@@ -87,11 +93,29 @@ pub(super) fn fail_to_pass(run: &Run, command: &[String], facts: &Facts) -> Opti
         return Some(why);
     }
     match facts.before.get(&command.join(" ")) {
-        Some(before) if before.failed => None,
+        Some(before) if before.failed => no_code(facts),
         Some(_) => Some("it passed before this step as well, so it shows no fix".to_owned()),
         None => Some(
             "no failing run was recorded before this step; a step with the gate tests_fail records one"
                 .to_owned(),
         ),
     }
+}
+
+/// Why the changes hold no fix: nothing but tests and documents changed.
+fn no_code(facts: &Facts) -> Option<String> {
+    let Some(Ok(git)) = &facts.git else {
+        return None;
+    };
+    let usual: Vec<String> = TEST_FILES.iter().map(|glob| (*glob).to_owned()).collect();
+    let tests = glob_set(&usual);
+    let is_code = |path: &str| {
+        let extension = path
+            .rsplit_once('.')
+            .map(|(_, extension)| extension.to_lowercase());
+        !tests.is_match(path) && !matches!(extension.as_deref(), Some("md" | "txt" | "rst" | "adoc" | "log"))
+    };
+    let mut changed = git.changed.iter().chain(git.carried.iter().flatten());
+    let has_code = changed.any(|change| !change.undone && is_code(&change.path));
+    (!has_code).then(|| "nothing but tests and documents changed, so it shows no fix".to_owned())
 }

@@ -58,7 +58,7 @@ fn change(path: &str, lines: u64) -> Change {
     Change {
         path: path.to_owned(),
         lines,
-        new: false,
+        ..Change::default()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tollgate_kit::git::{parse_name_status, parse_numstat};
+use tollgate_kit::git::{RepoPath, parse_name_status, parse_numstat};
 
 use super::Git;
+use super::history::Held;
 use super::look::Look;
 use crate::error::GitFault;
 use crate::gate::decide::{Change, GitFacts};
@@ -31,7 +32,8 @@ impl Git<'_> {
             None => look.commit.as_deref(),
         };
         let mut names = self.names(base)?;
-        let is_dropping = |path: &String| since.is_some_and(|baseline| baseline.droppings.contains(path));
+        let is_dropping =
+            |path: &String| since.is_some_and(|baseline| baseline.is_dropping(path, look.hashes.get(path)));
         let untracked = look.untracked.iter().filter(|path| !is_dropping(path));
         names.extend(untracked.map(|path| (path.clone(), true)));
         let is_whole = since.is_some_and(|baseline| baseline.whole);
@@ -41,22 +43,14 @@ impl Git<'_> {
         if let Some(baseline) = since {
             self.without_known(baseline, look, &mut names)?;
         }
-        let counts = match (base, wants_lines) {
-            (Some(base), true) => self.counts(base)?,
-            _ => BTreeMap::new(),
+        let held = match since {
+            Some(since) => self.held(since, look)?,
+            None => Held::default(),
         };
-        let changed = names.into_iter().map(|(path, new)| Change {
-            lines: match counts.get(&path) {
-                Some(lines) => *lines,
-                None if wants_lines => self.lines_of(&path).max(1),
-                None => 0,
-            },
-            path,
-            new,
-        });
+        let changed = self.with_lines(names, &held, base.filter(|_| wants_lines), wants_lines)?;
         let flags = look.flagged.iter();
         Ok(GitFacts {
-            changed: changed.collect(),
+            changed,
             uncommitted: look.uncommitted(since),
             hides: match since.filter(|baseline| baseline.whole) {
                 Some(baseline) => flags
@@ -67,6 +61,50 @@ impl Git<'_> {
             },
             ..GitFacts::default()
         })
+    }
+
+    /// Changes of the work tree, and those that only commits or the index hold, with their lines.
+    fn with_lines(
+        &self,
+        names: BTreeMap<String, bool>,
+        held: &Held,
+        base: Option<&str>,
+        wants_lines: bool,
+    ) -> Result<Vec<Change>, GitFault> {
+        let (counts, most) = match base {
+            Some(base) => (self.counts(&[base], None)?, self.held_lines(base, held)?),
+            None => (BTreeMap::new(), BTreeMap::new()),
+        };
+        let mut changed: Vec<Change> = names
+            .into_iter()
+            .map(|(path, new)| Change {
+                lines: match counts.get(&path) {
+                    Some(lines) => *lines,
+                    None if wants_lines => self.lines_of(&path).max(1),
+                    None => 0,
+                },
+                path,
+                new,
+                ..Change::default()
+            })
+            .collect();
+        for (path, new) in &held.paths {
+            if !changed.iter().any(|change| change.path == *path) {
+                changed.push(Change {
+                    path: path.clone(),
+                    new: *new,
+                    undone: true,
+                    ..Change::default()
+                });
+            }
+        }
+        for change in &mut changed {
+            let held = held.paths.contains_key(&change.path);
+            let lines = most.get(&change.path).copied().filter(|_| held);
+            change.most = change.lines.max(lines.unwrap_or_default());
+        }
+        changed.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(changed)
     }
 
     /// Every tracked path that differs between a commit and the work tree, and whether it is new.
@@ -122,11 +160,21 @@ impl Git<'_> {
         Ok(())
     }
 
-    /// Lines added and removed of each path.
-    fn counts(&self, base: &str) -> Result<BTreeMap<String, u64>, GitFault> {
+    /// Lines added and removed of each path between two sides of a diff. `after` is the commit of the second, or empty for the index; `None` for the work tree.
+    pub(super) fn counts(
+        &self,
+        sides: &[&str],
+        after: Option<&str>,
+    ) -> Result<BTreeMap<String, u64>, GitFault> {
         let mut counts = BTreeMap::new();
-        let arguments = [&["diff", "--numstat"], DIFF.as_slice(), &[base]].concat();
-        for page in self.pages(&arguments, &["HEAD", base])? {
+        let revisions: Vec<&str> = sides
+            .iter()
+            .copied()
+            .filter(|side| !side.starts_with('-'))
+            .collect();
+        let base = revisions.first().copied().unwrap_or("HEAD");
+        let arguments = [&["diff", "--numstat"], DIFF.as_slice(), sides].concat();
+        for page in self.pages(&arguments, &[&["HEAD"], revisions.as_slice()].concat())? {
             for entry in parse_numstat(&page).entries {
                 let Some(path) = self.inside(&entry.path) else {
                     continue;
@@ -135,17 +183,25 @@ impl Git<'_> {
                     Some((added, removed)) => added.saturating_add(removed),
                     // Git counts no lines of what it takes for binary: all of them count, old and new.
                     None => {
-                        let name = format!("{base}:{}", String::from(entry.path.clone()));
-                        let old = self
-                            .beginning_of_text(&["cat-file", "-p", &name])
-                            .unwrap_or_default();
-                        let old = old.iter().filter(|byte| **byte == b'\n').count() as u64;
-                        old.saturating_add(self.lines_of(&path))
+                        let old = self.lines_in(base, &entry.path);
+                        old.saturating_add(match after {
+                            Some(after) => self.lines_in(after, &entry.path),
+                            None => self.lines_of(&path),
+                        })
                     }
                 };
                 counts.insert(path, lines);
             }
         }
         Ok(counts)
+    }
+
+    /// Ends of lines of a file in a commit, or in the index if its name is empty.
+    fn lines_in(&self, revision: &str, path: &RepoPath) -> u64 {
+        let name = format!("{revision}:{}", String::from(path.clone()));
+        let text = self
+            .beginning_of_text(&["cat-file", "-p", &name])
+            .unwrap_or_default();
+        text.iter().filter(|byte| **byte == b'\n').count() as u64
     }
 }

@@ -1,6 +1,6 @@
 //! Facts about the commit that a submission names.
 
-use tollgate_kit::git::{parse_paths, text};
+use tollgate_kit::git::text;
 
 use super::Git;
 use crate::error::GitFault;
@@ -31,23 +31,12 @@ impl Git<'_> {
             () if is_old => Commit::Old,
             () => Commit::New,
         };
-        let changes = [
-            "diff-tree",
-            "--no-commit-id",
-            "-r",
-            "-m",
-            "--root",
-            "--no-renames",
-            "--name-only",
-            "-z",
-        ];
-        let listed = self.beginning(&[changes.as_slice(), &[&hash]].concat())?;
-        let listed = parse_paths(&listed).entries;
+        let listed = self.touched(&hash, base)?;
         let printed = self.beginning_of_text(&["log", "--max-count=1", "--format=%B", &hash]);
         let printed = printed.unwrap_or_default();
         Ok(CommitFacts {
             is_empty: listed.is_empty(),
-            files: listed.iter().filter_map(|path| self.inside(path)).collect(),
+            files: listed,
             message: text(printed.trim_ascii()),
             standing,
             hash,

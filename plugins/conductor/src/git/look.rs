@@ -32,6 +32,8 @@ pub(crate) struct Look {
     pub flagged: BTreeSet<String>,
     /// Hash of the content of each of these paths, and of each nested repository.
     pub hashes: BTreeMap<String, String>,
+    /// Blob of each path that the index holds in place of HEAD's, empty for those that are gone.
+    pub staged: BTreeMap<String, String>,
 }
 
 /// Facts in the index besides the content of files.
@@ -46,7 +48,7 @@ impl Look {
     pub(crate) fn uncommitted(&self, since: Option<&Baseline>) -> Vec<String> {
         let known = |path: &String| {
             since.is_some_and(|baseline| {
-                baseline.droppings.contains(path)
+                baseline.is_dropping(path, self.hashes.get(path))
                     || (self.hidden.contains(path)
                         && (!baseline.whole || baseline.dirty.get(path) == self.hashes.get(path)))
             })
@@ -61,6 +63,7 @@ impl Look {
             commit: self.commit.clone(),
             dirty: self.hashes.clone(),
             flagged: self.flagged.clone(),
+            staged: self.staged.clone(),
             whole: true,
             ..Baseline::default()
         }
@@ -78,8 +81,10 @@ impl Git<'_> {
         let nested: Vec<String> = index.submodules.iter().map(|path| format!("{path}/")).collect();
         paths.extend(&nested);
         let hashes = self.hashes(paths)?;
+        let commit = self.head()?;
         Ok(Look {
-            commit: self.head()?,
+            staged: self.staged(commit.as_deref())?,
+            commit,
             tracked,
             untracked,
             hidden,

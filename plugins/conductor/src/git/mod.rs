@@ -5,6 +5,7 @@
 
 pub(crate) mod change;
 mod commit;
+mod history;
 pub(crate) mod look;
 mod pages;
 pub(crate) mod parse;
@@ -246,6 +247,23 @@ impl<'a> Git<'a> {
             "" | "." => self.directory.clone(),
             path => format!("{}{path}", self.directory),
         }
+    }
+
+    /// Text of a file in a commit, if it has one.
+    pub(crate) fn text_in(&self, commit: &str, path: &str) -> Option<String> {
+        let top = self.prefix.as_slice();
+        let name = format!("{commit}:{}{path}", String::from_utf8_lossy(top));
+        let bytes = self.beginning_of_text(&["cat-file", "-p", &name])?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Text of a file of the work tree, if there is one.
+    pub(crate) fn text_now(&self, path: &str) -> Option<String> {
+        let bytes = self
+            .workspace
+            .read(&self.pathspec(path), MAX_READ as usize)
+            .ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Number of lines in a file of the job's repository, whatever bytes it contains.

@@ -10,8 +10,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate_sdk::{Cx, Db, DbError, Id, ToolError};
 
+use crate::arguments::{ENTRY, clip_to};
+use crate::digest::digest;
 use crate::export::Bundle;
-use crate::model::{BlockType, JobId, StepStatus};
+use crate::model::{BlockType, JobId, LogType, StepStatus};
+use crate::person;
 use crate::state::Status;
 use crate::store::{attempt, batch, context, description, job, log, mistake, short_id, snapshot, step};
 
@@ -36,6 +39,7 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
     check::check(&bundle)?;
     let db = &cx.db;
     let given = bundle.job.id.clone();
+    let line = allowed(cx, &bundle, &given)?;
     let renamed = job::exists(db, &given)?;
     if renamed {
         bundle.job.id = short_id(cx, |id| job::exists(db, id))?;
@@ -55,6 +59,9 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
     }
     for entry in &bundle.log {
         log::insert(db, &id, entry)?;
+    }
+    if let Some(line) = line {
+        log::append(cx, db, &id, LogType::System, None, None, &line)?;
     }
     for mistake in &bundle.mistakes {
         mistake::insert_own(db, &id, mistake)?;
@@ -76,6 +83,26 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
         attempts: bundle.attempts.len(),
         job_id: id,
     })
+}
+
+/// Line for the log. A bundle is a file that anybody can edit, so a plan that is frozen already needs a person.
+fn allowed(cx: &Cx<'_>, bundle: &Bundle, given: &JobId) -> Result<Option<String>, ToolError> {
+    let status = bundle.job.status;
+    if !matches!(status, Status::Executing | Status::Paused) {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(bundle).map_err(|_| DbError::Internal)?;
+    let steps = bundle.steps.iter().map(|step| {
+        let gates = step.spec.gates.iter().map(|gate| gate.gate.as_str());
+        format!("{} [{}]", step.step_id, gates.collect::<Vec<_>>().join(", "))
+    });
+    let change = format!(
+        "{given} is imported as {status}, with the steps and gates {}; bundle {}",
+        steps.collect::<Vec<_>>().join(", "),
+        digest(&text)
+    );
+    let who = person::allows(cx, &change, "job_import")?;
+    Ok(Some(clip_to(&format!("plan changed by {who}: {change}"), ENTRY)))
 }
 
 /// Removes approvals of steps that are not done, and identities: a bundle is a file that anybody can write, and

@@ -57,9 +57,18 @@ pub(crate) struct Baseline {
     /// Paths whose changes the index hid from Git.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub flagged: BTreeSet<String>,
+    /// Blob of each path that the index held in place of HEAD's; empty for a path that was gone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub staged: BTreeMap<String, String>,
     /// Untracked files that commands of gates wrote. They are nobody's change.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub droppings: BTreeSet<String>,
+    /// Hash of each of these files as the commands left it. Records of earlier versions have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dropped: BTreeMap<String, String>,
+    /// State when the last step ended whose gates look at changes, if steps without such gates came since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Box<Baseline>>,
     /// True if `dirty` also has the files that Git does not show. False in records of earlier versions.
     #[serde(default)]
     pub whole: bool,
@@ -90,6 +99,13 @@ impl Baseline {
     /// True if Git's state is known, and not only numbers of tests.
     pub(crate) fn is_of_git(&self) -> bool {
         self.whole || self.commit.is_some() || !self.dirty.is_empty()
+    }
+}
+
+impl Baseline {
+    /// Checks whether a file is as commands of gates left it.
+    pub(crate) fn is_dropping(&self, path: &str, hash: Option<&String>) -> bool {
+        self.droppings.contains(path) && self.dropped.get(path).is_none_or(|left| hash == Some(left))
     }
 }
 

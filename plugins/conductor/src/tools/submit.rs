@@ -223,7 +223,7 @@ impl JobSubmitStepResult {
         let verdict = submission::gates(&step.spec, policies, &said, &facts);
         looked_up.commands = facts::runs(&facts);
         if !aftermath.written.is_empty() {
-            let written: Vec<String> = aftermath.written.iter().cloned().collect();
+            let written: Vec<String> = aftermath.written.keys().cloned().collect();
             let written = crate::gate::decide::some(&written);
             looked_up.notes.push(format!(
                 "written by the commands of the gates, and nobody's change: {written}"

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use crate::harness::{Bench, READY, git, result, step};
 
 /// A job with two steps, the first under these gates, its prompt returned, and many tries left.
-fn gated(gates: Value) -> Bench {
+pub(crate) fn gated(gates: Value) -> Bench {
     planned(Bench::with_repository(), gates)
 }
 
-fn planned(bench: Bench, gates: Value) -> Bench {
+pub(crate) fn planned(bench: Bench, gates: Value) -> Bench {
     bench.run(r#"- job_update_policies {"policies": {"max_retries_per_step": 50}}"#);
     let bench = bench.started(json!([step("one", gates), step("two", json!([]))]));
     bench.run("- job_next_step_prompt {}");
@@ -17,7 +17,7 @@ fn planned(bench: Bench, gates: Value) -> Bench {
 }
 
 /// The reasons why a submission of S1 is rejected; empty if it is accepted.
-fn submit(bench: &Bench, changes: Value) -> String {
+pub(crate) fn submit(bench: &Bench, changes: Value) -> String {
     let mut arguments = result("S1");
     for (key, value) in changes.as_object().unwrap() {
         arguments[key] = value.clone();
@@ -33,18 +33,18 @@ fn submit(bench: &Bench, changes: Value) -> String {
 }
 
 #[track_caller]
-fn caught(bench: &Bench, changes: Value, word: &str) {
+pub(crate) fn caught(bench: &Bench, changes: Value, word: &str) {
     let reasons = submit(bench, changes);
     assert!(reasons.contains(word), "{word:?} is not among: {reasons}");
 }
 
 #[track_caller]
-fn accepted(bench: &Bench, changes: Value) {
+pub(crate) fn accepted(bench: &Bench, changes: Value) {
     assert_eq!(submit(bench, changes), "");
 }
 
 /// Evidence of a step that changed these files.
-fn changed(files: &[&str]) -> Value {
+pub(crate) fn changed(files: &[&str]) -> Value {
     json!({"notes": "n", "changed_files": files, "invariants_checked": true})
 }
 

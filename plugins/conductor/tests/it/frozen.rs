@@ -225,7 +225,15 @@ fn approvals_of_a_bundle_do_not_count() {
     bench.as_agent();
     let exported = bench.reply("job_export_bundle", json!({"format": "json"}));
     let bundle: Value = serde_json::from_str(exported["content"].as_str().unwrap()).unwrap();
+    // Without a person a bundle replaces no frozen plan.
+    let refused = bench.call("job_import", json!({"bundle": bundle})).unwrap_err();
+    assert_eq!(refused.code, "PERSON_REQUIRED");
+    bench.as_person();
     let imported = bench.reply("job_import", json!({"bundle": bundle}));
     let view = bench.reply("job_get", json!({"job_id": imported["job_id"]}));
     assert_eq!(view["steps"][0]["approved"], json!(false), "{view}");
+    assert!(
+        view["plan_changes"].to_string().contains("imported as EXECUTING"),
+        "{view}"
+    );
 }

@@ -3,6 +3,7 @@
 
 mod above;
 mod harness;
+mod history;
 
 mod briefs;
 mod cheats;
@@ -12,6 +13,7 @@ mod execution;
 mod frozen;
 mod git;
 mod jobs;
+mod launder;
 mod memory;
 mod planning;
 mod prompts;

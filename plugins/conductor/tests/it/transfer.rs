@@ -276,7 +276,8 @@ fn many_new_ids_do_not_meet() {
     }
     let rows = other.session.sql("SELECT count(*) FROM conductor_logs");
     let count: i64 = rows[0].get(0).unwrap();
-    assert_eq!(usize::try_from(count), Ok(2 * ENTRIES));
+    // Each import adds a line about itself.
+    assert_eq!(usize::try_from(count), Ok(2 * (ENTRIES + 1)));
 }
 
 #[test]

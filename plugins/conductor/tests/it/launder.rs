@@ -1,0 +1,280 @@
+//! Attempts to pass a guarded step by what another step, the tests or the gates' own commands do, one test each.
+
+use serde_json::{Value, json};
+
+use crate::cheats::{accepted, caught, gated, planned};
+use crate::harness::{Bench, result, step};
+use crate::suites::{from_template, libtest, report};
+
+/// A job whose first step has no gates and whose second may change nothing but `b.txt`.
+fn after_an_open_step() -> Bench {
+    let guarded =
+        json!([{"gate": "changed_files_allowlist", "paths": ["b.txt"]}, {"gate": "tests_unchanged"}]);
+    let bench = Bench::with_repository();
+    bench.write("tests/t.py", "assert total == 3\n");
+    bench.git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    let bench = bench.started(json!([step("one", json!([])), step("two", guarded)]));
+    bench.run("- job_next_step_prompt {}");
+    bench
+}
+
+fn reasons(reply: &Value) -> String {
+    reply["rejection_reasons"].to_string()
+}
+
+#[test]
+fn changes_in_a_step_without_gates_count_for_the_next_guarded_one() {
+    let bench = after_an_open_step();
+    bench.write("secret.py", "evil\n");
+    bench.write("tests/t.py", "assert True\n");
+    accepted(&bench, json!({}));
+    bench.run("- job_next_step_prompt {}");
+    let reply = bench.reply("job_submit_step_result", result("S2"));
+    for word in [
+        "changed outside of b.txt: secret.py, tests/t.py; changes of the steps before",
+        "existing tests changed: tests/t.py",
+    ] {
+        assert!(reasons(&reply).contains(word), "{reply}");
+    }
+    bench.git(&["checkout", "--quiet", "tests"]);
+    std::fs::remove_file(bench.path("secret.py")).unwrap();
+    let reply = bench.reply("job_submit_step_result", result("S2"));
+    assert_eq!(reply["status"], json!("COMPLETE"), "{reply}");
+}
+
+#[test]
+fn a_step_that_is_inserted_before_a_guarded_one_needs_its_gates_or_a_person() {
+    let bench = after_an_open_step();
+    bench.as_agent();
+    let insert =
+        |gates: Value| json!({"edits": [{"op": "insert", "after": "S1", "step": step("three", gates)}]});
+    let weak = json!([{"gate": "changed_files_minimum", "min": 0}]);
+    for gates in [json!([]), weak.clone()] {
+        let refused = bench.call("plan_refine_steps", insert(gates)).unwrap_err();
+        assert_eq!(refused.code, "PERSON_REQUIRED");
+    }
+    // A gate that looks away makes an open step the last one that looked.
+    let update = json!({"edits": [{"op": "update", "step_id": "S1", "set": {"gates": weak}}]});
+    assert_eq!(
+        bench.call("plan_refine_steps", update).unwrap_err().code,
+        "PERSON_REQUIRED"
+    );
+    let moved = json!({"edits": [{"op": "move", "step_id": "S2"}]});
+    assert_eq!(
+        bench.call("plan_refine_steps", moved).unwrap_err().code,
+        "PERSON_REQUIRED"
+    );
+    let as_strict =
+        json!([{"gate": "changed_files_allowlist", "paths": ["b.txt"]}, {"gate": "tests_unchanged"}]);
+    bench.reply("plan_refine_steps", insert(as_strict));
+}
+
+#[test]
+fn a_bug_is_not_fixed_by_its_test_or_by_a_note() {
+    let bench = from_template("bug_fix", json!({"bug": "the total"}));
+    bench.write("suite", &libtest(3, 1, 0));
+    bench.write("tests/t.py", "assert total == 3\n");
+    assert_eq!(
+        report(&bench, &["tests/t.py"], json!(false), false)["accepted"],
+        json!(true)
+    );
+    // The step that changes no code.
+    bench.write("tests/t.py", "assert True\n");
+    let reply = report(&bench, &[], json!(null), false);
+    assert!(
+        reasons(&reply).contains("existing tests changed: tests/t.py"),
+        "{reply}"
+    );
+    bench.write("tests/t.py", "assert total == 3\n");
+    bench.write("notes.md", "x\n");
+    let reply = report(&bench, &[], json!(null), false);
+    assert!(
+        reasons(&reply).contains("1 lines changed, but at most 0"),
+        "{reply}"
+    );
+    std::fs::remove_file(bench.path("notes.md")).unwrap();
+}
+
+#[test]
+fn a_fix_changes_more_than_tests_and_notes() {
+    let flaky = |workspace: tollgate_sdk::native::Workspace| {
+        // Red as long as there is no note.
+        let run = "test -e NOTES.md && echo '3 passed in 1s' || { echo '1 failed, 2 passed in 1s'; exit 1; }";
+        workspace.test("default", &["sh", "-c", run])
+    };
+    let steps = [json!([{"gate": "tests_fail"}]), json!([{"gate": "fail_to_pass"}])];
+    let steps: Vec<Value> = steps.into_iter().map(|gates| step("part", gates)).collect();
+    let bench = Bench::with_repository_and(flaky).started(json!(steps));
+    let submit = |id: &str, passed: bool| {
+        bench.run("- job_next_step_prompt {}");
+        let mut arguments = result(id);
+        arguments["evidence"]["tests_run"] = json!(["default"]);
+        arguments["evidence"]["tests_passed"] = json!(passed);
+        bench.reply("job_submit_step_result", arguments)
+    };
+    assert_eq!(submit("S1", false)["accepted"], json!(true));
+    bench.write("NOTES.md", "fixed\n");
+    let reply = submit("S2", true);
+    assert!(
+        reasons(&reply).contains("nothing but tests and documents changed"),
+        "{reply}"
+    );
+    bench.write("total.py", "fixed\n");
+    assert_eq!(submit("S2", true)["accepted"], json!(true));
+}
+
+/// A job whose test prints the file `said`, under these gates.
+fn saying(said: &str, gates: Value) -> Bench {
+    let bench = Bench::with_repository_and(|workspace| workspace.test("told", &["cat", "said"]));
+    bench.write("said", said);
+    planned(bench, gates)
+}
+
+fn told(bench: &Bench, word: &str) {
+    let evidence = json!({"notes": "n", "tests_run": ["told"], "tests_passed": true});
+    match word {
+        "" => accepted(bench, json!({"evidence": evidence})),
+        word => caught(bench, json!({"evidence": evidence}), word),
+    }
+}
+
+#[test]
+fn a_run_that_prints_no_numbers_any_more_is_refused() {
+    let bench = saying(
+        "3 passed in 1s\n",
+        json!([{"gate": "tests_passed", "command": ["told"]}]),
+    );
+    for silent in ["", "all is well\n"] {
+        bench.write("said", silent);
+        told(&bench, "it printed no numbers of tests, but ran 3 tests");
+    }
+    bench.write("said", "3 passed in 1s\n");
+    told(&bench, "");
+    // A tool that never printed any has none to lose.
+    let bench = saying(
+        "all is well\n",
+        json!([{"gate": "tests_passed", "command": ["told"]}]),
+    );
+    told(&bench, "");
+}
+
+#[test]
+fn new_files_that_decide_how_tests_run_are_seen() {
+    let bench = gated(json!([{"gate": "tests_unchanged"}]));
+    for file in [
+        "conftest.py",
+        "sub/conftest.py",
+        "pytest.ini",
+        ".pytest.ini",
+        "pytest.py",
+        "unittest.py",
+        "unittest/__init__.py",
+        "sitecustomize.py",
+        "jest.config.js",
+        "vitest.config.ts",
+        ".mocharc.json",
+    ] {
+        bench.write(file, "x\n");
+        let word = format!("files that decide how tests run changed: {file}");
+        caught(&bench, json!({}), &word);
+        std::fs::remove_file(bench.path(file)).unwrap();
+    }
+    bench.write(
+        "pyproject.toml",
+        "[tool.pytest.ini_options]\ntestpaths = ['t2']\n",
+    );
+    caught(&bench, json!({}), "decide how tests run changed: pyproject.toml");
+    bench.write("pyproject.toml", "[project]\nname = 'a'\n");
+    bench.write("package.json", "{\"scripts\": {\"test\": \"true\"}}\n");
+    caught(&bench, json!({}), "decide how tests run changed: package.json");
+    bench.write("package.json", "{\"dependencies\": {}}\n");
+    bench.write("tests/new.py", "assert True\n");
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn the_script_that_runs_the_tests_is_protected() {
+    let bench = Bench::with_repository_and(|workspace| workspace.test("default", &["sh", "run.sh"]));
+    bench.write("run.sh", "echo 3 passed in 1s\n");
+    let bench = planned(bench, json!([{"gate": "tests_unchanged"}]));
+    bench.write("run.sh", "echo 4 passed in 1s\n");
+    caught(
+        &bench,
+        json!({}),
+        "files that decide how tests run changed: run.sh",
+    );
+}
+
+#[test]
+fn snapshots_and_fixtures_are_tests() {
+    let files = [
+        "a/__snapshots__/x.snap",
+        "testdata/x",
+        "app/fixtures/x.json",
+        "Tests/T.swift",
+        "src/ATest.php",
+        "t/a.t",
+    ];
+    let bench = Bench::with_repository();
+    for file in files {
+        bench.write(file, "old\n");
+    }
+    bench.git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    let bench = planned(bench, json!([{"gate": "tests_unchanged"}]));
+    for file in files {
+        bench.write(file, "new\n");
+        caught(&bench, json!({}), &format!("existing tests changed: {file}"));
+        bench.write(file, "old\n");
+    }
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn a_file_of_the_gates_that_is_changed_by_hand_belongs_to_the_step() {
+    let bench = Bench::with_repository_and(|workspace| {
+        workspace.test(
+            "plant",
+            &["sh", "-c", "test -e evil.py || echo x > evil.py; cat ok"],
+        )
+    });
+    let gates = json!([
+        {"gate": "command_exit_0", "command": ["plant"]},
+        {"gate": "changed_files_allowlist", "paths": ["ok"]},
+        {"gate": "diff_max_lines", "max": 10},
+        {"gate": "no_uncommitted_changes"},
+    ]);
+    let bench = planned(bench, gates);
+    caught(&bench, json!({}), "exit code 1");
+    bench.write("ok", "3 passed\n");
+    bench.git(&["add", "ok"]);
+    bench.git(&["commit", "--quiet", "-m", "ok"]);
+    bench.write("evil.py", &"evil\n".repeat(500));
+    for word in [
+        "changed outside of ok: evil.py",
+        "501 lines changed",
+        "not committed: evil.py",
+    ] {
+        caught(&bench, json!({}), word);
+    }
+    bench.write("evil.py", "x\n");
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn an_old_commit_with_another_message_is_not_new() {
+    let bench = gated(json!([{"gate": "commit_exists"}]));
+    bench.git(&["commit", "--quiet", "--amend", "-m", "S1: fix it"]);
+    let amended = bench.git(&["rev-parse", "HEAD"]);
+    caught(
+        &bench,
+        json!({"commit_hash": amended}),
+        "changes nothing since the step began",
+    );
+    bench.write("b.txt", "1\n");
+    bench.git(&["add", "b.txt"]);
+    bench.git(&["commit", "--quiet", "--amend", "-m", "S1: fix it"]);
+    let real = bench.git(&["rev-parse", "HEAD"]);
+    accepted(&bench, json!({"commit_hash": real}));
+}
