@@ -59,7 +59,7 @@ pub(super) struct PendingOperation {
     pub(super) permits: Vec<Permit>,
     /// Verdicts before the call.
     pub(super) verdicts: Vec<Verdict>,
-    /// What policies remember from before the call.
+    /// Memory of the policies from before the call.
     pub(super) remembered: Vec<PolicyRow>,
 }
 

@@ -62,7 +62,7 @@ impl Pulled {
         self.manifest.component(&self.reference.to_string())
     }
 
-    /// What its publisher says of it.
+    /// Annotations of its publisher.
     pub fn said(&self) -> Said {
         Said::of(&self.manifest.annotations)
     }

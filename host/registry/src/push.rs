@@ -81,7 +81,7 @@ fn refusal(answer: crate::http::Answer, reference: &Reference) -> RegistryError 
     }
 }
 
-/// Where content goes. Only to the origin that was asked, because the credential goes with it.
+/// Address that content goes to: only the origin that was asked, because the credential goes with it.
 fn place(start: &Url, location: Option<&str>, digest: &Digest) -> Result<Url, RegistryError> {
     let joined = location.and_then(|location| start.join(location).ok());
     let url = joined.filter(|url| url.origin() == start.origin());

@@ -14,7 +14,7 @@ pub struct Judged {
     bound: Arc<Mutex<Bound>>,
 }
 
-/// What is bound to the question of an evaluation.
+/// Binding of an evaluation's question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bound {
     /// Key that the answer is bound to instead of the message.
@@ -45,7 +45,7 @@ impl Judged {
         self.with(|bound| bound.arguments = Some(arguments));
     }
 
-    /// What the evaluation bound to its question.
+    /// Binding of the evaluation's question.
     pub fn take_bound(&self) -> Bound {
         self.with(std::mem::take)
     }

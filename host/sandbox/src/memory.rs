@@ -1,4 +1,4 @@
-//! What policies remember during one request, until it is committed with the row of the call.
+//! Memory of policies during one request, until it is committed with the row of the call.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ const MAX_ENTRIES: usize = 4_096;
 /// Changes of one entry, in their order.
 type Changes = BTreeMap<(MemoryOwner, String), Vec<MemoryChange>>;
 
-/// What policies remember during one request. Clones are about the same request.
+/// Memory of policies during one request. Clones are about the same request.
 #[derive(Clone, Default)]
 pub struct Memories(Arc<Mutex<SoFar>>);
 
@@ -34,7 +34,7 @@ struct SoFar {
 /// Memory of the policy that is asked.
 #[derive(Clone)]
 pub struct Memory {
-    /// Whose memory it is.
+    /// Owner of the memory.
     pub owner: MemoryOwner,
     /// Most bytes of its memory and its tables.
     pub quota: u64,

@@ -88,7 +88,7 @@ pub struct Question {
     pub message: String,
     /// Denial if nobody can be asked or the answer is no.
     pub otherwise: Denial,
-    /// What the answer is bound to, beside the call. The message, if none.
+    /// Binding of the answer, beside the call. The message, if none.
     pub key: Option<String>,
     /// Arguments with which the call runs after a yes, which are validated again. Those of the call, if none.
     pub arguments: Option<Map<String, Value>>,

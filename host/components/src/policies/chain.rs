@@ -65,7 +65,7 @@ pub struct Question {
     pub message: String,
     /// Policies that ask.
     pub policies: Vec<String>,
-    /// What the answer is bound to beside the call: the message or a key of each question.
+    /// Binding of the answer, beside the call: the message or a key of each question.
     pub bound: Vec<String>,
     /// Refusal without a yes.
     pub otherwise: ToolError,
@@ -247,7 +247,7 @@ impl<P> Chain<P> {
 pub struct Spoken {
     /// The verdict.
     pub verdict: wit::Verdict,
-    /// What the policy bound to its question.
+    /// Binding of the policy's question.
     pub bound: Bound,
 }
 

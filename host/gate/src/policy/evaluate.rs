@@ -73,11 +73,11 @@ pub(super) struct Evaluator<'a> {
     cancel: Cancel,
     /// Judgements on the request so far, while calls are judged before they run.
     pub(super) sitting: Option<Sitting>,
-    /// What policies remember of the request.
+    /// Memory of the policies about the request.
     pub(super) memories: Memories,
     /// The place in the chain that is asked next.
     pub(super) place: Place,
-    /// What the policy that was asked last bound to its question.
+    /// Binding of the question of the policy that was asked last.
     pub(super) bound: Bound,
     /// Lent to one policy after another.
     pub(super) session: Option<Box<Session>>,

@@ -22,7 +22,7 @@ pub(crate) struct Review {
     /// The call, then those inside it.
     requests: Vec<wit::Request>,
     notes: Vec<wit::Note>,
-    /// What policies remembered before the call.
+    /// Memory of the policies from before the call.
     memories: Memories,
     started: Instant,
 }

@@ -8,7 +8,7 @@ use super::{Look, Memory, Stamp};
 pub(super) struct Flagged {
     path: Vec<u8>,
     file: File,
-    /// It may be absent, as files outside of a sparse checkout are.
+    /// True if the file may be absent, as files outside of a sparse checkout are.
     is_skipped: bool,
 }
 

@@ -11,7 +11,7 @@ const EXPIRED_BATCH: u32 = 16;
 /// Columns of an entry, for [`entry`].
 const COLUMNS: &str = "key, text, number, until_ms";
 
-/// Whose memory it is.
+/// Owner of the memory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemoryOwner {
     /// Component: `policy-` and the policy's name.
@@ -23,7 +23,7 @@ pub struct MemoryOwner {
 /// Change of an entry that a policy wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recollection {
-    /// Whose memory it is.
+    /// Owner of the memory.
     pub owner: MemoryOwner,
     /// Key of the entry.
     pub key: String,

@@ -21,7 +21,7 @@ use crate::cli::{self, Global, file, out, registry};
 pub(in crate::cli) struct Publish {
     /// The component's file
     file: PathBuf,
-    /// Where to: oci://HOST/NAME:TAG
+    /// Address of the version: oci://HOST/NAME:TAG
     reference: String,
     /// Licence, as an SPDX expression such as MIT OR Apache-2.0
     #[arg(long, value_name = "SPDX", visible_alias = "license")]
