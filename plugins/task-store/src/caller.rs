@@ -103,10 +103,7 @@ impl Caller {
             payload: change.payload,
             created_at: cx.now(),
         };
-        // A task was created with the time of its event.
-        if change.event_type != EventType::TaskCreated {
-            task::touch(&cx.db, change.task_id, event.created_at)?;
-        }
+        task::touch(&cx.db, change.task_id, event.created_at)?;
         let id = event::append(&cx.db, &event)?;
         let task = format!("task_store/{}", change.task_id);
         let part = change.part.map(|part| format!("{task}/{part}"));
