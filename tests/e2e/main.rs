@@ -68,6 +68,7 @@ mod reload;
 mod remembering;
 mod resources;
 mod security_page;
+mod shared_limits;
 mod shipped;
 mod sleepers;
 mod sql_limits;

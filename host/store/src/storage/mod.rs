@@ -51,6 +51,7 @@ mod schema;
 mod session;
 mod statement;
 mod states_after;
+mod states_found;
 mod stats;
 #[cfg(test)]
 mod tampering;

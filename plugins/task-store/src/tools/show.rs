@@ -135,7 +135,7 @@ pub(crate) struct TaskEvents {
     #[schemars(range(min = 0))]
     after: Option<i64>,
     /// Earlier name of `after`, which is still accepted.
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0), extend("deprecated" = true))]
     after_id: Option<i64>,
     /// Maximum number of events, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
