@@ -9,6 +9,7 @@ mod assets;
 mod charts;
 mod diff;
 mod envelope;
+mod figures;
 mod filter;
 mod guard;
 mod headers;
@@ -36,6 +37,7 @@ pub use host::{Finding, HostFacts, HostView, PackRow, PolicyRow, Severity};
 pub use reader::Reader;
 
 use access::Access;
+use figures::Counting;
 use pages::parts::Parts;
 use tail::Tail;
 
@@ -63,6 +65,7 @@ struct Console {
     access: Access,
     reader: Reader,
     tail: Tail,
+    figures: Counting,
     host: Arc<dyn HostView>,
     answering: Arc<dyn Answering>,
     clock: Arc<dyn Clock>,
@@ -71,7 +74,7 @@ struct Console {
     stop: CancellationToken,
 }
 
-/// The console's pages. `prove` checks tokens of identities, and `stop` ends streams.
+/// The console's pages. `prove` checks tokens of identities, and `stop` ends streams and counting. Called in a runtime.
 pub fn router(
     equipment: Equipment,
     prove: Option<Prove>,
@@ -82,6 +85,7 @@ pub fn router(
     let console = Arc::new(Console {
         access,
         tail: Tail::new(equipment.reader.clone()),
+        figures: Counting::start(equipment.reader.clone(), Arc::clone(&clock), stop.clone()),
         reader: equipment.reader,
         host: equipment.host,
         answering: equipment.answering,

@@ -107,9 +107,11 @@ impl Writer {
     /// Calls of the last days, so that figures have something to show.
     pub(crate) fn background(&mut self, days: i64, each: i64) {
         self.session.begin_write().unwrap();
+        // Many rows are closer to each other, so that none is in the future.
+        let apart = (9 * MINUTE).min(DAY / (each + 23));
         for day in (1..=days).rev() {
             for one in 0..each + (day * 17) % 23 {
-                let ago = day * DAY - one * 9 * MINUTE;
+                let ago = day * DAY - one * apart;
                 let tool = [
                     "task_create",
                     "tasks_next",
