@@ -32,8 +32,9 @@ const DAYS: i64 = 15;
 const BATCH: i64 = 4_000;
 /// Time between two looks for new rows while nobody opens a page, so that a page has few rows to count.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Longest time that a page waits for older rows to be counted.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// Places that are still to be counted for which a page waits, and the longest time that it does. A long ledger takes seconds.
+const NEAR: i64 = 4 * BATCH;
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What was counted.
 pub(crate) struct Figures {
@@ -163,9 +164,12 @@ impl Counting {
         body: impl FnOnce(&Figures) -> T + Send + 'static,
     ) -> Result<T, ReadError> {
         self.count_new().await?;
-        let mut complete = self.is_complete.subscribe();
-        // A page of what was counted is better than none.
-        let _ = tokio::time::timeout(PATIENCE, complete.wait_for(|complete| *complete)).await;
+        let oldest = self.figures().counted.map_or(0, |(oldest, _)| oldest);
+        if oldest <= NEAR {
+            let mut complete = self.is_complete.subscribe();
+            // A page of what was counted is better than none.
+            let _ = tokio::time::timeout(PATIENCE, complete.wait_for(|complete| *complete)).await;
+        }
         let own = self.clone();
         let looked = tokio::task::spawn_blocking(move || body(&own.figures()));
         looked.await.map_err(|_| ReadError::Gone)

@@ -5,6 +5,7 @@
 
 mod access;
 mod answers;
+pub mod app;
 mod assets;
 mod charts;
 mod diff;
@@ -18,8 +19,10 @@ mod layout;
 mod pages;
 mod reader;
 mod rows;
+mod structured;
 mod tail;
 mod timeline;
+mod views;
 mod visible;
 
 use std::sync::Arc;
@@ -31,10 +34,11 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::clock::Clock;
 use tollgate_store::consoles::Consoles;
 
-pub use access::{ConsoleSettings, Prove};
+pub use access::{ConsoleSettings, Prove, Proven};
 pub use answers::{Answering, PersonAnswer, Refusal};
 pub use host::{Finding, HostFacts, HostView, PackRow, PolicyRow, Severity};
 pub use reader::Reader;
+pub use views::{PackPage, PackPages, Replied};
 
 use access::Access;
 use figures::Counting;
@@ -52,6 +56,8 @@ pub struct Equipment {
     pub host: Arc<dyn HostView>,
     /// Takes answers to the gate.
     pub answering: Arc<dyn Answering>,
+    /// Pages of packs.
+    pub packs: Arc<dyn PackPages>,
     /// One-time tokens of the data directory.
     pub consoles: Consoles,
     /// Time.
@@ -68,6 +74,7 @@ struct Console {
     figures: Counting,
     host: Arc<dyn HostView>,
     answering: Arc<dyn Answering>,
+    packs: Arc<dyn PackPages>,
     clock: Arc<dyn Clock>,
     parts: Parts,
     /// Ends streams when the server stops.
@@ -89,6 +96,7 @@ pub fn router(
         reader: equipment.reader,
         host: equipment.host,
         answering: equipment.answering,
+        packs: equipment.packs,
         clock,
         parts: Parts::default(),
         stop,
@@ -108,6 +116,8 @@ pub fn router(
         .route("/console/policies", get(pages::policies::show))
         .route("/console/tests", get(pages::tests::show))
         .route("/console/stats", get(pages::stats::show))
+        .route("/console/views", get(pages::views::first))
+        .route("/console/views/{tool}", get(pages::views::one))
         .route("/console/host", get(pages::host::show))
         .route("/console/logout", post(pages::login::log_out))
         .route("/console/{*rest}", get(pages::missing))

@@ -39,6 +39,13 @@ pub(crate) struct Parts {
     kept: Mutex<Option<Kept>>,
 }
 
+impl Parts {
+    /// Forgets what was read, because somebody changed it and looks again.
+    pub(crate) async fn forget(&self) {
+        *self.kept.lock().await = None;
+    }
+}
+
 #[derive(Clone)]
 struct Kept {
     at: Instant,

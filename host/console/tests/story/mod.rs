@@ -2,6 +2,7 @@
 //! Tests read it, and the pictures of the documentation are made of it.
 
 pub(crate) mod answers;
+pub(crate) mod jobs;
 
 use std::path::Path;
 
@@ -237,7 +238,7 @@ impl Writer {
         );
         self.add(&row);
         let mut row = mine(self.call("test_run", ago - 45_000));
-        fail(&mut row, "TEST_RUN_BUDGET_EXHAUSTED");
+        fail(&mut row, "TEST_BUDGET_EXHAUSTED");
         row.limit_triggered = Some("max_test_runs".to_owned());
         self.add(&row);
     }
