@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_page_that_cannot_be_shown_is_refused() {
         for (view, said) in [
-            (json!([]), "invalid type"),
+            (json!(7), "invalid type"),
             (json!({"title": "Job", "form": "chart"}), "unknown variant"),
             (
                 json!({"title": "Job", "form": "list", "asks": ["name"]}),
