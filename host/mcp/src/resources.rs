@@ -13,6 +13,7 @@ use tollgate_components::packs::{Catalog, Resource, ValueSource, Values};
 use tollgate_gate::Reply;
 use tollgate_sdk::ToolError;
 
+use super::apps;
 use super::handler::Handler;
 use super::request::{ClientRequest, Kind, Turn};
 
@@ -69,6 +70,9 @@ impl Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         self.gate.introduced().await;
         let catalog = self.gate.catalog();
+        if let Some(page) = apps::resource(&catalog, address) {
+            return Ok(page.into());
+        }
         let found = catalog
             .resources()
             .iter()

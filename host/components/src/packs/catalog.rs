@@ -18,6 +18,7 @@ use super::load::{Haste, LoadError, Loader, Pack, Source, Tables};
 use super::manifest::{Tier, ToolSpec, prefixes_clash};
 use super::resources::{self, DeclaredCharge, Resource, Values};
 use super::search::Index;
+use super::views::{self, View};
 use crate::builtin;
 use crate::host_tool::{self, HostTool, HostTools};
 use crate::policies::{self, Chain, PolicyChange};
@@ -64,6 +65,8 @@ pub struct ToolEntry {
     pub charge: Option<DeclaredCharge>,
     /// Clients over HTTP repeat arguments in headers.
     pub has_headers: bool,
+    /// Page of the console that shows its replies.
+    pub view: Option<View>,
 }
 
 impl Default for Selection {
@@ -484,6 +487,7 @@ impl Catalog {
             inherited: Vec::new(),
             charge: None,
             has_headers: false,
+            view: None,
         };
         self.prompts.insert(spec.name.clone(), Arc::new(entry));
     }
@@ -519,6 +523,7 @@ impl Catalog {
             inherited: declared.inherited,
             charge: declared.charge.filter(|_| is_believed),
             has_headers,
+            view: declared.view,
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
     }
@@ -608,6 +613,14 @@ fn check_schemas(pack: &Pack, host_tools: HostTools) -> Result<(), LoadError> {
         problems.extend(faults.map(|fault| format!("tool {}: {fault}", spec.name)));
         match resources::take(&pack.manifest.name, &mut spec.clone()) {
             Ok(declared) => {
+                let view = declared.view.as_ref();
+                let opened =
+                    view.map(|view| views::check_opens(&pack.manifest.name, &pack.manifest.tools, view));
+                problems.extend(
+                    opened
+                        .and_then(Result::err)
+                        .map(|why| format!("tool {}: {why}", spec.name)),
+                );
                 let bad = |values: &Values| match values {
                     Values::Listed(source) => {
                         resources::check_source(&pack.manifest.tools, host_tools, source).err()

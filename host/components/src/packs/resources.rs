@@ -3,7 +3,7 @@
 //! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
 //! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
 //! of a tool that runs members says that members have it, too. `x-charge` at the root says what a call
-//! costs its envelope. Lists show none of them.
+//! costs its envelope, and `x-views` that the reply makes a page of the console. Lists show none of them.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use tollgate_core::effect::Effect;
 
 use super::manifest::ToolSpec;
+use super::views::{self, View};
 use crate::host_tool::HostTools;
 
 /// Key of a schema's addresses.
@@ -94,6 +95,8 @@ pub(super) struct Declared {
     pub(super) inherited: Vec<String>,
     /// Declared cost of a call.
     pub(super) charge: Option<DeclaredCharge>,
+    /// Page of the console.
+    pub(super) view: Option<View>,
 }
 
 /// Declared cost of a call that does not only read. Without a declaration: a mutation.
@@ -147,6 +150,10 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
     let mut declared = Declared::default();
     let mut problems = Vec::new();
     let addresses = spec.input_schema.remove(RESOURCES);
+    match views::take(pack, spec) {
+        Ok(view) => declared.view = view,
+        Err(problem) => problems.push(problem),
+    }
     match spec
         .input_schema
         .remove(CHARGE)
