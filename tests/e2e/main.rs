@@ -84,6 +84,7 @@ mod tasks_tools;
 mod telemetry;
 mod teller;
 mod tokens;
+mod tried;
 mod tutorial_page;
 mod vanishing;
 mod villains;

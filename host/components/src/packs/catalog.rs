@@ -349,6 +349,15 @@ impl Catalog {
         self.values.get(&(pack.to_owned(), argument.to_owned()))
     }
 
+    /// Arguments of a pack whose values a tool lists, by name.
+    pub fn value_sources(&self, pack: &str) -> impl Iterator<Item = (&str, &resources::Source)> {
+        let of_pack = self.values.iter().filter(move |((owner, _), _)| owner == pack);
+        of_pack.filter_map(|((_, argument), values)| match values {
+            Values::Listed(source) => Some((argument.as_str(), source)),
+            Values::Words(_) => None,
+        })
+    }
+
     /// Every tool that exists, by name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.tools.values()
