@@ -166,8 +166,9 @@ fn part(name: &str, value: &Value, depth: usize) -> Markup {
 fn inner(value: &Value, depth: usize, name: &str) -> Markup {
     match value {
         Value::Object(members) if depth < DEPTH => html! {
-            (bars(members))
-            dl.facts { @for (name, value) in members.iter().filter(|(_, value)| !is_empty(value)) {
+            @let used = used(members);
+            (bars(&used))
+            dl.facts { @for (name, value) in members.iter().filter(|(name, value)| !is_empty(value) && (used.is_empty() || !is_use(name))) {
                 dt { (words(name)) }
                 dd { @if is_plain(value) { (fact(name, value)) } @else { (inner(value, depth + 1, name)) } }
             } }
@@ -181,7 +182,7 @@ fn inner(value: &Value, depth: usize, name: &str) -> Markup {
 }
 
 /// Use of limits: a member `limits` with `max_mutations`, beside `counters` with `mutation_count`.
-fn bars(members: &Map<String, Value>) -> Markup {
+fn used(members: &Map<String, Value>) -> Vec<(&str, i64, i64)> {
     let counted = |name: &str| {
         let name = format!("{}_count", name.strip_suffix('s')?);
         members.get("counters")?.get(&name)?.as_i64()
@@ -191,10 +192,18 @@ fn bars(members: &Map<String, Value>) -> Markup {
         let name = limit.strip_prefix("max_")?;
         Some((name, counted(name)?, most.as_i64()?))
     });
-    let used: Vec<(&str, i64, i64)> = used.collect();
+    used.collect()
+}
+
+/// True for members that bars show better.
+fn is_use(name: &str) -> bool {
+    matches!(name, "limits" | "counters" | "left" | "used_percent")
+}
+
+fn bars(used: &[(&str, i64, i64)]) -> Markup {
     html! {
         @if !used.is_empty() {
-            div.bars { @for (name, used, most) in used { (bar(&words(name), used, Some(most))) } }
+            div.bars { @for (name, used, most) in used { (bar(&words(name), *used, Some(*most))) } }
         }
     }
 }
@@ -282,7 +291,11 @@ fn scalar(value: &Value) -> String {
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Number(number) => number.as_i64().map_or_else(|| number.to_string(), layout::number),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => layout::number(whole),
+            (None, Some(number)) => format!("{number:.1}"),
+            (None, None) => number.to_string(),
+        },
         Value::Array(all) => all.iter().map(scalar).collect::<Vec<String>>().join(", "),
         Value::Object(_) => value.to_string(),
     }
