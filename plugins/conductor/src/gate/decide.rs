@@ -33,6 +33,8 @@ pub(crate) struct Facts {
     pub had_git: bool,
     /// Gates of the step, as they are checked here.
     pub gates: Vec<Gate>,
+    /// Registered commands of the gates whose words are not those of the agreed plan.
+    pub rewritten: Vec<String>,
     /// Deliverables of the job that are paths, before the job may end.
     pub deliverables: Vec<(String, Presence)>,
     /// Rules for the submitted commit.
@@ -71,6 +73,8 @@ pub(crate) struct GitFacts {
     pub hides: Vec<String>,
     /// Paths that changed while the commands of the gates ran.
     pub unsteady: Vec<String>,
+    /// Paths that were written meanwhile, and have the same content afterwards.
+    pub touched: Vec<String>,
 }
 
 /// Facts about a submitted commit.
@@ -300,7 +304,7 @@ fn with_content(facts: &Facts, path: &str, judge: impl FnOnce(&str) -> Option<St
 }
 
 /// Existing files with tests that changed or are gone, and files that decide how tests run, new ones as well.
-fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> {
+pub(super) fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> {
     let tests = glob_set(globs);
     let settings: Vec<String> = TEST_SETTINGS.iter().map(|glob| (*glob).to_owned()).collect();
     let settings = glob_set(&settings);

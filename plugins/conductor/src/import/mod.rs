@@ -45,6 +45,10 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
         bundle.job.id = short_id(cx, |id| job::exists(db, id))?;
     }
     forget_identities(&mut bundle);
+    if matches!(bundle.job.status, Status::Planning | Status::Ready) {
+        // The repository here is another one than the plan was agreed on.
+        bundle.job.baseline = None;
+    }
     let mut used = ids_of(&bundle);
     rename_records(cx, &mut bundle, &mut used)?;
     keep_map(cx, &mut bundle, &mut used)?;

@@ -36,7 +36,7 @@ pub(crate) struct Job {
     pub policies: PolicyChanges,
     /// Answers of the interview.
     pub plan: Plan,
-    /// Git's state when the current step began.
+    /// Git's state when the current step began, or before the start when the plan was agreed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// Time of creation.
@@ -66,15 +66,24 @@ pub(crate) struct Baseline {
     /// Hash of each of these files as the commands left it. Records of earlier versions have none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dropped: BTreeMap<String, String>,
+    /// Tracked files that the tests themselves write without changing them, as seen when the job started.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub rewritten: BTreeSet<String>,
     /// State when the last step ended whose gates look at changes, if steps without such gates came since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Box<Baseline>>,
     /// True if `dirty` also has the files that Git does not show. False in records of earlier versions.
     #[serde(default)]
     pub whole: bool,
+    /// True if `dirty` also has the tracked files whose bytes are not those of the index. False as above.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub raw: bool,
     /// True in the column of a job whose baseline is in pieces.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_pieces: bool,
+    /// Words of each registered command when the plan was agreed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub commands: BTreeMap<String, Vec<String>>,
     /// Last run of each test command, by its words.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tests: BTreeMap<String, Tally>,

@@ -10,7 +10,7 @@ use super::{after, conflict, current, find_job, internal, job_call};
 use crate::access;
 use crate::asked;
 use crate::briefing::{Accepted, Briefing};
-use crate::gate::facts;
+use crate::gate::start;
 use crate::model::{BlockType, Claim, EvidenceType, JobId, LogType, StepId, StepStatus};
 use crate::policy::Policies;
 use crate::prompt::{self, Advice, Material};
@@ -238,7 +238,7 @@ impl Telling {
     }
 }
 
-/// Start the execution of a READY job. Then call job_next_step_prompt.
+/// Start the execution of a READY job. A person has to agree if its tests changed since. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobStart {
@@ -301,15 +301,21 @@ impl Tool for JobStart {
             Ok::<_, ToolError>((job, steps))
         })?;
         after(&job, Event::Start)?;
-        let (baseline, warnings) = facts::at_start(cx, &job, &steps);
+        let start = start::begin(cx, &job, &steps)?;
         cx.transaction(|db| {
             let mut job = find_job(&db, &self.job_id)?;
+            if step::all(&db, &job.id)? != steps {
+                return Err(conflict(&job.id));
+            }
             let seen = job.status;
             job.status = after(&job, Event::Start)?;
-            job.baseline = baseline;
+            job.baseline = start.baseline;
             super::save(cx, &db, seen, &mut job)?;
+            if let Some(line) = &start.allowed {
+                super::lifecycle::note(cx, &db, &job, line)?;
+            }
             super::lifecycle::note(cx, &db, &job, "started")?;
-            Running::new(&job, &step::all(&db, &job.id)?, warnings)
+            Running::new(&job, &steps, start.warnings)
         })
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the tests make and look at files")]
 
 mod above;
+mod agreed;
 mod harness;
 mod history;
 
@@ -24,3 +25,4 @@ mod suites;
 mod table;
 mod templates;
 mod transfer;
+mod veils;
