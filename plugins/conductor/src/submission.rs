@@ -308,10 +308,18 @@ fn false_commit(said: &Submission<'_>, facts: &Facts) -> Option<String> {
 
 /// Deliverables that are not there at the end of the job.
 fn undelivered(facts: &Facts) -> Option<String> {
-    let missing = facts.deliverables.iter();
-    let missing = missing.filter(|(_, found)| !matches!(found, Presence::File | Presence::Directory));
-    let missing: Vec<String> = missing.map(|(path, _)| path.clone()).collect();
-    (!missing.is_empty()).then(|| format!("deliverables are missing or empty: {}", decide::some(&missing)))
+    let missing = facts.deliverables.iter().filter_map(|(path, found)| {
+        let why = match found {
+            Presence::File => return None,
+            Presence::Missing => "is missing",
+            Presence::Empty => "has no content; if it may be empty, the plan says so with (allow_empty)",
+            Presence::Directory => "is a directory, not a file",
+            Presence::Other => "is a link or not what the plan says",
+        };
+        Some(format!("{path} {why}"))
+    });
+    let missing: Vec<String> = missing.collect();
+    (!missing.is_empty()).then(|| format!("deliverables are not there: {}", decide::some(&missing)))
 }
 
 /// Claimed files that Git does not show as changed.

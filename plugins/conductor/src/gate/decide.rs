@@ -69,6 +69,8 @@ pub(crate) struct GitFacts {
     pub commit: Option<CommitFacts>,
     /// Changed files that decide how the tests run.
     pub settings: Vec<String>,
+    /// Changed data that tests read and the plan does not name, each with the test.
+    pub data: BTreeMap<String, String>,
     /// Paths whose changes the index began to hide during the step.
     pub hides: Vec<String>,
     /// Paths that changed while the commands of the gates ran.
@@ -266,6 +268,7 @@ fn with_all(facts: &Facts, judge: impl Fn(&GitFacts) -> Option<String>) -> Optio
         let view = |changed: Vec<Change>| GitFacts {
             changed,
             settings: git.settings.clone(),
+            data: git.data.clone(),
             ..GitFacts::default()
         };
         // To put back what such a step changed is no change.
@@ -316,6 +319,19 @@ pub(super) fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> 
     let mut reasons = Vec::new();
     if !changed.is_empty() {
         reasons.push(format!("existing tests changed: {}", some(&changed)));
+    }
+    let data = git
+        .data
+        .iter()
+        .filter(|(path, _)| git.changed.iter().any(|change| change.path == **path));
+    let data: Vec<String> = data
+        .map(|(path, test)| format!("{path} (named in {test})"))
+        .collect();
+    if !data.is_empty() {
+        reasons.push(format!(
+            "data that tests read changed: {}; if that is the work, the plan has to name the file",
+            some(&data)
+        ));
     }
     if !decide.is_empty() {
         reasons.push(format!(

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
 
-use super::decide::{Facts, GitFacts, Presence, Run};
-use super::{Gate, Need, agreed, settings, suite};
+use super::decide::{Change, Facts, GitFacts, Presence, Run};
+use super::{Gate, Need, agreed, data, delivered, settings, suite};
 use crate::access::{self, Access};
 use crate::error::GitFault;
 use crate::git::Git;
@@ -91,10 +91,11 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
                 .map(|since| since.commands.clone())
                 .unwrap_or_default();
             aftermath.baseline = Some(next);
-            view(git, since, first, (&gates, &commands), asked).map(|git| GitFacts {
+            view(git, since, first, (&gates, &commands), asked).map(|facts| GitFacts {
+                data: data_of_tests(git, first, &facts, (step, &gates)),
                 unsteady: moved.unsteady,
                 touched: moved.touched.into_iter().collect(),
-                ..git
+                ..facts
             })
         }
         (Err(fault), ..) | (_, Err(fault), _) | (.., Err(fault)) => Err(fault.clone()),
@@ -140,6 +141,26 @@ pub(super) fn view(
         |path: &&&String| commands.iter().any(|words| settings::runs(words, path)) || sets(git, base, path);
     let settings = paths.iter().filter(decides).map(|path| (*path).clone()).collect();
     Ok(GitFacts { settings, ..facts })
+}
+
+/// Changed data that tests read and the plan does not name, each with the test.
+fn data_of_tests(
+    git: &Git<'_>,
+    look: &Look,
+    facts: &GitFacts,
+    (step, gates): (&Step, &[Gate]),
+) -> BTreeMap<String, String> {
+    if !gates.iter().any(|gate| matches!(gate, Gate::TestsUnchanged(_))) {
+        return BTreeMap::new();
+    }
+    let all: Vec<&Change> = facts
+        .changed
+        .iter()
+        .chain(facts.carried.iter().flatten())
+        .collect();
+    let mut found = data::read_by_tests(git, look, &all, gates);
+    found.retain(|path, _| !data::is_planned(&step.spec, gates, path));
+    found
 }
 
 /// Checks whether a file has other settings of tests than in a commit.
@@ -286,7 +307,12 @@ pub(super) fn look(access: &Result<Access<'_>, String>, need: Need<'_>, time: Du
         Need::Map if facts.unreachable.is_some() => {}
         Need::Map => facts.unreachable = Some(with(access, crate::repo::reach::unreachable)),
         Need::Path(path) => {
-            let known = with(access, |access| presence(access, path));
+            let known = with(access, |access| {
+                Ok(match presence(access, path)? {
+                    Presence::File if delivered::is_blank_file(access, path) => Presence::Empty,
+                    found => found,
+                })
+            });
             facts.paths.insert(path.to_owned(), known);
         }
         Need::Content(path) => {
@@ -369,61 +395,4 @@ pub(crate) fn runs(facts: &Facts) -> BTreeMap<String, String> {
         (words.join(" "), ending)
     });
     told.collect()
-}
-
-/// Deliverables of a job that are paths, and what is there.
-pub(crate) fn deliverables(cx: &Cx<'_>, job: &Job) -> Vec<(String, Presence)> {
-    let Ok(access) = access::open(cx, job.repo_root.as_deref()) else {
-        return Vec::new();
-    };
-    let named = job.plan.deliverables.iter().flatten().map(|text| text.trim());
-    let paths = named.filter(|text| is_path(text));
-    let known = paths.filter_map(|path| {
-        Some((
-            path.to_owned(),
-            presence(&access, path.trim_end_matches('/')).ok()?,
-        ))
-    });
-    known.collect()
-}
-
-/// Checks whether a deliverable is a path, rather than a sentence or an endpoint: it ends with `/`, or with a name
-/// that has an extension.
-fn is_path(text: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '@' | '+');
-    let name = text.rsplit('/').next().unwrap_or_default();
-    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let has_extension = extension.len() <= 10 && extension.starts_with(|c: char| c.is_ascii_alphabetic());
-    text.chars().all(plain) && crate::root::stays_inside(text) && (text.ends_with('/') || has_extension)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_path;
-
-    #[test]
-    fn paths_are_told_from_sentences_and_endpoints() {
-        for path in [
-            "export.py",
-            "docs/api.md",
-            ".github/workflows/ci.yml",
-            "assets/",
-            "a-b/c_d.tar.gz",
-        ] {
-            assert!(is_path(path), "{path}");
-        }
-        for other in [
-            "it exports",
-            "/api/users",
-            "GET /x",
-            "v1.0",
-            "api/users",
-            "../up.py",
-            "the file a.py",
-            "*.py",
-            "",
-        ] {
-            assert!(!is_path(other), "{other}");
-        }
-    }
 }

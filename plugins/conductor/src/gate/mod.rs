@@ -5,7 +5,9 @@
 
 pub(crate) mod agreed;
 pub(crate) mod commit;
+mod data;
 pub(crate) mod decide;
+pub(crate) mod delivered;
 mod describe;
 pub(crate) mod facts;
 mod parse;

@@ -11,6 +11,7 @@ use crate::arguments::ENTRY;
 use crate::checkpoint::is_inserted;
 use crate::error::Refusals;
 use crate::gate::agreed::{self, Agreement};
+use crate::gate::delivered;
 use crate::model::{JobId, LogType, StepId};
 use crate::person;
 use crate::ready::{FAULTS_FROM, Gap, Readiness, gaps, refuse};
@@ -97,6 +98,7 @@ impl JobSetReady {
         let mut warnings = access::warnings(cx, job.repo_root.as_deref(), &job.effective(), &specs, &paths);
         if let Some(Agreement { state, changed }) = agreement {
             job.baseline = state;
+            context::agree(db, &job.id)?;
             if !changed.is_empty() {
                 let line = format!(
                     "the tests are not those of the plan agreed before: {}",
@@ -106,6 +108,7 @@ impl JobSetReady {
                 warnings.push(line);
             }
         }
+        warnings.extend(unchecked(cx, &job));
         save(cx, db, seen, &mut job)?;
         if seen != job.status {
             note(cx, db, &job, "ready")?;
@@ -126,6 +129,15 @@ impl JobSetReady {
             job_id: job.id,
         })
     }
+}
+
+/// Warning about deliverables of which none can be checked.
+fn unchecked(cx: &Cx<'_>, job: &Job) -> Option<String> {
+    access::open(cx, job.repo_root.as_deref()).ok()?;
+    let texts = job.plan.deliverables.as_deref().unwrap_or_default();
+    let is_unchecked = !texts.is_empty() && texts.iter().all(|text| delivered::paths(text).is_empty());
+    is_unchecked
+        .then(|| "no deliverable names a path, so nothing is checked at the end; name files".to_owned())
 }
 
 fn named(steps: &[Step]) -> Vec<(StepId, &StepSpec)> {

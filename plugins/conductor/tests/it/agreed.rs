@@ -83,7 +83,7 @@ fn a_plan_that_is_agreed_anew_shows_that_its_tests_changed() {
     );
     let reply = bench.reply("job_set_ready", json!({}));
     let line = "the tests are not those of the plan agreed before: existing tests changed: tests/t.py";
-    assert_eq!(reply["warnings"], json!([line]));
+    assert!(reply["warnings"].to_string().contains(line), "{reply}");
     bench.reply("job_start", json!({}));
     let view = bench.reply("job_get", json!({}));
     assert!(

@@ -3,12 +3,14 @@
 
 mod above;
 mod agreed;
+mod gone;
 mod harness;
 mod history;
 
 mod briefs;
 mod cheats;
 mod context;
+mod delivered;
 mod documents;
 mod execution;
 mod frozen;
