@@ -54,7 +54,8 @@ async fn openings_and_ends_are_rows_of_their_envelope_with_limits_and_counters()
         r#"envelope_open - [{"type":"envelope.opened","envelope_id":"env_1","limits":{"max_mutations":2},"opened_boot_ms":"#,
         r#","label":"one"}]"#,
         r#"task_create {"mutations":1,"test_runs":0}"#,
-        r#""state":"CLOSED_FAILED","counters":{"mutations":1,"test_runs":0},"actor":"client rmcp","note":"gave up""#,
+        r#""state":"CLOSED_FAILED","closed_at":"2"#,
+        r#""counters":{"mutations":1,"test_runs":0},"actor":"client rmcp","note":"gave up""#,
         r#""closed_by":"DISCONNECTED""#,
     ] {
         assert!(rows.contains(part), "{part} is not in\n{rows}");
