@@ -36,7 +36,7 @@ fn alternates_that_are_no_plain_short_file_are_refused() {
             let outside = file.ancestors().nth(5).unwrap().join("outside/objects");
             std::fs::write(file, line.repeat(700) + &outside.display().to_string()).unwrap();
         }),
-        ("cannot be read", |file| pipe(file)),
+        ("is a pipe or device", |file| pipe(file)),
         ("cannot be read", |file| std::fs::create_dir(file).unwrap()),
         ("is a link", |file| symlink("../pack", file).unwrap()),
         ("is a link", |file| symlink("nowhere", file).unwrap()),
