@@ -223,6 +223,10 @@ const CORE: &[(&str, &str)] = &[
         "0019_memory_of_policies",
         include_str!("../../../../migrations/core/0019_memory_of_policies.sql"),
     ),
+    (
+        "0022_tasks",
+        include_str!("../../../../migrations/core/0022_tasks.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

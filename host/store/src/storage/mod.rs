@@ -54,6 +54,7 @@ mod states_after;
 mod stats;
 #[cfg(test)]
 mod tampering;
+mod tasks;
 mod value;
 mod verify;
 mod wide;
@@ -94,6 +95,7 @@ pub use schema::Misplaced;
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
 pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
+pub use tasks::{MAX_REPLY, NewTask, StoredTask, TaskEnd, TaskFilter, Tasks};
 pub use tollgate_sql::Problems;
 pub use value::{Statement, Value};
 pub use verify::{Broken, Verified};
