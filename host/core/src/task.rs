@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
-    /// Its call runs or waits for its turn.
+    /// The call runs or waits for its turn.
     Working,
-    /// It waits for somebody's answer.
+    /// The call waits for somebody's answer.
     InputRequired,
     /// The call ended with a reply, which may be a refusal.
     Completed,

@@ -69,12 +69,21 @@ impl Session {
 }
 
 fn end(task: &StoredTask, known: &Known, why: &str) -> TaskEnd {
+    let error = failure(task.asked.is_some(), known, why).context("op_id", task.op_id.as_str());
+    TaskEnd {
+        event: TaskEvent::Broke,
+        note: Some(error.message.clone()),
+        error_code: Some(error.code.clone()),
+        reply: json!({"op_id": task.op_id, "envelope_id": task.envelope_id, "error": error}).to_string(),
+    }
+}
+
+fn failure(waited: bool, known: &Known, why: &str) -> ToolError {
     let gone = match why {
         "HOST_STOPPED" => "its host was stopped",
         _ => "its host is gone",
     };
-    let waited = task.asked.is_some();
-    let error = match known {
+    match known {
         Known::Interrupted => ToolError::new(
             "OUTCOME_UNKNOWN",
             format!("{gone}; the call had started, and nobody knows how far it came"),
@@ -100,12 +109,5 @@ fn end(task: &StoredTask, known: &Known, why: &str) -> TaskEnd {
             format!("{gone}; the ledger has the call as failed with {code}"),
         )
         .remediation("Read the operation in the ledger, then call again if it is still wanted."),
-    };
-    let error = error.context("op_id", task.op_id.as_str());
-    TaskEnd {
-        event: TaskEvent::Broke,
-        note: Some(error.message.clone()),
-        error_code: Some(error.code.clone()),
-        reply: json!({"op_id": task.op_id, "envelope_id": task.envelope_id, "error": error}).to_string(),
     }
 }

@@ -41,7 +41,7 @@ pub struct NewTask {
 /// End of a task.
 #[derive(Debug, Clone)]
 pub struct TaskEnd {
-    /// What ends it.
+    /// Event that ends the task.
     pub event: TaskEvent,
     /// Code of the refusal or the failure.
     pub error_code: Option<String>,
@@ -82,7 +82,7 @@ pub struct StoredTask {
     pub host_id: String,
     /// Somebody wants it to end.
     pub is_cancelled: bool,
-    /// What it waits for.
+    /// Questions and requests for approval that the task waits for.
     pub asked: Option<Value>,
     /// Answers so far, by key.
     pub answers: Map<String, Value>,
@@ -112,7 +112,7 @@ pub struct TaskFilter {
 /// Numbers of tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tasks {
-    /// Those that are not over.
+    /// Tasks that are not over.
     pub open: i64,
     /// All.
     pub all: i64,
