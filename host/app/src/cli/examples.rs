@@ -95,7 +95,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "tasks cancel",
         &["tollgate tasks cancel tsk_0f3a9c62d1e84b7f9a5c2e1d8b7f6a40"],
     ),
-    ("packs check", &["tollgate packs check greeter.wasm"]),
+    (
+        "packs check",
+        &[
+            "tollgate packs check greeter.wasm",
+            "tollgate packs check greeter.wasm --workspace main=.  # with a copy of this directory",
+        ],
+    ),
+    (
+        "policies check",
+        &["tollgate policies check freeze.wasm --settings '{\"reason\": \"release day\"}'"],
+    ),
     (
         "packs add",
         &[

@@ -22,6 +22,7 @@ mod resources;
 pub mod search;
 mod task_mode;
 mod version;
+mod views;
 pub mod wants;
 mod wording;
 
@@ -43,3 +44,4 @@ pub use registry::{Fetched, Registries, run as run_registry};
 pub use resources::{DeclaredCharge, Resource, Source as ValueSource, Values};
 pub use task_mode::TaskMode;
 pub use version::{Anatomy, NotAPack, World, check as check_component};
+pub use views::{Form, Items, Opens, View};

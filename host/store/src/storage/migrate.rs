@@ -224,6 +224,10 @@ const CORE: &[(&str, &str)] = &[
         include_str!("../../../../migrations/core/0019_memory_of_policies.sql"),
     ),
     (
+        "0020_states_of_envelopes_in_the_chain",
+        include_str!("../../../../migrations/core/0020_states_of_envelopes_in_the_chain.sql"),
+    ),
+    (
         "0022_tasks",
         include_str!("../../../../migrations/core/0022_tasks.sql"),
     ),

@@ -22,7 +22,7 @@ pub(crate) struct Done {
     #[serde(flatten)]
     target: StepTarget,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Progress {
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
 }
 
