@@ -3,7 +3,7 @@
 //! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
 //! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
 //! of a tool that runs members says that members have it, too. `x-charge` at the root says what a call
-//! costs its envelope. Lists show none of them.
+//! costs its envelope, and `x-looks` when the host looks at the work tree before it. Lists show none of them.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tollgate_core::effect::Effect;
 
+use super::looks::Looks;
 use super::manifest::ToolSpec;
 use crate::host_tool::HostTools;
 
@@ -23,6 +24,8 @@ const VALUES: &str = "x-values";
 const INHERITED: &str = "x-inherited";
 /// Key of a schema that says what a call costs its envelope.
 const CHARGE: &str = "x-charge";
+/// Key of a schema that asks for a look at the work tree.
+const LOOKS: &str = "x-looks";
 /// Prefix of every address; the pack's name and a path follow.
 const SCHEME: &str = "tollgate://";
 /// Longest address that is looked at, in bytes.
@@ -94,6 +97,8 @@ pub(super) struct Declared {
     pub(super) inherited: Vec<String>,
     /// Declared cost of a call.
     pub(super) charge: Option<DeclaredCharge>,
+    /// Setting under which the host looks at the work tree before a call.
+    pub(super) looks: Option<Looks>,
 }
 
 /// Declared cost of a call that does not only read. Without a declaration: a mutation.
@@ -147,6 +152,15 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
     let mut declared = Declared::default();
     let mut problems = Vec::new();
     let addresses = spec.input_schema.remove(RESOURCES);
+    match spec
+        .input_schema
+        .remove(LOOKS)
+        .map(|looks| Looks::read(looks, spec.effect))
+        .transpose()
+    {
+        Ok(looks) => declared.looks = looks,
+        Err(problem) => problems.push(problem),
+    }
     match spec
         .input_schema
         .remove(CHARGE)

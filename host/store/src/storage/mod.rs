@@ -78,7 +78,7 @@ pub use envelopes::{Admission, Admitted, Envelope, EnvelopeFilter, MAX_DEPTH};
 pub use error::{StoreError, StoreFailure, StoreResult};
 pub use export::ExportedRow;
 pub use failing::Failing;
-pub use found::FoundOperation;
+pub use found::{FoundOperation, TestedStates};
 pub use heads::HeadOf;
 pub use ledger::{Head, OpType, Operation};
 pub use members::MemberCall;
