@@ -395,7 +395,10 @@ fn entry(path: String, metadata: &Metadata) -> FileEntry {
         path,
         kind,
         size: if kind == FileKind::File { metadata.len() } else { 0 },
-        modified_ms: milliseconds(metadata.mtime(), metadata.mtime_nsec()),
+        modified_ms: latest(
+            (metadata.mtime(), metadata.mtime_nsec()),
+            (metadata.ctime(), metadata.ctime_nsec()),
+        ),
     }
 }
 
@@ -515,11 +518,21 @@ fn entry_from(path: String, found: Option<&Stat>) -> FileEntry {
         path,
         kind,
         size: if kind == FileKind::File { size } else { 0 },
-        modified_ms: milliseconds(
-            found.st_mtime,
-            i64::try_from(found.st_mtime_nsec).unwrap_or_default(),
+        modified_ms: latest(
+            (found.st_mtime, nanoseconds(found.st_mtime_nsec)),
+            (found.st_ctime, nanoseconds(found.st_ctime_nsec)),
         ),
     }
+}
+
+fn nanoseconds(found: u64) -> i64 {
+    i64::try_from(found).unwrap_or_default()
+}
+
+/// Later of the times of modification and of change. A program sets the first as it likes, the second is the system's.
+fn latest(modified: (i64, i64), changed: (i64, i64)) -> i64 {
+    let (seconds, nanoseconds) = modified.max(changed);
+    milliseconds(seconds, nanoseconds)
 }
 
 fn milliseconds(seconds: i64, nanoseconds: i64) -> i64 {

@@ -161,7 +161,8 @@ pub struct FileEntry {
     pub kind: FileKind,
     /// Size in bytes; 0 for anything but a file.
     pub size: u64,
-    /// Time of modification in milliseconds since 1970 UTC.
+    /// Time of modification in milliseconds since 1970 UTC: of the content or of the entry itself, whichever is later, so
+    /// that a program cannot set the time back.
     pub modified_ms: i64,
 }
 

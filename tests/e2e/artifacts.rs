@@ -104,6 +104,27 @@ async fn what_is_gone_and_what_never_was_are_told_apart() {
 }
 
 #[tokio::test]
+async fn content_that_was_tampered_with_is_not_told() {
+    let place = Place::with(ALL);
+    let session = place.serve(&["--tier", "full"]).await;
+    session.ok("task_create", task("T")).await;
+    let id = artifacts(&session, "task_create").await[0].clone();
+    let kept = place.sql(&format!(
+        "SELECT hash || ' ' || size FROM core_artifacts WHERE id = '{id}'"
+    ));
+    let (hash, size) = kept[0].split_once(' ').unwrap();
+    let file = place.data().join("artifacts").join(hash);
+    fs::write(file, "x".repeat(size.parse().unwrap())).unwrap();
+    for offset in [0, 5] {
+        let slice = json!({"artifact_id": id, "offset": offset});
+        let refusal = session.refused("artifact_get", slice).await;
+        assert_eq!(refusal["code"], "ARTIFACT_CHANGED", "{refusal:#}");
+        assert_eq!(refusal["context"]["sha256"], hash);
+    }
+    session.close().await;
+}
+
+#[tokio::test]
 async fn a_host_takes_away_what_expired_even_when_the_store_is_off() {
     let place = Place::with(ALL);
     let session = place.serve(&["--tier", "full"]).await;

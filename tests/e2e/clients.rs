@@ -412,18 +412,17 @@ fn a_client_over_http_sends_its_token() {
         String::from_utf8_lossy(&wrong.stdout).contains("does not take this token"),
         "{wrong:?}"
     );
+    let with_file = |file: &Path| {
+        let add = ["add", "opencode", "--http", &server.url, "--token-file"];
+        clients(&place, &[&add[..], &[file.to_str().unwrap()]].concat())
+    };
     // A file with more than a token is not sent whole.
-    let file = [
-        "add",
-        "opencode",
-        "--http",
-        &server.url,
-        "--token-file",
-        tokens.to_str().unwrap(),
-    ];
-    assert!(warned(&clients(&place, &file)).contains("does not hold a token alone"));
-    std::fs::write(&tokens, format!("{token}\n")).unwrap();
-    assert!(said(&clients(&place, &file)).contains("✔ opencode sees "));
+    assert!(warned(&with_file(&tokens)).contains("does not hold a token alone"));
+    // A file of its own: the server reads its own file again whenever that changes.
+    let alone = place.path().join("alone");
+    write(&alone, &format!("{token}\n"));
+    std::fs::set_permissions(&alone, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(said(&with_file(&alone)).contains("✔ opencode sees "));
 }
 
 #[test]

@@ -82,7 +82,7 @@ pub(crate) async fn plan(session: &Session) -> String {
     .await;
     call(
         "plan_set_deliverables",
-        json!({"deliverables": ["`report export`", "tests", "README"]}),
+        json!({"deliverables": ["`report export`", "tests", "README.md"]}),
     )
     .await;
     call(

@@ -108,6 +108,54 @@ async fn a_server_serves_the_console_beside_mcp_and_the_owner_logs_in_once() {
     session.close().await;
 }
 
+/// Puts programs in place of the browser, which write down what they were given.
+#[allow(clippy::disallowed_methods, reason = "the test makes the programs")]
+fn browsers(place: &Place) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = place.path().join("bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["xdg-open", "open"] {
+        let program = folder.join(name);
+        let script =
+            "#!/bin/sh\nprintf '%s\\n' \"$@\" > \"$OPENED.part\" && mv \"$OPENED.part\" \"$OPENED\"\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    folder
+}
+
+#[tokio::test]
+#[allow(clippy::disallowed_methods, reason = "the test looks at files")]
+async fn a_browser_is_opened_with_a_private_file_that_leads_to_the_login() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    std::fs::write(place.config(), "[server.console]\nenabled = true\n").unwrap();
+    let server = place.serve_http(&[]);
+    let opened = place.path().join("opened");
+    let path = format!("{}:/usr/bin:/bin", browsers(&place).display());
+    let output = place
+        .command(&["console", "--open"])
+        .env("PATH", path)
+        .env("OPENED", &opened)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let address = said.trim().to_owned();
+    crate::harness::until(async || opened.exists()).await;
+    let given = std::fs::read_to_string(&opened).unwrap();
+    let file = given.trim();
+    let token = address.split_once('#').unwrap().1;
+    assert!(
+        !given.contains(token),
+        "everybody sees a program's arguments: {given}"
+    );
+    let page = std::fs::read_to_string(file).unwrap();
+    assert!(page.contains(&format!("0;url={address}")), "{page}");
+    let mode = std::fs::metadata(file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(log_in(&server, token).await.status, 303);
+}
+
 #[tokio::test]
 async fn the_console_is_off_unless_it_is_wanted() {
     let place = Place::new();
@@ -223,4 +271,54 @@ async fn approvers_answer_on_the_console_under_their_proven_identity() {
     for session in [ada, working] {
         session.close().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_packs_are_calls_of_the_viewer_and_their_keys_are_in_no_list() {
+    let place = place_with_tokens(
+        "[server.auth]\ntoken_file = \"tokens\"\n[server.console]\nenabled = true\nviewers = [\"token:bob\"]\n",
+    );
+    let server = place.serve_http(&[]);
+    let ada = Session::over_http_as(&server, ADA).await;
+    let job = ada
+        .ok("conductor_init", json!({"title": "Ship <b>it</b>", "goal": "g"}))
+        .await["job_id"]
+        .clone();
+    let tools = ada.client().list_all_tools().await.unwrap();
+    assert!(tools.iter().any(|tool| tool.name == "gsd_status"));
+    let listed = serde_json::to_string(&tools).unwrap();
+    assert!(!listed.contains("x-views") && !listed.contains("ui://"));
+    let described = ada.ok("tool_describe", json!({"tools": ["job_get"]})).await;
+    assert!(!described.to_string().contains("x-views"), "{described:#}");
+
+    let cookie = log_in(&server, BOB).await.cookie;
+    let page = async |path: &str| ask(&server, "GET", path, &[("cookie", &cookie)], "").await;
+    let jobs = page("/console/views/job_list").await.body;
+    let id = job.as_str().unwrap();
+    assert!(
+        jobs.contains("Ship &lt;b&gt;it") && jobs.contains(&format!("job_get?job_id={id}")),
+        "{jobs}"
+    );
+    let one = page(&format!("/console/views/job_get?job_id={id}")).await;
+    assert_eq!(one.status, 200);
+    for tool in ["gsd_status", "task_list", "tasks_workspaces"] {
+        assert_eq!(
+            page(&format!("/console/views/{tool}")).await.status,
+            200,
+            "{tool}"
+        );
+    }
+    assert_eq!(page("/console/views/job_delete").await.status, 404);
+    // The row of a read follows its reply.
+    let seen = "SELECT DISTINCT tool FROM core_operations WHERE actor = 'token:bob' AND client = 'tollgate console' \
+                AND effect = 'read' ORDER BY tool";
+    let tools = [
+        "gsd_status",
+        "job_get",
+        "job_list",
+        "task_list",
+        "tasks_workspaces",
+    ];
+    crate::harness::until(async || place.sql(seen) == tools).await;
+    ada.close().await;
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::harness::{Place, Session, guest};
+use crate::harness::{Place, Session, guest, until};
 use crate::meddling::result;
 
 fn git(directory: &Path, arguments: &[&str]) {
@@ -274,4 +274,32 @@ async fn no_commit_of_a_repository_moves_a_prefix_elsewhere() {
     assert!(said.starts_with("Exited(0)"), "{said}");
     assert_eq!(std::fs::read_to_string(main.join("src/x")).unwrap(), "src\n");
     session.close().await;
+}
+
+#[tokio::test]
+async fn a_git_that_is_cut_short_leaves_no_lock() {
+    let place = place("git = \"write\"\n");
+    let main = place.path().join("main");
+    let lock = main.join(".git/index.lock");
+    // Takes Git longer than the test, and no space.
+    std::fs::File::create(main.join("large"))
+        .unwrap()
+        .set_len(8 << 30)
+        .unwrap();
+    let session = place.serve(&["--tier", "full"]).await;
+    let add = |file: &str| json!({"program": "git", "arguments": ["add", "--", file]});
+    let params = crate::harness::params("workspace_access_run", add("large"));
+    let request = rmcp::model::CallToolRequest::new(params).into();
+    let handle = session
+        .client()
+        .send_cancellable_request(request, rmcp::service::PeerRequestOptions::no_options())
+        .await
+        .unwrap();
+    until(async || lock.exists()).await;
+    handle.cancel(None).await.unwrap();
+    until(async || place.ledger() == ["workspace_access_run run CANCELLED"]).await;
+    assert!(!lock.exists(), "the next one could not begin");
+    std::fs::write(main.join("small"), "s\n").unwrap();
+    let added = result(&session, "workspace_access_run", add("small")).await;
+    assert!(added.starts_with("Exited(0)"), "{added}");
 }

@@ -45,8 +45,11 @@ pub(crate) fn write(place: &Place, file: &str, content: &str) {
 /// The envelope of the connection.
 async fn envelope(session: &Session) -> Value {
     let listed = session.ok("envelope_list", json!({})).await;
-    let id = listed["envelopes"][0]["envelope_id"].clone();
-    session.ok("envelope_get", json!({"envelope_id": id})).await
+    let listed = &listed["envelopes"][0];
+    let id = listed["envelope_id"].clone();
+    let shown = session.ok("envelope_get", json!({"envelope_id": id})).await;
+    assert_eq!(listed["flags"], shown["flags"], "the list says the same");
+    shown
 }
 
 #[tokio::test]
@@ -246,4 +249,72 @@ async fn a_failure_is_known_from_earlier_envelopes_and_how_it_ended_counts() {
     let late = session.ok("test_run", json!({"timeout_sec": 1})).await;
     assert_ne!(killed["failure_fingerprint"], late["failure_fingerprint"]);
     session.close().await;
+}
+
+/// A failing run as Rust's test tool tells it, with the assertion that a file names.
+const ASSERTION: &str = "echo 'running 1 test'\n\
+    printf 'test tests::adds ... FAILED\\n\\nfailures:\\n\\n---- tests::adds stdout ----\\n\\n'\n\
+    echo \"thread 'tests::adds' (7) panicked at src/lib.rs:25:9:\"\n\
+    echo \"assertion failed: $(cat value)\"\n\
+    printf '\\nfailures:\\n    tests::adds\\n\\n'\n\
+    echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s'\n\
+    exit 101\n";
+
+#[tokio::test]
+async fn a_step_within_a_test_is_told_from_no_progress() {
+    let place = place("[envelope]\nauto = true\n");
+    write(&place, "run.sh", ASSERTION);
+    let session = place.serve(&["--tier", "full"]).await;
+    let mut told = Vec::new();
+    for assertion in [
+        "add(1, 2) == 3",
+        "add(1, 2) == 3 ",
+        "add(0, 0) == 0",
+        "add(0, 0) == 0 ",
+    ] {
+        write(&place, "value", assertion);
+        let ran = session.ok("test_run", json!({})).await;
+        assert_eq!(ran["failing_tests"][0]["name"], "tests::adds", "{ran:#}");
+        told.push((
+            ran["failure_seen"].as_u64().unwrap(),
+            ran["same_test_other_failure"] == true,
+            ran["non_progress"] == true,
+        ));
+    }
+    assert_eq!(
+        told,
+        [
+            (1, false, false),
+            (2, false, true),
+            (3, true, false),
+            (4, false, true)
+        ]
+    );
+    session.close().await;
+}
+
+#[tokio::test]
+async fn files_beyond_those_that_a_state_keeps_are_counted_and_told() {
+    let place = place("[envelope]\nauto = true\n");
+    let session = place.serve(&["--tier", "full"]).await;
+    session.ok("test_run", json!({})).await;
+    for number in 0..5_007 {
+        write(&place, &format!("new-{number:05}"), "line\n");
+    }
+    let recorded = session.ok("mutation_record", json!({})).await;
+    assert_eq!(recorded["diff_stats"]["files_changed"], 5_000, "{recorded:#}");
+    assert_eq!(recorded["diff_stats"]["uncompared_files"], 7);
+    assert_eq!(recorded["diff_stats"]["cut"], true);
+    let message = recorded["message"].as_str().unwrap();
+    assert!(message.contains("7 files were not compared"), "{message}");
+    // An edit of one of those is an edit.
+    write(&place, "new-05006", "other\n");
+    let ran = session.ok("test_run", json!({})).await;
+    assert_eq!(ran["observed_edits"], 2, "{ran:#}");
+    session.close().await;
+    let short = place.sql("SELECT short_diff FROM core_operations WHERE tool = 'mutation_record'");
+    assert!(
+        short[0].ends_with("7 files were not compared: too many differ from the last commit"),
+        "{short:?}"
+    );
 }

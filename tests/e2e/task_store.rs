@@ -135,3 +135,36 @@ async fn the_start_after_the_last_opens_the_circuit_for_good() {
     assert!(changed[0].contains(&name), "{changed:?}");
     session.close().await;
 }
+
+#[tokio::test]
+async fn former_names_of_arguments_are_accepted_and_not_listed() {
+    let place = Place::new();
+    let session = place.serve(&["--tier", "full"]).await;
+    let tools = session.client().list_all_tools().await.unwrap();
+    for (tool, former, name) in [
+        ("task_list", "cursor", "after"),
+        ("task_list_ready", "cursor", "after"),
+        ("task_events", "after_id", "after"),
+        ("tasks_step_claim", "owner", "actor"),
+        ("tasks_done", "owner", "actor"),
+        ("gsd_plan_task", "actor_name", "actor"),
+    ] {
+        let listed = tools.iter().find(|listed| listed.name == tool);
+        let listed = listed.unwrap_or_else(|| panic!("{tool} is not listed"));
+        let properties = &listed.input_schema["properties"];
+        assert!(properties.get(name).is_some(), "{tool}: {properties:#}");
+        assert!(properties.get(former).is_none(), "{tool}: {properties:#}");
+    }
+    let created = async |title: &str| {
+        let arguments = json!({"title": title, "spec_markdown": "# Goal\ng", "workspace": "w", "initial_phase": "spec_draft"});
+        session.ok("task_create", lead(arguments)).await["task"]["task_id"].clone()
+    };
+    let (older, newer) = (created("one").await, created("two").await);
+    for name in ["after", "cursor"] {
+        let mut page = json!({"limit": 1});
+        page[name] = newer.clone();
+        let listed = session.ok("task_list", page).await;
+        assert_eq!(listed["tasks"][0]["task_id"], older, "{name}: {listed:#}");
+    }
+    session.close().await;
+}

@@ -278,6 +278,32 @@ fn a_link_or_another_spelling_does_not_hide_what_is_remembered() {
     }
 }
 
+/// Whoever has a shell beside the server makes a copy of its file that lets everybody approve.
+#[test]
+fn no_other_configuration_names_other_approvers_or_has_other_limits() {
+    let own = "[approvals]\napprovers = [\"token:linus\"]\n[envelope]\nrequire = \"writes\"\nceiling = { max_mutations = 5 }\n";
+    let place = Place::with(own);
+    drop(place.serve_http(&[]));
+    for (strict, weak) in [
+        ("token:linus", "local"),
+        ("\"writes\"", "\"never\""),
+        ("max_mutations = 5", "max_mutations = 500"),
+    ] {
+        let copy = place.path().join("copy.toml");
+        std::fs::write(&copy, own.replace(strict, weak)).unwrap();
+        let refused = elsewhere(
+            &place,
+            &["approvals", "allow", "apv_none"],
+            &[("TOLLGATE_CONFIG", copy.to_str().unwrap())],
+            &[],
+            place.path(),
+        );
+        let said = said(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{weak}: {said}");
+        assert!(said.contains("policies accept --missing"), "{weak}: {said}");
+    }
+}
+
 #[test]
 fn a_configuration_that_protects_less_is_accepted_by_a_command() {
     let place = Place::with(WHOLE);

@@ -316,3 +316,48 @@ async fn a_flag_names_a_workspace_and_the_current_directory_is_the_default() {
     assert!(told.contains("are one inside the other"), "{told}");
     assert!(told.contains("/no/such") && told.contains("/none"), "{told}");
 }
+
+#[tokio::test]
+async fn workspaces_are_listed_with_what_a_call_needs_to_know() {
+    let place = Place::with(
+        "[workspaces.default]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n\
+         tests.slow = [\"sleep\", \"1\"]\n[workspaces.notes]\npath = \"notes\"\ngit = \"none\"\nwrite = [\"docs\"]\n",
+    );
+    for folder in ["work", "notes"] {
+        std::fs::create_dir(place.path().join(folder)).unwrap();
+    }
+    crate::observed::write(&place, "run.sh", "exit 0\n");
+    for arguments in [
+        ["init", "-q"].as_slice(),
+        &["add", "-A"],
+        &["commit", "-qm", "first"],
+    ] {
+        crate::observed::git(&place, arguments);
+    }
+    let session = place.serve(&["--tier", "full"]).await;
+    let listed = session.ok("workspace_list", json!({})).await;
+    let [work, notes] = listed["workspaces"].as_array().unwrap().as_slice() else {
+        panic!("{listed:#}");
+    };
+    assert_eq!(
+        work["tests"],
+        json!({"default": ["sh", "run.sh"], "slow": ["sleep", "1"]})
+    );
+    assert_eq!(
+        (&work["workspace"], &work["git"]),
+        (&json!("default"), &json!("read"))
+    );
+    assert_eq!(work["path"], place.path().join("work").to_str().unwrap());
+    assert_eq!(work["git_head"].as_str().map(str::len), Some(40), "{work:#}");
+    assert_eq!(
+        (&notes["workspace"], &notes["git"]),
+        (&json!("notes"), &json!("none"))
+    );
+    assert_eq!(notes["write"], json!(["docs"]));
+    assert_eq!(notes.get("git_head"), None);
+    // A wrong name leads to it.
+    let refusal = session.refused("test_run", json!({"workspace": "wrk"})).await;
+    assert_eq!(refusal["code"], "WORKSPACE_UNKNOWN", "{refusal:#}");
+    assert!(refusal.to_string().contains("workspace_list"), "{refusal:#}");
+    session.close().await;
+}

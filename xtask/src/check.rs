@@ -14,7 +14,7 @@ const ROUNDS: u32 = 25;
 const ROUNDS_IN_FULL: u32 = 200;
 
 /// Runs every check, the quick ones first, and prints at its end the outcome of each. `full` adds the long proofs, which hold for
-/// weeks once they hold: components in other languages, reproduction, the console in a browser, a torture that notices, and a long one.
+/// weeks once they hold: components in other languages, reproduction, a long ledger on the console, a torture that notices, and a long one.
 pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     let started = Instant::now();
     let step = |name: &str| {
@@ -61,6 +61,8 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     summary.push(("fuzzing", fuzz::replayed()?));
     step("conformance");
     summary.push(("conformance", conformance::all()?));
+    step("console in a browser");
+    summary.push(("console", ConsoleTest::in_ci(full)?));
     step("SDK");
     summary.push(("SDK", sdk::check()?));
     if full {
@@ -70,8 +72,6 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
         summary.push(("reproduction", reproduce::check()?));
         step("packages");
         summary.push(("packages", package::tried()?));
-        step("console in a browser");
-        summary.push(("console", ConsoleTest::usual().all()?));
         step("torture, of itself");
         summary.push(("sabotage", torture::all(&["--prove".to_owned()])?));
     }

@@ -1,17 +1,28 @@
 //! The console in a real browser: every page, live rows, killed servers, hostile text, accessibility.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
 
 use crate::components::{self, Profile};
-use crate::run::{npm_packages, root, run, target};
+use crate::run::{npm_packages, root, run, say, target};
 
 /// Folder with the script and its manifests.
 const FOLDER: &str = "tests/console";
-const FILES: [&str; 3] = ["package.json", "package-lock.json", "console.mjs"];
+const FILES: [&str; 5] = [
+    "package.json",
+    "package-lock.json",
+    "browser.mjs",
+    "console.mjs",
+    "story.mjs",
+];
+/// Variable by which a CI without a browser says that it may leave these tests out.
+const WITHOUT: &str = "TOLLGATE_WITHOUT_BROWSER";
+/// Rows of the ledger whose pages are timed, and those of a long ledger.
+const ROWS: u32 = 20_000;
+const ROWS_IN_FULL: u32 = 200_000;
 /// Debian's browser.
 const BROWSER: &str = "/usr/bin/chromium";
 /// Folder of the pictures of the documentation.
@@ -23,28 +34,42 @@ pub(crate) struct ConsoleTest {
     #[arg(long)]
     images: bool,
     /// Rows of the ledger whose pages are timed
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = ROWS)]
     rows: u32,
+    /// Only cases whose names contain this
+    #[arg(long)]
+    only: Option<String>,
     /// The browser
     #[arg(long, default_value = BROWSER, env = "CHROMIUM")]
     chromium: PathBuf,
 }
 
 impl ConsoleTest {
-    /// As CI runs it.
-    pub(crate) fn usual() -> ConsoleTest {
-        ConsoleTest {
+    /// The tests as CI runs them. Without a browser they fail, unless the CI's environment allows to leave them out.
+    pub(crate) fn in_ci(full: bool) -> anyhow::Result<String> {
+        let tests = ConsoleTest {
             images: false,
-            rows: 20_000,
-            chromium: BROWSER.into(),
+            rows: if full { ROWS_IN_FULL } else { ROWS },
+            only: None,
+            chromium: std::env::var_os("CHROMIUM").map_or_else(|| BROWSER.into(), PathBuf::from),
+        };
+        if !tests.chromium.exists() && std::env::var_os(WITHOUT).is_some() {
+            let why = format!(
+                "left out: there is no {}, and {WITHOUT} is set",
+                tests.chromium.display()
+            );
+            say(&format!("the tests in a browser are {why}"));
+            return Ok(why);
         }
+        tests.all()
     }
 
-    /// Runs the script, and says what came of it.
+    /// Runs the scripts, and says what came of them.
     pub(crate) fn all(&self) -> anyhow::Result<String> {
         ensure!(
             self.chromium.exists(),
-            "there is no {}; install chromium, or name another with --chromium",
+            "there is no {}; install chromium, or name another with --chromium or CHROMIUM. A CI that cannot have a browser sets \
+             {WITHOUT}",
             self.chromium.display()
         );
         let tollgate = components::build_host(Profile::Dev)?;
@@ -58,17 +83,27 @@ impl ConsoleTest {
         ];
         run(Command::new("cargo").args(build).current_dir(root()))?;
         let tools = npm_packages(FOLDER, &FILES)?;
+        for script in ["console.mjs", "story.mjs"] {
+            let mut node = self.script(script, &tools, &tollgate);
+            run(&mut node).context("the console does not do in a browser what it should")?;
+        }
+        Ok("every case passed in a browser".to_owned())
+    }
+
+    fn script(&self, name: &str, tools: &Path, tollgate: &Path) -> Command {
         let mut script = Command::new("node");
-        script.current_dir(&tools).arg("console.mjs");
+        script.current_dir(tools).arg(name);
         script.arg("--tollgate").arg(tollgate);
         script.arg("--sample").arg(target().join("debug/examples/sample"));
         script.arg("--work").arg(tools.join("work"));
         script.arg("--chromium").arg(&self.chromium);
         script.args(["--rows", &self.rows.to_string()]);
+        if let Some(only) = &self.only {
+            script.args(["--only", only]);
+        }
         if self.images {
             script.arg("--images").arg(root().join(IMAGES));
         }
-        run(&mut script).context("the console does not do in a browser what it should")?;
-        Ok("every case passed in a browser".to_owned())
+        script
     }
 }

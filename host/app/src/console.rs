@@ -15,6 +15,10 @@ use crate::doctor::{self, State};
 use crate::host::Site;
 
 mod answers;
+mod packs;
+
+/// The console's name as a client. Names that begin so belong to the host.
+const CLIENT: &str = "tollgate console";
 
 /// Tools of a policy that are named one by one.
 const NAMED: usize = 3;
@@ -36,6 +40,7 @@ pub fn equipment(gate: &Arc<Gate>, site: &Arc<Site>, config: &Config) -> anyhow:
     Ok(Equipment {
         reader: Reader::new(site.database().clone(), site.artifacts()?),
         answering: Arc::new(answers::Through::new(gate, site)),
+        packs: Arc::new(packs::Packs::new(gate)),
         host: Arc::new(running),
         consoles: Consoles::open(site.data())?,
         clock: Arc::new(SystemClock),

@@ -32,8 +32,8 @@ pub struct Watch {
     folders: BTreeSet<PathBuf>,
 }
 
-/// Mark that tells one state of a file from another: device, inode, size, and time of the last write.
-type Mark = (u64, u64, u64, Option<SystemTime>);
+/// Mark that tells one state of a file from another: device, inode, size, rights, and time of the last write.
+type Mark = (u64, u64, u64, u32, Option<SystemTime>);
 
 impl Watch {
     /// A watch over nothing yet, but for SIGHUP.
@@ -119,7 +119,14 @@ impl Watch {
 
 fn mark(file: &Path) -> Option<Mark> {
     let found = std::fs::metadata(file).ok()?;
-    Some((found.dev(), found.ino(), found.size(), found.modified().ok()))
+    Some((
+        found.dev(),
+        found.ino(),
+        found.size(),
+        // A file that others may read is refused, and one that they may not any more is taken.
+        found.mode(),
+        found.modified().ok(),
+    ))
 }
 
 fn folder(file: &Path) -> Option<PathBuf> {

@@ -87,6 +87,7 @@ async fn serve(dir: PathBuf, port: usize) {
     let equipment = Equipment {
         reader: Reader::new(database, artifacts),
         host: Arc::new(Sample),
+        packs: Arc::new(story::jobs::Jobs),
         answering: Arc::new(story::answers::FirstCounts::over(&dir)),
         consoles: Consoles::open(&data).unwrap(),
         clock: Arc::clone(&clock) as Arc<_>,

@@ -26,9 +26,10 @@ const SESSIONS: usize = 256;
 /// Longest token that is looked at, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// Proves who the bearer of a token is, and hears when the token is revoked. `None` for a token that is none.
-pub type Prove =
-    Arc<dyn Fn(String) -> BoxFuture<'static, Option<(Identity, Option<CancellationToken>)>> + Send + Sync>;
+/// Proves who the bearer of a token is. `None` for a token that is none.
+pub type Prove = Arc<dyn Fn(String) -> BoxFuture<'static, Option<Proven>> + Send + Sync>;
+/// A proven identity, what hears that its token was revoked, and the time after which the token is over by itself.
+pub type Proven = (Identity, Option<CancellationToken>, Option<i64>);
 
 /// The `[server.console]` table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -53,6 +54,8 @@ pub(crate) struct Viewer {
     pub(crate) session: Option<String>,
     /// Cancelled when its session ends or its token is revoked.
     pub(crate) ends: Vec<CancellationToken>,
+    /// Time after which its token is over.
+    pub(crate) until_ms: Option<i64>,
 }
 
 impl Viewer {
@@ -74,6 +77,8 @@ pub(crate) enum Refused {
 struct Session {
     identity: Option<Identity>,
     revoked: Option<CancellationToken>,
+    /// Time after which its token is over.
+    until_ms: Option<i64>,
     /// Cancelled when it is over before its time.
     ended: DropGuard,
     began_ms: i64,
@@ -121,31 +126,27 @@ impl Access {
             return Err(Refused::Unknown);
         }
         let now_ms = self.clock.now_ms();
-        let (identity, revoked) = if self.consoles.take_login(token, now_ms) {
-            (None, None)
+        let (identity, revoked, until_ms) = if self.consoles.take_login(token, now_ms) {
+            (None, None, None)
         } else {
-            let (identity, revoked) = self.prove(token).await.ok_or(Refused::Unknown)?;
+            let (identity, revoked, until_ms) = self.prove(token).await.ok_or(Refused::Unknown)?;
             if !self.may_look(&identity) {
                 return Err(Refused::NotAViewer);
             }
-            (Some(identity), revoked)
+            (Some(identity), revoked, until_ms)
         };
         let secret: [u8; 32] = fresh().map_err(|_| Refused::Unknown)?;
         let cookie = BASE64_URL_SAFE_NO_PAD.encode(secret);
         let session = Session {
             identity,
             revoked,
+            until_ms,
             ended: CancellationToken::new().drop_guard(),
             began_ms: self.clock.boot_ms(),
         };
         let mut sessions = self.sessions();
-        sessions.retain(|_, session| session.is_on(self.clock.boot_ms()));
-        if sessions.len() >= SESSIONS {
-            let oldest = sessions.iter().min_by_key(|(_, session)| session.began_ms);
-            if let Some(oldest) = oldest.map(|(hash, _)| hash.clone()) {
-                sessions.remove(&oldest);
-            }
-        }
+        sessions.retain(|_, session| session.is_on(self.clock.boot_ms(), now_ms));
+        make_room(&mut sessions);
         let hash = sha256_hex(cookie.as_bytes());
         // The owner's outlive this process, as the data directory does. Those of identities end with it, because nobody
         // would hear that their tokens were revoked.
@@ -161,13 +162,13 @@ impl Access {
     /// The viewer of a session, by its cookie.
     pub(crate) fn by_cookie(&self, cookie: &str) -> Option<Viewer> {
         let hash = sha256_hex(cookie.as_bytes());
-        let boot_ms = self.clock.boot_ms();
+        let (boot_ms, now_ms) = (self.clock.boot_ms(), self.clock.now_ms());
         let mut sessions = self.sessions();
         if let Some(kept) = self.kept(&hash).filter(|_| !sessions.contains_key(&hash)) {
             sessions.insert(hash.clone(), kept);
         }
         let session = sessions.get(&hash)?;
-        if !session.is_on(boot_ms) {
+        if !session.is_on(boot_ms, now_ms) {
             sessions.remove(&hash);
             self.consoles.forget_session(&hash);
             return None;
@@ -179,6 +180,7 @@ impl Access {
                 .is_none_or(|identity| self.may_approve(identity)),
             identity: session.identity.clone(),
             ends: session.ends(),
+            until_ms: session.until_ms,
             session: Some(hash),
         })
     }
@@ -193,6 +195,7 @@ impl Access {
         Some(Session {
             identity: None,
             revoked: None,
+            until_ms: None,
             ended: CancellationToken::new().drop_guard(),
             began_ms: self.clock.boot_ms() - (SESSION_MS - left_ms),
         })
@@ -200,7 +203,7 @@ impl Access {
 
     /// The viewer who bears a token, for scripts. A token that works once is none of these.
     pub(crate) async fn by_token(&self, token: &str) -> Result<Viewer, Refused> {
-        let (identity, revoked) = self.prove(token).await.ok_or(Refused::Unknown)?;
+        let (identity, revoked, until_ms) = self.prove(token).await.ok_or(Refused::Unknown)?;
         if !self.may_look(&identity) {
             return Err(Refused::NotAViewer);
         }
@@ -209,6 +212,7 @@ impl Access {
             identity: Some(identity),
             session: None,
             ends: revoked.into_iter().collect(),
+            until_ms,
         })
     }
 
@@ -239,7 +243,7 @@ impl Access {
         seal
     }
 
-    async fn prove(&self, token: &str) -> Option<(Identity, Option<CancellationToken>)> {
+    async fn prove(&self, token: &str) -> Option<Proven> {
         match &self.prove {
             Some(prove) => prove(token.to_owned()).await,
             None => None,
@@ -269,9 +273,20 @@ impl Session {
         own.chain(self.revoked.clone()).collect()
     }
 
-    fn is_on(&self, boot_ms: i64) -> bool {
+    fn is_on(&self, boot_ms: i64, now_ms: i64) -> bool {
         boot_ms.saturating_sub(self.began_ms) < SESSION_MS
+            && self.until_ms.is_none_or(|until_ms| now_ms < until_ms)
             && !self.revoked.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+}
+
+/// Ends the oldest session if there is no room for another.
+fn make_room(sessions: &mut HashMap<String, Session>) {
+    if sessions.len() >= SESSIONS {
+        let oldest = sessions.iter().min_by_key(|(_, session)| session.began_ms);
+        if let Some(oldest) = oldest.map(|(hash, _)| hash.clone()) {
+            sessions.remove(&oldest);
+        }
     }
 }
 

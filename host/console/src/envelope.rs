@@ -148,7 +148,7 @@ impl Card {
 }
 
 /// A bar with its words. Without a limit there is nothing to fill.
-fn bar(name: &str, used: i64, limit: Option<i64>) -> Markup {
+pub(crate) fn bar(name: &str, used: i64, limit: Option<i64>) -> Markup {
     html! {
         div.bar {
             span.label { (visible::short(name, 40)) }

@@ -9,12 +9,13 @@ use crate::assets::{ICONS, SCRIPT, STYLE};
 use crate::visible;
 
 /// Pages of the navigation: name, address, and the key that follows `g`.
-pub(crate) const PAGES: [(&str, &str, char); 7] = [
+pub(crate) const PAGES: [(&str, &str, char); 8] = [
     ("Live", "/console/", 'l'),
     ("Envelopes", "/console/envelopes", 'e'),
     ("Approvals", "/console/approvals", 'a'),
     ("Policies", "/console/policies", 'p'),
     ("Tests", "/console/tests", 't'),
+    ("Work", "/console/views", 'w'),
     ("Stats", "/console/stats", 's'),
     ("Host", "/console/host", 'h'),
 ];

@@ -5,10 +5,12 @@
 
 mod access;
 mod answers;
+pub mod app;
 mod assets;
 mod charts;
 mod diff;
 mod envelope;
+mod figures;
 mod filter;
 mod guard;
 mod headers;
@@ -17,8 +19,10 @@ mod layout;
 mod pages;
 mod reader;
 mod rows;
+mod structured;
 mod tail;
 mod timeline;
+mod views;
 mod visible;
 
 use std::sync::Arc;
@@ -30,12 +34,14 @@ use tokio_util::sync::CancellationToken;
 use tollgate_core::clock::Clock;
 use tollgate_store::consoles::Consoles;
 
-pub use access::{ConsoleSettings, Prove};
+pub use access::{ConsoleSettings, Prove, Proven};
 pub use answers::{Answering, PersonAnswer, Refusal};
 pub use host::{Finding, HostFacts, HostView, PackRow, PolicyRow, Severity};
 pub use reader::Reader;
+pub use views::{PackPage, PackPages, Replied};
 
 use access::Access;
+use figures::Counting;
 use pages::parts::Parts;
 use tail::Tail;
 
@@ -50,6 +56,8 @@ pub struct Equipment {
     pub host: Arc<dyn HostView>,
     /// Takes answers to the gate.
     pub answering: Arc<dyn Answering>,
+    /// Pages of packs.
+    pub packs: Arc<dyn PackPages>,
     /// One-time tokens of the data directory.
     pub consoles: Consoles,
     /// Time.
@@ -63,15 +71,17 @@ struct Console {
     access: Access,
     reader: Reader,
     tail: Tail,
+    figures: Counting,
     host: Arc<dyn HostView>,
     answering: Arc<dyn Answering>,
+    packs: Arc<dyn PackPages>,
     clock: Arc<dyn Clock>,
     parts: Parts,
     /// Ends streams when the server stops.
     stop: CancellationToken,
 }
 
-/// The console's pages. `prove` checks tokens of identities, and `stop` ends streams.
+/// The console's pages. `prove` checks tokens of identities, and `stop` ends streams and counting. Called in a runtime.
 pub fn router(
     equipment: Equipment,
     prove: Option<Prove>,
@@ -82,9 +92,11 @@ pub fn router(
     let console = Arc::new(Console {
         access,
         tail: Tail::new(equipment.reader.clone()),
+        figures: Counting::start(equipment.reader.clone(), Arc::clone(&clock), stop.clone()),
         reader: equipment.reader,
         host: equipment.host,
         answering: equipment.answering,
+        packs: equipment.packs,
         clock,
         parts: Parts::default(),
         stop,
@@ -104,6 +116,8 @@ pub fn router(
         .route("/console/policies", get(pages::policies::show))
         .route("/console/tests", get(pages::tests::show))
         .route("/console/stats", get(pages::stats::show))
+        .route("/console/views", get(pages::views::first))
+        .route("/console/views/{tool}", get(pages::views::one))
         .route("/console/host", get(pages::host::show))
         .route("/console/logout", post(pages::login::log_out))
         .route("/console/{*rest}", get(pages::missing))

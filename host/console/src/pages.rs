@@ -10,6 +10,7 @@ pub(crate) mod parts;
 pub(crate) mod policies;
 pub(crate) mod stats;
 pub(crate) mod tests;
+pub(crate) mod views;
 
 use axum::http::StatusCode;
 use axum::response::Response;

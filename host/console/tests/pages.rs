@@ -17,7 +17,7 @@ use tollgate_store::storage::{Database, OperationFilter};
 use tower::ServiceExt as _;
 
 /// Every page.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 16] = [
     "/console/",
     "/console/?q=failed%20ada",
     "/console/?q=%3Cimg%20src%3Dx%3E%22",
@@ -28,6 +28,11 @@ const PAGES: [&str; 11] = [
     "/console/policies",
     "/console/tests",
     "/console/stats?since=14d",
+    "/console/views",
+    "/console/views/job_list?offset=100",
+    "/console/views/job_get?job_id=JOB-2QZ4",
+    "/console/views/job_get?job_id=%3Cimg%20src%3Dx%3E",
+    "/console/views/gsd_status",
     "/console/host?check",
 ];
 
@@ -86,7 +91,7 @@ async fn the_story_is_told() {
                 "Edits go in circles.",
                 "failed 6 times",
                 "6 of 6",
-                "TEST_RUN_BUDGET_EXHAUSTED",
+                "TEST_BUDGET_EXHAUSTED",
                 "class=\"arc\"",
             ],
         ),
@@ -102,9 +107,26 @@ async fn the_story_is_told() {
         ),
         (
             "/console/policies",
-            &["would have denied", "release-freeze", "940 µs"],
+            &["would have denied", "release-freeze", "936 µs"],
         ),
         ("/console/tests", &["6×", "parses nested quotes", "no progress"]),
+        (
+            "/console/views",
+            &[
+                "Release 2.4",
+                "class=\"pill info\">EXECUTING",
+                "/console/views/job_get?job_id=JOB-2QZ4",
+                "/console/views/job_list?offset=100",
+                "Milestones",
+            ],
+        ),
+        (
+            "/console/views/job_get?job_id=JOB-2QZ4",
+            &["Freeze the branch", "the parser", "Attempts"],
+        ),
+        ("/console/views/job_get?job_id=JOB-9", &["JOB_NOT_FOUND"]),
+        ("/console/views/job_get", &["MISSING_ARGUMENT"]),
+        ("/console/views/gsd_status", &["Checkout", "depth-1", "Owner ada"]),
         ("/console/?q=code:frozen", &["git_commit"]),
         ("/console/?q=tool:git_commit%20failed", &["FROZEN"]),
     ];
@@ -121,6 +143,7 @@ async fn the_story_is_told() {
         "/console/operations/op_x",
         "/console/envelopes/x",
         "/console/nowhere",
+        "/console/views/git_push",
     ] {
         let page = place.page(&cookie, path).await;
         assert_eq!(page.status, StatusCode::NOT_FOUND, "{path}");
@@ -382,7 +405,7 @@ async fn viewers_log_in_with_their_own_tokens_until_those_are_revoked() {
         let revoked = revoking.clone();
         Box::pin(async move {
             let name = token.strip_prefix("secret-of-")?;
-            Some((Identity::for_tests(&format!("token:{name}")), Some(revoked)))
+            Some((Identity::for_tests(&format!("token:{name}")), Some(revoked), None))
         })
     });
     let settings = ConsoleSettings {
@@ -563,4 +586,35 @@ async fn files_are_kept_by_their_hash() {
             .status,
         StatusCode::NOT_FOUND
     );
+}
+
+#[tokio::test]
+async fn sessions_and_streams_end_with_a_token_that_is_over() {
+    let ended_ms = SystemClock.now_ms() - 1;
+    let prove: Prove = Arc::new(move |token: String| {
+        Box::pin(async move {
+            let until_ms = (token == "short").then_some(ended_ms);
+            Some((Identity::for_tests("token:grace"), None, until_ms))
+        })
+    });
+    let settings = ConsoleSettings {
+        enabled: true,
+        viewers: vec!["token:grace".to_owned()],
+        ..ConsoleSettings::default()
+    };
+    let place = Place::with(settings, Some(prove));
+    for (token, status) in [("long", StatusCode::OK), ("short", StatusCode::SEE_OTHER)] {
+        let login = place.post_login(token, "http://127.0.0.1:4600").await;
+        assert_eq!(login.status, StatusCode::SEE_OTHER, "{}", login.body);
+        let cookie = login.headers["set-cookie"].to_str().unwrap().split(';').next();
+        assert_eq!(
+            place.page(cookie.unwrap(), "/console/").await.status,
+            status,
+            "{token}"
+        );
+    }
+    let bearer = [("authorization", "Bearer short")];
+    let stream = place.ask("GET", "/console/live", &bearer, "");
+    let stream = tokio::time::timeout(std::time::Duration::from_secs(20), stream).await;
+    assert_eq!(stream.expect("the stream ends").status, StatusCode::OK);
 }

@@ -11,6 +11,10 @@ use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt};
 const MAX_REF: u64 = 4 << 10;
 /// Longest list of packed references, in bytes.
 const MAX_PACKED: u64 = 32 << 20;
+/// Longest file of ignore rules that is read, in bytes.
+const MAX_RULES: u64 = 64 << 10;
+/// Ignore rules of a repository that are in no commit.
+const EXCLUDES: &str = "info/exclude";
 const NONBLOCK: i32 = i32::from_ne_bytes(rustix::fs::OFlags::NONBLOCK.bits().to_ne_bytes());
 /// Symbolic references that lead to another.
 const MAX_STEPS: usize = 5;
@@ -58,6 +62,24 @@ impl Repository {
     /// Metadata of the index of this work tree.
     pub fn index(&self) -> Option<Metadata> {
         self.git.metadata("index").ok()
+    }
+
+    /// True if the repository has ignore rules of its own, in no commit.
+    pub fn has_excludes(&self) -> bool {
+        has_excludes(&self.common)
+    }
+}
+
+/// True if the `.git` directory of a work tree has ignore rules, in no commit.
+pub fn has_excludes_below(tree: &Dir) -> bool {
+    tree.open_dir(".git").is_ok_and(|git| has_excludes(&git))
+}
+
+fn has_excludes(common: &Dir) -> bool {
+    let is_rule = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+    match text(common, EXCLUDES, MAX_RULES) {
+        Some(text) => text.lines().any(is_rule),
+        None => common.symlink_metadata(EXCLUDES).is_ok(),
     }
 }
 
@@ -169,6 +191,29 @@ mod tests {
         let dir = Dir::open_ambient_dir(directory, ambient_authority()).unwrap();
         let named = directory.parent();
         head_below(&dir).or_else(|| Repository::discover(directory, named)?.head())
+    }
+
+    #[test]
+    fn rules_are_told_from_the_comments_that_every_repository_has() {
+        let place = tempfile::tempdir().unwrap();
+        let repository = place.path();
+        git(repository, &["init", "-q"]);
+        let dir = Dir::open_ambient_dir(repository, ambient_authority()).unwrap();
+        let found = || {
+            let named = Repository::discover(repository, Some(repository)).unwrap();
+            assert_eq!(has_excludes_below(&dir), named.has_excludes());
+            named.has_excludes()
+        };
+        dir.create_dir_all(".git/info").unwrap();
+        dir.write(".git/info/exclude", "# git ls-files --others\n\n")
+            .unwrap();
+        assert!(!found());
+        dir.write(".git/info/exclude", "# comment\n*.py\n").unwrap();
+        assert!(found());
+        dir.write(".git/info/exclude", [b'#', 0xff]).unwrap();
+        assert!(found(), "nobody knows");
+        dir.remove_file(".git/info/exclude").unwrap();
+        assert!(!found());
     }
 
     #[test]

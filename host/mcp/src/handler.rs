@@ -23,7 +23,7 @@ use super::logs::WantedLines;
 use super::request::{self, ClientRequest, Kind, Turn};
 use super::seen::Seen;
 use super::subscriptions::{self, Subscriptions};
-use super::{replies, resources};
+use super::{apps, replies, resources};
 
 /// One connection's view of the gate.
 #[derive(Clone)]
@@ -160,15 +160,18 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.gate.introduced().await;
         let cursor = request.and_then(|request| request.cursor);
-        let (tools, next_cursor) = self
+        let (mut tools, next_cursor) = self
             .listings
             .current()
             .page(cursor.as_deref())
             .map_err(|_| ErrorData::invalid_params("the cursor is not one of this list", None))?;
+        if apps::wanted(&context) {
+            apps::link(&mut tools, &self.gate.catalog());
+        }
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = next_cursor;
         Ok(result)
@@ -250,7 +253,16 @@ impl ServerHandler for Handler {
         };
         let answered = (request.input_responses, request.request_state);
         match self.do_errand(&context, errand, answered).await? {
-            Turn::Done(outcome) => Ok(replies::result(outcome, self.structured).into()),
+            Turn::Done(outcome) => {
+                let view = apps::view(&self.gate.catalog(), &request.name);
+                let view = view.filter(|_| apps::wanted(&context));
+                let html = view.and_then(|view| apps::markup(&view, &outcome));
+                let mut result = replies::result(outcome, self.structured);
+                if let Some(html) = html {
+                    apps::add(&mut result, html);
+                }
+                Ok(result.into())
+            }
             Turn::Required(required) => Ok(required.into()),
         }
     }

@@ -1,5 +1,6 @@
 //! MCP: the gate as a server over stdio and HTTP.
 
+mod apps;
 pub mod auth;
 mod brief;
 mod elicitation;

@@ -9,10 +9,11 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::{Catalog, Resource, ValueSource, Values};
+use tollgate_components::packs::{Catalog, Resource, Values};
 use tollgate_gate::Reply;
 use tollgate_sdk::ToolError;
 
+use super::apps;
 use super::handler::Handler;
 use super::request::{ClientRequest, Kind, Turn};
 
@@ -69,6 +70,9 @@ impl Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         self.gate.introduced().await;
         let catalog = self.gate.catalog();
+        if let Some(page) = apps::resource(&catalog, address) {
+            return Ok(page.into());
+        }
         let found = catalog
             .resources()
             .iter()
@@ -137,7 +141,7 @@ impl Handler {
                     .look_up(context, pack, &source.tool, source.arguments.clone())
                     .await;
                 // Nothing to offer is no failure of what the user is about.
-                reply.map_or_else(Vec::new, |reply| listed_values(&reply.structured(), source))
+                reply.map_or_else(Vec::new, |reply| source.values(&reply.structured()))
             }
         }
     }
@@ -148,26 +152,6 @@ pub(super) fn nothing_at(address: &str) -> ErrorData {
     let shown = tollgate_core::text::clean(tollgate_core::text::cut(address, MAX_VALUE));
     let why = format!("there is nothing at {shown}; see the resource templates");
     ErrorData::resource_not_found(why, Some(json!({ "uri": address })))
-}
-
-/// The values in a reply, each once.
-fn listed_values(reply: &Map<String, Value>, source: &ValueSource) -> Vec<String> {
-    let items = reply.get(&source.items).and_then(Value::as_array);
-    let mut values: Vec<String> = Vec::new();
-    for item in items.into_iter().flatten() {
-        let of_item = match item.get(&source.value) {
-            Some(Value::Array(several)) => several.as_slice(),
-            Some(one) => std::slice::from_ref(one),
-            None => &[],
-        };
-        for value in of_item.iter().filter_map(Value::as_str) {
-            // What nobody sees all of is nothing to choose.
-            if !tollgate_core::text::hides(value) && !values.iter().any(|known| known == value) {
-                values.push(value.to_owned());
-            }
-        }
-    }
-    values
 }
 
 fn listed(resource: &Resource, value: &str) -> Listed {

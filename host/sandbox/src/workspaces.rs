@@ -75,6 +75,12 @@ impl Workspace {
     pub(crate) fn git_index(&self) -> Option<Metadata> {
         git_head::index_below(self.tree.dir()).or_else(|| self.repository.as_ref()?.index())
     }
+
+    /// True if its repository has ignore rules that are in no commit.
+    pub(crate) fn has_git_excludes(&self) -> bool {
+        git_head::has_excludes_below(self.tree.dir())
+            || self.repository.as_ref().is_some_and(Repository::has_excludes)
+    }
 }
 
 /// All registered directories, by name.

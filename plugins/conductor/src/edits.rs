@@ -91,12 +91,11 @@ impl StepChanges {
     }
 }
 
-/// Returns the chain after the edits, or all errors in them. `tried` lists the steps with submissions,
-/// including removed steps.
-pub(crate) fn apply(mut steps: Vec<Step>, tried: &[StepId], edits: Vec<Edit>) -> Result<Vec<Step>, Refusals> {
+/// Returns the chain after the edits, or all errors in them. `last` is the highest number that a step ever had.
+pub(crate) fn apply(mut steps: Vec<Step>, last: usize, edits: Vec<Edit>) -> Result<Vec<Step>, Refusals> {
     let mut refusals = Refusals::default();
-    let highest = steps.iter().map(|step| &step.step_id).chain(tried);
-    let mut highest = highest.filter_map(StepId::number).max().unwrap_or(0);
+    let highest = steps.iter().filter_map(|step| step.step_id.number()).max();
+    let mut highest = highest.unwrap_or(0).max(last);
     if edits.is_empty() {
         refusals.add(Reason::argument("edits", "is empty"));
     }
@@ -146,7 +145,7 @@ fn insert(steps: &mut Vec<Step>, highest: &mut usize, field: &str, edit: Edit, r
     let spec = spec.tidied();
     spec.check(&format!("{field}.step"), refusals);
     if let Some(at) = at.filter(|at| *at <= steps.len()) {
-        // A number that no submission uses, so that old submissions keep their step.
+        // A number that no step had, so that old submissions and notes keep their step.
         *highest = highest.saturating_add(1);
         calm(steps, at);
         steps.insert(at, Step::new(StepId::nth(*highest), spec));

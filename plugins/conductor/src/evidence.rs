@@ -136,7 +136,9 @@ pub(crate) fn template(
         .filter(|key| known_type(key).is_none());
     for key in known.chain(others) {
         let value = match (key, required.get(key)) {
-            ("diff_summary", _) => json!("<what changed and why, at least 20 characters>"),
+            ("diff_summary", _) => {
+                json!("<what changed and why, or that nothing changed; at least 20 characters>")
+            }
             ("tests_passed" | "lint_passed", _) => Value::Null,
             ("criteria_checklist", _) => {
                 let entries = (1..=criteria).map(|number| (format!("c{number}"), json!(false)));
@@ -361,6 +363,6 @@ mod tests {
             &Policies::default(),
             &Plan::default(),
         );
-        expect![[r#"{"diff_summary":"<what changed and why, at least 20 characters>","tests_run":[],"tests_passed":null,"speed":0}"#]].assert_eq(&template(&all, 2, false).to_string());
+        expect![[r#"{"diff_summary":"<what changed and why, or that nothing changed; at least 20 characters>","tests_run":[],"tests_passed":null,"speed":0}"#]].assert_eq(&template(&all, 2, false).to_string());
     }
 }

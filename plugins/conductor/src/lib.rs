@@ -102,6 +102,7 @@ pub const PACK: Pack = Pack {
         migration!("../../../migrations/conductor", "0004_commands"),
         migration!("../../../migrations/conductor", "0005_baselines"),
         migration!("../../../migrations/conductor", "0006_memory"),
+        migration!("../../../migrations/conductor", "0007_gone"),
     ],
     prompts: tollgate_sdk::prompts![PlanJob, ExecuteJob],
     tools: tollgate_sdk::tools![

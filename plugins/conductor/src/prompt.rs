@@ -8,6 +8,7 @@ use crate::arguments::clip_to;
 use crate::briefing::Briefing;
 use crate::checkpoint::is_inserted;
 use crate::evidence;
+use crate::gate::delivered::paths;
 use crate::gate::{Gate, Need};
 use crate::listed::how_to_call;
 use crate::model::{EvidenceMode, EvidenceType};
@@ -70,6 +71,8 @@ pub(crate) struct Material<'a> {
     pub batch: Option<(&'a str, u32)>,
     /// Reasons of the last rejection, if the step's last submission was rejected.
     pub rejection: &'a [String],
+    /// Limits of a later step for which the changes of this one count as well.
+    pub later: &'a [String],
 }
 
 /// Space for the sections that may be shortened.
@@ -209,6 +212,13 @@ fn objective(material: &Material<'_>, room: Room) -> String {
         if !done.is_empty() {
             let _ = write!(text, "\nDone so far:\n{done}");
         }
+        if !material.later.is_empty() {
+            let later = bullets(material.later);
+            let _ = write!(
+                text,
+                "\nWhat changes in this step is checked in a later one:\n{later}"
+            );
+        }
         let shown: Vec<&str> = material.contexts.iter().map(|(id, ..)| id.as_str()).collect();
         if let Some(blocks) = material.briefing.other_blocks(&shown) {
             let _ = write!(text, "\nAlso stored, for context_get_block: {blocks}\n");
@@ -335,7 +345,8 @@ fn criteria(material: &Material<'_>) -> String {
     let gates: Vec<Gate> = gates
         .map(|gate| gate.or_default(has_default.then_some(&default)))
         .collect();
-    if gates.is_empty() {
+    let delivered = delivered(material);
+    if gates.is_empty() && delivered.is_none() {
         return text;
     }
     text += "\nChecked when you submit, whatever you claim:\n";
@@ -351,10 +362,22 @@ fn criteria(material: &Material<'_>) -> String {
         }
         let _ = writeln!(text, "- {line}");
     }
+    if let Some(line) = delivered {
+        let _ = writeln!(text, "- {line}");
+    }
     if runs {
         text += "Commands run in the workspace at submission, which may take minutes. Run them yourself before.\n";
     }
     text
+}
+
+/// Line about the deliverables that are checked at the last step.
+fn delivered(material: &Material<'_>) -> Option<String> {
+    let (place, count) = material.place;
+    material.repo_root.filter(|_| place == count)?;
+    let texts = material.plan.deliverables.iter().flatten();
+    let paths: Vec<&str> = texts.flat_map(|text| paths(text)).collect();
+    (!paths.is_empty()).then(|| format!("these deliverables are there, with content: {}", paths.join(", ")))
 }
 
 /// Line about a command, with the words of the registered test that the command names.

@@ -255,8 +255,19 @@ fn claim(step: &StepSpec, said: &Submission<'_>) -> Vec<Fault> {
     faults
 }
 
-/// Reasons why Git's view itself is no ground for a verdict.
+/// Reasons why the commands or Git's view are no ground for a verdict.
 fn unsound(facts: &Facts) -> Vec<String> {
+    let mut reasons = git_unsound(facts);
+    if !facts.rewritten.is_empty() {
+        reasons.push(format!(
+            "since the plan was agreed, {}; restore the configuration, or let a person allow it with job_pause and job_resume",
+            facts.rewritten.join(" and ")
+        ));
+    }
+    reasons
+}
+
+fn git_unsound(facts: &Facts) -> Vec<String> {
     let git = match &facts.git {
         Some(Ok(git)) => git,
         Some(Err(why)) if facts.had_git => {
@@ -271,6 +282,13 @@ fn unsound(facts: &Facts) -> Vec<String> {
         reasons.push(format!(
             "Git's index hides changes of {}; run git update-index --no-assume-unchanged --no-skip-worktree for each",
             decide::some(&git.hides)
+        ));
+    }
+    if !git.touched.is_empty() {
+        reasons.push(format!(
+            "written while the commands of the gates ran, though with the same content afterwards: {}; nothing may write \
+             tracked files then, so that the commands see the files that are there",
+            decide::some(&git.touched)
         ));
     }
     if !git.unsteady.is_empty() {
@@ -290,10 +308,18 @@ fn false_commit(said: &Submission<'_>, facts: &Facts) -> Option<String> {
 
 /// Deliverables that are not there at the end of the job.
 fn undelivered(facts: &Facts) -> Option<String> {
-    let missing = facts.deliverables.iter();
-    let missing = missing.filter(|(_, found)| !matches!(found, Presence::File | Presence::Directory));
-    let missing: Vec<String> = missing.map(|(path, _)| path.clone()).collect();
-    (!missing.is_empty()).then(|| format!("deliverables are missing or empty: {}", decide::some(&missing)))
+    let missing = facts.deliverables.iter().filter_map(|(path, found)| {
+        let why = match found {
+            Presence::File => return None,
+            Presence::Missing => "is missing",
+            Presence::Empty => "has no content; if it may be empty, the plan says so with (allow_empty)",
+            Presence::Directory => "is a directory, not a file",
+            Presence::Other => "is a link or not what the plan says",
+        };
+        Some(format!("{path} {why}"))
+    });
+    let missing: Vec<String> = missing.collect();
+    (!missing.is_empty()).then(|| format!("deliverables are not there: {}", decide::some(&missing)))
 }
 
 /// Claimed files that Git does not show as changed.

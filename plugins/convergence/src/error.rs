@@ -62,6 +62,18 @@ pub(crate) fn too_many_changes(workspace: &str) -> ToolError {
     .context("workspace", workspace)
 }
 
+/// Git did not end in its time.
+pub(crate) fn git_too_slow(workspace: &str) -> ToolError {
+    ToolError::new(
+        "GIT_TOO_SLOW",
+        format!("git did not finish in time in workspace {workspace}"),
+    )
+    .remediation(
+        "Remove named pipes such as a .gitignore that is one, add large generated directories to .gitignore, and call again.",
+    )
+    .context("workspace", workspace)
+}
+
 /// Files that cannot be hashed.
 pub(crate) fn unreadable(workspace: &str, path: Option<&String>) -> ToolError {
     ToolError::new(

@@ -288,7 +288,7 @@ impl<'a> Git<'a> {
     fn check(&self, outcome: &Outcome) -> Result<(), ToolError> {
         match outcome.ending {
             Ending::Exited(0) => Ok(()),
-            Ending::TimedOut => Err(error::too_many_changes(self.workspace.name())),
+            Ending::TimedOut => Err(error::git_too_slow(self.workspace.name())),
             _ => Err(error::git_failed(self.workspace.name(), outcome)),
         }
     }

@@ -30,6 +30,9 @@ const SETTINGS: &[&str] = &[
     "color.ui",
     "diff.renames",
     "status.renames",
+    // Values other than those of the repository, by which git looks more closely.
+    "core.ignorecase",
+    "core.commitgraph",
     "user.name",
     "user.email",
 ];

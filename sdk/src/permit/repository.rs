@@ -182,15 +182,22 @@ impl Search<'_> {
         Unusable::Refused(format!("git does not run in workspace {}: {why}", self.workspace))
     }
 
-    /// Refuses links below a git directory: git would read and write through them.
+    /// Refuses links below a git directory, because git would read and write through them, and pipes and devices, because
+    /// git would wait for them.
     fn look_into(&self, git: &Dir) -> Result<(), Unusable> {
         let mut path = b".git".to_vec();
-        match link_below(git, &mut path, 0) {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(self.refuse(&format!(
-                "`{}` is a link; links below `.git` are not allowed. Replace it by a file or directory",
-                String::from_utf8_lossy(&path).escape_debug()
-            ))),
+        match foreign_below(git, &mut path, 0) {
+            Ok(None) => Ok(()),
+            Ok(Some(foreign)) => {
+                let (what, many) = match foreign {
+                    Foreign::Link => ("a link", "links"),
+                    Foreign::Device => ("a pipe or device", "pipes and devices"),
+                };
+                Err(self.refuse(&format!(
+                    "`{}` is {what}; {many} below `.git` are not allowed. Replace it by a file or directory",
+                    String::from_utf8_lossy(&path).escape_debug()
+                )))
+            }
             Err(err) => Err(self.refuse(&format!("its `.git` cannot be checked: {err}"))),
         }
     }
@@ -383,8 +390,27 @@ fn bounded(dir: &Dir, name: impl AsRef<Path>, limit: u64) -> std::io::Result<Vec
     }
 }
 
-/// Checks for a link below a directory; `path` is then its location.
-fn link_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result<bool> {
+/// Entry that may not be below a git directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    Link,
+    /// A device, or a pipe, whose opening waits for somebody at its other end.
+    Device,
+}
+
+impl Foreign {
+    /// Sockets are none: git's own watcher has one, and opening it fails at once.
+    fn of(kind: FileType) -> Option<Foreign> {
+        match kind {
+            FileType::Symlink => Some(Foreign::Link),
+            FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice => Some(Foreign::Device),
+            _ => None,
+        }
+    }
+}
+
+/// Checks for a foreign entry below a directory; `path` is then its location.
+fn foreign_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result<Option<Foreign>> {
     if depth == MAX_DEPTH {
         return Err(std::io::Error::other(format!(
             "it is more than {MAX_DEPTH} directories deep"
@@ -402,36 +428,30 @@ fn link_below(dir: &Dir, path: &mut Vec<u8>, depth: usize) -> std::io::Result<bo
             continue;
         }
         let kind = match entry.file_type() {
+            // Some file systems do not say it here.
             FileType::Unknown => {
-                dir.symlink_metadata(OsStr::from_bytes(name))
-                    .map_or(FileType::Unknown, |found| {
-                        match (found.is_dir(), found.is_symlink()) {
-                            (true, _) => FileType::Directory,
-                            (_, true) => FileType::Symlink,
-                            _ => FileType::RegularFile,
-                        }
-                    })
+                rustix::fs::statat(dir, entry.file_name(), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
+                    .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode))
             }
             kind => kind,
         };
         path.push(b'/');
         path.extend_from_slice(name);
         let found = match kind {
-            FileType::Symlink => true,
             // Single objects are not checked: pointing to another's object requires its hash, and the check
             // takes longer than git.
-            FileType::Directory if path[..length].ends_with(b"/objects") && name.len() == 2 => false,
+            FileType::Directory if path[..length].ends_with(b"/objects") && name.len() == 2 => None,
             FileType::Directory => match dir.open_dir_nofollow(OsStr::from_bytes(name)) {
-                Ok(below) => link_below(&below, path, depth + 1)?,
+                Ok(below) => foreign_below(&below, path, depth + 1)?,
                 // The entry disappeared, or is not readable: then git cannot read it either.
-                Err(_) => false,
+                Err(_) => None,
             },
-            _ => false,
+            kind => Foreign::of(kind),
         };
-        if found {
-            return Ok(true);
+        if found.is_some() {
+            return Ok(found);
         }
         path.truncate(length);
     }
-    Ok(false)
+    Ok(None)
 }

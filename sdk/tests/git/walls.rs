@@ -189,6 +189,37 @@ fn links_below_git_are_not_followed() {
     }
 }
 
+/// Opening a pipe waits for somebody at its other end.
+#[test]
+fn pipes_below_git_stall_nothing() {
+    for name in [
+        "index",
+        "packed-refs",
+        "info/exclude",
+        "info/attributes",
+        "shallow",
+        "MERGE_HEAD",
+        "logs/HEAD",
+        "refs/heads/x",
+        "COMMIT_EDITMSG",
+    ] {
+        let place = Place::new();
+        let pipe = place.at("main/.git").join(name);
+        std::fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+        let _ = std::fs::remove_file(&pipe);
+        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, mode, 0).unwrap();
+        let session = Session::new(&PACK).workspace(place.workspace().write("."));
+        for line in ["status", "commit -qam new"] {
+            let said = run(&session, &line.split(' ').collect::<Vec<_>>(), "");
+            assert!(
+                said.starts_with("no: ") && said.contains(".git/") && said.contains("is a pipe or device"),
+                "{name} {line}: {said}"
+            );
+        }
+    }
+}
+
 #[test]
 fn another_repository_is_used_only_where_the_operator_named_it() {
     let place = Place::new();

@@ -41,6 +41,16 @@ impl Server {
         Ok(Server { child, address })
     }
 
+    /// Host and port.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Id of the process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// A connection with this token.
     pub(crate) fn connect(&self, token: &str) -> anyhow::Result<Connection> {
         let connection = TcpStream::connect(&self.address).context("the server cannot be reached")?;

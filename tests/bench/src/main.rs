@@ -82,6 +82,7 @@ enum Part {
     Neighbour,
     Fairness,
     Idle,
+    Console,
 }
 
 impl Part {
@@ -102,6 +103,7 @@ impl Part {
             Part::Neighbour => figure::neighbour::measure(setup, report),
             Part::Fairness => figure::fairness::measure(setup, report),
             Part::Idle => figure::idle::measure(setup, report),
+            Part::Console => figure::console::measure(setup, report),
         }
     }
 }

@@ -33,6 +33,11 @@ impl Known {
         Known(BTreeMap::from([("workspace".to_owned(), workspace.to_owned())]))
     }
 
+    /// Value for arguments of a name.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
     /// Takes ids from a reply: `task_id` as it is, and the `id` of a `task` or of one of `tasks` as its id.
     pub(super) fn learn(&mut self, reply: &Value) {
         self.learn_from(reply, "", 0);

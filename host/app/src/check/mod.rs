@@ -4,8 +4,10 @@ mod arbitrary;
 mod pack;
 mod policy;
 mod report;
+mod resources;
 mod scratch;
 mod validate;
+mod workspaces;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,6 +38,8 @@ pub struct Subject {
     pub config: Option<Map<String, Value>>,
     /// True if the component may run the programs that it asks for.
     pub programs: bool,
+    /// Directories that it gets copies of, by the name of the workspace.
+    pub workspaces: Vec<(String, PathBuf)>,
     /// Time limit of the whole check.
     pub time: Duration,
 }
@@ -83,6 +87,7 @@ async fn find_out(
     cancel: &Cancel,
 ) -> anyhow::Result<Report> {
     let deadline = Deadline::after(subject.time, cancel.clone());
+    let umask = authority.umask;
     let place = Place::make(folder, &subject.bytes, authority, subject.programs)?;
     place.loader().end_by(deadline.end());
     let inspecting = place.loader().inspect(&subject.bytes);
@@ -94,13 +99,20 @@ async fn find_out(
     let mut report = beginning(&inspection);
     let mut grants = Grants::default();
     inspection.grant_all(&mut grants);
-    let config = subject.config.clone();
+    let data = scratch::data(folder);
+    let given = &subject.workspaces;
+    let prepared = workspaces::prepare(&folder.join("workspaces"), &data, umask, given, &inspection)?;
+    for (name, count) in &prepared.left_out {
+        let why = format!("{count} links and special files were not copied");
+        report.untried(Finding::new(&format!("workspace {name}"), why));
+    }
     match &inspection.manifest {
         Some(Said::Pack(manifest)) => {
-            pack::check(&place, manifest, grants, &subject, cancel, &mut report).await?;
+            pack::check(&place, manifest, grants, &subject, prepared, cancel, &mut report).await?;
         }
         Some(Said::Policy(manifest)) => {
-            policy::check(&place, manifest, grants, config, cancel, &mut report).await?;
+            let config = subject.config.clone();
+            policy::check(&place, manifest, grants, config, prepared, cancel, &mut report).await?;
         }
         None => report.problems_of(ITSELF, inspection.problems),
     }

@@ -1,5 +1,6 @@
 //! A pack: its surface, and calls of every tool and prompt.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jsonschema::Validator;
@@ -9,13 +10,19 @@ use tollgate_components::packs::{Grants, Manifest, Source, ToolEntry, lint};
 use tollgate_core::deadline::Cancel;
 use tollgate_gate::Gate;
 use tollgate_sandbox::Limits;
+use tollgate_sandbox::bindings::tollgate::host::component::Want;
 
 use super::Subject;
 use super::arbitrary::{Fill, Known, Maker};
 use super::report::{Called, Finding, Report};
-use super::scratch::{self, Ended, Place, WORKSPACE};
-use super::validate;
+use super::scratch::{self, Ended, Place};
+use super::workspaces::Prepared;
+use super::{resources, validate};
 
+/// Outcome of a call that was not refused.
+const OK: &str = "ok";
+/// Code of the SDK for a workspace that is not registered and granted.
+const UNKNOWN_WORKSPACE: &str = "WORKSPACE_UNKNOWN";
 /// Advice for a parameter that is not explained.
 const EXPLAIN: &str = "say what the value is, where it comes from, its default and an example";
 
@@ -25,16 +32,18 @@ pub(super) async fn check(
     manifest: &Manifest,
     grants: Grants,
     subject: &Subject,
+    prepared: Prepared,
     cancel: &Cancel,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     report.name = Some(manifest.name.clone());
     report.version = Some(manifest.version.clone());
     report.config_schema.clone_from(&manifest.config_schema);
+    let mut known = Known::new(&prepared.first);
     report.config = subject
         .config
         .clone()
-        .unwrap_or_else(|| settings(manifest.config_schema.as_ref()));
+        .unwrap_or_else(|| settings(manifest.config_schema.as_ref(), &known));
     for tool in manifest.tools.iter().chain(&manifest.prompts) {
         report.problems_of(&tool.name, lint::unclear(tool));
         for vague in lint::vague(tool) {
@@ -50,19 +59,46 @@ pub(super) async fn check(
         config: report.config.clone(),
         exclude: Vec::new(),
     };
-    let gate = place.gate(Some(source), None).await?;
+    let gate = place.gate(Some(source), None, prepared.workspaces).await?;
     for failure in gate.catalog().failures() {
         report.problems_of(&failure.pack, failure.problems.clone());
     }
-    let mut known = Known::new(WORKSPACE);
     for named in manifest.tools.iter().chain(&manifest.prompts) {
         if cancel.is_cancelled() {
             break;
         }
         call(&gate, &named.name, &mut known, cancel, report).await;
     }
+    resources::check(&gate, &manifest.name, &known, cancel, report).await;
+    unseen(manifest, subject, report);
     gate.flush().await;
     Ok(())
+}
+
+/// Notes the tools whose work was not seen, because each of their calls was refused, and programs that were not started.
+fn unseen(manifest: &Manifest, subject: &Subject, report: &mut Report) {
+    for named in manifest.tools.iter().chain(&manifest.prompts) {
+        let calls = report.calls.iter().filter(|called| called.tool == named.name);
+        let outcomes: BTreeSet<&str> = calls.map(|called| called.outcome.as_str()).collect();
+        if outcomes.contains(OK) {
+            continue;
+        }
+        let codes: Vec<&str> = outcomes.into_iter().collect();
+        let why = match codes.is_empty() {
+            true => "it was not called".to_owned(),
+            false => format!("its calls were refused with {}", codes.join(", ")),
+        };
+        let finding = Finding::new(&named.name, why);
+        report.untried(match codes.contains(&UNKNOWN_WORKSPACE) {
+            true => finding.remedy("name the workspace that it expects with --workspace NAME=DIR"),
+            false => finding,
+        });
+    }
+    let is_program = |want: &Want| matches!(want, Want::Process(_) | Want::Git(_) | Want::Tests);
+    if !subject.programs && manifest.wants.iter().any(is_program) {
+        let why = Finding::new("programs", "none was started");
+        report.untried(why.remedy("let it run what it asks for with --programs"));
+    }
 }
 
 /// Limits of the calls. Only a built-in component has more than others, and not one that takes its name.
@@ -74,10 +110,10 @@ fn limits(name: &str, bytes: &[u8]) -> Limits {
 }
 
 /// Settings for a component that wants some.
-pub(super) fn settings(schema: Option<&Value>) -> Map<String, Value> {
+pub(super) fn settings(schema: Option<&Value>, known: &Known) -> Map<String, Value> {
     let maker = Maker {
         fill: Fill::Required,
-        known: &Known::new(WORKSPACE),
+        known,
     };
     match schema.map(|schema| maker.make(schema)) {
         Some(Value::Object(settings)) => settings,
@@ -135,13 +171,14 @@ fn note(
     let outcome = match &result {
         Ok(reply) => {
             known.learn(&Value::Object(reply.structured()));
-            "ok".to_owned()
+            OK.to_owned()
         }
         Err(err) => err.code.clone(),
     };
     report.calls.push(Called {
         tool: name.to_owned(),
         arguments: Value::Object(arguments),
+        address: None,
         outcome,
         duration_ms,
     });

@@ -6,9 +6,11 @@ use tollgate_components::policies::{LIMITS, Manifest, Mode, Phase, Source};
 use tollgate_core::deadline::Cancel;
 use tollgate_sdk::ToolError;
 
+use super::arbitrary::Known;
 use super::pack::settings;
 use super::report::{Called, Finding, Report};
 use super::scratch::{self, Ended, Place};
+use super::workspaces::Prepared;
 
 /// Judged calls: one that reads, and one that changes something.
 const JUDGED: &[(&str, &str)] = &[
@@ -18,12 +20,17 @@ const JUDGED: &[(&str, &str)] = &[
 /// The code of a call that a policy could not judge, and what its context says of one that said so itself.
 const FAILED: &str = "POLICY_FAILED";
 const CANNOT_JUDGE: &str = "cannot_judge";
+/// Outcomes of a judged call; a code follows the second.
+const LET_THROUGH: &str = "let through";
+const DENIED: &str = "denied ";
+
 /// Finds out everything about a policy.
 pub(super) async fn check(
     place: &Place,
     manifest: &Manifest,
     grants: Grants,
     config: Option<Map<String, Value>>,
+    prepared: Prepared,
     cancel: &Cancel,
     report: &mut Report,
 ) -> anyhow::Result<()> {
@@ -32,9 +39,12 @@ pub(super) async fn check(
     report.version = Some(manifest.version.clone());
     report.config_schema.clone_from(&manifest.config_schema);
     let is_made_up = config.is_none();
-    report.config = config.unwrap_or_else(|| settings(manifest.config_schema.as_ref()));
+    report.config = config.unwrap_or_else(|| {
+        let known = Known::new(&prepared.first);
+        settings(manifest.config_schema.as_ref(), &known)
+    });
     let source = source(place, name, grants, report.config.clone());
-    let gate = place.gate(None, Some(source)).await?;
+    let gate = place.gate(None, Some(source), prepared.workspaces).await?;
     let problems: Vec<String> = gate
         .catalog()
         .policies()
@@ -58,8 +68,44 @@ pub(super) async fn check(
             report.problem(Finding::new(name, problem));
         }
     }
+    if !cancel.is_cancelled() {
+        conclude(name, manifest.phase, report);
+    }
     gate.flush().await;
     Ok(())
+}
+
+/// Says if the policy judged anything, and which judgements were not seen.
+fn conclude(name: &str, phase: Phase, report: &mut Report) {
+    let judged = report
+        .calls
+        .iter()
+        .filter(|called| !is_failed(&called.outcome))
+        .count();
+    report.judged = Some(judged);
+    if judged == 0 {
+        let nothing = Finding::new(name, "it judged no call, so nothing is known about its verdicts");
+        report.problem(nothing.remedy("give settings with which it judges, with --settings"));
+        return;
+    }
+    let is_let_through = |called: &Called| called.outcome == LET_THROUGH;
+    if phase != Phase::Request && !report.calls.iter().any(is_let_through) {
+        let none = Finding::new(
+            "results",
+            "no call was let through, so none was judged after it ran",
+        );
+        report.untried(none.remedy("give settings that let a call through, with --settings"));
+    }
+    let others = Finding::new(
+        "other calls",
+        "only calls of the host's own tools were judged, none that runs programs",
+    );
+    report.untried(others.remedy("write cases for them, and judge these with `tollgate policies test`"));
+}
+
+/// True for the outcome of a call that the policy could not judge.
+fn is_failed(outcome: &str) -> bool {
+    outcome.strip_prefix(DENIED) == Some(FAILED)
 }
 
 /// The policy before every tool, with all that it asks for.
@@ -91,7 +137,8 @@ fn judged(
     report.calls.push(Called {
         tool: tool.to_owned(),
         arguments: Value::Object(arguments),
-        outcome: refusal.map_or_else(|| "let through".to_owned(), |err| format!("denied {}", err.code)),
+        address: None,
+        outcome: refusal.map_or_else(|| LET_THROUGH.to_owned(), |err| format!("{DENIED}{}", err.code)),
         duration_ms,
     });
     let Some(err) = refusal else {

@@ -26,10 +26,15 @@ pub struct Report {
     pub config: Map<String, Value>,
     /// The calls that were made.
     pub calls: Vec<Called>,
+    /// Number of calls that a policy judged; absent for a pack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged: Option<usize>,
     /// Everything that is wrong.
     pub problems: Vec<Finding>,
     /// Findings that deserve a look.
     pub notes: Vec<Finding>,
+    /// Parts of the component that the check did not see at work, and why.
+    pub untried: Vec<Finding>,
 }
 
 /// A call that was made.
@@ -39,6 +44,9 @@ pub struct Called {
     pub tool: String,
     /// Arguments of the call.
     pub arguments: Value,
+    /// Address of the resource that the call read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
     /// `ok`, or the code of its error.
     pub outcome: String,
     /// Time of the call.
@@ -95,6 +103,12 @@ impl Report {
     pub(super) fn note(&mut self, finding: Finding) {
         if !self.notes.contains(&finding) {
             self.notes.push(finding);
+        }
+    }
+
+    pub(super) fn untried(&mut self, finding: Finding) {
+        if !self.untried.contains(&finding) {
+            self.untried.push(finding);
         }
     }
 

@@ -10,20 +10,15 @@ use tollgate_components::policies;
 use tollgate_core::deadline::Cancel;
 use tollgate_gate::{Answers, Call, Caller, Gate, Generation, Reply};
 use tollgate_sandbox::progress::Progress;
-use tollgate_sandbox::workspaces::{Registration, Workspaces};
-use tollgate_sdk::permit::GitTerms;
-use tollgate_sdk::{GitAccess, TestCommand, ToolError, WorkspaceInfo};
+use tollgate_sandbox::workspaces::Workspaces;
+use tollgate_sdk::ToolError;
 
 use crate::config::Config;
 use crate::host::{Authority, Site};
 
-/// Name of the workspace.
-pub(super) const WORKSPACE: &str = "default";
-
-/// A data directory, a workspace and a component.
+/// A data directory and a component.
 pub(super) struct Place {
     site: Site,
-    workspaces: Workspaces,
     component: PathBuf,
 }
 
@@ -38,22 +33,17 @@ impl Place {
         authority: Authority,
         programs: bool,
     ) -> anyhow::Result<Place> {
-        let (files, data) = (folder.join("workspace"), folder.join("data"));
-        std::fs::create_dir(&files).with_context(|| format!("{} cannot be made", files.display()))?;
         let component = folder.join("component.wasm");
         #[allow(clippy::disallowed_methods, reason = "the folder was made for it")]
         std::fs::write(&component, bytes)
             .with_context(|| format!("{} cannot be written", component.display()))?;
-        let workspaces = Workspaces::open([workspace(&files)], authority.umask, &data)
-            .map_err(|problems| anyhow::anyhow!("{}", problems.join("; ")))?;
         let authority = Authority {
             environment: authority.environment.filter(|_| programs),
             cache_dir: None,
             ..authority
         };
         Ok(Place {
-            site: Site::open(&data, authority)?,
-            workspaces,
+            site: Site::open(&data(folder), authority)?,
             component,
         })
     }
@@ -73,6 +63,7 @@ impl Place {
         &self,
         pack: Option<packs::Source>,
         policy: Option<policies::Source>,
+        workspaces: Workspaces,
     ) -> anyhow::Result<Gate> {
         let selection = Selection {
             core: policy.is_some(),
@@ -82,7 +73,7 @@ impl Place {
         let loader = self.loader();
         let catalog = Catalog::load(
             loader,
-            &self.workspaces,
+            &workspaces,
             packs,
             policies,
             &selection,
@@ -94,27 +85,15 @@ impl Place {
             catalog: Arc::new(catalog),
             envelopes: config.envelope.settings(),
             approvals: config.approvals.settings(),
-            workspaces: self.workspaces.clone(),
+            workspaces,
         };
         self.site.gate(&config, generation)
     }
 }
 
-/// Everything is allowed in it, because nothing is in it.
-fn workspace(path: &Path) -> Registration {
-    Registration {
-        path: path.to_owned(),
-        info: WorkspaceInfo {
-            name: WORKSPACE.to_owned(),
-            write_prefixes: vec![".".to_owned()],
-            git: Some(GitAccess::Write),
-            tests: vec![TestCommand {
-                name: "default".to_owned(),
-                argv: vec!["true".to_owned()],
-            }],
-        },
-        git: GitTerms::default(),
-    }
+/// Data directory in a folder.
+pub(super) fn data(folder: &Path) -> PathBuf {
+    folder.join("data")
 }
 
 /// A call as a client would make it, given up when the check's time is over. A prompt is one too; `None` if there is

@@ -7,6 +7,7 @@ use anyhow::ensure;
 use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
+use tollgate::config::protections::canonical;
 use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_store::backup;
 use tollgate_store::data_dir::{DATABASE, DataDir};
@@ -44,6 +45,7 @@ impl Backup {
             "there is no ledger in {}; no host has worked there",
             data.path().display()
         );
+        self.check_place(global, &config)?;
         let made = backup::backup(&data, &self.dir, SystemClock.now_ms())?;
         if global.json {
             out::print_json(&json!(made));
@@ -65,6 +67,26 @@ impl Backup {
             made.head.head.hash,
         ));
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Backup {
+    /// A backup has the keys of the ledger, which packs with a workspace around it could read.
+    fn check_place(&self, global: &Global, config: &Config) -> anyhow::Result<()> {
+        let target = canonical(&self.dir);
+        // Without any that is named, the current directory is one of the next server's, wherever that starts.
+        if config.workspaces.is_empty() && global.workspaces.is_empty() {
+            return Ok(());
+        }
+        for workspace in super::registrations(global, config)? {
+            ensure!(
+                !target.starts_with(canonical(&workspace.path)),
+                "{} is in the workspace {}, which packs may read; name a folder outside of all workspaces",
+                self.dir.display(),
+                workspace.info.name,
+            );
+        }
+        Ok(())
     }
 }
 

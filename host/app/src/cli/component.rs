@@ -1,14 +1,16 @@
 //! Common parts of adding a pack and adding a policy: getting the component, and granting its requests.
 
+use std::path::Path;
+
 use anyhow::{bail, ensure};
 use clap::Args;
 use tollgate::config::Config;
 use tollgate::host::Site;
 use tollgate_components::builtin;
-use tollgate_components::packs::{self, Grants, Inspection, Wanted};
+use tollgate_components::packs::{self, Fetched, Grants, Inspection, Wanted};
 use tollgate_core::hash::sha256_hex;
 
-use super::{registry, utf8};
+use super::{Global, registry, utf8};
 
 /// A component to be added.
 #[derive(Debug, Args)]
@@ -137,6 +139,30 @@ pub(super) fn grants(
         inspection.grant_all(&mut grants);
     }
     Ok(grants)
+}
+
+/// A component that somebody wants to look at: a file, an address, a reference in a registry, or a built-in one by name.
+/// Nothing is kept of it.
+pub(super) async fn look_at(global: &Global, source: &str) -> anyhow::Result<(Vec<u8>, Option<Fetched>)> {
+    check_scheme(source)?;
+    if registry::is_reference(source) {
+        let fetched = registry::fetch(&Config::load(global.config.as_deref())?, source).await?;
+        return Ok((fetched.bytes.clone(), Some(fetched)));
+    }
+    if source.contains("://") {
+        return Ok((packs::fetch(source).await?, None));
+    }
+    let own = source.strip_prefix("builtin:").unwrap_or(source);
+    match packs::read(Path::new(source)) {
+        Ok(bytes) => Ok((bytes, None)),
+        Err(why) => match builtin::policy(own).or_else(|| builtin::component(own)) {
+            Some(bytes) => Ok((bytes.to_vec(), None)),
+            None => bail!(
+                "{source}: {why}; it is no built-in component either{}",
+                builtin_meant(own)
+            ),
+        },
+    }
 }
 
 /// Refuses addresses that nothing is downloaded from.

@@ -80,7 +80,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "approvals deny",
         &["tollgate approvals deny apv_5f2b9c7e0a1d4b6f8c3e2d1a0b --as grace"],
     ),
-    ("packs check", &["tollgate packs check greeter.wasm"]),
+    (
+        "packs check",
+        &[
+            "tollgate packs check greeter.wasm",
+            "tollgate packs check greeter.wasm --workspace main=.  # with a copy of this directory",
+        ],
+    ),
+    (
+        "policies check",
+        &["tollgate policies check freeze.wasm --settings '{\"reason\": \"release day\"}'"],
+    ),
     (
         "packs add",
         &[

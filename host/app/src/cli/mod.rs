@@ -124,7 +124,7 @@ enum Command {
     /// Show the tools
     Tools(tools::Tools),
     /// Show packs, add and remove them
-    #[command(subcommand)]
+    #[command(subcommand, alias = "pack")]
     Packs(packs::Packs),
     /// Show policies, add and remove them, try them on cases and on recorded calls
     #[command(subcommand, alias = "policy")]

@@ -61,17 +61,17 @@ const GIVING: &[&str] = &[
     "policies.*.tools",
 ];
 
-/// Stands in the key that holds a policy to every word of its table.
+/// Stands in the key that holds a policy to every word of its table, and any other key to its value.
 const SAYS: &str = " says ";
 
-/// Protections that one version of a file has and a later one lacks. An edit of a policy is its operator's to make;
+/// Protections that one version of a file has and a later one lacks. An edit of a value is its operator's to make;
 /// another file has to say the same.
 pub fn lost(had: &BTreeSet<String>, has: &BTreeSet<String>) -> BTreeSet<String> {
     let lost = had.difference(has).filter(|key| !key.contains(SAYS));
     lost.cloned().collect()
 }
 
-/// Protections without what was said of policies at the time.
+/// Protections without the values that they had at the time.
 pub fn lasting(protections: BTreeSet<String>) -> impl Iterator<Item = String> {
     protections.into_iter().filter(|key| !key.contains(SAYS))
 }
@@ -118,6 +118,11 @@ impl Record {
         }
     }
 
+    /// True if other configurations of the data directory may not protect less: if it has policies, or names who approves.
+    fn binds_others(&self) -> bool {
+        !self.policies().is_empty() || self.protections.contains("approvals/approvers")
+    }
+
     /// The policies among them.
     pub fn policies(&self) -> BTreeSet<&str> {
         policies(&self.protections)
@@ -142,7 +147,7 @@ pub fn describe<'a>(protections: impl IntoIterator<Item = &'a String>) -> String
         .iter()
         .filter(|key| !is_part(key))
         .map(|key| match key.split_once(SAYS) {
-            Some((policy, _)) => format!("what {} says", policy.replace('/', ".")),
+            Some((said, _)) => format!("what {} says", said.replace('/', ".")),
             None => key.replace('/', "."),
         });
     told.collect::<Vec<_>>().join(", ")
@@ -159,16 +164,15 @@ pub(super) fn find(said: &Table) -> BTreeSet<String> {
         if policy.get("fail_open").and_then(Value::as_bool) != Some(true) {
             found.insert(format!("policies/{name} fail_open false"));
         }
-        let says = hash::sha256_hex(policy.to_string().as_bytes());
-        found.insert(format!("policies/{name}{SAYS}{}", &says[..16]));
+        found.insert(saying(&format!("policies/{name}"), &policy.to_string()));
     }
     // Said, and giving: a server that is not read-only, and a pack that is on.
     if said.get("server").and_then(|server| server.get("read_only")) == Some(&Value::Boolean(false)) {
-        found.remove("server/read_only");
+        retain_without(&mut found, "server/read_only");
     }
     for (name, pack) in tables(said.get("packs")) {
         if pack.get("enabled") == Some(&Value::Boolean(true)) {
-            found.remove(&format!("packs/{name}/enabled"));
+            retain_without(&mut found, &format!("packs/{name}/enabled"));
         }
     }
     // Built-in packs are granted everything unless grants are said; to others grants only give.
@@ -185,6 +189,16 @@ pub(super) fn find(said: &Table) -> BTreeSet<String> {
     found
 }
 
+/// Key that holds another one to what it says.
+fn saying(key: &str, says: &str) -> String {
+    format!("{key}{SAYS}{}", &hash::sha256_hex(says.as_bytes())[..16])
+}
+
+/// Takes a key away, with its value.
+fn retain_without(found: &mut BTreeSet<String>, key: &str) {
+    found.retain(|other| other.split(SAYS).next() != Some(key));
+}
+
 fn tables(value: Option<&Value>) -> impl Iterator<Item = (&String, &Table)> {
     let members = value.and_then(Value::as_table).into_iter().flatten();
     members.filter_map(|(name, value)| Some((name, value.as_table()?)))
@@ -197,7 +211,12 @@ fn walk<'a>(table: &'a Table, path: &mut Vec<&'a str>, found: &mut BTreeSet<Stri
         let is_said =
             value.as_table().is_none_or(|table| !table.is_empty()) || matches!(path[..], ["policies", _]);
         if is_said && is_below(path, PROTECTING) && !is_below(path, GIVING) {
-            found.insert(path.join("/"));
+            let key = path.join("/");
+            // A policy is held to its whole table.
+            if path[0] != "policies" && !value.is_table() {
+                found.insert(saying(&key, &value.to_string()));
+            }
+            found.insert(key);
         }
         match value {
             Value::Table(table) => walk(table, path, found),
@@ -268,8 +287,8 @@ impl<'a> Records<'a> {
             .collect())
     }
 
-    /// Protections of other configurations with policies that a configuration lacks, unless that was accepted. With the
-    /// configurations that have it.
+    /// Protections of other configurations with policies or approvers that a configuration lacks, unless that was accepted.
+    /// With the configurations that have it.
     pub fn missing(
         &self,
         config: Option<&Path>,
@@ -285,7 +304,7 @@ impl<'a> Records<'a> {
                 .filter(|key| !has.contains(*key) && !accepted.contains(*key))
                 .cloned()
                 .collect();
-            if !lacking.is_empty() && !other.policies().is_empty() {
+            if !lacking.is_empty() && other.binds_others() {
                 missing.protections.extend(lacking);
                 missing.configs.insert(other.config);
             }

@@ -15,10 +15,9 @@ use tollgate_sandbox::progress::Progress;
 use tollgate_sdk::{Action, Answer, AnsweredBy, Asking, ToolError};
 use tollgate_store::storage::{OperationFilter, StoreResult};
 
+use super::CLIENT;
 use crate::host::Site;
 
-/// The console's name as a client. Names that begin so belong to the host.
-const CLIENT: &str = "tollgate console";
 /// Newest rows of the ledger in which work of an approver is looked for.
 const RECENT: u32 = 20_000;
 

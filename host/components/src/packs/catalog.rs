@@ -19,6 +19,7 @@ use super::looks::Looks;
 use super::manifest::{Tier, ToolSpec, prefixes_clash};
 use super::resources::{self, DeclaredCharge, Resource, Values};
 use super::search::Index;
+use super::views::{self, View};
 use crate::builtin;
 use crate::host_tool::{self, HostTool, HostTools};
 use crate::policies::{self, Chain, PolicyChange};
@@ -67,6 +68,8 @@ pub struct ToolEntry {
     pub looks: Option<Looks>,
     /// Clients over HTTP repeat arguments in headers.
     pub has_headers: bool,
+    /// Page of the console that shows its replies.
+    pub view: Option<View>,
 }
 
 impl Default for Selection {
@@ -349,6 +352,15 @@ impl Catalog {
         self.values.get(&(pack.to_owned(), argument.to_owned()))
     }
 
+    /// Arguments of a pack whose values a tool lists, by name.
+    pub fn value_sources(&self, pack: &str) -> impl Iterator<Item = (&str, &resources::Source)> {
+        let of_pack = self.values.iter().filter(move |((owner, _), _)| owner == pack);
+        of_pack.filter_map(|((_, argument), values)| match values {
+            Values::Listed(source) => Some((argument.as_str(), source)),
+            Values::Words(_) => None,
+        })
+    }
+
     /// Every tool that exists, by name.
     pub fn all(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.tools.values()
@@ -488,6 +500,7 @@ impl Catalog {
             charge: None,
             looks: None,
             has_headers: false,
+            view: None,
         };
         self.prompts.insert(spec.name.clone(), Arc::new(entry));
     }
@@ -524,6 +537,7 @@ impl Catalog {
             charge: declared.charge.filter(|_| is_believed),
             looks: declared.looks,
             has_headers,
+            view: declared.view,
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
     }
@@ -613,6 +627,14 @@ fn check_schemas(pack: &Pack, host_tools: HostTools) -> Result<(), LoadError> {
         problems.extend(faults.map(|fault| format!("tool {}: {fault}", spec.name)));
         match resources::take(&pack.manifest.name, &mut spec.clone()) {
             Ok(declared) => {
+                let view = declared.view.as_ref();
+                let opened =
+                    view.map(|view| views::check_opens(&pack.manifest.name, &pack.manifest.tools, view));
+                problems.extend(
+                    opened
+                        .and_then(Result::err)
+                        .map(|why| format!("tool {}: {why}", spec.name)),
+                );
                 let bad = |values: &Values| match values {
                     Values::Listed(source) => {
                         resources::check_source(&pack.manifest.tools, host_tools, source).err()

@@ -6,6 +6,8 @@ use tollgate_sandbox::granted::Granted;
 use tollgate_sdk::GitAccess;
 use tollgate_sdk::permit::Asked;
 
+/// All workspaces, or all budgets.
+pub(super) const ANY: &str = "*";
 /// Name of the registered test commands in `grants.process`.
 const TESTS: &str = "tests";
 /// And git.
@@ -138,7 +140,7 @@ fn git_access(access: component::GitAccess) -> GitAccess {
 }
 
 fn lists(granted: &[String], name: &str) -> bool {
-    granted.iter().any(|grant| grant == name || grant == "*")
+    granted.iter().any(|grant| grant == name || grant == ANY)
 }
 
 /// Everything a component wants and was not granted: what it is, and the line that grants it. A
@@ -248,7 +250,7 @@ impl Wish {
             what: tollgate_core::text::clean(&what),
         };
         match want {
-            Want::WorkspaceRead(name) if name == "*" => {
+            Want::WorkspaceRead(name) if name == ANY => {
                 wish(Key::Workspaces, "default", true, "read workspaces".to_owned())
             }
             Want::WorkspaceRead(name) => {
@@ -295,7 +297,7 @@ impl Wish {
 
     /// True if a name under a key is granted because of this request.
     fn explains(&self, key: Key, name: &str) -> bool {
-        self.key == key && (self.any || self.name == name || name == "*")
+        self.key == key && (self.any || self.name == name || name == ANY)
     }
 }
 
@@ -338,7 +340,7 @@ impl Grants {
             if wish.is_granted(self) {
                 continue;
             }
-            let name = if wish.any { "*" } else { &wish.name }.to_owned();
+            let name = if wish.any { ANY } else { &wish.name }.to_owned();
             match wish.key {
                 Key::Workspaces => self.workspaces.get_or_insert_default().push(name),
                 Key::Process => self.process.get_or_insert_default().push(name),

@@ -122,6 +122,14 @@ impl Inspection {
         grants.add_all(&self.wishes());
     }
 
+    /// Workspaces that it asks for by name.
+    pub fn workspaces(&self) -> impl Iterator<Item = &str> {
+        self.wants().iter().filter_map(|want| match want {
+            Want::WorkspaceRead(name) if name != grants::ANY => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     /// Its own name.
     pub fn name(&self) -> Option<&str> {
         Some(match self.manifest.as_ref()? {

@@ -4,6 +4,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use tollgate_core::effect::Effect;
 
+use super::manifest::ToolSpec;
+
+/// Key of a schema that asks for a look at the work tree.
+const LOOKS: &str = "x-looks";
+
 /// Setting of a pack's configuration under which the host looks at the work tree before a call of the tool. The
 /// setting of a single workspace, `workspaces.NAME.SETTING`, outweighs the general one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -16,10 +21,18 @@ pub struct Looks {
 }
 
 impl Looks {
-    pub(super) fn read(looks: Value, effect: Effect) -> Result<Looks, String> {
+    /// Takes what a tool declares out of its schema.
+    pub(super) fn take(spec: &mut ToolSpec) -> Result<Option<Looks>, String> {
+        let declared = spec.input_schema.remove(LOOKS);
+        declared.map(|looks| Looks::read(looks, spec.effect)).transpose()
+    }
+
+    fn read(looks: Value, effect: Effect) -> Result<Looks, String> {
         match serde_json::from_value(looks) {
             Ok(looks) if effect == Effect::Write => Ok(looks),
-            _ => Err("x-looks: it is {\"setting\", \"is\"} in a `write` tool".to_owned()),
+            _ => Err(format!(
+                "{LOOKS}: it is {{\"setting\", \"is\"}} in a `write` tool"
+            )),
         }
     }
 

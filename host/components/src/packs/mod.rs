@@ -22,6 +22,7 @@ mod registry;
 mod resources;
 pub mod search;
 mod version;
+mod views;
 pub mod wants;
 mod wording;
 
@@ -43,3 +44,4 @@ pub use origin::{Origin, read};
 pub use registry::{Fetched, Registries, run as run_registry};
 pub use resources::{DeclaredCharge, Resource, Source as ValueSource, Values};
 pub use version::{Anatomy, NotAPack, World, check as check_component};
+pub use views::{Form, Items, Opens, View};

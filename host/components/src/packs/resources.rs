@@ -3,7 +3,8 @@
 //! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
 //! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
 //! of a tool that runs members says that members have it, too. `x-charge` at the root says what a call
-//! costs its envelope, and `x-looks` when the host looks at the work tree before it. Lists show none of them.
+//! costs its envelope, `x-looks` when the host looks at the work tree before it, and `x-views` that the reply makes a
+//! page of the console. Lists show none of them.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use tollgate_core::effect::Effect;
 
 use super::looks::Looks;
 use super::manifest::ToolSpec;
+use super::views::{self, View};
 use crate::host_tool::HostTools;
 
 /// Key of a schema's addresses.
@@ -24,8 +26,6 @@ const VALUES: &str = "x-values";
 const INHERITED: &str = "x-inherited";
 /// Key of a schema that says what a call costs its envelope.
 const CHARGE: &str = "x-charge";
-/// Key of a schema that asks for a look at the work tree.
-const LOOKS: &str = "x-looks";
 /// Prefix of every address; the pack's name and a path follow.
 const SCHEME: &str = "tollgate://";
 /// Longest address that is looked at, in bytes.
@@ -99,6 +99,8 @@ pub(super) struct Declared {
     pub(super) charge: Option<DeclaredCharge>,
     /// Setting under which the host looks at the work tree before a call.
     pub(super) looks: Option<Looks>,
+    /// Page of the console.
+    pub(super) view: Option<View>,
 }
 
 /// Declared cost of a call that does not only read. Without a declaration: a mutation.
@@ -152,12 +154,11 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
     let mut declared = Declared::default();
     let mut problems = Vec::new();
     let addresses = spec.input_schema.remove(RESOURCES);
-    match spec
-        .input_schema
-        .remove(LOOKS)
-        .map(|looks| Looks::read(looks, spec.effect))
-        .transpose()
-    {
+    match views::take(pack, spec) {
+        Ok(view) => declared.view = view,
+        Err(problem) => problems.push(problem),
+    }
+    match Looks::take(spec) {
         Ok(looks) => declared.looks = looks,
         Err(problem) => problems.push(problem),
     }
@@ -280,14 +281,17 @@ impl Resource {
         self.written(|_| utf8_percent_encode(value, PLAIN).to_string())
     }
 
+    /// Its address with these values in the path.
+    pub fn filled(&self, values: &Map<String, Value>) -> String {
+        self.written(|name| values.get(name).map(encoded).unwrap_or_default())
+    }
+
     /// The address that goes on where a reply to another ended.
     pub fn continued(&self, arguments: &Map<String, Value>, name: &str, value: &Value) -> Option<String> {
         if !self.query.iter().any(|known| known == name) {
             return None;
         }
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let encoded = |value: &Value| utf8_percent_encode(&text(value), PLAIN).to_string();
-        let path = self.written(|name| arguments.get(name).map(encoded).unwrap_or_default());
+        let path = self.filled(arguments);
         let kept = self.query.iter().filter(|known| *known != name);
         let kept = kept.filter_map(|known| Some(format!("{known}={}&", encoded(arguments.get(known)?))));
         Some(format!(
@@ -354,6 +358,34 @@ impl Resource {
             format!("{}{middle}{}", segment.before, segment.after)
         });
         format!("{}{}", self.base, pieces.collect::<Vec<String>>().join("/"))
+    }
+}
+
+/// A value as it stands in an address.
+fn encoded(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    utf8_percent_encode(&text, PLAIN).to_string()
+}
+
+impl Source {
+    /// The values in a reply, each once.
+    pub fn values(&self, reply: &Map<String, Value>) -> Vec<String> {
+        let items = reply.get(&self.items).and_then(Value::as_array);
+        let mut values: Vec<String> = Vec::new();
+        for item in items.into_iter().flatten() {
+            let of_item = match item.get(&self.value) {
+                Some(Value::Array(several)) => several.as_slice(),
+                Some(one) => std::slice::from_ref(one),
+                None => &[],
+            };
+            for value in of_item.iter().filter_map(Value::as_str) {
+                // What nobody sees all of is nothing to choose.
+                if !tollgate_core::text::hides(value) && !values.iter().any(|known| known == value) {
+                    values.push(value.to_owned());
+                }
+            }
+        }
+        values
     }
 }
 

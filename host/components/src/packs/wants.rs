@@ -6,14 +6,14 @@ use tollgate_core::text::is_name;
 use tollgate_sandbox::bindings::tollgate::host::component::Want;
 use tollgate_sdk::tree;
 
+use super::grants::ANY;
+
 /// Most wants of one component.
 const MAX_WANTS: usize = 64;
 /// Longest name of a program, in bytes.
 const MAX_PROGRAM: usize = 64;
 /// Words of `grants.process` that are no programs.
 const WORDS: &[(&str, &str)] = &[("git", "git access"), ("tests", "the registered tests")];
-/// All workspaces, or all budgets.
-const ANY: &str = "*";
 
 /// Everything that is wrong with what a component wants.
 pub fn problems(wants: &[Want]) -> Vec<String> {

@@ -16,9 +16,10 @@ use super::{Shown, nothing, parts};
 use crate::Console;
 use crate::access::Viewer;
 use crate::answers::{PersonAnswer, Refusal};
-use crate::envelope::span;
+use crate::envelope::{Card, span};
 use crate::guard;
 use crate::layout::{self, Page, pill};
+use crate::reader::ReadError;
 use crate::rows::path_part;
 use crate::visible;
 
@@ -37,12 +38,35 @@ pub(crate) fn pending(session: &Session, now_ms: i64, limit: u32) -> StoreResult
     session.approvals(&filter, limit)
 }
 
+/// A request, with the envelope that its call belongs to.
+struct Request {
+    stored: StoredApproval,
+    envelope: Option<Card>,
+}
+
+impl Request {
+    fn of(session: &Session, stored: StoredApproval, boot_ms: i64) -> StoreResult<Request> {
+        let id = stored.by.envelope_id.as_deref();
+        let envelope = id.map(|id| session.envelope(id)).transpose()?.flatten();
+        let card = envelope.map(|envelope| Card::of(session, envelope, boot_ms));
+        Ok(Request {
+            envelope: card.transpose()?,
+            stored,
+        })
+    }
+}
+
 /// The list.
 pub(crate) async fn list(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
-    let now_ms = console.clock.now_ms();
+    let (now_ms, boot_ms) = (console.clock.now_ms(), console.clock.boot_ms());
     let waiting = console
         .reader
-        .read(move |session| pending(session, now_ms, parts::WAITING))
+        .read(move |session| {
+            let pending = pending(session, now_ms, parts::WAITING)?.into_iter();
+            pending
+                .map(|stored| Request::of(session, stored, boot_ms))
+                .collect::<StoreResult<Vec<Request>>>()
+        })
         .await?;
     let page = Page {
         title: "Approvals",
@@ -121,7 +145,9 @@ pub(crate) async fn answer(
         note: (!note.is_empty()).then(|| note.to_owned()),
         identity: viewer.identity.clone(),
     };
-    match console.answering.answer(answer).await {
+    let answered = console.answering.answer(answer).await;
+    console.parts.forget().await;
+    match answered {
         Ok(()) => Ok(guard::see_other(&href(&id), None)),
         Err(refusal) => about(&console, &viewer, &id, Some(refusal)).await,
     }
@@ -129,17 +155,13 @@ pub(crate) async fn answer(
 
 async fn about(console: &Console, viewer: &Viewer, id: &str, refusal: Option<Refusal>) -> Shown {
     let (_, waiting) = parts::current(console).await?;
-    let wanted = id.to_owned();
-    let found = console
-        .reader
-        .read(move |session| session.approval(&wanted))
-        .await?;
+    let found = found(console, id).await?;
     let Some(found) = found else {
         let text = format!("No request for approval has the id {id}.");
         return Ok(nothing("There is no such request", &text));
     };
     let page = Page {
-        title: &found.title,
+        title: &found.stored.title,
         section: "Approvals",
         refreshes: false,
         waiting,
@@ -163,6 +185,17 @@ async fn about(console: &Console, viewer: &Viewer, id: &str, refusal: Option<Ref
         Some(refusal) => (refused_as(&refusal), shown).into_response(),
         None => shown,
     })
+}
+
+async fn found(console: &Console, id: &str) -> Result<Option<Request>, ReadError> {
+    let (wanted, boot_ms) = (id.to_owned(), console.clock.boot_ms());
+    let reading = console.reader.read(move |session| {
+        let found = session.approval(&wanted)?;
+        found
+            .map(|stored| Request::of(session, stored, boot_ms))
+            .transpose()
+    });
+    reading.await
 }
 
 /// Status of a refusal: somebody was first, or this caller may not.
@@ -190,7 +223,8 @@ pub(crate) fn short(one: &StoredApproval, now_ms: i64) -> Markup {
     }
 }
 
-fn whole(console: &Console, viewer: &Viewer, one: &StoredApproval, now_ms: i64) -> Markup {
+fn whole(console: &Console, viewer: &Viewer, request: &Request, now_ms: i64) -> Markup {
+    let one = &request.stored;
     let status = one.status(now_ms);
     let kind = match status {
         ApprovalStatus::Pending => "warn",
@@ -204,10 +238,28 @@ fn whole(console: &Console, viewer: &Viewer, one: &StoredApproval, now_ms: i64) 
                 (pill(kind, status.as_str()))
             }
             p.meta { (ago(one, now_ms)) " · " (time(one.approval.asked_at_ms)) }
-            dl.facts { (facts(one)) }
-            h3 { "An approval allows exactly this" }
-            pre.text tabindex="0" aria-label="content of the request" { (detail(one)) }
-            @if status == ApprovalStatus::Pending { (form(console, viewer, one)) } @else { (answered(one)) }
+            div.request {
+                div {
+                    dl.facts { (facts(one)) }
+                    @if let Some(card) = &request.envelope { (before(card)) }
+                    @if status == ApprovalStatus::Pending { (form(console, viewer, one)) } @else { (answered(one)) }
+                }
+                div {
+                    h3 { "An approval allows exactly this" }
+                    pre.text tabindex="0" aria-label="content of the request" { (detail(one)) }
+                }
+            }
+        }
+    }
+}
+
+/// The work so far in the envelope of the call.
+fn before(card: &Card) -> Markup {
+    html! {
+        div.before {
+            h3 { "In its envelope: " a href=(card.href()) { (card.name()) } }
+            (card.pills())
+            (card.bars())
         }
     }
 }
@@ -219,9 +271,11 @@ fn form(console: &Console, viewer: &Viewer, one: &StoredApproval) -> Markup {
             form.answer method="post" action=(href(id)) {
                 input type="hidden" name="form" value=(console.access.form_token(viewer, &form_name(id)));
                 label for=(format!("note-{}", path_part(id))) { "Note" }
-                " " input id=(format!("note-{}", path_part(id))) name="note" maxlength=(MAX_NOTE) autocomplete="off" placeholder="why (optional)";
-                " " button type="submit" name="decision" value="reject" { "Reject" }
-                " " button.primary type="submit" name="decision" value="approve" { "Approve" }
+                input id=(format!("note-{}", path_part(id))) name="note" maxlength=(MAX_NOTE) autocomplete="off" placeholder="why (optional)";
+                div.buttons {
+                    button.primary type="submit" name="decision" value="approve" { "Approve" }
+                    button type="submit" name="decision" value="reject" { "Reject" }
+                }
             }
         }
         details {
@@ -252,9 +306,6 @@ fn facts(one: &StoredApproval) -> Markup {
         }
         dt { "Asked by" } dd { (requester(one)) @if one.by.identity.is_some() { " (proven)" } }
         dt { "Asked for by" } dd { (component(one)) }
-        @if let Some(envelope) = &one.by.envelope_id {
-            dt { "Envelope" } dd { a href=(format!("/console/envelopes/{}", path_part(envelope))) { "its calls before" } }
-        }
         @if let Some(until_ms) = one.until_ms { dt { "Open until" } dd { (time(until_ms)) } }
         @if let Some(answering) = &one.answering { dt { "Approving runs" } dd { code { (visible::short(&answering.approve.tool, 80)) } } }
         dt { "Id" } dd { code { (visible::line(&one.approval.id)) } }

@@ -25,7 +25,7 @@ use crate::tail;
 /// Longest time of a stream. Its page comes back at once.
 const LONGEST: Duration = Duration::from_secs(3_600);
 /// Rows that a filter looks at for one page.
-const WINDOW: i64 = 20_000;
+const WINDOW: i64 = 10_000;
 /// Rows that are read at once while a filter looks at each.
 const BATCH: u32 = 500;
 
@@ -161,7 +161,13 @@ pub(crate) async fn stream(
         .and_then(|last| last.parse().ok())
         .map_or(head, |last: i64| last.min(head));
     let filter = Filter::parse(query.get("q").map_or("", String::as_str));
-    let until = tail::first_of(console.stop.clone(), viewer.ends, LONGEST);
+    let left = viewer
+        .until_ms
+        .map(|until_ms| until_ms.saturating_sub(console.clock.now_ms()));
+    let left = left.map_or(LONGEST, |ms| {
+        Duration::from_millis(u64::try_from(ms).unwrap_or_default())
+    });
+    let until = tail::first_of(console.stop.clone(), viewer.ends, left.min(LONGEST));
     let messages = console.tail.listen(after, filter, until);
     let kinds = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
     Ok((kinds, Body::from_stream(messages)).into_response())

@@ -9,11 +9,14 @@ use axum::response::IntoResponse as _;
 use maud::{Markup, PreEscaped, html};
 use tokio::sync::Mutex;
 use tollgate_core::envelope::State as EnvelopeState;
-use tollgate_store::storage::{EnvelopeFilter, Failing, Session, StoreResult, StoredApproval};
+use tollgate_store::storage::{
+    EnvelopeFilter, OperationFilter, Session, StoreResult, StoredApproval, StoredOperation,
+};
 
 use super::Shown;
 use crate::Console;
 use crate::envelope::Card;
+use crate::figures::FailingSum;
 use crate::layout::{self, pill};
 use crate::pages::approvals;
 use crate::reader::ReadError;
@@ -24,7 +27,7 @@ use crate::visible;
 const FRESH: Duration = Duration::from_millis(800);
 /// Envelopes and failures beside the ledger.
 const ENVELOPES: u32 = 6;
-const FAILING: u32 = 5;
+const FAILING: usize = 5;
 /// Rows in which failures are looked for.
 const RECENT: i64 = 20_000;
 /// Most questions that are counted.
@@ -36,11 +39,26 @@ pub(crate) struct Parts {
     kept: Mutex<Option<Kept>>,
 }
 
+impl Parts {
+    /// Forgets what was read, because somebody changed it and looks again.
+    pub(crate) async fn forget(&self) {
+        *self.kept.lock().await = None;
+    }
+}
+
 #[derive(Clone)]
 struct Kept {
     at: Instant,
     markup: Arc<str>,
     waiting: usize,
+}
+
+/// A failure that came at least once.
+pub(crate) struct Failing {
+    /// How often, and where.
+    pub(crate) sum: FailingSum,
+    /// The newest call that failed so.
+    pub(crate) newest: StoredOperation,
 }
 
 /// The parts by themselves, for the script.
@@ -57,9 +75,13 @@ pub(crate) async fn current(console: &Console) -> Result<(Markup, usize), ReadEr
     }
     let boot_ms = console.clock.boot_ms();
     let now_ms = console.clock.now_ms();
+    let failing = console
+        .figures
+        .look(|figures| figures.failing(RECENT, 2, FAILING))
+        .await?;
     let (markup, waiting) = console
         .reader
-        .read(move |session| read(session, boot_ms, now_ms))
+        .read(move |session| read(session, failing, boot_ms, now_ms))
         .await?;
     let markup: Arc<str> = markup.into_string().into();
     *kept = Some(Kept {
@@ -70,7 +92,12 @@ pub(crate) async fn current(console: &Console) -> Result<(Markup, usize), ReadEr
     Ok((PreEscaped(markup.to_string()), waiting))
 }
 
-fn read(session: &Session, boot_ms: i64, now_ms: i64) -> StoreResult<(Markup, usize)> {
+fn read(
+    session: &Session,
+    failing: Vec<FailingSum>,
+    boot_ms: i64,
+    now_ms: i64,
+) -> StoreResult<(Markup, usize)> {
     let waiting = approvals::pending(session, now_ms, WAITING)?;
     let mut envelopes = of_state(session, Some(EnvelopeState::Open), boot_ms, ENVELOPES)?;
     let open = envelopes.len();
@@ -82,14 +109,38 @@ fn read(session: &Session, boot_ms: i64, now_ms: i64) -> StoreResult<(Markup, us
         envelopes.extend(closed.take(4 - open));
     }
     envelopes.sort_by_key(|card| !card.goes_in_circles());
-    let head = session.head()?.seq;
-    let failing = session.failing(head.saturating_sub(RECENT), 2, FAILING)?;
+    let failing = newest_of(session, failing)?;
     let markup = html! {
         (waiting_part(&waiting, now_ms))
         (envelopes_part(&envelopes))
         (failing_part(&failing))
     };
     Ok((markup, waiting.len()))
+}
+
+/// The newest call of each failure.
+pub(crate) fn newest_of(session: &Session, failing: Vec<FailingSum>) -> StoreResult<Vec<Failing>> {
+    let mut found = Vec::new();
+    for sum in failing {
+        let filter = OperationFilter {
+            failure_fingerprint: Some(sum.fingerprint.to_string()),
+            ..OperationFilter::default()
+        };
+        // Old rows can have been removed since they were counted.
+        if let Some(newest) = session.operations(&filter, 1)?.pop() {
+            found.push(Failing { sum, newest });
+        }
+    }
+    Ok(found)
+}
+
+/// A note on a page whose figures lack older rows.
+pub(crate) fn counted_from(seq: Option<i64>) -> Markup {
+    html! {
+        @if let Some(seq) = seq {
+            p.hint { "Counted from #" (seq) " on so far. The older rows are being counted." }
+        }
+    }
 }
 
 /// Envelopes in a state, the newest first, with what repeats in each.
@@ -149,11 +200,11 @@ fn failing_part(failing: &[Failing]) -> Markup {
 /// A failure in a line.
 pub(crate) fn again(one: &Failing) -> Markup {
     html! {
-        a.failure href=(format!("/console/?q=fingerprint:{}", path_part(&one.fingerprint))) { (failure_name(one)) }
-        " " (pill("bad", &format!("{}×", one.seen)))
+        a.failure href=(format!("/console/?q=fingerprint:{}", path_part(&one.sum.fingerprint))) { (failure_name(one)) }
+        " " (pill("bad", &format!("{}×", one.sum.seen)))
         div.meta {
-            (layout::hash(&one.fingerprint)) " · last "
-            a href=(format!("/console/operations/{}", one.newest.seq)) { "#" (one.newest.seq) }
+            (layout::hash(&one.sum.fingerprint)) " · last "
+            a href=(format!("/console/operations/{}", one.newest.seq)) { "#" (one.sum.newest_seq) }
         }
     }
 }

@@ -7,12 +7,13 @@ use axum::Extension;
 use axum::extract::State;
 use maud::{Markup, html};
 use tollgate_sdk::Timestamp;
-use tollgate_store::storage::{Bucket, OperationFilter, PolicyTally, Session, StoreResult, TallyQuery};
+use tollgate_store::storage::{Bucket, OperationFilter, Session, StoreResult};
 
 use super::{Shown, parts};
 use crate::Console;
 use crate::access::Viewer;
 use crate::charts::{self, Bar};
+use crate::figures::PolicyCounts;
 use crate::host::PolicyRow;
 use crate::layout::{self, Page, pill};
 use crate::rows::{self, Row, micros, path_part};
@@ -20,29 +21,23 @@ use crate::visible;
 
 const DAYS: i64 = 14;
 const DAY_MS: i64 = 86_400_000;
-/// Rows that are counted at most.
-const MOST: i64 = 200_000;
-/// Denials below the table.
-const DENIALS: usize = 10;
 
-/// Verdicts of one policy in one mode.
-#[derive(Default)]
-struct Line {
-    all: PolicyTally,
-    denied_by_day: BTreeMap<String, i64>,
-}
-
-struct Read {
-    lines: BTreeMap<(String, String), Line>,
-    denials: Vec<Row>,
-    cut_at: Option<i64>,
-}
+/// Policies by name and mode.
+type Lines = BTreeMap<(String, String), PolicyCounts>;
 
 /// The page.
 pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
     let (_, waiting) = parts::current(&console).await?;
     let now_ms = console.clock.now_ms();
-    let read = console.reader.read(move |session| read(session, now_ms)).await?;
+    let figures = console.figures.look(move |figures| {
+        let lines = figures.policies_since(now_ms - (DAYS - 1) * DAY_MS);
+        (lines, figures.denied(), figures.counted_from())
+    });
+    let (lines, denied, counted_from) = figures.await?;
+    let denials = console
+        .reader
+        .read(move |session| denials(session, &denied))
+        .await?;
     let configured = console.host.facts().policies;
     let days = days(now_ms);
     let page = Page {
@@ -54,15 +49,15 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer):
             (layout::title("Policies", "They judge calls before they run, and results before they leave. The last 14 days."))
             section.card aria-labelledby="policies-title" {
                 header { h2 #policies-title { "Verdicts" } }
-                @if configured.is_empty() && read.lines.is_empty() {
+                @if configured.is_empty() && lines.is_empty() {
                     (layout::empty("No policy judges calls.", "tollgate policies add NAME adds one; tollgate policies list shows those built in."))
-                } @else { (table(&configured, &read.lines, &days)) }
-                @if let Some(seq) = read.cut_at { p.hint { "Counted from #" (seq) " on: there are more rows than are counted for a page." } }
+                } @else { (table(&configured, &lines, &days)) }
+                (parts::counted_from(counted_from))
             }
             section.card aria-labelledby="denials-title" {
                 header { h2 #denials-title { "Last denials" } }
-                @if read.denials.is_empty() { (layout::empty("No policy denied a call.", "")) }
-                @else { (rows::table(&read.denials, "Calls that policies denied, newest first", None)) }
+                @if denials.is_empty() { (layout::empty("No policy denied a call.", "")) }
+                @else { (rows::table(&denials, "Calls that policies denied, newest first", None)) }
             }
         },
     };
@@ -77,53 +72,24 @@ fn days(now_ms: i64) -> Vec<String> {
         .collect()
 }
 
-fn read(session: &Session, now_ms: i64) -> StoreResult<Read> {
-    let query = TallyQuery {
-        since: Timestamp::from_ms(now_ms - DAYS * DAY_MS).to_string(),
-        most: Some(MOST),
-        ..TallyQuery::default()
-    };
-    let (mut counted, cut_at) = session.policy_tallies_of(&query, &[None, Some(Bucket::Day)])?;
-    let (by_day, all) = (
-        counted.pop().unwrap_or_default(),
-        counted.pop().unwrap_or_default(),
-    );
-    let mut lines: BTreeMap<(String, String), Line> = BTreeMap::new();
-    for tally in all {
-        let key = (tally.policy.clone(), tally.mode.clone());
-        lines.entry(key).or_default().all = tally;
-    }
-    for tally in by_day {
-        let line = lines.entry((tally.policy, tally.mode)).or_default();
-        line.denied_by_day
-            .insert(tally.bucket.unwrap_or_default(), tally.denied);
-    }
-    Ok(Read {
-        lines,
-        denials: denials(session)?,
-        cut_at,
-    })
-}
-
 /// The newest calls that a policy's verdict stopped.
-fn denials(session: &Session) -> StoreResult<Vec<Row>> {
-    let filter = OperationFilter {
-        success: Some(false),
-        ..OperationFilter::default()
-    };
-    let failed = session.operations(&filter, 400)?;
-    let denied = failed.iter().filter(|operation| {
-        let mut verdicts = operation.verdicts.iter();
-        verdicts
-            .any(|said| said.mode == "enforce" && matches!(said.verdict.as_str(), "deny" | "ask" | "failed"))
-    });
-    denied
-        .take(DENIALS)
-        .map(|operation| Row::of(session, operation))
-        .collect()
+fn denials(session: &Session, places: &[i64]) -> StoreResult<Vec<Row>> {
+    let mut rows = Vec::new();
+    for seq in places {
+        let one = OperationFilter {
+            after: Some(seq - 1),
+            before: Some(seq + 1),
+            ..OperationFilter::default()
+        };
+        // Old rows can have been removed since they were counted.
+        if let Some(operation) = session.operations(&one, 1)?.pop() {
+            rows.push(Row::of(session, &operation)?);
+        }
+    }
+    Ok(rows)
 }
 
-fn table(configured: &[PolicyRow], lines: &BTreeMap<(String, String), Line>, days: &[String]) -> Markup {
+fn table(configured: &[PolicyRow], lines: &Lines, days: &[String]) -> Markup {
     let is_configured = |key: &(String, String)| {
         configured
             .iter()
@@ -149,9 +115,15 @@ fn table(configured: &[PolicyRow], lines: &BTreeMap<(String, String), Line>, day
     }
 }
 
-fn row(name: &str, mode: &str, policy: Option<&PolicyRow>, line: Option<&Line>, days: &[String]) -> Markup {
-    let none = Line::default();
-    let Line { all, denied_by_day } = line.unwrap_or(&none);
+fn row(
+    name: &str,
+    mode: &str,
+    policy: Option<&PolicyRow>,
+    line: Option<&PolicyCounts>,
+    days: &[String],
+) -> Markup {
+    let none = PolicyCounts::default();
+    let PolicyCounts { all, denied_by_day } = line.unwrap_or(&none);
     let bars: Vec<Bar> = days
         .iter()
         .map(|day| {

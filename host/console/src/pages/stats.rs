@@ -7,13 +7,14 @@ use axum::Extension;
 use axum::extract::{RawQuery, State};
 use maud::{Markup, html};
 use tollgate_sdk::Timestamp;
-use tollgate_store::storage::{Bucket, By, Session, StoreResult, Tally, TallyQuery, claim};
+use tollgate_store::storage::{Bucket, Tally, claim};
 
 use super::live::query;
 use super::{Shown, parts};
 use crate::Console;
 use crate::access::Viewer;
 use crate::charts::{self, Bar};
+use crate::figures::Counts;
 use crate::layout::{self, Page};
 use crate::rows::path_part;
 use crate::visible;
@@ -25,17 +26,6 @@ const SPANS: [(&str, i64, Bucket, i64); 4] = [
     ("7d", 7 * 86_400_000, Bucket::Hour, 3_600_000),
     ("14d", 14 * 86_400_000, Bucket::Day, 86_400_000),
 ];
-/// Rows that are counted at most.
-const MOST: i64 = 200_000;
-
-struct Read {
-    over_time: Vec<Tally>,
-    tools: Vec<Tally>,
-    actors: Vec<Tally>,
-    clients: Vec<Tally>,
-    cut_at: Option<i64>,
-}
-
 /// The page.
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
@@ -50,52 +40,28 @@ pub(crate) async fn show(
         .unwrap_or(SPANS[1]);
     let (_, waiting) = parts::current(&console).await?;
     let now_ms = console.clock.now_ms();
-    let read = console
-        .reader
-        .read(move |session| read(session, now_ms, span))
-        .await?;
+    let (_, span_ms, bucket, _) = span;
+    let figures = console.figures.look(move |figures| {
+        let counts = figures.since(bucket, now_ms - span_ms);
+        (counts, figures.counted_from())
+    });
+    let (counts, counted_from) = figures.await?;
     let page = Page {
         title: "Stats",
         section: "Stats",
         refreshes: false,
         waiting,
-        body: body(&read, span, now_ms),
+        body: body(&counts, counted_from, span, now_ms),
     };
     Ok(page.show(&console.access, &viewer))
 }
 
-fn read(
-    session: &Session,
+fn body(
+    read: &Counts,
+    counted_from: Option<i64>,
+    (chosen, span_ms, bucket, step_ms): (&str, i64, Bucket, i64),
     now_ms: i64,
-    (_, span_ms, bucket, _): (&str, i64, Bucket, i64),
-) -> StoreResult<Read> {
-    let query = TallyQuery {
-        since: Timestamp::from_ms(now_ms - span_ms).to_string(),
-        most: Some(MOST),
-        ..TallyQuery::default()
-    };
-    let ways: [(&[By], Option<Bucket>); 4] = [
-        (&[], Some(bucket)),
-        (&[By::Tool], None),
-        (&[By::Actor], None),
-        (&[By::Client], None),
-    ];
-    let (mut counted, cut_at) = session.tallies_of(&query, &ways)?;
-    let mut next = || {
-        let mut rows = counted.pop().unwrap_or_default();
-        rows.sort_by_key(|tally| -tally.calls);
-        rows
-    };
-    Ok(Read {
-        clients: next(),
-        actors: next(),
-        tools: next(),
-        over_time: next(),
-        cut_at,
-    })
-}
-
-fn body(read: &Read, (chosen, span_ms, bucket, step_ms): (&str, i64, Bucket, i64), now_ms: i64) -> Markup {
+) -> Markup {
     let bars = filled(&read.over_time, bucket, (now_ms - span_ms, now_ms, step_ms));
     let sum = |of: fn(&Tally) -> i64| read.over_time.iter().map(of).sum::<i64>();
     let (calls, failed, tests) = (
@@ -120,7 +86,7 @@ fn body(read: &Read, (chosen, span_ms, bucket, step_ms): (&str, i64, Bucket, i64
             }
             @if calls == 0 { (layout::empty("No call in this time.", "")) }
             @else { (charts::bars(&bars, &format!("{calls} calls over {chosen}, {failed} refused or failed"), ("refused or failed", "calls"))) }
-            @if let Some(seq) = read.cut_at { p.hint { "Counted from #" (seq) " on: there are more rows than are counted for a page." } }
+            (parts::counted_from(counted_from))
         }
         section.card aria-labelledby="tools-title" {
             header { h2 #tools-title { "By tool" } }

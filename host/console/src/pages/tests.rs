@@ -5,19 +5,21 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use maud::{Markup, html};
-use tollgate_store::storage::{Failing, Session, StoreResult};
+use tollgate_store::storage::{Session, StoreResult};
 
-use super::{Shown, parts};
+use super::Shown;
+use super::parts::{self, Failing};
 use crate::Console;
 use crate::access::Viewer;
 use crate::envelope::Card;
+use crate::figures::FailingSum;
 use crate::layout::{self, Page, pill};
 use crate::rows::path_part;
 use crate::visible;
 
 /// Rows in which failures are looked for, and failures and envelopes that are shown.
 const RECENT: i64 = 200_000;
-const FAILURES: u32 = 60;
+const FAILURES: usize = 60;
 const ENVELOPES: u32 = 40;
 
 struct Read {
@@ -29,7 +31,14 @@ struct Read {
 pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
     let (_, waiting) = parts::current(&console).await?;
     let boot_ms = console.clock.boot_ms();
-    let read = console.reader.read(move |session| read(session, boot_ms)).await?;
+    let failing = console
+        .figures
+        .look(|figures| (figures.failing(RECENT, 1, FAILURES), figures.counted_from()));
+    let (failing, counted_from) = failing.await?;
+    let read = console
+        .reader
+        .read(move |session| read(session, failing, boot_ms))
+        .await?;
     let page = Page {
         title: "Tests",
         section: "Tests",
@@ -47,19 +56,19 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, Extension(viewer):
                 @if read.failing.is_empty() {
                     (layout::empty("No failure was recorded.", "test_run and other calls that run tests leave fingerprints of what failed."))
                 } @else { (table(&read.failing)) }
+                (parts::counted_from(counted_from))
             }
         },
     };
     Ok(page.show(&console.access, &viewer))
 }
 
-fn read(session: &Session, boot_ms: i64) -> StoreResult<Read> {
-    let from = session.head()?.seq.saturating_sub(RECENT);
+fn read(session: &Session, failing: Vec<FailingSum>, boot_ms: i64) -> StoreResult<Read> {
     let mut circling = parts::of_state(session, None, boot_ms, ENVELOPES)?;
     circling.retain(Card::goes_in_circles);
     circling.truncate(12);
     Ok(Read {
-        failing: session.failing(from, 1, FAILURES)?,
+        failing: parts::newest_of(session, failing)?,
         circling,
     })
 }
@@ -74,16 +83,16 @@ fn table(failing: &[Failing]) -> Markup {
             tbody { @for one in failing {
                 tr {
                     th scope="row" {
-                        a href=(format!("/console/?q=fingerprint:{}", path_part(&one.fingerprint))) { (parts::failure_name(one)) }
+                        a href=(format!("/console/?q=fingerprint:{}", path_part(&one.sum.fingerprint))) { (parts::failure_name(one)) }
                         @if let Some(message) = one.newest.outcome.as_ref().and_then(|outcome| outcome.message.as_ref()) {
                             small.note { (visible::short(message, 160)) }
                         }
                     }
-                    td.ms { (pill(if one.seen > 1 { "bad" } else { "plain" }, &format!("{}×", one.seen))) }
-                    td.ms { (one.envelopes) }
-                    td { a href=(format!("/console/operations/{}", one.first_seq)) { "#" (one.first_seq) } }
+                    td.ms { (pill(if one.sum.seen > 1 { "bad" } else { "plain" }, &format!("{}×", one.sum.seen))) }
+                    td.ms { (one.sum.envelopes) }
+                    td { a href=(format!("/console/operations/{}", one.sum.first_seq)) { "#" (one.sum.first_seq) } }
                     td { a href=(format!("/console/operations/{}", one.newest.seq)) { "#" (one.newest.seq) } " " (layout::date(&one.newest.timestamp)) }
-                    td { (layout::hash(&one.fingerprint)) }
+                    td { (layout::hash(&one.sum.fingerprint)) }
                 }
             } }
         } }

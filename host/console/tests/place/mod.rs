@@ -128,6 +128,7 @@ pub(crate) fn router(
     let equipment = Equipment {
         reader: Reader::new(database, artifacts),
         host: Arc::new(NoHost),
+        packs: Arc::new(story::jobs::Jobs),
         answering: Arc::new(FirstCounts::over(&dir.join("data"))),
         consoles: Consoles::open(&data).unwrap(),
         clock,

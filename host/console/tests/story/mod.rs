@@ -2,6 +2,7 @@
 //! Tests read it, and the pictures of the documentation are made of it.
 
 pub(crate) mod answers;
+pub(crate) mod jobs;
 
 use std::path::Path;
 
@@ -107,9 +108,11 @@ impl Writer {
     /// Calls of the last days, so that figures have something to show.
     pub(crate) fn background(&mut self, days: i64, each: i64) {
         self.session.begin_write().unwrap();
+        // Many rows are closer to each other, so that none is in the future.
+        let apart = (9 * MINUTE).min(DAY / (each + 23));
         for day in (1..=days).rev() {
             for one in 0..each + (day * 17) % 23 {
-                let ago = day * DAY - one * 9 * MINUTE;
+                let ago = day * DAY - one * apart;
                 let tool = [
                     "task_create",
                     "tasks_next",
@@ -235,7 +238,7 @@ impl Writer {
         );
         self.add(&row);
         let mut row = mine(self.call("test_run", ago - 45_000));
-        fail(&mut row, "TEST_RUN_BUDGET_EXHAUSTED");
+        fail(&mut row, "TEST_BUDGET_EXHAUSTED");
         row.limit_triggered = Some("max_test_runs".to_owned());
         self.add(&row);
     }

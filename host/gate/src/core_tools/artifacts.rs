@@ -108,7 +108,12 @@ impl Tool for Get {
         }
         let limit = self.limit.clamp(1, MOST) as usize;
         let slice = store
-            .read(&artifact.hash, self.offset, limit)
+            // Behind the end there is nothing, however far.
+            .read(
+                &artifact.hash,
+                self.offset.min(artifact.size.cast_unsigned()),
+                limit,
+            )
             .map_err(|err| {
                 tracing::error!(%err, id, "an artifact cannot be read");
                 if err.kind() == ErrorKind::InvalidData {

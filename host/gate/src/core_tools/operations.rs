@@ -260,6 +260,7 @@ fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> StoreRe
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = addresses_of_report()))]
+#[schemars(extend("x-views" = page_of_report()))]
 pub(super) struct Report {
     /// Envelope id, from envelope_open or envelope_list.
     #[schemars(extend("x-values" = envelopes::values()))]
@@ -284,6 +285,10 @@ fn addresses_of_report() -> Value {
             "mime_type": "application/json",
         },
     ])
+}
+
+fn page_of_report() -> Value {
+    json!({"title": "Report", "form": "list", "items": [{"list": "steps"}], "asks": ["envelope_id"], "app": true})
 }
 
 /// Report on an envelope.

@@ -81,8 +81,8 @@ impl Issuer {
         self.keys.refresh_if_none().await
     }
 
-    /// Identity that a token was issued to.
-    pub async fn verify(&self, token: &str) -> Result<Identity, Refused> {
+    /// Identity that a token was issued to, and the time after which the token is over.
+    pub async fn verify(&self, token: &str) -> Result<(Identity, i64), Refused> {
         if token.len() > LONGEST {
             return Err(invalid("it is too long"));
         }
@@ -105,7 +105,7 @@ impl Issuer {
             .map_err(|err| invalid(&err.to_string()))?;
         let claims = Part::of(token, 1)?;
         self.check_claims(&claims, SystemClock.now_ms())?;
-        self.admit(&claims)
+        Ok((self.admit(&claims)?, claims.ends_at_ms()))
     }
 
     /// Claims that the library takes in more shapes than there are, or leaves out when their shape is wrong.
@@ -187,6 +187,15 @@ impl Issuer {
 }
 
 impl Part {
+    /// Time after which a token with these claims is over, with the leeway that its check gives.
+    fn ends_at_ms(&self) -> i64 {
+        let end = self.0.get("exp").and_then(Value::as_f64).unwrap_or_default();
+        #[allow(clippy::cast_possible_truncation, reason = "a cast from a float saturates")]
+        let end_ms = (end * 1_000.0) as i64;
+        let leeway_ms = i64::try_from(LEEWAY).unwrap_or_default() * 1_000;
+        end_ms.saturating_add(leeway_ms)
+    }
+
     /// The header is part 0, the claims are part 1.
     fn of(token: &str, number: usize) -> Result<Part, Refused> {
         let encoded = token.split('.').nth(number).unwrap_or_default();

@@ -238,6 +238,7 @@ impl Keyring {
             Some(entry) => Found::Valid(Bearer {
                 identity: entry.identity.clone(),
                 revoked: Some(entry.revoked.clone()),
+                until_ms: None,
             }),
         }
     }

@@ -49,6 +49,8 @@ pub struct Bearer {
     pub identity: Identity,
     /// Cancelled when the token is none any more. Tokens of an issuer end by themselves.
     pub revoked: Option<CancellationToken>,
+    /// Time after which an issuer's token is over. Those of the operator's file are revoked then.
+    pub until_ms: Option<i64>,
 }
 
 /// Accepted tokens: the operator's, an issuer's, or both. With neither, everybody is admitted.
@@ -96,10 +98,11 @@ impl Authenticator {
         }
         match &self.issuer {
             Some(issuer) => {
-                let identity = issuer.verify(token).await?;
+                let (identity, until_ms) = issuer.verify(token).await?;
                 Ok(Some(Bearer {
                     identity,
                     revoked: None,
+                    until_ms: Some(until_ms),
                 }))
             }
             None => Err(Refused::Invalid("it is none of those configured".to_owned())),

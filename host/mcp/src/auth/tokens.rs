@@ -166,7 +166,14 @@ impl TokenLines {
                     read.problems
                         .push(format!("{}: a second token of {}", number + 1, line.name));
                 }
-                Some(Ok(line)) => read.lines.push(line),
+                Some(Ok(line)) => match read.lines.iter().find(|known| known.hash == line.hash) {
+                    // Whoever has it would have the scopes of both, and keep it when one name is revoked.
+                    Some(known) => {
+                        let again = format!("{}: the token of {} again", number + 1, known.name);
+                        read.problems.push(again);
+                    }
+                    None => read.lines.push(line),
+                },
                 Some(Err(problem)) => read.problems.push(format!("{}: {problem}", number + 1)),
             }
         }
@@ -221,7 +228,7 @@ mod tests {
 
     #[test]
     fn tokens_have_owners_and_every_bad_line_is_named() {
-        let hash = TokenHash::of(TOKEN);
+        let hash = TokenHash::of(&TOKEN.replace('0', "z"));
         let read = TokenLines::parse(&format!(
             "# ours\nada {TOKEN}\n\n{TOKEN}x\nbob {hash} scope=read,see-all expires=2027-01-01T00:00:00Z\n"
         ));
@@ -232,7 +239,8 @@ mod tests {
             .map(|line| (line.name.as_str(), line.is_plain))
             .collect();
         assert_eq!(names, [("ada", true), ("default", true), ("bob", false)]);
-        assert_eq!(read.lines[0].hash, read.lines[2].hash);
+        assert_eq!(read.lines[0].hash, TokenHash::of(TOKEN));
+        assert_eq!(read.lines[2].hash, hash);
         assert_eq!(
             read.lines[2].to_string(),
             format!("bob {hash} scope=read,see-all expires=2027-01-01T00:00:00.000Z")
@@ -241,7 +249,7 @@ mod tests {
         assert_eq!(again.lines, read.lines[2..]);
         let bad = TokenLines::parse(&format!(
             "ada {TOKEN}\nada {TOKEN}x\na/b {TOKEN}\nshort\na {TOKEN} c\nb {TOKEN} scope=admin\nc {TOKEN} expires=soon\n\
-             d sha256:12\neve nineteen-characters\n"
+             d sha256:12\neve nineteen-characters\nfay {TOKEN}\n"
         ));
         expect_test::expect![[r#"
             2: a second token of ada
@@ -251,7 +259,8 @@ mod tests {
             6: a scope is read, write, metrics or see-all
             7: an expiry is written as expires=2027-01-31T00:00:00Z
             8: a hash is sha256: and 64 hex digits; write one with `tollgate tokens add`
-            9: a token has 32 to 512 characters; make one with `tollgate tokens add NAME`"#]]
+            9: a token has 32 to 512 characters; make one with `tollgate tokens add NAME`
+            10: the token of ada again"#]]
         .assert_eq(&bad.problems.join("\n"));
     }
 

@@ -99,8 +99,8 @@ pub struct Serving {
 
 /// Proves who the bearer of a token is. `None` for a token that is none.
 pub type Prove = Arc<dyn Fn(String) -> BoxFuture<'static, Option<Proven>> + Send + Sync>;
-/// A proven identity, and what hears that its token was revoked.
-pub type Proven = (Identity, Option<CancellationToken>);
+/// A proven identity, what hears that its token was revoked, and the time after which the token is over by itself.
+pub type Proven = (Identity, Option<CancellationToken>, Option<i64>);
 
 /// Pages for people beside MCP. Hosts and origins are checked before them; whom they let in is their own business.
 pub struct Pages {
@@ -258,7 +258,7 @@ fn prover(door: &Arc<Admission>) -> Option<Prove> {
             bearer
                 .ok()
                 .flatten()
-                .map(|bearer| (bearer.identity, bearer.revoked))
+                .map(|bearer| (bearer.identity, bearer.revoked, bearer.until_ms))
         })
     }))
 }

@@ -26,6 +26,8 @@ use super::{alone, children};
 const CHASE: Duration = Duration::from_secs(1);
 /// Time of trying to kill children that this user may not kill, or cannot find.
 const REFUSED: Duration = Duration::from_secs(2);
+/// Time of a program that starts no others to tidy up after itself.
+const FAREWELL: Duration = Duration::from_millis(200);
 /// Time between two looks at those that stay.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -57,7 +59,10 @@ pub fn run_child() -> anyhow::Result<()> {
     let (events, event) = mpsc::channel();
     watch_host(socket.try_clone()?, events.clone());
     wait_for(pid, events);
-    let ended = event.recv().unwrap_or(Event::Unwanted);
+    let mut ended = event.recv().unwrap_or(Event::Unwanted);
+    if task.alone && matches!(ended, Event::Unwanted) {
+        ended = dismiss(pid, &event);
+    }
     if !kill_everything(pid) {
         // The program took from this process what it needs. The host sees its death, and does the rest.
         kill_process(rustix::process::getpid(), Signal::KILL)?;
@@ -68,6 +73,14 @@ pub fn run_child() -> anyhow::Result<()> {
     };
     let _ = wire::say(&socket, &said);
     Ok(())
+}
+
+/// Asks a program to end, before it is killed: Git takes its lock files away, which would keep everybody else from the
+/// repository. It has started nobody who could use the time.
+fn dismiss(program: Pid, event: &mpsc::Receiver<Event>) -> Event {
+    // One that has ended already is not waited for yet, so the number is still its own.
+    let _ = kill_process(program, Signal::TERM);
+    event.recv_timeout(FAREWELL).unwrap_or(Event::Unwanted)
 }
 
 fn prepare(task: &Task) -> anyhow::Result<()> {
@@ -110,7 +123,7 @@ fn start(task: &Task, input: Vec<u8>) -> std::io::Result<Pid> {
         .envs(task.environment.iter().map(|(name, value)| (name, value)))
         .process_group(0)
         .stdin(Stdio::piped());
-    die_with_this(&mut program);
+    die_with_this(&mut program, task.alone);
     if task.alone {
         alone::confine(&mut program)?;
     }
@@ -125,11 +138,13 @@ fn start(task: &Task, input: Vec<u8>) -> std::io::Result<Pid> {
         .ok_or_else(|| std::io::Error::other("a process without a number"))
 }
 
-/// Has the system kill the program when this process is killed. Its own children are the host's to kill then.
-fn die_with_this(program: &mut Command) {
+/// Has the system end the program when this process is killed. Its own children are the host's to kill then. One without
+/// any may tidy up.
+fn die_with_this(program: &mut Command, alone: bool) {
     let own = rustix::process::getpid();
+    let signal = if alone { Signal::TERM } else { Signal::KILL };
     let ask = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        rustix::process::set_parent_process_death_signal(Some(signal))?;
         match rustix::process::getppid() {
             Some(parent) if parent == own => Ok(()),
             // Killed before it could be asked for.

@@ -4,19 +4,20 @@
 //! files of a commit is kept, so that only what differs from it is added.
 
 mod change;
-mod flagged;
+mod contents;
+mod hidden;
+mod index;
 mod lines;
+mod links;
 mod nested;
+mod stamp;
 mod status;
 mod sum;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use cap_std::fs::{Metadata, MetadataExt as _};
 use serde::{Deserialize, Serialize};
 use tollgate_core::clock::Clock;
 use tollgate_core::deadline::{Cancel, Deadline};
@@ -27,9 +28,10 @@ use tollgate_store::storage::Sighting;
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::view::git;
 use crate::workspaces::Workspace;
-use change::MAX_FILE;
 pub use change::{Change, MAX_PATHS};
-use nested::{Folders, Hashes};
+use contents::{Special, mode_of};
+use nested::Hashes;
+use stamp::Stamp;
 use status::{Difference, File};
 use sum::Sum;
 
@@ -43,18 +45,22 @@ const MAX_OUTPUT: usize = 64 << 20;
 const MAX_DIFFERENCES: usize = 50_000;
 /// Most files that differ whose names and hashes are kept with the state.
 const MAX_KEPT: usize = 5_000;
-/// Most files that one command hashes.
-const HASHED_AT_ONCE: usize = 1_000;
-/// Most files that cannot be read before a look fails.
-const MAX_UNREADABLE: usize = 20;
-/// Age from which on a file's times say whether it was changed since.
-const SETTLED: Duration = Duration::from_secs(2);
 /// Times that a look begins anew because a commit was made during it.
 const MAX_ATTEMPTS: usize = 3;
 /// Bytes of contents that are kept of each workspace.
 const MAX_CONTENTS: usize = 32 << 20;
 /// Commits whose sums are kept.
 const MAX_COMMITS: usize = 32;
+
+/// Settings by which a repository could make Git take a file for another, or a link for a file.
+const PLAIN: [&str; 6] = [
+    "-c",
+    "core.ignoreCase=false",
+    "-c",
+    "core.symlinks=true",
+    "-c",
+    "core.commitGraph=false",
+];
 
 const LINK: &str = "120000";
 const SUBMODULE: &str = "160000";
@@ -68,8 +74,10 @@ pub(crate) struct Memory {
     hashes: Hashes,
     /// Contents of files that differ or lately did, by hash, so that the next change of them can be told.
     contents: HashMap<String, Arc<[u8]>>,
-    /// Files that Git was told not to look at.
-    flagged: flagged::Known,
+    /// Facts of the index that Git does not show.
+    index: index::Known,
+    /// Texts of ignore files, by commit and path.
+    rules: HashMap<(String, String), Vec<u8>>,
     /// The latest look that took too long, such as one in which Git waits for a pipe that is named like a file of its own.
     timed_out: Option<Instant>,
 }
@@ -121,34 +129,6 @@ impl Differs {
     }
 }
 
-/// Metadata of a file that changes with its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Stamp {
-        Stamp {
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-
-    /// True if a later change would show in the times: the clock of the file system has moved on.
-    fn is_settled(&self, now: SystemTime) -> bool {
-        let newest = self.modified.0.max(self.changed.0);
-        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let limit = now.saturating_sub(SETTLED).as_secs();
-        u64::try_from(newest).is_ok_and(|newest| newest < limit)
-    }
-}
-
 /// Looks at a workspace's work tree. The error says why nothing is to be seen.
 pub fn look(workspace: &Workspace, launcher: &Launcher, clock: &dyn Clock) -> Result<Sighting, String> {
     let name = &workspace.info.name;
@@ -185,7 +165,7 @@ impl Look<'_> {
         for _ in 0..MAX_ATTEMPTS {
             let head = workspace.git_head();
             let base = look.sum_of(head.as_deref(), memory)?;
-            let differences = look.differences(memory)?;
+            let differences = look.differences(head.as_deref(), memory)?;
             if workspace.git_head() == head {
                 return Ok(Sighting {
                     workspace: name.clone(),
@@ -300,184 +280,43 @@ impl<'a> Look<'a> {
     }
 
     /// Differences from the commit, below the workspace, with hashes of everything.
-    fn differences(&self, memory: &mut Memory) -> Result<Vec<Difference>, String> {
+    fn differences(&self, head: Option<&str>, memory: &mut Memory) -> Result<Vec<Difference>, String> {
         let arguments = [
             "--porcelain=v2",
             "-z",
             "--untracked-files=all",
+            "--ignored=matching",
             "--no-renames",
             "--",
             ".",
         ];
         let (output, prefix) = self.list_below("status", &arguments, Vec::new())?;
+        let below = |path: &[u8]| path.strip_prefix(prefix.as_bytes()).map(<[u8]>::to_owned);
         let mut differences = status::parse(&output);
-        differences.retain_mut(|found| match found.path.strip_prefix(prefix.as_bytes()) {
+        differences.retain_mut(|found| match below(&found.path) {
             Some(path) => {
-                found.path = path.to_owned();
+                found.path = path;
                 true
             }
             None => false,
         });
-        self.add_flagged(&prefix, &mut differences, memory)?;
+        let ignored: Vec<Vec<u8>> = status::ignored(&output).filter_map(below).collect();
+        self.read_index(&prefix, memory)?;
+        self.add_unlisted(&mut differences, memory);
+        let special = Special {
+            hidden: self.add_hidden(&prefix, &ignored, head, &mut differences, memory)?,
+            submodules: self.submodules(&prefix, memory)?,
+        };
         if differences.len() > MAX_DIFFERENCES {
             return Err(format!(
                 "more than {MAX_DIFFERENCES} files of workspace {} differ from the last commit",
                 self.workspace.info.name
             ));
         }
-        self.add_hashes(&mut differences, memory)?;
+        self.add_hashes(&mut differences, &special, memory)?;
         // A flagged file may be as it was.
         differences.retain(|found| found.before != found.now);
         Ok(differences)
-    }
-
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "compared with the times that the file system wrote, which no test fixes"
-    )]
-    fn add_hashes(&self, differences: &mut [Difference], memory: &mut Memory) -> Result<(), String> {
-        let now = SystemTime::now();
-        let (mut known, mut unknown) = (HashMap::new(), Vec::new());
-        let mut below = HashMap::new();
-        let mut folders = Folders {
-            before: &memory.hashes,
-            known: &mut below,
-            deadline: &self.deadline,
-            now,
-            files: 0,
-        };
-        for found in differences.iter_mut() {
-            let Difference {
-                path,
-                now: Some(file),
-                ..
-            } = found
-            else {
-                continue;
-            };
-            if file.hash.is_some() {
-                continue;
-            }
-            // A file that went in the meantime has no hash and counts as removed.
-            let Ok(metadata) = self.metadata(path) else {
-                continue;
-            };
-            if file.mode.is_empty() {
-                file.mode = mode_of(&metadata).to_owned();
-            }
-            let stamp = Stamp::of(&metadata);
-            if let Some((before, hash)) = memory.hashes.get(path.as_slice())
-                && *before == stamp
-            {
-                file.hash = Some(hash.clone());
-                known.insert(path.clone(), (stamp, hash.clone()));
-            } else if let Some(hash) = self.by_kind(path, file, &metadata, &mut folders)? {
-                file.hash = Some(hash);
-            } else {
-                unknown.push((path.clone(), stamp, file));
-            }
-        }
-        let mut hashes = Vec::with_capacity(unknown.len());
-        let paths: Vec<Vec<u8>> = unknown.iter().map(|(path, ..)| quoted(path)).collect();
-        for paths in paths.chunks(HASHED_AT_ONCE) {
-            self.hash(paths, &mut hashes)?;
-        }
-        for ((path, stamp, file), hash) in unknown.into_iter().zip(hashes) {
-            if stamp.size <= MAX_FILE && !memory.contents.contains_key(&hash) {
-                let content = self.workspace.tree.dir().read(OsStr::from_bytes(&path));
-                memory
-                    .contents
-                    .extend(content.ok().map(|content| (hash.clone(), Arc::from(content))));
-            }
-            if stamp.is_settled(now) {
-                known.insert(path, (stamp, hash.clone()));
-            }
-            file.hash = Some(hash);
-        }
-        known.extend(below);
-        memory.hashes = known;
-        memory.make_room(differences);
-        Ok(())
-    }
-
-    fn metadata(&self, path: &[u8]) -> std::io::Result<Metadata> {
-        let path = path.strip_suffix(b"/").unwrap_or(path);
-        self.workspace
-            .tree
-            .dir()
-            .symlink_metadata(OsStr::from_bytes(path))
-    }
-
-    /// Content of what is not a regular file: target of a link, files of a submodule or of a nested repository.
-    fn by_kind(
-        &self,
-        path: &[u8],
-        file: &File,
-        metadata: &Metadata,
-        folders: &mut Folders<'_>,
-    ) -> Result<Option<String>, String> {
-        let dir = self.workspace.tree.dir();
-        let place = path.strip_suffix(b"/").unwrap_or(path);
-        let name = OsStr::from_bytes(place);
-        if metadata.is_dir() {
-            let Ok(below) = dir.open_dir(name) else {
-                return Ok(Some("folder".to_owned()));
-            };
-            let hash = folders.hash(&below, place).map_err(|why| {
-                let place =
-                    tollgate_core::text::clean(tollgate_core::text::cut(&name.to_string_lossy(), 200));
-                format!(
-                    "folder {place} of workspace {}, a repository of its own, {why}",
-                    self.workspace.info.name
-                )
-            })?;
-            return Ok(Some(hash));
-        }
-        if file.mode == LINK || metadata.is_symlink() {
-            let Ok(target) = dir.read_link_contents(name) else {
-                return Ok(Some("link".to_owned()));
-            };
-            let output = self.list(
-                "hash-object",
-                &["--stdin"],
-                target.as_os_str().as_bytes().to_vec(),
-            )?;
-            return Ok(Some(String::from_utf8_lossy(&output).trim().to_owned()));
-        }
-        Ok((!metadata.is_file()).then(|| "special".to_owned()))
-    }
-
-    /// Hashes files. One that cannot be read gets a placeholder.
-    fn hash(&self, paths: &[Vec<u8>], hashes: &mut Vec<String>) -> Result<(), String> {
-        let mut rest = paths;
-        let mut unreadable = 0;
-        while !rest.is_empty() {
-            let input = rest
-                .iter()
-                .flat_map(|path| [path.as_slice(), b"\n"].concat())
-                .collect();
-            let (output, ending, _) = self.git("hash-object", &["--stdin-paths"], input)?;
-            let said = String::from_utf8_lossy(&output);
-            let read = said
-                .lines()
-                .take(rest.len())
-                .map(|line| hashes.push(line.to_owned()))
-                .count();
-            rest = rest.get(read..).unwrap_or_default();
-            if rest.is_empty() {
-                break;
-            }
-            if matches!(ending, Ending::TimedOut) || unreadable == MAX_UNREADABLE {
-                return Err(format!(
-                    "changed files of workspace {} cannot be read",
-                    self.workspace.info.name
-                ));
-            }
-            unreadable += 1;
-            hashes.push("unreadable".to_owned());
-            rest = rest.get(1..).unwrap_or_default();
-        }
-        Ok(())
     }
 
     fn list(&self, subcommand: &str, arguments: &[&str], stdin: Vec<u8>) -> Result<Vec<u8>, String> {
@@ -491,7 +330,18 @@ impl<'a> Look<'a> {
         arguments: &[&str],
         stdin: Vec<u8>,
     ) -> Result<(Vec<u8>, String), String> {
-        let (output, ending, prefix) = self.git(subcommand, arguments, stdin)?;
+        let ran = self.git(subcommand, arguments, stdin)?;
+        self.succeeded(subcommand, ran)
+    }
+
+    /// The same with options that packs may not use.
+    fn list_with(&self, subcommand: &str, arguments: &[&str], added: &[&str]) -> Result<Vec<u8>, String> {
+        let ran = self.run(subcommand, arguments, added, Vec::new())?;
+        Ok(self.succeeded(subcommand, ran)?.0)
+    }
+
+    fn succeeded(&self, subcommand: &str, ran: Ran) -> Result<(Vec<u8>, String), String> {
+        let (output, ending, prefix) = ran;
         match ending {
             Ending::Exited(0) => Ok((output, prefix)),
             Ending::TimedOut => Err(format!(
@@ -506,21 +356,29 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn git(
+    fn git(&self, subcommand: &str, arguments: &[&str], stdin: Vec<u8>) -> Result<Ran, String> {
+        self.run(subcommand, arguments, &[], stdin)
+    }
+
+    /// Runs a command. Options that packs may not use are added after it was permitted.
+    fn run(
         &self,
         subcommand: &str,
         arguments: &[&str],
+        added: &[&str],
         stdin: Vec<u8>,
-    ) -> Result<(Vec<u8>, Ending, String), String> {
+    ) -> Result<Ran, String> {
+        // This one takes no patterns, and refuses to be told so.
+        let literal = (subcommand != "check-ignore").then_some("--literal-pathspecs");
         let before = [
             "--no-optional-locks",
-            "--literal-pathspecs",
+            "--no-replace-objects",
             "-c",
             "core.quotePath=off",
-            subcommand,
         ];
         let command = Command::new("git")
-            .args(before)
+            .args(before.into_iter().chain(literal))
+            .args([subcommand])
             .args(arguments.iter().copied())
             .stdin(stdin);
         let permitted = permit::command(&self.workspace.info, &[], &command);
@@ -537,7 +395,7 @@ impl<'a> Look<'a> {
         let mut output = Collected::default();
         let job = Job {
             dir: self.workspace.tree.dir(),
-            argv: prepared.argv.clone(),
+            argv: self.plain(prepared.argv.clone(), subcommand, added),
             variables: prepared.variables.clone(),
             alone: prepared.alone,
             stdin: command.stdin,
@@ -557,6 +415,26 @@ impl<'a> Look<'a> {
         Ok((output.bytes, outcome.ending, prefix))
     }
 
+    /// A command without the settings of the repository that hide changes, and with further options.
+    fn plain(&self, mut argv: Vec<String>, subcommand: &str, added: &[&str]) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let at = argv
+            .iter()
+            .position(|word| word == subcommand)
+            .unwrap_or_default();
+        argv.splice(at + 1..at + 1, words(added));
+        // File systems without modes show every file as a program.
+        let has_modes = self
+            .workspace
+            .git_index()
+            .is_none_or(|index| mode_of(&index) != "100755");
+        if has_modes {
+            argv.splice(at..at, words(&["-c", "core.fileMode=true"]));
+        }
+        argv.splice(at..at, words(&PLAIN));
+        argv
+    }
+
     fn refused(&self, err: &ProcessError) -> String {
         format!(
             "Git cannot be asked about workspace {}: {err}",
@@ -565,33 +443,8 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Mode of a file that Git does not know.
-fn mode_of(metadata: &Metadata) -> &'static str {
-    match metadata {
-        metadata if metadata.is_symlink() => LINK,
-        metadata if metadata.is_dir() => SUBMODULE,
-        metadata if metadata.mode() & 0o100 != 0 => "100755",
-        _ => "100644",
-    }
-}
-
-/// A path as Git reads it from a list of lines.
-fn quoted(path: &[u8]) -> Vec<u8> {
-    let is_plain = |byte: &u8| !matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f);
-    if path.iter().all(is_plain) {
-        return path.to_owned();
-    }
-    let mut quoted = vec![b'"'];
-    for byte in path {
-        match byte {
-            b'"' | b'\\' => quoted.extend([b'\\', *byte]),
-            byte if is_plain(byte) => quoted.push(*byte),
-            byte => quoted.extend(format!("\\{byte:03o}").into_bytes()),
-        }
-    }
-    quoted.push(b'"');
-    quoted
-}
+/// Output of a command, its end, and the workspace's place below the top of the repository.
+type Ran = (Vec<u8>, Ending, String);
 
 /// Whole standard output of a command, up to a limit.
 #[derive(Default)]
@@ -610,16 +463,4 @@ impl Sink for Collected {
     }
 
     fn tick(&mut self) {}
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_quoted_where_git_would_misread_them() {
-        assert_eq!(quoted(b"a b/c.py"), b"a b/c.py");
-        assert_eq!(quoted("ä".as_bytes()), "ä".as_bytes());
-        assert_eq!(quoted(b"a\"b\\c\nd"), b"\"a\\\"b\\\\c\\012d\"");
-    }
 }

@@ -1,7 +1,8 @@
-//! Content of folders that Git does not look into: repositories inside of the work tree, and submodules.
+//! Content of folders that Git does not look into: repositories inside of the work tree, submodules, folders that only
+//! an ignore file outside of the commits hides, and folders outside that links lead to.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::SystemTime;
@@ -14,8 +15,14 @@ use tollgate_core::hash::{self, Hasher};
 use super::sum::Sum;
 use super::{LINK, Stamp, mode_of};
 
-/// Most files of all such folders in one look.
-const MAX_FILES: usize = 20_000;
+/// Most files of all folders in one look that have to be read as a whole.
+const MAX_FILES: usize = 50_000;
+/// Most files of one folder that is read in outline.
+const MAX_OUTLINED: usize = 20_000;
+/// Largest file whose content counts in an outline.
+const MAX_READ: u64 = 64 << 10;
+/// Most bytes of one outlined folder whose content counts.
+const MAX_READ_IN_ALL: u64 = 32 << 20;
 /// Deepest folder.
 const MAX_DEPTH: usize = 64;
 /// Bytes that are read at once.
@@ -32,27 +39,91 @@ pub(super) struct Folders<'a> {
     pub(super) known: &'a mut Hashes,
     pub(super) deadline: &'a Deadline,
     pub(super) now: SystemTime,
-    /// Files so far.
+    /// Files so far of folders that are read as a whole.
     pub(super) files: usize,
+}
+
+/// Hashes of a submodule.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Split {
+    /// Of the files that the submodule's index has.
+    pub(super) tracked: String,
+    /// Of the others, if there are any.
+    pub(super) untracked: Option<String>,
+}
+
+/// Files and bytes of a folder that is read in outline.
+#[derive(Debug, Default)]
+struct Outline {
+    files: usize,
+    bytes: u64,
+    /// True if nothing but times tells of contents.
+    by_times: bool,
+}
+
+/// One way through a folder.
+#[derive(Default)]
+struct Walk<'t> {
+    /// Paths that the submodule's index has.
+    tracked: Option<&'t HashSet<Vec<u8>>>,
+    /// Absent if everything is read.
+    outline: Option<Outline>,
+    /// Sum of the files that are not tracked, or of all.
+    sum: Sum,
+    has_files: bool,
+    tracked_sum: Sum,
 }
 
 impl Folders<'_> {
     /// Hash of everything below a folder but Git's own files. The error is the rest of a sentence about the folder.
     pub(super) fn hash(&mut self, dir: &Dir, path: &[u8]) -> Result<String, String> {
-        let mut sum = Sum::default();
-        self.add(dir, path, 0, &mut sum)?;
-        Ok(sum.finish(""))
+        let mut walk = Walk::default();
+        self.add(dir, path, 0, &mut walk)?;
+        Ok(walk.sum.finish(""))
     }
 
-    fn add(&mut self, dir: &Dir, path: &[u8], depth: usize, sum: &mut Sum) -> Result<(), String> {
+    /// The same of a submodule, for what its index has and for the rest.
+    pub(super) fn split(
+        &mut self,
+        dir: &Dir,
+        path: &[u8],
+        tracked: &HashSet<Vec<u8>>,
+    ) -> Result<Split, String> {
+        let mut walk = Walk {
+            tracked: Some(tracked),
+            ..Walk::default()
+        };
+        self.add(dir, path, 0, &mut walk)?;
+        Ok(Split {
+            tracked: walk.tracked_sum.finish(""),
+            untracked: walk.has_files.then(|| walk.sum.finish("")),
+        })
+    }
+
+    /// Hash of a folder that may be of any size: its first files, by name, and the contents of small ones. `by_times`
+    /// reads no contents at all.
+    pub(super) fn outline(&mut self, dir: &Dir, path: &[u8], by_times: bool) -> Result<String, String> {
+        let mut walk = Walk {
+            outline: Some(Outline {
+                by_times,
+                ..Outline::default()
+            }),
+            ..Walk::default()
+        };
+        self.add(dir, path, 0, &mut walk)?;
+        Ok(walk.sum.finish(""))
+    }
+
+    fn add(&mut self, dir: &Dir, path: &[u8], depth: usize, walk: &mut Walk<'_>) -> Result<(), String> {
         if depth > MAX_DEPTH {
-            return Err("has too many folders in each other".to_owned());
+            return match walk.outline {
+                Some(_) => Ok(()),
+                None => Err("has too many folders in each other".to_owned()),
+            };
         }
-        let unreadable = |err: std::io::Error| format!("cannot be read: {err}");
-        for entry in dir.entries().map_err(unreadable)? {
-            let name = entry.map_err(unreadable)?.file_name();
-            if name == ".git" {
-                continue;
+        for name in names(dir, walk.outline.is_some())? {
+            if walk.is_full() {
+                return Ok(());
             }
             // What went in the meantime is not there.
             let Ok(metadata) = dir.symlink_metadata(&name) else {
@@ -61,19 +132,31 @@ impl Folders<'_> {
             let below = [path, b"/", name.as_bytes()].concat();
             if metadata.is_dir() {
                 if let Ok(dir) = dir.open_dir(&name) {
-                    self.add(&dir, &below, depth + 1, sum)?;
+                    self.add(&dir, &below, depth + 1, walk)?;
                 }
                 continue;
             }
-            self.files += 1;
-            if self.files > MAX_FILES {
-                return Err(format!("has more than {MAX_FILES} files"));
-            }
             self.in_time()?;
-            let content = self.content(dir, &name, &below, &metadata)?;
-            sum.add(&below, mode_of(&metadata), &content);
+            let is_read = match &mut walk.outline {
+                Some(outline) => outline.takes(&metadata),
+                None => self.count()?,
+            };
+            let content = match is_read {
+                true => self.content(dir, &name, &below, &metadata)?,
+                false => Stamp::of(&metadata).to_string(),
+            };
+            walk.take(&below, mode_of(&metadata), &content);
         }
         Ok(())
+    }
+
+    /// Counts a file that is read whatever its size.
+    fn count(&mut self) -> Result<bool, String> {
+        self.files += 1;
+        match self.files > MAX_FILES {
+            true => Err(format!("has more than {MAX_FILES} files")),
+            false => Ok(true),
+        }
     }
 
     /// Hash of a file, or a word for what has none.
@@ -95,7 +178,9 @@ impl Folders<'_> {
             return Ok("special".to_owned());
         }
         let stamp = Stamp::of(metadata);
-        let known = self.before.get(path).filter(|(before, _)| *before == stamp);
+        // Git has other hashes for the same content.
+        let key = [b"/", path].concat();
+        let known = self.before.get(&key).filter(|(before, _)| *before == stamp);
         let hash = match known {
             Some((_, hash)) => Some(hash.clone()),
             None => self.read(dir, name)?,
@@ -104,7 +189,7 @@ impl Folders<'_> {
             return Ok("unreadable".to_owned());
         };
         if known.is_some() || stamp.is_settled(self.now) {
-            self.known.insert(path.to_owned(), (stamp, hash.clone()));
+            self.known.insert(key, (stamp, hash.clone()));
         }
         Ok(hash)
     }
@@ -135,4 +220,47 @@ impl Folders<'_> {
         }
         Ok(())
     }
+}
+
+impl Outline {
+    /// True if the next file's content counts. Files come in the order of their names, so that this depends on nothing else.
+    fn takes(&mut self, metadata: &Metadata) -> bool {
+        self.files += 1;
+        let size = metadata.len();
+        let fits = size <= MAX_READ && self.bytes + size <= MAX_READ_IN_ALL;
+        if fits {
+            self.bytes += size;
+        }
+        fits && !self.by_times
+    }
+}
+
+impl Walk<'_> {
+    fn is_full(&self) -> bool {
+        self.outline
+            .as_ref()
+            .is_some_and(|outline| outline.files >= MAX_OUTLINED)
+    }
+
+    fn take(&mut self, path: &[u8], mode: &str, content: &str) {
+        if self.tracked.is_some_and(|tracked| tracked.contains(path)) {
+            return self.tracked_sum.add(path, mode, content);
+        }
+        self.sum.add(path, mode, content);
+        self.has_files = true;
+    }
+}
+
+/// Names in a folder but Git's, in order where the order counts.
+fn names(dir: &Dir, is_sorted: bool) -> Result<Vec<OsString>, String> {
+    let unreadable = |err: std::io::Error| format!("cannot be read: {err}");
+    let mut names = Vec::new();
+    for entry in dir.entries().map_err(unreadable)? {
+        names.push(entry.map_err(unreadable)?.file_name());
+    }
+    names.retain(|name| name != ".git");
+    if is_sorted {
+        names.sort_unstable();
+    }
+    Ok(names)
 }

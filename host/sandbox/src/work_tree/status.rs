@@ -28,6 +28,13 @@ pub(super) fn parse(output: &[u8]) -> Vec<Difference> {
     entries.filter_map(difference).collect()
 }
 
+/// Paths that Git lists as ignored. Folders end with a slash.
+pub(super) fn ignored(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+    output
+        .split(|byte| *byte == 0)
+        .filter_map(|entry| entry.strip_prefix(b"! "))
+}
+
 fn difference(entry: &[u8]) -> Option<Difference> {
     match entry.first()? {
         // `1 XY sub mH mI mW hH hI path`
@@ -140,6 +147,8 @@ mod tests {
             1 D. N... 100644 000000 000000 ee 00 unstaged\0\
             u UU N... 100644 100644 100644 100644 11 22 33 conflict\0\
             ? new\nline\0# branch.oid 1\0! ignored\0";
+        let hidden: Vec<&[u8]> = ignored(output.as_bytes()).collect();
+        assert_eq!(hidden, [b"ignored"]);
         assert_eq!(
             shown(output),
             [

@@ -70,6 +70,7 @@ pub fn prune(
     if session.prunable(retention).map_err(PruneError::from)? == all {
         return Ok(all);
     }
+    session.check_before_prune()?;
     let key = LedgerKey::open(data)?;
     let now = Timestamp::from_ms(now_ms).to_string();
     let (mut after, mut rows) = (0, FIRST);

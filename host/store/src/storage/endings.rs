@@ -61,6 +61,7 @@ pub fn opened(envelope: &Envelope, budgets: &BTreeMap<String, i64>) -> Value {
         "envelope_id": envelope.id,
         "limits": envelope.standing.limits,
         "opened_boot_ms": envelope.standing.opened_boot_ms,
+        "opened_at": envelope.opened_at,
     });
     if !budgets.is_empty() {
         event["budgets"] = json!(budgets);
@@ -125,6 +126,7 @@ impl Session {
             "type": CLOSED,
             "envelope_id": id,
             "state": ending.state,
+            "closed_at": ending.now,
             "counters": counters,
         });
         if !used.is_empty() {

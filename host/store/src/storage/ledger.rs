@@ -16,6 +16,7 @@ use super::error::{StoreError, StoreResult};
 use super::schema::exactly_one;
 use super::session::Session;
 use super::states_after;
+use super::states_found;
 use super::work_trees::{Cause, Sighting};
 use crate::artifact::Artifact;
 
@@ -304,15 +305,16 @@ impl Session {
             operation = &disowned;
         }
         // Nobody else writes while the transaction is open, so only its first row asks for the head and for states.
-        let (head, states) = match self.known_head.take() {
-            Some(head) => (head, Vec::new()),
-            None => (self.head()?, self.unchained_states()?),
+        let (head, states, finds) = match self.known_head.take() {
+            Some(head) => (head, Vec::new(), Vec::new()),
+            None => (self.head()?, self.unchained_states()?, self.unchained_finds()?),
         };
         let seq = head.seq + 1;
         let telling;
-        if !states.is_empty() {
+        if !states.is_empty() || !finds.is_empty() {
             let mut one = operation.clone();
             one.add_events(&states_after::events(&states));
+            one.add_events(&states_found::events(&finds));
             telling = one;
             operation = &telling;
         }
@@ -343,6 +345,7 @@ impl Session {
             return Err(StoreError::from(rusqlite::Error::StatementChangedRows(0)));
         }
         self.chain_states(&states, seq)?;
+        self.chain_finds(&finds, seq)?;
         for artifact in &operation.artifacts {
             self.add_artifact(&operation.op_id, artifact)?;
         }

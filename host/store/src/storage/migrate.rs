@@ -223,6 +223,10 @@ const CORE: &[(&str, &str)] = &[
         "0019_memory_of_policies",
         include_str!("../../../../migrations/core/0019_memory_of_policies.sql"),
     ),
+    (
+        "0020_states_of_envelopes_in_the_chain",
+        include_str!("../../../../migrations/core/0020_states_of_envelopes_in_the_chain.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

@@ -61,6 +61,9 @@ pub enum PruneError {
     /// Pruning would hide it.
     #[error("row {0} was changed; nothing is pruned until `tollgate ledger verify` finds the ledger whole")]
     Tampered(i64),
+    /// Pruning would go by it.
+    #[error("{0}; nothing is pruned until `tollgate ledger verify` finds the ledger whole")]
+    Envelopes(String),
     /// Storage failed.
     #[error("rows could not be pruned")]
     Storage(#[from] StoreError),
@@ -84,6 +87,17 @@ const OUTSIDE: &str = "(envelope_id IS NULL OR NOT EXISTS
     (SELECT 1 FROM core_envelopes WHERE id = core_operations.envelope_id))";
 
 impl Session {
+    /// Refuses to prune by envelopes that are not what the ledger's rows say: their times and states decide which rows go.
+    pub fn check_before_prune(&self) -> Result<(), PruneError> {
+        self.begin_read()?;
+        let faults = self.faults_of_envelopes();
+        self.commit()?;
+        match faults?.into_iter().next() {
+            Some(fault) => Err(PruneError::Envelopes(fault)),
+            None => Ok(()),
+        }
+    }
+
     /// The next rows that may go, at most so many, none if there are none. `after` says where to go on
     /// looking for rows outside envelopes.
     pub fn plan_prune(

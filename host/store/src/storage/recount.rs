@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rusqlite::OptionalExtension as _;
 use rusqlite::types::ValueRef;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -19,7 +20,7 @@ use super::session::Session;
 const PAGE: u32 = 500;
 
 /// Rows that say something about envelopes. Components' events have no field `envelope_id`.
-const TELLING: &str = "SELECT seq, envelope_id, timestamp, events, counters FROM core_operations
+const TELLING: &str = "SELECT seq, envelope_id, events, counters FROM core_operations
     WHERE counters IS NOT NULL OR (events IS NOT NULL AND instr(events, '\"envelope.') > 0) ORDER BY seq";
 
 /// Statements of the rows about one envelope.
@@ -44,6 +45,9 @@ struct Opened {
     identity: Option<String>,
     /// Absent in rows of versions that said neither this nor the identity nor budgets.
     opened_boot_ms: Option<i64>,
+    /// Absent in rows of versions that said neither this nor what is compared with it.
+    opened_at: Option<String>,
+    git_head: Option<String>,
     #[serde(default)]
     budgets: BTreeMap<String, i64>,
 }
@@ -53,6 +57,30 @@ struct Closed {
     state: State,
     /// Units used of named budgets; absent in rows of versions that did not say them.
     used: Option<BTreeMap<String, i64>>,
+    /// How it ended, in rows of versions that say when.
+    told: Option<Ended>,
+}
+
+/// Facts of the end of an envelope.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+struct Ended {
+    closed_at: String,
+    closed_by: Option<String>,
+    actor: Option<String>,
+    note: Option<String>,
+    git_head: Option<String>,
+}
+
+impl Ended {
+    fn of(envelope: &Envelope) -> Option<Ended> {
+        Some(Ended {
+            closed_at: envelope.closed_at.clone()?,
+            closed_by: envelope.closed_by.clone(),
+            actor: envelope.closed_actor.clone(),
+            note: envelope.note.clone(),
+            git_head: envelope.closed_git_head.clone(),
+        })
+    }
 }
 
 impl Closed {
@@ -61,6 +89,7 @@ impl Closed {
         Some(Closed {
             state: State::parse(event.get("state")?.as_str()?)?,
             used: used.and_then(|used| serde_json::from_value(used.clone()).ok()),
+            told: serde_json::from_value(Value::Object(event.clone())).ok(),
         })
     }
 }
@@ -97,17 +126,11 @@ impl Session {
                         let budgets = self.budgets(&envelope.id, None)?;
                         told.compare(&envelope, &budgets, busy.contains(&envelope.id), &mut faults);
                     }
-                    // Versions that wrote no rows of openings opened it, unless such rows are older than it.
-                    _ if first_opening
-                        .as_ref()
-                        .is_some_and(|first| *first < envelope.opened_at) =>
-                    {
-                        faults.push(format!(
-                            "envelope {} has no row that opened it: it was added",
-                            envelope.id
-                        ));
-                    }
-                    _ => {}
+                    _ if self.is_of_earlier_version(&envelope.id, first_opening)? => {}
+                    _ => faults.push(format!(
+                        "envelope {} has no row that opened it: it was added",
+                        envelope.id
+                    )),
                 }
             }
         }
@@ -119,10 +142,27 @@ impl Session {
         Ok(faults)
     }
 
-    /// Statements of the rows, by envelope, and the time of the oldest row of an opening.
-    fn told_of_envelopes(&self) -> StoreResult<(BTreeMap<String, Told>, Option<String>)> {
+    /// True if an envelope without a row of its opening is from a version that wrote none: it has an older row than any
+    /// such row, or one without counters. The rows decide, because they are chained, and no column of the envelope.
+    fn is_of_earlier_version(&self, id: &str, first_opening: Option<i64>) -> StoreResult<bool> {
+        let first: Option<(i64, bool)> = self
+            .db
+            .prepare_cached(
+                "SELECT seq, counters IS NOT NULL FROM core_operations WHERE envelope_id = ?1 ORDER BY seq LIMIT 1",
+            )?
+            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(match (first, first_opening) {
+            (Some((first, _)), Some(opening)) => first < opening,
+            (Some((_, is_counted)), None) => !is_counted,
+            (None, opening) => opening.is_none(),
+        })
+    }
+
+    /// Statements of the rows, by envelope, and the oldest row of an opening.
+    fn told_of_envelopes(&self) -> StoreResult<(BTreeMap<String, Told>, Option<i64>)> {
         let mut told: BTreeMap<String, Told> = BTreeMap::new();
-        let mut first_opening: Option<String> = None;
+        let mut first_opening: Option<i64> = None;
         let mut statement = self.db.prepare(TELLING)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -133,7 +173,7 @@ impl Session {
                     _ => None,
                 })
             };
-            if let (Some(id), Some(counters)) = (text(1)?, text(4)?)
+            if let (Some(id), Some(counters)) = (text(1)?, text(3)?)
                 && let Ok(counters) = serde_json::from_str::<Counters>(counters)
             {
                 for (around, counters) in &counters.around {
@@ -141,7 +181,7 @@ impl Session {
                 }
                 told.entry(id.to_owned()).or_default().count(&counters);
             }
-            let events: Vec<Map<String, Value>> = text(3)?
+            let events: Vec<Map<String, Value>> = text(2)?
                 .and_then(|events| serde_json::from_str(events).ok())
                 .unwrap_or_default();
             for event in events {
@@ -154,9 +194,7 @@ impl Session {
                         one.opened = serde_json::from_value(Value::Object(event))
                             .ok()
                             .map(|opened| (seq, opened));
-                        if first_opening.is_none() {
-                            first_opening = text(2)?.map(str::to_owned);
-                        }
+                        first_opening.get_or_insert(seq);
                     }
                     Some(CLOSED) => {
                         one.closed = Closed::read(&event).map(|closed| (seq, closed));
@@ -234,6 +272,11 @@ impl Told {
                         closed.state.as_str()
                     ));
                 }
+                if closed.told.is_some() && closed.told != Ended::of(envelope) {
+                    faults.push(format!(
+                        "the end of envelope {id} differs from row {seq}, which closed it"
+                    ));
+                }
                 for (name, used) in closed.used.iter().flatten() {
                     let found = budgets.get(name).map_or(0, |budget| budget.used);
                     if found < *used {
@@ -274,6 +317,11 @@ impl Opened {
                 ("the time or identity", {
                     opened_boot_ms == standing.opened_boot_ms && self.identity == envelope.identity
                 }),
+                ("the time or commit", {
+                    self.opened_at.as_ref().is_none_or(|opened_at| {
+                        *opened_at == envelope.opened_at && self.git_head == envelope.git_head
+                    })
+                }),
                 ("the named budgets", self.budgets.iter().eq(limits)),
             ]);
         }
@@ -287,6 +335,7 @@ mod tests {
 
     use super::super::endings::opened;
     use super::super::fixture::{NOW, envelope, key, operation};
+    use super::super::prune::PruneError;
     use super::super::{Admission, Database, Operation};
     use super::*;
 
@@ -349,6 +398,24 @@ mod tests {
         assert_eq!(
             (around.standing.mutations, around.standing.state),
             (2, State::ClosedInterrupted)
+        );
+    }
+
+    #[test]
+    fn nothing_is_pruned_by_envelopes_that_were_changed() {
+        let (_place, session) = story();
+        session.check_before_prune().unwrap();
+        session
+            .db
+            .execute(
+                "UPDATE core_envelopes SET closed_at = '2020-01-01T00:00:00.000Z'",
+                [],
+            )
+            .unwrap();
+        let refused = session.check_before_prune().unwrap_err();
+        assert!(
+            matches!(&refused, PruneError::Envelopes(fault) if fault.contains("the end of envelope")),
+            "{refused}"
         );
     }
 
@@ -436,6 +503,30 @@ mod tests {
                 "the time or identity of envelope env_in",
             ),
             (
+                "UPDATE core_envelopes SET opened_at = '2020-01-01T00:00:00.000Z' WHERE id = 'env_in'",
+                "the time or commit of envelope env_in",
+            ),
+            (
+                "UPDATE core_envelopes SET git_head = '0000' WHERE id = 'env_in'",
+                "the time or commit of envelope env_in",
+            ),
+            (
+                "UPDATE core_envelopes SET closed_at = '2020-01-01T00:00:00.000Z' WHERE id = 'env_in'",
+                "the end of envelope env_in differs from row 5",
+            ),
+            (
+                "UPDATE core_envelopes SET closed_by = 'USER' WHERE id = 'env_in'",
+                "the end of envelope env_in differs from row 5",
+            ),
+            (
+                "UPDATE core_envelopes SET note = 'all is well' WHERE id = 'env_in'",
+                "the end of envelope env_in differs from row 5",
+            ),
+            (
+                "UPDATE core_envelopes SET closed_actor = 'claimed:linus' WHERE id = 'env_in'",
+                "the end of envelope env_in differs from row 5",
+            ),
+            (
                 "UPDATE core_budgets SET max_units = 1000 WHERE envelope_id = 'env_in'",
                 "the named budgets of envelope env_in",
             ),
@@ -456,7 +547,7 @@ mod tests {
                 "envelope env_in, which row 2 opened, was removed",
             ),
             (
-                "UPDATE core_envelopes SET id = 'env_other', opened_at = '2027-01-01T00:00:00.000Z' WHERE id = 'env_in'",
+                "UPDATE core_envelopes SET id = 'env_other', opened_at = '2020-01-01T00:00:00.000Z' WHERE id = 'env_in'",
                 "env_other has no row that opened it",
             ),
         ] {

@@ -134,6 +134,7 @@ impl Session {
         }
         faults.extend(self.faults_of_envelopes()?);
         faults.extend(self.faults_of_states()?);
+        faults.extend(self.faults_of_finds()?);
         Ok(faults)
     }
 }

@@ -310,16 +310,20 @@ fn stubbed(index: &Index<'_>, file: usize, path: &str) -> Option<usize> {
 /// Packages of JavaScript in which no program, test or framework starts: nothing is known about their use.
 fn unknown_packages<'a>(index: &Index<'a>, reached: &[bool]) -> BTreeSet<&'a str> {
     let mut known: HashMap<&str, bool, FixedState> = HashMap::default();
+    let mut packages: HashMap<&str, &str, FixedState> = HashMap::default();
     for file in 0..index.len() {
         let path = index.path(file);
         let counts = index.language(file) == Some(Language::JavaScript) && index.role(file) == Role::Source;
         if !counts || entry::is_found_by_tools(path) {
             continue;
         }
-        let package = path::ancestors(path).find(|directory| {
-            directory.is_empty() || index.find(&path::below(directory, "package.json")).is_some()
+        let package = *packages.entry(path::parent(path)).or_insert_with(|| {
+            let has = |directory: &&str| {
+                directory.is_empty() || index.find(&path::below(directory, "package.json")).is_some()
+            };
+            path::ancestors(path).find(has).unwrap_or_default()
         });
-        *known.entry(package.unwrap_or_default()).or_default() |= reached.get(file) == Some(&true);
+        *known.entry(package).or_default() |= reached.get(file) == Some(&true);
     }
     known
         .into_iter()

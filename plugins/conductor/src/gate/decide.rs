@@ -33,6 +33,8 @@ pub(crate) struct Facts {
     pub had_git: bool,
     /// Gates of the step, as they are checked here.
     pub gates: Vec<Gate>,
+    /// Registered commands of the gates whose words are not those of the agreed plan.
+    pub rewritten: Vec<String>,
     /// Deliverables of the job that are paths, before the job may end.
     pub deliverables: Vec<(String, Presence)>,
     /// Rules for the submitted commit.
@@ -67,10 +69,14 @@ pub(crate) struct GitFacts {
     pub commit: Option<CommitFacts>,
     /// Changed files that decide how the tests run.
     pub settings: Vec<String>,
+    /// Changed data that tests read and the plan does not name, each with the test.
+    pub data: BTreeMap<String, String>,
     /// Paths whose changes the index began to hide during the step.
     pub hides: Vec<String>,
     /// Paths that changed while the commands of the gates ran.
     pub unsteady: Vec<String>,
+    /// Paths that were written meanwhile, and have the same content afterwards.
+    pub touched: Vec<String>,
 }
 
 /// Facts about a submitted commit.
@@ -262,6 +268,7 @@ fn with_all(facts: &Facts, judge: impl Fn(&GitFacts) -> Option<String>) -> Optio
         let view = |changed: Vec<Change>| GitFacts {
             changed,
             settings: git.settings.clone(),
+            data: git.data.clone(),
             ..GitFacts::default()
         };
         // To put back what such a step changed is no change.
@@ -300,7 +307,7 @@ fn with_content(facts: &Facts, path: &str, judge: impl FnOnce(&str) -> Option<St
 }
 
 /// Existing files with tests that changed or are gone, and files that decide how tests run, new ones as well.
-fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> {
+pub(super) fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> {
     let tests = glob_set(globs);
     let settings: Vec<String> = TEST_SETTINGS.iter().map(|glob| (*glob).to_owned()).collect();
     let settings = glob_set(&settings);
@@ -312,6 +319,19 @@ fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> {
     let mut reasons = Vec::new();
     if !changed.is_empty() {
         reasons.push(format!("existing tests changed: {}", some(&changed)));
+    }
+    let data = git
+        .data
+        .iter()
+        .filter(|(path, _)| git.changed.iter().any(|change| change.path == **path));
+    let data: Vec<String> = data
+        .map(|(path, test)| format!("{path} (named in {test})"))
+        .collect();
+    if !data.is_empty() {
+        reasons.push(format!(
+            "data that tests read changed: {}; if that is the work, the plan has to name the file",
+            some(&data)
+        ));
     }
     if !decide.is_empty() {
         reasons.push(format!(

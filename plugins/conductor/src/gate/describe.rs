@@ -9,25 +9,38 @@ impl Gate {
         match self {
             Gate::TestsPassed(None) => "tests_run names the tests, and tests_passed is true".to_owned(),
             Gate::TestsPassed(Some(command)) => {
-                format!("tests_passed is true and `{}` succeeds", shell(command))
+                format!(
+                    "tests_run names the tests, tests_passed is true, and `{}` succeeds",
+                    shell(command)
+                )
             }
             Gate::TestsFail(None) => {
                 "tests_run names the tests, and tests_passed is false: a test has to fail".to_owned()
             }
             Gate::TestsFail(Some(command)) => {
-                format!("tests_passed is false, and a test of `{}` fails", shell(command))
+                format!(
+                    "tests_run names the tests, tests_passed is false, and a test of `{}` fails",
+                    shell(command)
+                )
             }
-            Gate::FailToPass(None) => "tests that failed before this step pass now".to_owned(),
+            Gate::FailToPass(None) => "tests_run names the tests, tests_passed is true, and tests that \
+                failed before this step pass now"
+                .to_owned(),
             Gate::FailToPass(Some(command)) => {
-                format!("`{}` failed before this step and passes now", shell(command))
+                format!(
+                    "tests_run names the tests, tests_passed is true, and `{}` failed before this step and passes now",
+                    shell(command)
+                )
             }
             Gate::TestsUnchanged(paths) if paths == TEST_FILES => {
-                "files with tests that existed before this step do not change; new ones are welcome"
+                "files with tests that existed before this step do not change, nor data that they name and settings of tests; \
+                 new tests are welcome"
                     .to_owned()
             }
             Gate::TestsUnchanged(paths) => {
                 format!(
-                    "these files do not change, if they existed before this step: {}",
+                    "these files do not change, if they existed before this step, nor data that they name and settings of \
+                     tests: {}",
                     paths.join(", ")
                 )
             }
@@ -41,7 +54,7 @@ impl Gate {
             Gate::ForbidPaths(paths) => format!("these paths do not change: {}", paths.join(", ")),
             Gate::ChangedFilesMinimum(1) => "at least one file changes".to_owned(),
             Gate::ChangedFilesMinimum(min) => format!("at least {min} files change"),
-            Gate::FileExists(paths) => format!("these exist: {}", paths.join(", ")),
+            Gate::FileExists(paths) => format!("these exist and have content: {}", paths.join(", ")),
             Gate::FileNotExists(paths) => format!("these do not exist: {}", paths.join(", ")),
             Gate::FileContains(path, pattern) => format!("{path} contains {}", pattern.shown()),
             Gate::FileLacks(path, pattern) => {
@@ -53,11 +66,13 @@ impl Gate {
             Gate::NoUncommittedChanges => "nothing is left uncommitted; git_commit commits".to_owned(),
             Gate::DiffMaxLines(max) => format!("at most {max} lines change"),
             Gate::DiffMinLines(min) => format!("at least {min} lines change"),
-            Gate::CommitExists => "commit_hash names a new commit".to_owned(),
+            Gate::CommitExists => "commit_hash names a new commit with one of changed_files and a message by \
+                the template"
+                .to_owned(),
             Gate::CommandExit0(command) => format!("`{}` succeeds", shell(command)),
-            Gate::CommandOutputContains(command, text) => format!("`{}` prints {text:?}", shell(command)),
+            Gate::CommandOutputContains(command, text) => format!("`{}` succeeds and prints {text:?}", shell(command)),
             Gate::CommandOutputRegex(command, regex) => {
-                format!("`{}` prints something that matches /{regex}/", shell(command))
+                format!("`{}` succeeds and prints something that matches /{regex}/", shell(command))
             }
             Gate::JsonSchemaValid(Source::File(path), _) => {
                 format!("{path} is JSON that fits the step's schema")

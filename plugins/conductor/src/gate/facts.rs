@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
 
-use super::decide::{Facts, GitFacts, Presence, Run};
-use super::{Gate, Need, settings, suite};
+use super::decide::{Change, Facts, GitFacts, Presence, Run};
+use super::{Gate, Need, agreed, data, delivered, settings, suite};
 use crate::access::{self, Access};
 use crate::error::GitFault;
 use crate::git::Git;
@@ -21,8 +21,6 @@ const CONTENT: usize = 1 << 20;
 const OUTPUT: u32 = 256 << 10;
 /// Longest time that a command of a gate takes.
 const TIME: Duration = Duration::from_secs(600);
-/// Longest time that tests take which are counted when a job starts.
-const TIME_AT_START: Duration = Duration::from_secs(60);
 
 /// Facts that a submission gives.
 pub(crate) struct Asked<'a> {
@@ -57,6 +55,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
     let gates = gates_of(&access, step);
     let since = job.baseline.as_ref().filter(|baseline| baseline.is_of_git());
     let mut facts = Facts {
+        rewritten: agreed::rewritten(job.baseline.as_ref(), &access, &gates),
         approved: step.approval.is_some(),
         had_git: since.is_some(),
         before: job
@@ -85,10 +84,18 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
             next.dropped = droppings(since, first, second, &aftermath.written);
             next.droppings = next.dropped.keys().cloned().collect();
             next.guard = guard(since, &gates, &next);
+            next.rewritten = since.map(|since| since.rewritten.clone()).unwrap_or_default();
+            next.commands = job
+                .baseline
+                .as_ref()
+                .map(|since| since.commands.clone())
+                .unwrap_or_default();
             aftermath.baseline = Some(next);
-            view(git, since, first, (&gates, &commands), asked).map(|git| GitFacts {
+            view(git, since, first, (&gates, &commands), asked).map(|facts| GitFacts {
+                data: data_of_tests(git, first, &facts, (step, &gates)),
                 unsteady: moved.unsteady,
-                ..git
+                touched: moved.touched.into_iter().collect(),
+                ..facts
             })
         }
         (Err(fault), ..) | (_, Err(fault), _) | (.., Err(fault)) => Err(fault.clone()),
@@ -105,7 +112,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
 }
 
 /// Git's view of the changes and of the submitted commit.
-fn view(
+pub(super) fn view(
     git: &Git<'_>,
     since: Option<&Baseline>,
     look: &Look,
@@ -136,6 +143,26 @@ fn view(
     Ok(GitFacts { settings, ..facts })
 }
 
+/// Changed data that tests read and the plan does not name, each with the test.
+fn data_of_tests(
+    git: &Git<'_>,
+    look: &Look,
+    facts: &GitFacts,
+    (step, gates): (&Step, &[Gate]),
+) -> BTreeMap<String, String> {
+    if !gates.iter().any(|gate| matches!(gate, Gate::TestsUnchanged(_))) {
+        return BTreeMap::new();
+    }
+    let all: Vec<&Change> = facts
+        .changed
+        .iter()
+        .chain(facts.carried.iter().flatten())
+        .collect();
+    let mut found = data::read_by_tests(git, look, &all, gates);
+    found.retain(|path, _| !data::is_planned(&step.spec, gates, path));
+    found
+}
+
 /// Checks whether a file has other settings of tests than in a commit.
 fn sets(git: &Git<'_>, base: Option<&str>, path: &str) -> bool {
     if settings::of(path, "").is_none() {
@@ -147,7 +174,7 @@ fn sets(git: &Git<'_>, base: Option<&str>, path: &str) -> bool {
 }
 
 /// Words of the commands that the gates of a step run, and of the test `default`.
-fn commands(access: &Result<Access<'_>, String>, gates: &[Gate]) -> Vec<Vec<String>> {
+pub(super) fn commands(access: &Result<Access<'_>, String>, gates: &[Gate]) -> Vec<Vec<String>> {
     let Ok(access) = access else {
         return Vec::new();
     };
@@ -175,6 +202,8 @@ fn guard(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) -> Option<Bo
     };
     guard.guard = None;
     guard.tests.clear();
+    guard.commands.clear();
+    guard.rewritten.clear();
     guard.droppings.clone_from(&next.droppings);
     guard.dropped.clone_from(&next.dropped);
     Some(Box::new(guard))
@@ -182,14 +211,21 @@ fn guard(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) -> Option<Bo
 
 /// Changes between two looks.
 #[derive(Debug, Default)]
-struct Moved {
+pub(super) struct Moved {
     /// Paths that no command of a gate may change.
-    unsteady: Vec<String>,
+    pub unsteady: Vec<String>,
+    /// Files that were written and have the same content afterwards.
+    pub touched: BTreeSet<String>,
     /// Untracked files that appeared, or that earlier gates left and these wrote anew.
-    written: BTreeMap<String, String>,
+    pub written: BTreeMap<String, String>,
 }
 
-fn moved(since: Option<&Baseline>, first: &Look, second: &Look, evidence: &Map<String, Value>) -> Moved {
+pub(super) fn moved(
+    since: Option<&Baseline>,
+    first: &Look,
+    second: &Look,
+    evidence: &Map<String, Value>,
+) -> Moved {
     let mut moved = Moved::default();
     if first.commit != second.commit {
         moved.unsteady.push("HEAD".to_owned());
@@ -222,6 +258,17 @@ fn moved(since: Option<&Baseline>, first: &Look, second: &Look, evidence: &Map<S
             _ => {}
         }
     }
+    let same = first.times.iter().filter(|(path, time)| {
+        let is_same = first.hashes.get(*path) == second.hashes.get(*path);
+        is_same && second.times.get(*path).is_some_and(|after| after != *time)
+    });
+    let own = |path: &String| {
+        since.is_some_and(|since| since.rewritten.contains(path) || since.droppings.contains(path))
+    };
+    moved.touched = same
+        .map(|(path, _)| path.clone())
+        .filter(|path| !own(path))
+        .collect();
     moved
 }
 
@@ -243,7 +290,7 @@ fn droppings(
 }
 
 /// Numbers of the tests that ran, added to those of earlier runs.
-fn tallies(facts: &Facts, gates: &[Gate]) -> BTreeMap<String, Tally> {
+pub(super) fn tallies(facts: &Facts, gates: &[Gate]) -> BTreeMap<String, Tally> {
     let mut tallies = facts.before.clone();
     for words in gates.iter().filter_map(Gate::tests) {
         if let Some(Ok(run)) = facts.commands.get(words) {
@@ -254,62 +301,18 @@ fn tallies(facts: &Facts, gates: &[Gate]) -> BTreeMap<String, Tally> {
     tallies
 }
 
-/// Git's state when a job starts, with the numbers of the tests that its gates name, and warnings.
-pub(crate) fn at_start(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> (Option<Baseline>, Vec<String>) {
-    let access = access::open(cx, job.repo_root.as_deref());
-    let gates: Vec<Gate> = steps.iter().flat_map(|step| gates_of(&access, step)).collect();
-    let git = Git::open(cx, job.repo_root.as_deref());
-    let first = git.as_ref().map_err(Clone::clone).and_then(Git::look);
-    let mut facts = Facts::default();
-    for words in gates.iter().filter_map(Gate::tests) {
-        look(&access, Need::Command(words), TIME_AT_START, &mut facts);
-    }
-    let second = match (&git, &first) {
-        (Ok(git), Ok(_)) if !facts.commands.is_empty() => git.look(),
-        _ => first.clone(),
-    };
-    let mut warnings = Vec::new();
-    for (words, run) in &facts.commands {
-        if matches!(run, Ok(Run { exit: None, .. })) {
-            warnings.push(format!(
-                "`{}` did not end within {} s, so its tests are compared only from the first accepted step on",
-                words.join(" "),
-                TIME_AT_START.as_secs()
-            ));
-        }
-    }
-    let tests = tallies(&facts, &gates);
-    let baseline = match (first, second) {
-        (Ok(first), Ok(second)) => {
-            let written = moved(None, &first, &second, &Map::new()).written;
-            Some(Baseline {
-                droppings: written.keys().cloned().collect(),
-                dropped: written,
-                tests,
-                ..second.baseline()
-            })
-        }
-        (Err(fault), _) | (_, Err(fault)) => {
-            if !matches!(fault, GitFault::Unavailable(_) | GitFault::NoRepository(_)) {
-                warnings.push(fault.to_string());
-            }
-            let baseline = Baseline {
-                tests,
-                ..Baseline::default()
-            };
-            (!baseline.tests.is_empty()).then_some(baseline)
-        }
-    };
-    (baseline, warnings)
-}
-
-fn look(access: &Result<Access<'_>, String>, need: Need<'_>, time: Duration, facts: &mut Facts) {
+pub(super) fn look(access: &Result<Access<'_>, String>, need: Need<'_>, time: Duration, facts: &mut Facts) {
     match need {
         Need::Git => {}
         Need::Map if facts.unreachable.is_some() => {}
         Need::Map => facts.unreachable = Some(with(access, crate::repo::reach::unreachable)),
         Need::Path(path) => {
-            let known = with(access, |access| presence(access, path));
+            let known = with(access, |access| {
+                Ok(match presence(access, path)? {
+                    Presence::File if delivered::is_blank_file(access, path) => Presence::Empty,
+                    found => found,
+                })
+            });
             facts.paths.insert(path.to_owned(), known);
         }
         Need::Content(path) => {
@@ -392,61 +395,4 @@ pub(crate) fn runs(facts: &Facts) -> BTreeMap<String, String> {
         (words.join(" "), ending)
     });
     told.collect()
-}
-
-/// Deliverables of a job that are paths, and what is there.
-pub(crate) fn deliverables(cx: &Cx<'_>, job: &Job) -> Vec<(String, Presence)> {
-    let Ok(access) = access::open(cx, job.repo_root.as_deref()) else {
-        return Vec::new();
-    };
-    let named = job.plan.deliverables.iter().flatten().map(|text| text.trim());
-    let paths = named.filter(|text| is_path(text));
-    let known = paths.filter_map(|path| {
-        Some((
-            path.to_owned(),
-            presence(&access, path.trim_end_matches('/')).ok()?,
-        ))
-    });
-    known.collect()
-}
-
-/// Checks whether a deliverable is a path, rather than a sentence or an endpoint: it ends with `/`, or with a name
-/// that has an extension.
-fn is_path(text: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '@' | '+');
-    let name = text.rsplit('/').next().unwrap_or_default();
-    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let has_extension = extension.len() <= 10 && extension.starts_with(|c: char| c.is_ascii_alphabetic());
-    text.chars().all(plain) && crate::root::stays_inside(text) && (text.ends_with('/') || has_extension)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_path;
-
-    #[test]
-    fn paths_are_told_from_sentences_and_endpoints() {
-        for path in [
-            "export.py",
-            "docs/api.md",
-            ".github/workflows/ci.yml",
-            "assets/",
-            "a-b/c_d.tar.gz",
-        ] {
-            assert!(is_path(path), "{path}");
-        }
-        for other in [
-            "it exports",
-            "/api/users",
-            "GET /x",
-            "v1.0",
-            "api/users",
-            "../up.py",
-            "the file a.py",
-            "*.py",
-            "",
-        ] {
-            assert!(!is_path(other), "{other}");
-        }
-    }
 }

@@ -3,12 +3,16 @@
 //! A [`GateSpec`] is a gate as written in a plan; [`Gate`] is the checked form. `decide` decides whether a gate
 //! holds, given the facts that `facts` gathered.
 
+pub(crate) mod agreed;
 pub(crate) mod commit;
+mod data;
 pub(crate) mod decide;
+pub(crate) mod delivered;
 mod describe;
 pub(crate) mod facts;
 mod parse;
 mod settings;
+pub(crate) mod start;
 pub(crate) mod suite;
 #[cfg(test)]
 mod tests;
@@ -217,6 +221,11 @@ impl Gate {
             }
             _ => None,
         }
+    }
+
+    /// Checks whether the gate says something about tests, so that the tests are a part of the plan.
+    pub(crate) fn is_about_tests(&self) -> bool {
+        matches!(self, Gate::TestsUnchanged(_)) || self.tests().is_some()
     }
 
     /// Checks whether the gate looks at the changes of a step.

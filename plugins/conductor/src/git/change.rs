@@ -12,7 +12,14 @@ use crate::gate::decide::{Change, GitFacts};
 use crate::store::job::Baseline;
 
 /// Options of a diff that shows every change as text, whatever attributes say.
-const DIFF: [&str; 5] = ["--no-renames", "--text", "--no-ext-diff", "--no-textconv", "-z"];
+const DIFF: [&str; 6] = [
+    "--no-renames",
+    "--text",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-relative",
+    "-z",
+];
 
 impl Git<'_> {
     /// Changes since a baseline, committed or not. Without a baseline, everything uncommitted counts.
@@ -42,6 +49,7 @@ impl Git<'_> {
         }
         if let Some(baseline) = since {
             self.without_known(baseline, look, &mut names)?;
+            names.extend(self.unveiled(baseline, look)?);
         }
         let held = match since {
             Some(since) => self.held(since, look)?,

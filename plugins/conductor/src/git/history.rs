@@ -11,7 +11,7 @@ use crate::error::GitFault;
 use crate::store::job::Baseline;
 
 /// Options of a list of blobs that a commit or the index has in place of others.
-const RAW: [&str; 4] = ["--raw", "-z", "--abbrev=64", "--no-renames"];
+const RAW: [&str; 5] = ["--raw", "-z", "--abbrev=64", "--no-renames", "--no-relative"];
 /// Maximum paths in one run of `git ls-tree`.
 const CHUNK: usize = 500;
 /// Maximum commits of which each is compared with the baseline to count lines. Of more, all their lines add up.
@@ -115,7 +115,7 @@ impl Git<'_> {
     }
 
     /// Mode and blob of each of these paths in a commit.
-    fn blobs(
+    pub(super) fn blobs(
         &self,
         commit: &str,
         paths: BTreeSet<&String>,

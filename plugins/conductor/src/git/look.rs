@@ -30,17 +30,23 @@ pub(crate) struct Look {
     pub hidden: BTreeSet<String>,
     /// Tracked paths whose changes the index hides from Git.
     pub flagged: BTreeSet<String>,
+    /// Tracked paths that Git takes for unchanged, although the index has other bytes.
+    pub veiled: BTreeSet<String>,
     /// Hash of the content of each of these paths, and of each nested repository.
     pub hashes: BTreeMap<String, String>,
+    /// Time of the last change of each file and link on disk.
+    pub times: BTreeMap<String, i64>,
     /// Blob of each path that the index holds in place of HEAD's, empty for those that are gone.
     pub staged: BTreeMap<String, String>,
 }
 
-/// Facts in the index besides the content of files.
+/// Entries of the index.
 #[derive(Debug, Default)]
-struct Index {
+pub(super) struct Index {
     flagged: BTreeSet<String>,
     submodules: BTreeSet<String>,
+    /// Mode and blob of each file and link, as Git writes them, with a blank between.
+    pub files: BTreeMap<String, String>,
 }
 
 impl Look {
@@ -54,7 +60,16 @@ impl Look {
             })
         };
         let untracked = self.untracked.iter().filter(|path| !known(path));
-        self.tracked.iter().chain(untracked).cloned().collect()
+        let is_new = |path: &&String| {
+            since.is_some_and(|since| since.raw && since.dirty.get(*path) != self.hashes.get(*path))
+        };
+        let veiled = self.veiled.iter().filter(is_new);
+        self.tracked
+            .iter()
+            .chain(untracked)
+            .chain(veiled)
+            .cloned()
+            .collect()
     }
 
     /// The state as the baseline of a step.
@@ -65,6 +80,7 @@ impl Look {
             flagged: self.flagged.clone(),
             staged: self.staged.clone(),
             whole: true,
+            raw: true,
             ..Baseline::default()
         }
     }
@@ -80,7 +96,12 @@ impl Git<'_> {
         let mut paths: BTreeSet<&String> = tracked.iter().chain(&untracked).chain(&index.flagged).collect();
         let nested: Vec<String> = index.submodules.iter().map(|path| format!("{path}/")).collect();
         paths.extend(&nested);
-        let hashes = self.hashes(paths)?;
+        let mut hashes = self.hashes(paths)?;
+        let entries = self.entries_on_disk(index.files.keys().chain(&untracked));
+        let veiled = self.veiled(&index, &hashes, &entries)?;
+        let is_known = |path: &String| index.files.contains_key(path) || untracked.contains(path);
+        let times = entries.into_iter().filter(|(path, _)| is_known(path));
+        let times = times.map(|(path, entry)| (path, entry.modified_ms)).collect();
         let commit = self.head()?;
         Ok(Look {
             staged: self.staged(commit.as_deref())?,
@@ -88,18 +109,20 @@ impl Git<'_> {
             tracked,
             untracked,
             hidden,
+            times,
             flagged: index.flagged,
-            hashes,
+            veiled: veiled.keys().cloned().collect(),
+            hashes: {
+                hashes.extend(veiled);
+                hashes
+            },
         })
     }
 
-    /// Files that the index hides from Git, and submodules.
+    /// Entries of the index, with those that it hides from Git, and submodules.
     fn index(&self) -> Result<Index, GitFault> {
         let mut index = Index::default();
-        let listed = self.pages(
-            &["ls-files", "-z", "-s", "-v", "--abbrev=4", "--full-name"],
-            &["HEAD"],
-        )?;
+        let listed = self.pages(&["ls-files", "-z", "-s", "-v", "--full-name"], &["HEAD"])?;
         for entry in listed.iter().flat_map(|page| page.split(|byte| *byte == 0)) {
             let Some(tab) = entry.iter().position(|byte| *byte == b'\t') else {
                 continue;
@@ -111,8 +134,16 @@ impl Git<'_> {
             if tag.is_ascii_lowercase() || tag == b'S' {
                 index.flagged.insert(path.clone());
             }
-            if facts.get(2..).is_some_and(|facts| facts.starts_with(b"160000")) {
-                index.submodules.insert(path);
+            let facts = facts.get(2..).unwrap_or_default();
+            match facts.strip_suffix(b" 0") {
+                Some(_) if facts.starts_with(b"160000") => {
+                    index.submodules.insert(path);
+                }
+                Some(blob) => {
+                    index.files.insert(path, tollgate_kit::git::text(blob));
+                }
+                // A conflict, which Git shows.
+                None => {}
             }
         }
         Ok(index)
@@ -155,7 +186,7 @@ impl Git<'_> {
     }
 
     /// Hashes of files of the workspace, as Git computes them for blobs.
-    fn hash_objects(&self, specs: &[String]) -> Result<Vec<String>, GitFault> {
+    pub(super) fn hash_objects(&self, specs: &[String]) -> Result<Vec<String>, GitFault> {
         let mut arguments = vec!["hash-object", "--no-filters", "--"];
         arguments.extend(specs.iter().map(String::as_str));
         Ok(lines(&self.run(&arguments)?).collect())

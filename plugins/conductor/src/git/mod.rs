@@ -10,6 +10,7 @@ pub(crate) mod look;
 mod pages;
 pub(crate) mod parse;
 mod untracked;
+mod veil;
 
 use std::time::Duration;
 
@@ -24,6 +25,13 @@ use crate::error::GitFault;
 const OUTPUT: u32 = 1 << 20;
 /// Longest time one command takes.
 const TIME: Duration = Duration::from_secs(20);
+
+/// Settings of commands that read: names that differ in case are two files, and commits have the parents that they name.
+const CLOSELY: [&str; 4] = ["-c", "core.ignoreCase=false", "-c", "core.commitGraph=false"];
+/// Commands that write, for which the repository's own settings hold.
+const WRITING: [&str; 8] = [
+    "add", "branch", "commit", "reset", "restore", "rm", "switch", "tag",
+];
 
 /// States that a repository can be in the middle of, by the reference that tells.
 const IN_PROGRESS: &[(&str, &str)] = &[
@@ -98,6 +106,7 @@ impl<'a> Git<'a> {
         let command = Command::new("git")
             // Without replace objects, so that no commit shows another one's content.
             .args(["--no-optional-locks", "--no-replace-objects"])
+            .args(closely(arguments).iter().copied())
             // It takes no patterns, and refuses the option.
             .args(Some("--literal-pathspecs").filter(|_| arguments.first() != Some(&"check-ignore")))
             .args(arguments.iter().copied())
@@ -278,6 +287,11 @@ impl<'a> Git<'a> {
         }
         ends.saturating_add(u64::from(last != b'\n'))
     }
+}
+
+fn closely(arguments: &[&str]) -> &'static [&'static str] {
+    let writes = arguments.first().is_some_and(|name| WRITING.contains(name));
+    if writes { &[] } else { &CLOSELY }
 }
 
 fn name_of(arguments: &[&str]) -> String {

@@ -18,6 +18,9 @@ use crate::person;
 use crate::state::Status;
 use crate::store::{attempt, batch, context, description, job, log, mistake, short_id, snapshot, step};
 
+/// Maximum number of a step that a bundle may claim to have had.
+const LAST_STEP: u32 = 90_000;
+
 /// An imported job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Imported {
@@ -45,6 +48,12 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
         bundle.job.id = short_id(cx, |id| job::exists(db, id))?;
     }
     forget_identities(&mut bundle);
+    // So that steps to come have numbers that a bundle may have.
+    bundle.job.last_step = bundle.job.last_step.min(LAST_STEP);
+    if matches!(bundle.job.status, Status::Planning | Status::Ready) {
+        // The repository here is another one than the plan was agreed on.
+        bundle.job.baseline = None;
+    }
     let mut used = ids_of(&bundle);
     rename_records(cx, &mut bundle, &mut used)?;
     keep_map(cx, &mut bundle, &mut used)?;
@@ -128,6 +137,7 @@ fn keep_map(cx: &Cx<'_>, bundle: &mut Bundle, used: &mut BTreeSet<String>) -> Re
             tags: vec!["imported".to_owned()],
             created_at: bundle.exported_at,
             updated_at: bundle.exported_at,
+            changed_at: None,
             content: map,
         });
     }

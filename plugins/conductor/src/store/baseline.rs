@@ -19,6 +19,7 @@ pub(super) fn column(baseline: &Baseline) -> Result<String, DbError> {
         false => to_json(&Baseline {
             commit: baseline.commit.clone(),
             whole: baseline.whole,
+            raw: baseline.raw,
             in_pieces: true,
             ..Baseline::default()
         }),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
-use super::{json_column, to_json};
+use super::{gone, json_column, to_json};
 use crate::model::{BlockType, ContextId, JobId};
 
 /// A block of notes, research, code or output.
@@ -20,6 +20,9 @@ pub(crate) struct Block {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
+    /// Time of the last change after the plan was agreed, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_at: Option<Timestamp>,
     /// Text of the block.
     pub content: String,
 }
@@ -35,17 +38,18 @@ impl TryFrom<Row> for Block {
             created_at: row.get(3)?,
             updated_at: row.get(4)?,
             content: row.get(5)?,
+            changed_at: row.get(6)?,
         })
     }
 }
 
-const COLUMNS: &str = "id, block_type, tags_json, created_at, updated_at, content";
+const COLUMNS: &str = "id, block_type, tags_json, created_at, updated_at, content, changed_at";
 
 /// Stores a new block.
 pub(crate) fn insert(db: &Db<'_>, job: &JobId, block: &Block) -> Result<(), DbError> {
     db.execute(
-        "INSERT INTO conductor_contexts (job_id, id, block_type, tags_json, created_at, updated_at, content) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO conductor_contexts (job_id, id, block_type, tags_json, created_at, updated_at, content, changed_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             job,
             block.context_id,
@@ -54,6 +58,7 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, block: &Block) -> Result<(), DbEr
             block.created_at,
             block.updated_at,
             block.content,
+            block.changed_at,
         ],
     )?;
     Ok(())
@@ -62,8 +67,8 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, block: &Block) -> Result<(), DbEr
 /// Replaces a block.
 pub(crate) fn update(db: &Db<'_>, job: &JobId, block: &Block) -> Result<(), DbError> {
     db.execute(
-        "UPDATE conductor_contexts SET block_type = ?3, tags_json = ?4, updated_at = ?5, content = ?6 \
-         WHERE job_id = ?1 AND id = ?2",
+        "UPDATE conductor_contexts SET block_type = ?3, tags_json = ?4, updated_at = ?5, content = ?6, \
+         changed_at = ?7 WHERE job_id = ?1 AND id = ?2",
         params![
             job,
             block.context_id,
@@ -71,13 +76,24 @@ pub(crate) fn update(db: &Db<'_>, job: &JobId, block: &Block) -> Result<(), DbEr
             to_json(&block.tags)?,
             block.updated_at,
             block.content,
+            block.changed_at,
         ],
     )?;
     Ok(())
 }
 
-/// Removes a block.
+/// Takes all blocks of a job as they are for those of its agreed plan.
+pub(crate) fn agree(db: &Db<'_>, job: &JobId) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE conductor_contexts SET changed_at = NULL WHERE job_id = ?1 AND changed_at IS NOT NULL",
+        params![job],
+    )?;
+    Ok(())
+}
+
+/// Removes a block, whose id is not given again.
 pub(crate) fn delete(db: &Db<'_>, job: &JobId, id: &ContextId) -> Result<(), DbError> {
+    gone::keep(db, id.as_str())?;
     db.execute(
         "DELETE FROM conductor_contexts WHERE job_id = ?1 AND id = ?2",
         params![job, id],
@@ -133,8 +149,8 @@ pub(crate) fn total(db: &Db<'_>, job: &JobId) -> Result<usize, DbError> {
     row.map_or(Ok(0), |row| row.get(0))
 }
 
-/// Checks whether an id is taken.
+/// Checks whether an id is taken, or was.
 pub(crate) fn exists(db: &Db<'_>, id: &ContextId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_contexts WHERE id = ?1", params![id])?;
-    Ok(row.is_some())
+    Ok(row.is_some() || gone::has(db, id.as_str())?)
 }

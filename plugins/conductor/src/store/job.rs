@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, Value, params};
 
-use super::{baseline, json_column, optional_json, to_json};
-use crate::model::JobId;
+use super::{baseline, gone, json_column, optional_json, to_json};
+use crate::model::{JobId, StepId};
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
 use crate::state::Status;
@@ -36,13 +36,21 @@ pub(crate) struct Job {
     pub policies: PolicyChanges,
     /// Answers of the interview.
     pub plan: Plan,
-    /// Git's state when the current step began.
+    /// Git's state when the current step began, or before the start when the plan was agreed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// Highest number that a step of the job ever had.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub last_step: u32,
     /// Time of creation.
     pub created_at: Timestamp,
     /// Time of the last change to the job or its records.
     pub updated_at: Timestamp,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Git's state when a step began, the baseline of the step's changes.
@@ -66,15 +74,24 @@ pub(crate) struct Baseline {
     /// Hash of each of these files as the commands left it. Records of earlier versions have none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dropped: BTreeMap<String, String>,
+    /// Tracked files that the tests themselves write without changing them, as seen when the job started.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub rewritten: BTreeSet<String>,
     /// State when the last step ended whose gates look at changes, if steps without such gates came since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Box<Baseline>>,
     /// True if `dirty` also has the files that Git does not show. False in records of earlier versions.
     #[serde(default)]
     pub whole: bool,
+    /// True if `dirty` also has the tracked files whose bytes are not those of the index. False as above.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub raw: bool,
     /// True in the column of a job whose baseline is in pieces.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_pieces: bool,
+    /// Words of each registered command when the plan was agreed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub commands: BTreeMap<String, Vec<String>>,
     /// Last run of each test command, by its words.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tests: BTreeMap<String, Tally>,
@@ -124,7 +141,7 @@ impl Tally {
 }
 
 const COLUMNS: &str = "id, title, goal, status, status_reason, repo_root, tags_json, policies_json, plan_json, \
-    baseline_json, created_at, updated_at";
+    baseline_json, created_at, updated_at, last_step";
 
 impl TryFrom<Row> for Job {
     type Error = DbError;
@@ -143,11 +160,19 @@ impl TryFrom<Row> for Job {
             baseline: optional_json(&row, 9)?,
             created_at: row.get(10)?,
             updated_at: row.get(11)?,
+            last_step: row.get(12)?,
         })
     }
 }
 
 impl Job {
+    /// Counts steps that the job has or had, so that no number is given twice.
+    pub(crate) fn count<'s>(&mut self, steps: impl IntoIterator<Item = &'s StepId>) {
+        let numbers = steps.into_iter().filter_map(StepId::number);
+        let highest = numbers.filter_map(|number| u32::try_from(number).ok()).max();
+        self.last_step = self.last_step.max(highest.unwrap_or_default());
+    }
+
     /// Policies in force.
     pub(crate) fn effective(&self) -> Policies {
         self.policies.over(&Policies::default())
@@ -167,10 +192,10 @@ pub(crate) fn get(db: &Db<'_>, id: &JobId) -> Result<Option<Job>, DbError> {
     Ok(Some(job))
 }
 
-/// Checks whether an id is taken.
+/// Checks whether an id is taken, or was.
 pub(crate) fn exists(db: &Db<'_>, id: &JobId) -> Result<bool, DbError> {
     let row = db.query_row("SELECT id FROM conductor_jobs WHERE id = ?1", params![id])?;
-    Ok(row.is_some())
+    Ok(row.is_some() || gone::has(db, id.as_str())?)
 }
 
 /// Repository of a job, whose memory it shares; `None` for a job without one.
@@ -193,6 +218,12 @@ pub(crate) fn neighbour_with_map(db: &Db<'_>, id: &JobId) -> Result<Option<JobId
 
 /// Deletes a job with everything that belongs to it alone. The memory of its repository stays.
 pub(crate) fn delete(db: &Db<'_>, id: &JobId) -> Result<(), DbError> {
+    gone::keep(db, id.as_str())?;
+    db.execute(
+        "INSERT INTO conductor_gone (id) SELECT id FROM conductor_contexts WHERE job_id = ?1 \
+         ON CONFLICT (id) DO NOTHING",
+        params![id],
+    )?;
     for table in [
         "conductor_steps",
         "conductor_attempts",
@@ -215,8 +246,8 @@ pub(crate) fn delete(db: &Db<'_>, id: &JobId) -> Result<(), DbError> {
 pub(crate) fn insert(db: &Db<'_>, job: &Job) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO conductor_jobs (id, title, goal, status, status_reason, repo_root, tags_json, policies_json, \
-         plan_json, baseline_json, created_at, updated_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+         plan_json, baseline_json, created_at, updated_at, last_step) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         &columns(job)?,
     )?;
     baseline::keep(db, &job.id, job.baseline.as_ref())
@@ -236,6 +267,7 @@ fn columns(job: &Job) -> Result<Vec<Value>, DbError> {
         job.baseline.as_ref().map(baseline::column).transpose()?,
         job.created_at,
         job.updated_at,
+        job.last_step,
     ];
     Ok(values.to_vec())
 }
@@ -248,7 +280,7 @@ pub(crate) fn update(db: &Db<'_>, seen: Status, job: &Job) -> Result<bool, DbErr
     let changed = db.execute(
         "UPDATE conductor_jobs SET title = ?2, goal = ?3, status = ?4, status_reason = ?5, repo_root = ?6, \
          tags_json = ?7, policies_json = ?8, plan_json = ?9, baseline_json = ?10, created_at = ?11, \
-         updated_at = ?12 WHERE id = ?1 AND status = ?13",
+         updated_at = ?12, last_step = ?13 WHERE id = ?1 AND status = ?14",
         &values,
     )?;
     if changed == 1 {

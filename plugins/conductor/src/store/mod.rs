@@ -5,6 +5,7 @@ mod baseline;
 pub(crate) mod batch;
 pub(crate) mod context;
 pub(crate) mod description;
+pub(crate) mod gone;
 pub(crate) mod job;
 pub(crate) mod log;
 pub(crate) mod mistake;

@@ -163,6 +163,7 @@ impl ConductorInit {
                 ..Plan::default()
             },
             baseline: None,
+            last_step: 0,
             created_at: cx.now(),
             updated_at: cx.now(),
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use super::find_job;
-use crate::arguments::{BLOCK, BLOCKS, TEXT, tidy_tags};
+use crate::arguments::{BLOCK, BLOCKS, TEXT, clip_to, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::model::{BlockType, ContextId, JobId};
 use crate::search::{Hit, search};
@@ -95,6 +95,7 @@ impl Tool for ContextAddBlock {
             tags: tidy_tags(self.tags),
             created_at: cx.now(),
             updated_at: cx.now(),
+            changed_at: None,
             content: self.content,
         };
         context::insert(&cx.db, &job.id, &block)?;
@@ -102,6 +103,9 @@ impl Tool for ContextAddBlock {
         Ok(BlockLine::from(&block))
     }
 }
+
+/// Characters of a block's content in a line of the log.
+const SHOWN: usize = 300;
 
 /// Refuses to store or change research while a job is executed: it shapes the prompts, so it belongs to planning.
 fn check_research(job: &Job, kinds: &[BlockType]) -> Result<(), ToolError> {
@@ -118,6 +122,36 @@ fn check_research(job: &Job, kinds: &[BlockType]) -> Result<(), ToolError> {
         .into()),
         false => Ok(()),
     }
+}
+
+/// Marks and logs a change of a block whose plan is agreed already: prompts of steps that name it are others then.
+fn note_change(cx: &Cx<'_>, job: &Job, block: &mut Block, before: &str) -> Result<(), ToolError> {
+    let is_agreed = matches!(job.status, Status::Ready | Status::Executing | Status::Paused);
+    if !is_agreed || block.content == before {
+        return Ok(());
+    }
+    block.changed_at = Some(cx.now());
+    let steps = crate::store::step::all(&cx.db, &job.id)?.into_iter();
+    let naming = steps.filter(|step| {
+        let open = step.status != crate::model::StepStatus::Done;
+        open && step
+            .spec
+            .context_refs
+            .iter()
+            .any(|named| named == block.context_id.as_str())
+    });
+    let naming: Vec<String> = naming.map(|step| step.step_id.to_string()).collect();
+    if naming.is_empty() {
+        return Ok(());
+    }
+    let line = format!(
+        "plan changed: {}, the context of {}: {:?} becomes {:?}",
+        block.context_id,
+        naming.join(", "),
+        clip_to(before, SHOWN),
+        clip_to(&block.content, SHOWN)
+    );
+    super::lifecycle::note(cx, &cx.db, job, &line)
 }
 
 /// Finds the block that a call names.
@@ -221,13 +255,16 @@ impl Tool for ContextUpdateBlock {
         refusals.finish()?;
         let mut block = find_block(cx, &self.job_id, &self.context_id)?;
         let kinds = [block.block_type, self.block_type.unwrap_or(block.block_type)];
-        check_research(&find_job(&cx.db, &self.job_id)?, &kinds)?;
+        let job = find_job(&cx.db, &self.job_id)?;
+        check_research(&job, &kinds)?;
         let size = self.content.as_ref().map_or(0, String::len);
         check_total(cx, &self.job_id, size, block.content.len())?;
+        let before = block.content.clone();
         block.block_type = self.block_type.unwrap_or(block.block_type);
         block.content = self.content.unwrap_or(block.content);
         block.tags = self.tags.map_or(block.tags, tidy_tags);
         block.updated_at = cx.now();
+        note_change(cx, &job, &mut block, &before)?;
         context::update(&cx.db, &self.job_id, &block)?;
         job::touch(&cx.db, &self.job_id, cx.now())?;
         Ok(BlockLine::from(&block))

@@ -10,7 +10,7 @@ use super::{after, conflict, current, find_job, internal, job_call};
 use crate::access;
 use crate::asked;
 use crate::briefing::{Accepted, Briefing};
-use crate::gate::facts;
+use crate::gate::{Gate, start};
 use crate::model::{BlockType, Claim, EvidenceType, JobId, LogType, StepId, StepStatus};
 use crate::policy::Policies;
 use crate::prompt::{self, Advice, Material};
@@ -120,6 +120,25 @@ fn told(last: Attempt) -> Vec<String> {
     }
 }
 
+/// Limits of the next step that looks at changes, if this one does not: its changes count there.
+fn later(steps: &[Step], step: &Step) -> Vec<String> {
+    let looks = |step: &Step| step.spec.parsed_gates().iter().any(Gate::looks_at_changes);
+    if looks(step) {
+        return Vec::new();
+    }
+    let after = steps
+        .iter()
+        .skip_while(|other| other.step_id != step.step_id)
+        .skip(1);
+    let Some(next) = after.into_iter().find(|other| looks(other)) else {
+        return Vec::new();
+    };
+    let limits = next.spec.parsed_gates().into_iter().filter(Gate::limits_changes);
+    limits
+        .map(|gate| format!("{}: {}", next.step_id, gate.describe()))
+        .collect()
+}
+
 /// Facts for a prompt, besides the job and the step.
 #[derive(Debug, Default)]
 pub(crate) struct Telling {
@@ -129,6 +148,7 @@ pub(crate) struct Telling {
     mistakes: Vec<Advice>,
     batch: Option<(String, u32)>,
     rejection: Vec<String>,
+    later: Vec<String>,
 }
 
 impl Telling {
@@ -147,7 +167,14 @@ impl Telling {
         let mut contexts = Vec::new();
         for id in &step.spec.context_refs {
             if let Some(block) = context::get(db, &job.id, id)? {
-                contexts.push((id.clone(), block.block_type.to_string(), block.content));
+                let changed = block
+                    .changed_at
+                    .map_or("", |_| ", changed since the plan was agreed");
+                contexts.push((
+                    id.clone(),
+                    format!("{}{changed}", block.block_type),
+                    block.content,
+                ));
             }
         }
         let research = context::of_type(db, &job.id, BlockType::Research, Telling::BLOCKS)?;
@@ -171,6 +198,7 @@ impl Telling {
             mistakes: relevant.into_iter().map(mistakes::advice).collect(),
             batch: batch::open(db, &job.id)?.map(|batch| (batch.token.to_string(), batch.steps_left)),
             rejection: rejected.map(told).unwrap_or_default(),
+            later: later(&step::all(db, &job.id)?, step),
         })
     }
 
@@ -218,6 +246,7 @@ impl Telling {
             mistakes: &self.mistakes,
             batch: self.batch.as_ref().map(|(token, left)| (token.as_str(), *left)),
             rejection: &self.rejection,
+            later: &self.later,
         }
     }
 
@@ -238,7 +267,7 @@ impl Telling {
     }
 }
 
-/// Start the execution of a READY job. Then call job_next_step_prompt.
+/// Start the execution of a READY job. A person has to agree if its tests changed since. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobStart {
@@ -301,15 +330,21 @@ impl Tool for JobStart {
             Ok::<_, ToolError>((job, steps))
         })?;
         after(&job, Event::Start)?;
-        let (baseline, warnings) = facts::at_start(cx, &job, &steps);
+        let start = start::begin(cx, &job, &steps)?;
         cx.transaction(|db| {
             let mut job = find_job(&db, &self.job_id)?;
+            if step::all(&db, &job.id)? != steps {
+                return Err(conflict(&job.id));
+            }
             let seen = job.status;
             job.status = after(&job, Event::Start)?;
-            job.baseline = baseline;
+            job.baseline = start.baseline;
             super::save(cx, &db, seen, &mut job)?;
+            if let Some(line) = &start.allowed {
+                super::lifecycle::note(cx, &db, &job, line)?;
+            }
             super::lifecycle::note(cx, &db, &job, "started")?;
-            Running::new(&job, &step::all(&db, &job.id)?, warnings)
+            Running::new(&job, &steps, start.warnings)
         })
     }
 }

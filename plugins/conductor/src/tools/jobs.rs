@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Timestamp, Tool, ToolError};
 
 use super::steps::StepLine;
@@ -23,6 +24,7 @@ use crate::workspaces::WorkspaceLine;
 /// submissions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-views" = page()))]
 pub(crate) struct JobGet {
     job_id: JobId,
     /// Step to show whole, for example S2. `attempts` then covers only this step. Default none.
@@ -30,6 +32,16 @@ pub(crate) struct JobGet {
     /// Number of latest submissions to show, at most 20. Default 0.
     #[schemars(range(max = 20))]
     attempts: Option<u32>,
+}
+
+fn page() -> Json {
+    json!({
+        "title": "Job",
+        "form": "list",
+        "items": [{"list": "steps"}],
+        "asks": ["job_id"],
+        "arguments": {"attempts": 5},
+    })
 }
 
 /// A job with its plan and steps.
@@ -151,6 +163,7 @@ fn plan_changes(cx: &Cx<'_>, job: &JobId) -> Result<Vec<String>, DbError> {
 /// List jobs, most recently changed first. Archived jobs are listed only with status ARCHIVED.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-views" = pages()))]
 pub(crate) struct JobList {
     /// Only jobs in this status. Default: all but ARCHIVED.
     #[schemars(extend("x-accepts" = super::any_text()))]
@@ -161,6 +174,16 @@ pub(crate) struct JobList {
     /// Number of jobs to skip: next_offset of the previous page. Default 0.
     #[serde(default)]
     offset: u32,
+}
+
+fn pages() -> Json {
+    json!({
+        "title": "Jobs",
+        "form": "list",
+        "items": [{"list": "jobs"}],
+        "arguments": {"limit": 100},
+        "opens": {"tool": "job_get", "arguments": {"job_id": "job_id"}},
+    })
 }
 
 /// A page of jobs.

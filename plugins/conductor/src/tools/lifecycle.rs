@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Db, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
 use super::execute::{Running, Telling, attempts_left};
-use super::{after, current, find_job, job_call, save};
+use super::{after, conflict, current, find_job, job_call, save};
 use crate::access;
 use crate::arguments::ENTRY;
 use crate::checkpoint::is_inserted;
 use crate::error::Refusals;
+use crate::gate::agreed::{self, Agreement};
+use crate::gate::delivered;
 use crate::model::{JobId, LogType, StepId};
 use crate::person;
 use crate::ready::{FAULTS_FROM, Gap, Readiness, gaps, refuse};
@@ -55,30 +57,64 @@ pub(crate) struct Ready {
 impl Tool for JobSetReady {
     const NAME: &'static str = "job_set_ready";
     const TITLE: &'static str = "Make the job ready";
-    const EFFECT: Effect = Effect::Write;
+    const EFFECT: Effect = Effect::Run;
     const TIER: Tier = Tier::Core;
     const HINTS: Hints = Hints::IDEMPOTENT;
     type Output = Ready;
 
     fn run(self, cx: &Cx<'_>) -> Result<Ready, ToolError> {
-        let mut job = find_job(&cx.db, &self.job_id)?;
+        let (job, steps) = cx.transaction(|db| {
+            let job = find_job(&db, &self.job_id)?;
+            after(&job, Event::SetReady)?;
+            let steps = step::all(&db, &job.id)?;
+            refuse(all_gaps(cx, &db, &job, &steps)?)?;
+            Ok::<_, ToolError>((job, steps))
+        })?;
+        // A job that is READY keeps what was recorded when its plan was agreed.
+        let agreement = match job.status {
+            Status::Ready => None,
+            _ => Some(agreed::agree(cx, &job, &steps)),
+        };
+        cx.transaction(|db| self.agree(cx, &db, &steps, agreement))
+    }
+}
+
+impl JobSetReady {
+    fn agree(
+        &self,
+        cx: &Cx<'_>,
+        db: &Db<'_>,
+        steps: &[Step],
+        agreement: Option<Agreement>,
+    ) -> Result<Ready, ToolError> {
+        let mut job = find_job(db, &self.job_id)?;
         let seen = job.status;
         job.status = after(&job, Event::SetReady)?;
-        let steps = step::all(&cx.db, &job.id)?;
-        refuse(all_gaps(cx, &job, &steps)?)?;
-        save(cx, &cx.db, seen, &mut job)?;
-        if seen != job.status {
-            note(cx, &cx.db, &job, "ready")?;
+        if step::all(db, &job.id)? != steps {
+            return Err(conflict(&job.id));
         }
-        let specs: Vec<(StepId, &StepSpec)> = named(&steps);
-        let paths = workspace::paths(&cx.db)?;
+        let specs: Vec<(StepId, &StepSpec)> = named(steps);
+        let paths = workspace::paths(db)?;
         let mut warnings = access::warnings(cx, job.repo_root.as_deref(), &job.effective(), &specs, &paths);
-        let unmitigated = job
-            .plan
-            .risks
-            .iter()
-            .flatten()
-            .filter(|risk| risk.mitigation.is_none());
+        if let Some(Agreement { state, changed }) = agreement {
+            job.baseline = state;
+            context::agree(db, &job.id)?;
+            if !changed.is_empty() {
+                let line = format!(
+                    "the tests are not those of the plan agreed before: {}",
+                    changed.join("; ")
+                );
+                note(cx, db, &job, &format!("plan changed: {line}"))?;
+                warnings.push(line);
+            }
+        }
+        warnings.extend(unchecked(cx, &job));
+        save(cx, db, seen, &mut job)?;
+        if seen != job.status {
+            note(cx, db, &job, "ready")?;
+        }
+        let risks = job.plan.risks.iter().flatten();
+        let unmitigated = risks.filter(|risk| risk.mitigation.is_none());
         warnings.extend(unmitigated.map(|risk| format!("risk has no mitigation: {}", risk.risk)));
         Ok(Ready {
             goal: job.goal,
@@ -95,6 +131,15 @@ impl Tool for JobSetReady {
     }
 }
 
+/// Warning about deliverables of which none can be checked.
+fn unchecked(cx: &Cx<'_>, job: &Job) -> Option<String> {
+    access::open(cx, job.repo_root.as_deref()).ok()?;
+    let texts = job.plan.deliverables.as_deref().unwrap_or_default();
+    let is_unchecked = !texts.is_empty() && texts.iter().all(|text| delivered::paths(text).is_empty());
+    is_unchecked
+        .then(|| "no deliverable names a path, so nothing is checked at the end; name files".to_owned())
+}
+
 fn named(steps: &[Step]) -> Vec<(StepId, &StepSpec)> {
     steps
         .iter()
@@ -108,8 +153,7 @@ fn planned(steps: &[Step]) -> usize {
 }
 
 /// All gaps of a job's plan.
-pub(crate) fn all_gaps(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap>, ToolError> {
-    let db = &cx.db;
+fn all_gaps(cx: &Cx<'_>, db: &Db<'_>, job: &Job, steps: &[Step]) -> Result<Vec<Gap>, ToolError> {
     let blocks = context::ids(db, &job.id)?;
     let missing = steps.iter().flat_map(|step| {
         let refs = step.spec.context_refs.iter();
@@ -192,8 +236,8 @@ impl Tool for JobPause {
     }
 }
 
-/// Resume a paused job. If a step used up its submissions, a person has to agree, and the counts start anew. Fails
-/// if the job is not PAUSED. Then call job_next_step_prompt.
+/// Resume a paused job. A person has to agree if a step used up its submissions, whose counts then start anew, or if a
+/// registered test is another command than agreed. Fails if the job is not PAUSED. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobResume {
@@ -214,18 +258,24 @@ impl Tool for JobResume {
         let policies = job.effective();
         let steps = step::all(&cx.db, &job.id)?;
         let exhausted = current(&steps).filter(|(_, step)| attempts_left(step, &policies) == 0);
-        let line = match exhausted {
-            Some((_, step)) => {
-                let change = format!(
-                    "{} of {} was rejected {} times and is tried again",
-                    step.step_id, job.id, step.rejections
-                );
+        let mut changes = agreed::resumed(cx, &mut job, &steps);
+        changes.extend(exhausted.map(|(_, step)| {
+            format!(
+                "{} of {} was rejected {} times and is tried again",
+                step.step_id, job.id, step.rejections
+            )
+        }));
+        let line = match changes.is_empty() {
+            true => "resumed".to_owned(),
+            false => {
+                let change = changes.join("; ");
                 let who = person::allows(cx, &change, JobResume::NAME)?;
-                step::forgive(&cx.db, &job.id)?;
                 format!("plan changed by {who}: resumed; {change}")
             }
-            None => "resumed".to_owned(),
         };
+        if exhausted.is_some() {
+            step::forgive(&cx.db, &job.id)?;
+        }
         save(cx, &cx.db, seen, &mut job)?;
         note(cx, &cx.db, &job, &line)?;
         Running::new(&job, &step::all(&cx.db, &job.id)?, Vec::new())

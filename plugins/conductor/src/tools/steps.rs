@@ -145,6 +145,8 @@ impl Tool for PlanProposeSteps {
         refusals.finish()?;
         let (mut job, seen) = editable(&cx.db, &self.job_id, Event::EditPlan)?;
         let steps = number(cx, self.steps, &job)?;
+        // A new chain, of which nothing was executed.
+        job.last_step = 0;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))
@@ -172,10 +174,11 @@ impl Tool for PlanRefineSteps {
 
     fn run(self, cx: &Cx<'_>) -> Result<Chain, ToolError> {
         let (mut job, seen) = editable(&cx.db, &self.job_id, Event::RefineSteps)?;
-        let tried = attempt::steps(&cx.db, &job.id)?;
+        job.count(&attempt::steps(&cx.db, &job.id)?);
         let before = step::all(&cx.db, &job.id)?;
+        job.count(before.iter().map(|step| &step.step_id));
         let after_done = super::insert_after_done(&job.id, &before);
-        let steps = apply(before.clone(), &tried, self.edits).map_err(|mut refusals| {
+        let steps = apply(before.clone(), job.last_step as usize, self.edits).map_err(|mut refusals| {
             refusals.next_calls(|reason| match reason {
                 Reason::StepDone(_) => after_done.clone(),
                 _ => None,
@@ -194,6 +197,7 @@ impl Tool for PlanRefineSteps {
             changed(cx, &job, &changes, PlanRefineSteps::NAME)?;
         }
         step::replace(&cx.db, &job.id, &steps)?;
+        job.count(steps.iter().map(|step| &step.step_id));
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))
     }

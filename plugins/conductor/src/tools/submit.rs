@@ -12,6 +12,7 @@ use super::{after, conflict, current, find_job, internal, job_call};
 use crate::arguments::{ENTRY, EVIDENCE};
 use crate::error::{Reason, Refusals};
 use crate::gate::commit::{Rules, SUMMARY};
+use crate::gate::delivered;
 use crate::gate::facts::{self, Aftermath, Asked};
 use crate::git::Git;
 use crate::mistakes;
@@ -218,7 +219,7 @@ impl JobSubmitStepResult {
         facts.described.clone_from(&standing.described);
         facts.rules.clone_from(&standing.rules);
         if standing.last {
-            facts.deliverables = facts::deliverables(cx, job);
+            facts.deliverables = delivered::found(cx, job);
         }
         let verdict = submission::gates(&step.spec, policies, &said, &facts);
         looked_up.commands = facts::runs(&facts);

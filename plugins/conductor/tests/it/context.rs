@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 
-use crate::harness::Bench;
+use crate::harness::{Bench, step};
 
 fn add(bench: &Bench, kind: &str, content: &str, tags: &[&str]) -> String {
     let block = json!({"block_type": kind, "content": content, "tags": tags});
@@ -107,4 +107,21 @@ fn a_block_that_a_step_names_stays() {
         .call("context_delete_block", json!({"context_id": id}))
         .unwrap_err();
     expect!["INVALID_ARGUMENTS: context_id is used by step S1"].assert_eq(&refused.to_string());
+}
+
+#[test]
+fn research_is_stored_while_planning_only() {
+    let bench = Bench::new();
+    let research = json!({"block_type": "RESEARCH", "content": "- read first", "tags": ["process"]});
+    let kept = bench.reply("context_add_block", research.clone());
+    let bench = bench.started(json!([step("one", json!([]))]));
+    let change = json!({"context_id": kept["context_id"], "content": "- always say yes"});
+    for (tool, arguments) in [("context_add_block", research), ("context_update_block", change)] {
+        let refused = bench.call(tool, arguments).unwrap_err();
+        assert!(
+            refused.message.contains("stored while planning"),
+            "{}",
+            refused.message
+        );
+    }
 }

@@ -2,12 +2,15 @@
 #![allow(clippy::disallowed_methods, reason = "the tests make and look at files")]
 
 mod above;
+mod agreed;
+mod gone;
 mod harness;
 mod history;
 
 mod briefs;
 mod cheats;
 mod context;
+mod delivered;
 mod documents;
 mod execution;
 mod frozen;
@@ -24,3 +27,4 @@ mod suites;
 mod table;
 mod templates;
 mod transfer;
+mod veils;

@@ -74,7 +74,7 @@ fn the_ready_gate_lists_every_gap_and_each_call_is_the_one_that_closes_it() {
           - STEP_CRITERIA_MISSING (S1): step S1 has no acceptance_criteria -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"acceptance_criteria":["<one criterion per entry>"]}}]}
           - STEP_EVIDENCE_MISSING (S1): step S1 has no required_evidence -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"required_evidence":{"changed_files":"array"}}}]}
           - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which does not exist -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
-          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 3989 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":7989}}
+          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 4014 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":8014}}
     "#]].assert_eq(&log);
 }
 
@@ -168,7 +168,7 @@ fn checkpoints_are_inserted_once() {
     expect![[r#"
         ok steps.4.title="e" steps.5.title="Final checkpoint" steps.5.step_id="S6"
         ok steps.4.title="e" steps.5=null
-        ok steps.5.title="f" steps.5.step_id="S6" steps.6=null
+        ok steps.5.title="f" steps.5.step_id="S7" steps.6=null
     "#]]
     .assert_eq(&log);
 }
@@ -394,4 +394,11 @@ fn obvious_forms_are_understood() {
         ok stored=["constraints","unknowns","architecture","risks"]
         ok plan.risks=[{"risk":"slow"}] plan.unknowns=["who"]
     "#]].assert_eq(&log);
+}
+
+#[test]
+fn invariants_are_offered_at_the_beginning() {
+    let begun = Bench::new().reply("conductor_init", json!({"title": "Other", "goal": "Look"}));
+    let offered = begun["invariant_templates"].as_array().unwrap();
+    assert!(offered.len() > 2, "{begun}");
 }

@@ -31,6 +31,12 @@ const KEY: usize = 20;
     "description": "A milestone with its plan, slices, validation, assessments and history.",
     "mime_type": "text/markdown",
 }])))]
+#[schemars(extend("x-views" = json!({
+    "title": "Unit",
+    "form": "list",
+    "asks": ["workspace", "unit"],
+    "arguments": {"limit": MOST},
+})))]
 pub(crate) struct ShowUnit {
     /// Name of the workspace of the unit, from gsd_status.
     #[schemars(length(min = 1, max = WORKSPACE))]

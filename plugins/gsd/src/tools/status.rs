@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 use tollgate_kit::text::clip;
 use tollgate_sdk::{Cx, DbError, Effect, NextCall, Tier, Tool, ToolError};
 
@@ -25,12 +26,27 @@ const WORKSPACES: usize = 10;
 /// `milestone_id` adds the tasks of closed slices.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-views" = page()))]
 pub(crate) struct ShowStatus {
     /// Workspace name. Default: all with milestones.
     #[schemars(length(min = 1, max = WORKSPACE))]
     workspace: Option<String>,
     /// Milestone id, to show only that one in full.
     milestone_id: Option<MilestoneId>,
+}
+
+fn page() -> Json {
+    json!({
+        "title": "Milestones",
+        "form": "tree",
+        "items": [
+            {"list": "milestones", "key": "milestone_id"},
+            {"list": "slices", "key": "unit"},
+            {"list": "tasks", "key": "unit"},
+        ],
+        "group": "workspace",
+        "opens": {"tool": "gsd_show", "arguments": {"workspace": "workspace", "unit": "key"}},
+    })
 }
 
 /// The state of all milestones, level by level.

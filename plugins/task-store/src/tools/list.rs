@@ -52,6 +52,7 @@ impl From<TaskHead> for TaskLine {
 /// task_recover for one of them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-views" = page()))]
 pub(crate) struct TaskList {
     /// Phase of the tasks. Default: all.
     phase: Option<Phase>,
@@ -68,13 +69,23 @@ pub(crate) struct TaskList {
     #[schemars(length(max = REFERENCE))]
     after: Option<String>,
     /// Earlier name of `after`, which is still accepted.
-    #[schemars(length(max = REFERENCE))]
+    #[schemars(length(max = REFERENCE), extend("deprecated" = true))]
     cursor: Option<String>,
     /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
     /// Your role, for next calls.
     actor_role: Option<Role>,
+}
+
+fn page() -> Json {
+    json!({
+        "title": "Tasks",
+        "form": "list",
+        "items": [{"list": "tasks"}],
+        "arguments": {"limit": 100},
+        "opens": {"tool": "task_get", "arguments": {"task_id": "task_id"}},
+    })
 }
 
 /// Page of tasks.

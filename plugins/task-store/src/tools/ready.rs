@@ -35,7 +35,7 @@ pub(crate) struct TaskListReady {
     #[schemars(length(max = REFERENCE))]
     after: Option<String>,
     /// Earlier name of `after`, which is still accepted.
-    #[schemars(length(max = REFERENCE))]
+    #[schemars(length(max = REFERENCE), extend("deprecated" = true))]
     cursor: Option<String>,
     /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
 
 use super::cut;
@@ -21,6 +22,7 @@ use crate::store::task::{self, Task};
 /// first. For older ones call task_events.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-views" = page()))]
 pub(crate) struct TaskGet {
     /// Task id from task_create.
     task_id: TaskId,
@@ -35,6 +37,15 @@ pub(crate) struct TaskGet {
     actor: Option<String>,
     /// Your role, for next calls.
     actor_role: Option<Role>,
+}
+
+fn page() -> Json {
+    json!({
+        "title": "Task",
+        "form": "list",
+        "asks": ["task_id"],
+        "arguments": {"include_events_limit": 30},
+    })
 }
 
 /// A task with its records, newest first.
@@ -135,7 +146,7 @@ pub(crate) struct TaskEvents {
     #[schemars(range(min = 0))]
     after: Option<i64>,
     /// Earlier name of `after`, which is still accepted.
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0), extend("deprecated" = true))]
     after_id: Option<i64>,
     /// Maximum number of events, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]

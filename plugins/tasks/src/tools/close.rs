@@ -38,7 +38,7 @@ pub(crate) struct Verify {
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct CloseStep {
     #[schemars(with = "Map<String, Json>", extend("x-accepts" = words()))]
     checkpoints: Checkpoints,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
 }
 

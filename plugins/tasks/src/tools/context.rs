@@ -22,6 +22,7 @@ use crate::view::tree::{self, Branch};
 /// List the plans and tasks of a workspace by number. To read the next page, pass `next_after` as `after`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-views" = page_of_entries()))]
 pub(crate) struct Context {
     workspace: Workspace,
     /// Kind to list. Default: tasks if `plan` is given, otherwise plans, then tasks.
@@ -40,6 +41,17 @@ pub(crate) struct Context {
     limit: Option<i64>,
     /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
+}
+
+fn page_of_entries() -> Json {
+    json!({
+        "title": "Plans and tasks",
+        "form": "list",
+        "items": [{"list": "entries"}],
+        "asks": ["workspace"],
+        "arguments": {"limit": 200},
+        "opens": {"tool": "tasks_mirror", "arguments": {"workspace": "workspace", "task": "id"}},
+    })
 }
 
 /// Plans and tasks.
@@ -195,6 +207,7 @@ fn entry(scope: &Scope<'_>, head: Head) -> Result<Option<ListEntry>, ToolError> 
 /// Export part of a plan or task for other programs, flat and in order: the tasks of a plan, or the steps and
 /// nodes of a task or below one step.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-views" = page_of_steps()))]
 pub(crate) struct Mirror {
     #[serde(flatten)]
     subject: Subject,
@@ -204,6 +217,16 @@ pub(crate) struct Mirror {
     /// Maximum number of entries, 1 to 500 (default 100).
     #[schemars(range(min = 1, max = 500))]
     limit: Option<i64>,
+}
+
+fn page_of_steps() -> Json {
+    json!({
+        "title": "Steps",
+        "form": "tree",
+        "items": [{"list": "steps", "key": "path"}],
+        "asks": ["workspace", "task"],
+        "arguments": {"limit": 500},
+    })
 }
 
 /// Exported part of a plan or task.

@@ -22,7 +22,7 @@ pub(crate) struct StepClaim {
     #[serde(flatten)]
     target: StepTarget,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
     /// Length of the lease in workspace events (default 200).
     #[schemars(range(min = 1, max = LONGEST))]
@@ -87,7 +87,7 @@ pub(crate) struct StepRenew {
     #[serde(flatten)]
     target: StepTarget,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
     /// Length of the lease from now, in workspace events (default 200).
     #[schemars(range(min = 1, max = LONGEST))]
@@ -133,7 +133,7 @@ pub(crate) struct StepRelease {
     #[serde(flatten)]
     target: StepTarget,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Done {
     #[serde(flatten)]
     target: StepTarget,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Progress {
     #[schemars(length(min = 1, max = ENTRY))]
     reason: Option<String>,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Take {
     #[schemars(length(min = 1, max = NAME))]
     actor: Option<String>,
     /// Old name of `actor`, for leases.
-    #[schemars(length(min = 1, max = NAME))]
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
     /// `connection` ends the lease with your connection at the latest.
     until: Option<Until>,

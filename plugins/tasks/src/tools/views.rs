@@ -20,11 +20,16 @@ use crate::view::radar;
 /// Show the state of a plan or task on one screen: now, why, verify, next, blockers, and complete next calls.
 /// Call this first.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-views" = page()))]
 pub(crate) struct Radar {
     #[serde(flatten)]
     subject: Subject,
     /// Reply size limit in bytes (default 30000).
     max_chars: Option<i64>,
+}
+
+fn page() -> Json {
+    json!({"title": "Radar", "form": "list", "asks": ["workspace", "task"], "app": true})
 }
 
 impl Tool for Radar {

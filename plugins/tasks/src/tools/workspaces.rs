@@ -13,6 +13,7 @@ use crate::store;
 /// List the workspaces that have plans or tasks, by name. To read the next page, pass `next_after` as `after`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-views" = page()))]
 pub(crate) struct Workspaces {
     /// Cursor: `next_after` of the previous page, for example acme/repo.
     #[schemars(length(max = NAME))]
@@ -20,6 +21,16 @@ pub(crate) struct Workspaces {
     /// Maximum number of workspaces, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<i64>,
+}
+
+fn page() -> Json {
+    json!({
+        "title": "Plans",
+        "form": "list",
+        "items": [{"list": "workspaces"}],
+        "arguments": {"limit": 200},
+        "opens": {"tool": "tasks_context", "arguments": {"workspace": "workspace"}},
+    })
 }
 
 /// Workspaces by name.

@@ -22,10 +22,12 @@ use crate::sample::Sample;
 const LIMIT: f64 = 3.0;
 /// Numbers of files that were changed since the look before.
 const EDITED: [usize; 3] = [0, 1, 200];
+/// Files that a rule hides which is in no commit.
+const HIDDEN: usize = 500;
 /// Umask of the supervisor's programs.
 const UMASK: u32 = 0o077;
 
-/// Measures looks at a repository after edits of a few files and of many.
+/// Measures looks at a repository after edits of a few files and of many, and past a rule that hides files from Git.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     report.heading("a look at a work tree");
     let dir = setup.fresh_dir()?;
@@ -43,30 +45,57 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     let launcher = Launcher::new(setup.executable.clone(), Some(environment), UMASK);
     let look = || look(&workspace, &launcher);
     for edited in EDITED {
-        let (mut status, mut looks) = (Vec::new(), Vec::new());
-        for round in 0..=setup.effort.rounds {
-            edit(&root, edited, round)?;
-            let by_git = timed(|| git_status(&root))?;
-            let by_host = timed(look)?;
-            // The first round warms up.
-            if round > 0 {
-                status.push(by_git);
-                looks.push(by_host);
-            }
+        let name = match edited {
+            0 => "a look without an edit".to_owned(),
+            1 => "a look after 1 edited file".to_owned(),
+            many => format!("a look after {many} edited files"),
+        };
+        compare(setup, report, name, (&root, edited), look)?;
+    }
+    hide(&root)?;
+    let name = format!("a look past a rule that hides {HIDDEN} files");
+    compare(setup, report, name, (&root, 1), look)
+}
+
+/// Rounds of `git status` and a look, each after the same number of edits.
+fn compare(
+    setup: &Setup,
+    report: &mut Report,
+    name: String,
+    (root, edited): (&Path, usize),
+    look: impl Fn() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let (mut status, mut looks) = (Vec::new(), Vec::new());
+    for round in 0..=setup.effort.rounds {
+        edit(root, edited, round)?;
+        let by_git = timed(|| git_status(root))?;
+        let by_host = timed(&look)?;
+        // The first round warms up.
+        if round > 0 {
+            status.push(by_git);
+            looks.push(by_host);
         }
-        tell(report, edited, Sample::of(status), Sample::of(looks));
+    }
+    tell(report, name, &Sample::of(status), &Sample::of(looks));
+    Ok(())
+}
+
+/// Hides a folder of files by a rule that is in no commit.
+fn hide(root: &Path) -> anyhow::Result<()> {
+    std::fs::write(root.join(".git/info/exclude"), "scratch/\n")?;
+    std::fs::create_dir(root.join("scratch"))?;
+    for number in 0..HIDDEN {
+        std::fs::write(
+            root.join(format!("scratch/{number}.ts")),
+            format!("// {number}\n"),
+        )?;
     }
     Ok(())
 }
 
-fn tell(report: &mut Report, edited: usize, status: Sample, looks: Sample) {
-    let name = match edited {
-        0 => "a look without an edit".to_owned(),
-        1 => "a look after 1 edited file".to_owned(),
-        many => format!("a look after {many} edited files"),
-    };
-    report.row("git status", &status, Unit::Microseconds, &status);
-    report.row(&name, &looks, Unit::Microseconds, &status);
+fn tell(report: &mut Report, name: String, status: &Sample, looks: &Sample) {
+    report.row("git status", status, Unit::Microseconds, status);
+    report.row(&name, looks, Unit::Microseconds, status);
     let times = Quantity(looks.median() / status.median(), Unit::Times);
     report.add(Figure {
         name,

@@ -1,5 +1,6 @@
 //! The figures, and their shared code.
 
+pub(crate) mod console;
 pub(crate) mod durable;
 pub(crate) mod fairness;
 pub(crate) mod idle;

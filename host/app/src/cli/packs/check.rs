@@ -1,6 +1,6 @@
 //! `tollgate packs check`
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use clap::Args;
 use serde_json::{Map, Value};
 use tollgate::check::{self, Report, Subject};
 use tollgate::config::Config;
-use tollgate_components::packs;
 
-use crate::cli::{self, Global, file, out, registry};
+use crate::cli::{self, Global, component, file, out, registry};
 
 /// Longest arguments that a line shows, in characters.
 const SHOWN: usize = 60;
 
-/// Runs the component in a temporary data directory and workspace, with everything that it requests. Each tool is
-/// called with arguments generated from its schema: with as few as possible, and with all.
+/// Runs the component in a temporary data directory, with everything that it requests, and with copies of the directories
+/// that `--workspace` names. Each tool and prompt is called with arguments generated from its schema: with as few as
+/// possible, and with all. Each resource is read and each list of values asked for. A policy judges calls.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Check {
-    /// The component, a pack or a policy: a file, or oci://HOST/NAME:TAG
-    file: PathBuf,
+    /// The component, a pack or a policy: a file, the name of a built-in one, https://…, or oci://HOST/NAME:TAG
+    component: String,
     /// Its settings, as its `config` table has them [default: made up from their schema]
     #[arg(long, value_name = "JSON|@FILE")]
     settings: Option<String>,
@@ -34,20 +34,15 @@ pub(in crate::cli) struct Check {
 }
 
 impl Check {
-    /// Exit code 1 if something is wrong with it.
-    pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let source = self.file.to_str().unwrap_or_default();
-        let bytes = if registry::is_reference(source) {
-            let mut fetched = registry::fetch(&Config::load(global.config.as_deref())?, source).await?;
-            registry::judge(&mut fetched)?;
-            fetched.bytes
-        } else {
-            packs::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?
-        };
+    /// Exit code 1 if something is wrong with it, or if it is a policy and judged nothing.
+    pub(in crate::cli) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let (bytes, mut fetched) = component::look_at(global, &self.component).await?;
+        fetched.as_mut().map_or(Ok(()), registry::judge)?;
         let subject = Subject {
             bytes,
             config: self.settings.as_deref().map(settings).transpose()?,
             programs: self.programs,
+            workspaces: global.workspaces.clone(),
             time: Duration::from_secs(self.time),
         };
         let folder = tempfile::Builder::new()
@@ -89,9 +84,10 @@ fn tell(report: &Report) -> String {
         .calls
         .iter()
         .map(|called| {
-            let arguments = called.arguments.to_string();
-            let shown: String = arguments.chars().take(SHOWN).collect();
-            let cut = if shown.len() < arguments.len() { "…" } else { "" };
+            let address = called.address.clone();
+            let with = address.unwrap_or_else(|| called.arguments.to_string());
+            let shown: String = with.chars().take(SHOWN).collect();
+            let cut = if shown.len() < with.len() { "…" } else { "" };
             vec![
                 called.tool.clone(),
                 called.outcome.clone(),
@@ -116,8 +112,32 @@ fn tell(report: &Report) -> String {
         (0, notes) => format!("nothing is wrong with it, {notes} to look at"),
         (problems, notes) => format!("wrong with it: {problems}; to look at: {notes}"),
     };
+    let judged = report.judged.map_or_else(String::new, |judged| {
+        format!("it judged {judged} of {} calls; ", report.calls.len())
+    });
     format!(
-        "{what}, {} bytes, sha256 {}\n{calls}{verdict}",
-        report.bytes, report.sha256
+        "{what}, {} bytes, sha256 {}\n{calls}{judged}{verdict}{}",
+        report.bytes,
+        report.sha256,
+        untried(report)
     )
+}
+
+/// Lines about everything that was not seen at work, those for the same reason together.
+fn untried(report: &Report) -> String {
+    let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for finding in &report.untried {
+        let remedy = finding
+            .remedy
+            .map_or_else(String::new, |remedy| format!("; {remedy}"));
+        let reason = format!("{}{remedy}", finding.found);
+        reasons.entry(reason).or_default().push(&finding.about);
+    }
+    let lines = reasons
+        .iter()
+        .map(|(reason, about)| format!("\n  {}: {reason}", about.join(", ")));
+    match report.untried.len() {
+        0 => String::new(),
+        count => format!("\nnot tried: {count}{}", lines.collect::<String>()),
+    }
 }

@@ -1,25 +1,22 @@
 //! `tollgate packs inspect`
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate_components::builtin;
 use tollgate_components::packs::{self, Inspection, Manifest, Said, ToolSpec};
 use tollgate_components::policies::Phase;
 use tollgate_store::storage::Step;
 
-use crate::cli::component::{builtin_meant, check_scheme};
-use crate::cli::{self, Global, out, registry};
+use crate::cli::{self, Global, component, out, registry};
 
 /// Runs the component in the sandbox to ask what it offers and requests: without storage, files, programs or network,
 /// in 64 MiB and 5 seconds. The rest is read from its bytes.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Inspect {
-    /// The component: a file, the name of a built-in one, or oci://HOST/NAME:TAG
-    file: PathBuf,
+    /// The component: a file, the name of a built-in one, https://…, or oci://HOST/NAME:TAG
+    component: String,
     /// Run nothing of it: show only what its bytes say
     #[arg(long = "static")]
     is_static: bool,
@@ -28,15 +25,7 @@ pub(in crate::cli) struct Inspect {
 impl Inspect {
     /// Exit code 1 if it cannot be a pack or a policy here.
     pub(in crate::cli) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let source = self.file.to_str().unwrap_or_default();
-        let fetched = match registry::is_reference(source) {
-            true => Some(registry::fetch(&Config::load(global.config.as_deref())?, source).await?),
-            false => None,
-        };
-        let bytes = match &fetched {
-            Some(fetched) => fetched.bytes.clone(),
-            None => self.bytes()?,
-        };
+        let (bytes, fetched) = component::look_at(global, &self.component).await?;
         let inspection = if self.is_static {
             packs::anatomy_of(&bytes)
         } else {
@@ -62,30 +51,6 @@ impl Inspect {
         } else {
             ExitCode::FAILURE
         })
-    }
-}
-
-impl Inspect {
-    fn bytes(&self) -> anyhow::Result<Vec<u8>> {
-        let name = self.file.to_str().unwrap_or_default();
-        let own = name.strip_prefix("builtin:").unwrap_or(name);
-        let builtin = builtin::policy(own).or_else(|| builtin::component(own));
-        check_scheme(name)?;
-        anyhow::ensure!(
-            !name.contains("://"),
-            "{name}: only files are inspected; download it first, or let `tollgate packs add {name}` say its hash"
-        );
-        match packs::read(&self.file) {
-            Ok(bytes) => Ok(bytes),
-            Err(why) => match builtin {
-                Some(bytes) => Ok(bytes.to_vec()),
-                None => anyhow::bail!(
-                    "{}: {why}; it is no built-in component either{}",
-                    self.file.display(),
-                    builtin_meant(own)
-                ),
-            },
-        }
     }
 }
 

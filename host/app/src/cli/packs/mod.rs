@@ -20,6 +20,7 @@ use super::update::Update;
 
 pub(super) use accept::accept;
 pub(super) use add::try_out;
+pub(super) use check::Check;
 pub(super) use inspect::{Inspect, tell};
 
 #[derive(Debug, Subcommand)]
@@ -29,7 +30,7 @@ pub(super) enum Packs {
     /// Show what a component is and wants, before it is added
     Inspect(Inspect),
     /// Call everything that a component offers, and say all that is wrong with it
-    Check(check::Check),
+    Check(Check),
     /// Add a component to the configuration, with what you grant it
     Add(add::Add),
     /// Accept the tools of a pack as they are now

@@ -13,7 +13,7 @@ use clap::Subcommand;
 use tollgate::config::edit::Section;
 
 use super::Global;
-use super::packs::Inspect;
+use super::packs::{Check, Inspect};
 use super::update::Update;
 
 pub(super) use add::try_out;
@@ -24,6 +24,8 @@ pub(super) enum Policies {
     List,
     /// Show what a component is and wants, before it is added
     Inspect(Inspect),
+    /// Let a policy judge calls in a host of its own, and say all that is wrong with it
+    Check(Check),
     /// Add a policy to the configuration, with what you grant it
     Add(add::Add),
     /// Take a newer version from a registry, after showing what changes
@@ -43,6 +45,7 @@ impl Policies {
         match self {
             Policies::List => list::run(global).await,
             Policies::Inspect(inspect) => inspect.run(global).await,
+            Policies::Check(check) => check.run(global).await,
             Policies::Add(add) => add.run(global).await,
             Policies::Update(update) => update.run(global, Section::Policies).await,
             Policies::Accept(accept) => accept.run(global),

@@ -52,6 +52,43 @@ fn another_file_says_the_same_of_a_policy_and_an_edit_need_not() {
 }
 
 #[test]
+fn another_file_has_the_same_values() {
+    let read = |text: &str| find(&text.parse().unwrap());
+    for (text, weaker) in [
+        (
+            "[approvals]\napprovers = [\"token:linus\"]\n",
+            "[approvals]\napprovers = [\"local\"]\n",
+        ),
+        (
+            "[envelope]\nrequire = \"always\"\n",
+            "[envelope]\nrequire = \"never\"\n",
+        ),
+        (
+            "[envelope.ceiling]\nmax_edits = 3\n",
+            "[envelope.ceiling]\nmax_edits = 4\n",
+        ),
+        (
+            "[[envelope.window]]\nper = \"1h\"\nmax_edits = 3\n",
+            "[[envelope.window]]\nper = \"1h\"\nmax_edits = 4\n",
+        ),
+        ("[packs.a]\nexclude = [\"b\"]\n", "[packs.a]\nexclude = [\"c\"]\n"),
+        (
+            "[workspaces.a]\ngit = \"read\"\n",
+            "[workspaces.a]\ngit = \"write\"\n",
+        ),
+    ] {
+        let (own, other) = (read(text), read(weaker));
+        assert!(!own.is_subset(&other), "{text}");
+        assert_eq!(lost(&own, &other), BTreeSet::new(), "{text}");
+    }
+    let (own, other) = (
+        read("[approvals]\napprovers = [\"a\"]\n"),
+        read("[approvals]\napprovers = []\n"),
+    );
+    assert_eq!(describe(own.difference(&other)), "what approvals.approvers says");
+}
+
+#[test]
 fn a_policy_that_only_watches_protects_less() {
     let enforced = protections("[policies.a]\n");
     let weaker = |text: &str| {

@@ -218,7 +218,8 @@ fn is_function(index: &Index<'_>, path: &str) -> bool {
     path::ancestors(path).any(|directory| {
         let inside = path::relative(path, directory).unwrap_or(path);
         hosts.iter().any(|(settings, folder)| {
-            inside.starts_with(&format!("{folder}/"))
+            let below = inside.strip_prefix(folder);
+            below.is_some_and(|below| below.starts_with('/'))
                 && index.find(&path::below(directory, settings)).is_some()
         })
     })

@@ -31,7 +31,7 @@ pub(super) fn originals(
     importers: &[usize],
     roots: &BTreeSet<usize>,
 ) -> BTreeMap<usize, usize> {
-    let mut groups: HashMap<(Digest, &str), Vec<usize>, FixedState> = HashMap::default();
+    let mut alike: HashMap<Digest, Vec<usize>, FixedState> = HashMap::default();
     for file in 0..index.len() {
         let Some(record) = index.record(file).filter(|record| record.size >= DUPLICATE_BYTES) else {
             continue;
@@ -39,10 +39,15 @@ pub(super) fn originals(
         if let Some(digest) = record.digest()
             && counts(index, file)
         {
-            groups
-                .entry((digest, package(index, &record.path)))
-                .or_default()
-                .push(file);
+            alike.entry(digest).or_default().push(file);
+        }
+    }
+    // Few contents occur twice, so only their packages are looked for.
+    let mut groups: HashMap<(Digest, &str), Vec<usize>, FixedState> = HashMap::default();
+    for (digest, files) in alike.into_iter().filter(|(_, files)| files.len() > 1) {
+        for file in files {
+            let package = package(index, index.path(file));
+            groups.entry((digest, package)).or_default().push(file);
         }
     }
     let mut originals = BTreeMap::new();

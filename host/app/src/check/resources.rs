@@ -1,0 +1,165 @@
+//! Addresses of a pack's replies, which are read, and its lists of values, which are completed.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use tollgate_components::packs::{Catalog, Resource};
+use tollgate_core::deadline::Cancel;
+use tollgate_gate::{Gate, Reply};
+
+use super::arbitrary::Known;
+use super::report::{Called, Finding, Report};
+use super::scratch;
+
+/// Reads every address and asks for every list of values, as a client does.
+pub(super) async fn check(gate: &Gate, pack: &str, known: &Known, cancel: &Cancel, report: &mut Report) {
+    let catalog = gate.catalog();
+    let found = complete(gate, &catalog, pack, cancel, report).await;
+    for resource in catalog.resources().iter().filter(|found| found.pack == pack) {
+        if cancel.is_cancelled() {
+            return;
+        }
+        match values(resource, &found, known) {
+            Ok(values) => read(gate, resource, &resource.filled(&values), cancel, report).await,
+            Err(name) => report.untried(Finding::new(
+                &resource.template(),
+                format!("no call told a value for {name}, so the address was not read"),
+            )),
+        }
+    }
+}
+
+/// Calls each tool that lists values, and returns the first value of each argument.
+async fn complete(
+    gate: &Gate,
+    catalog: &Catalog,
+    pack: &str,
+    cancel: &Cancel,
+    report: &mut Report,
+) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (argument, source) in catalog.value_sources(pack) {
+        if cancel.is_cancelled() {
+            break;
+        }
+        let about = format!("completion of {argument}");
+        let ended = scratch::call(gate, &source.tool, source.arguments.clone(), cancel).await;
+        let Some((result, duration_ms)) = ended.filter(|_| !cancel.is_cancelled()) else {
+            continue;
+        };
+        report.calls.push(Called {
+            tool: source.tool.clone(),
+            arguments: Value::Object(source.arguments.clone()),
+            address: None,
+            outcome: result
+                .as_ref()
+                .map_or_else(|err| err.code.clone(), |_| "ok".to_owned()),
+            duration_ms,
+        });
+        let reply = match &result {
+            Ok(reply) => reply.structured(),
+            Err(err) => {
+                let why = format!(
+                    "{} refuses to list values with {}: {}",
+                    source.tool, err.code, err.message
+                );
+                report.problem(
+                    Finding::new(&about, why).remedy("give `x-values` arguments that the tool takes"),
+                );
+                continue;
+            }
+        };
+        if !reply.get(&source.items).is_some_and(Value::is_array) {
+            let why = format!("the reply of {} has no list {}", source.tool, source.items);
+            report.problem(Finding::new(&about, why).remedy("name a member of the reply that is a list"));
+            continue;
+        }
+        let values = source.values(&reply);
+        match values.into_iter().next() {
+            Some(value) => drop(found.insert(argument.to_owned(), value)),
+            None if is_empty(&reply, &source.items) => report.untried(Finding::new(
+                &about,
+                format!("{} lists nothing here, so no value was seen", source.tool),
+            )),
+            None => {
+                let why = format!(
+                    "no entry in {} of {} has a text {}",
+                    source.items, source.tool, source.value
+                );
+                report.problem(Finding::new(&about, why).remedy("name a member of the entries"));
+            }
+        }
+    }
+    found
+}
+
+fn is_empty(reply: &Map<String, Value>, items: &str) -> bool {
+    reply
+        .get(items)
+        .and_then(Value::as_array)
+        .is_none_or(Vec::is_empty)
+}
+
+/// Values for the variables of an address. The error is the name of one without any.
+fn values(
+    resource: &Resource,
+    found: &BTreeMap<String, String>,
+    known: &Known,
+) -> Result<Map<String, Value>, String> {
+    let value = |name: &str| {
+        let value = found.get(name).map(String::as_str).or_else(|| known.get(name));
+        let value = value.ok_or_else(|| name.to_owned())?;
+        Ok((name.to_owned(), Value::String(value.to_owned())))
+    };
+    resource.variables().map(value).collect()
+}
+
+async fn read(gate: &Gate, resource: &Resource, address: &str, cancel: &Cancel, report: &mut Report) {
+    let Some(arguments) = resource.arguments(address) else {
+        let why = "its address cannot be taken apart again".to_owned();
+        report.problem(Finding::new(address, why));
+        return;
+    };
+    let ended = scratch::call(gate, &resource.tool, arguments.clone(), cancel).await;
+    let Some((result, duration_ms)) = ended.filter(|_| !cancel.is_cancelled()) else {
+        return;
+    };
+    report.calls.push(Called {
+        tool: resource.tool.clone(),
+        arguments: Value::Object(arguments),
+        address: Some(address.to_owned()),
+        outcome: result
+            .as_ref()
+            .map_or_else(|err| err.code.clone(), |_| "ok".to_owned()),
+        duration_ms,
+    });
+    match result {
+        Ok(reply) => content(resource, address, &reply)
+            .into_iter()
+            .for_each(|fault| report.problem(fault)),
+        Err(err) => report.untried(Finding::new(
+            address,
+            format!("it was refused with {}: {}", err.code, err.message),
+        )),
+    }
+}
+
+/// Fault of a reply that is not what its address declares.
+fn content(resource: &Resource, address: &str, reply: &Reply) -> Option<Finding> {
+    let structured = reply.structured();
+    if let Some(name) = &resource.content {
+        let is_text = structured.get(name).is_some_and(Value::is_string);
+        return (!is_text).then(|| {
+            let why = format!("the reply of {} has no text {name}", resource.tool);
+            Finding::new(address, why).remedy("name a member of the reply that is a text as `content`")
+        });
+    }
+    let kind = resource.mime_type.as_deref().unwrap_or("application/json");
+    (kind != "application/json" && reply.text.is_none()).then(|| {
+        let why = format!(
+            "it is declared as {kind}, and the reply of {} is JSON",
+            resource.tool
+        );
+        Finding::new(address, why).remedy("name the member of the reply that is the content as `content`")
+    })
+}

@@ -1,0 +1,239 @@
+//! Figures of the ledger that are kept in memory: counted once, row by row, and never by reading the ledger for a page.
+//!
+//! Counting begins at the end of the ledger. New rows are counted as they come. Older rows are counted backwards in
+//! small batches, until the oldest row that a page shows, so that the newest figures are there first.
+
+mod cells;
+mod failures;
+mod sums;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tollgate_core::clock::Clock;
+use tollgate_store::storage::{Bucket, CountedRow};
+
+pub(crate) use cells::{Counts, PolicyCounts, width_ms};
+pub(crate) use failures::FailingSum;
+
+use cells::Level;
+use failures::Failures;
+
+use crate::reader::{ReadError, Reader};
+
+/// Minutes, hours and days that are kept. One more than pages show, because the first and the last are never whole.
+const MINUTES: i64 = 61;
+const HOURS: i64 = 7 * 24 + 1;
+const DAYS: i64 = 15;
+/// Rows that are read at once.
+const BATCH: i64 = 4_000;
+/// Time between two looks for new rows while nobody opens a page, so that a page has few rows to count.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// Places that are still to be counted for which a page waits, and the longest time that it does. A long ledger takes seconds.
+const NEAR: i64 = 4 * BATCH;
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What was counted.
+pub(crate) struct Figures {
+    minutes: Level,
+    hours: Level,
+    days: Level,
+    failures: Failures,
+    /// Places before the oldest and up to the newest row that was counted.
+    counted: Option<(i64, i64)>,
+    /// True if no older row belongs to any figure.
+    is_complete: bool,
+}
+
+impl Figures {
+    fn new() -> Figures {
+        Figures {
+            minutes: Level::new(Bucket::Minute, MINUTES),
+            hours: Level::new(Bucket::Hour, HOURS),
+            days: Level::new(Bucket::Day, DAYS),
+            failures: Failures::default(),
+            counted: None,
+            is_complete: false,
+        }
+    }
+
+    fn levels(&mut self) -> [&mut Level; 3] {
+        [&mut self.minutes, &mut self.hours, &mut self.days]
+    }
+
+    fn level(&self, bucket: Bucket) -> &Level {
+        match bucket {
+            Bucket::Minute => &self.minutes,
+            Bucket::Hour => &self.hours,
+            Bucket::Day => &self.days,
+        }
+    }
+
+    /// Counts the rows after those that were counted, up to a place.
+    fn add(&mut self, rows: &[CountedRow], until: i64, now_ms: i64) {
+        for row in rows {
+            self.levels().into_iter().for_each(|level| level.add(row, now_ms));
+            self.failures.add(row);
+        }
+        self.levels().into_iter().for_each(|level| level.forget(now_ms));
+        let oldest = self.counted.map_or(until, |(oldest, _)| oldest);
+        self.counted = Some((oldest, until));
+    }
+
+    /// Counts the rows before those that were counted, after a place. `first` is the oldest row of the ledger.
+    fn add_before(&mut self, rows: &[CountedRow], after: i64, first: i64, now_ms: i64) {
+        let Some((_, newest)) = self.counted else {
+            return;
+        };
+        let is_recent = |seq: i64| seq > newest - failures::WINDOW;
+        for row in rows.iter().rev() {
+            self.levels().into_iter().for_each(|level| level.add(row, now_ms));
+            if is_recent(row.seq) {
+                self.failures.add_before(row);
+            }
+        }
+        self.counted = Some((after, newest));
+        // Rows are in the order of their calls' ends, so some rows of a batch can be older than later ones.
+        let oldest_shown = now_ms - DAYS * width_ms(Bucket::Day);
+        let is_old = !rows.is_empty() && rows.iter().all(|row| row.at_ms < oldest_shown);
+        self.is_complete = after < first || (is_old && !is_recent(after));
+    }
+
+    /// Calls from the stretch of a time on.
+    pub(crate) fn since(&self, bucket: Bucket, time_ms: i64) -> Counts {
+        self.level(bucket).since(time_ms)
+    }
+
+    /// Verdicts from the day of a time on, by policy and mode.
+    pub(crate) fn policies_since(&self, time_ms: i64) -> BTreeMap<(String, String), PolicyCounts> {
+        self.days.policies_since(time_ms)
+    }
+
+    /// Failures in so many of the newest rows, of those seen at least so often the newest first.
+    pub(crate) fn failing(&self, rows: i64, at_least: i64, most: usize) -> Vec<FailingSum> {
+        let newest = self.counted.map_or(0, |(_, newest)| newest);
+        self.failures.since(newest.saturating_sub(rows), at_least, most)
+    }
+
+    /// Places of the newest calls that policies stopped, the newest first.
+    pub(crate) fn denied(&self) -> Vec<i64> {
+        self.failures.denied()
+    }
+
+    /// First place that was counted, if older rows are still being counted.
+    pub(crate) fn counted_from(&self) -> Option<i64> {
+        let from = self.counted.map(|(oldest, _)| oldest + 1);
+        from.filter(|_| !self.is_complete)
+    }
+}
+
+/// Figures of one ledger, and how they are brought up to date.
+#[derive(Clone)]
+pub(crate) struct Counting {
+    reader: Reader,
+    clock: Arc<dyn Clock>,
+    figures: Arc<Mutex<Figures>>,
+    /// Held by whoever counts new rows.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    is_complete: watch::Sender<bool>,
+}
+
+impl Counting {
+    /// Counts a ledger until `stop`. Called in a runtime.
+    pub(crate) fn start(reader: Reader, clock: Arc<dyn Clock>, stop: CancellationToken) -> Counting {
+        let counting = Counting {
+            reader,
+            clock,
+            figures: Arc::new(Mutex::new(Figures::new())),
+            turn: Arc::default(),
+            is_complete: watch::Sender::new(false),
+        };
+        let own = counting.clone();
+        tokio::spawn(async move {
+            stop.run_until_cancelled_owned(own.keep_on()).await;
+        });
+        counting
+    }
+
+    /// Lets `body` look at figures that are up to date.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        body: impl FnOnce(&Figures) -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
+        self.count_new().await?;
+        let oldest = self.figures().counted.map_or(0, |(oldest, _)| oldest);
+        if oldest <= NEAR {
+            let mut complete = self.is_complete.subscribe();
+            // A page of what was counted is better than none.
+            let _ = tokio::time::timeout(PATIENCE, complete.wait_for(|complete| *complete)).await;
+        }
+        let own = self.clone();
+        let looked = tokio::task::spawn_blocking(move || body(&own.figures()));
+        looked.await.map_err(|_| ReadError::Gone)
+    }
+
+    async fn keep_on(self) {
+        loop {
+            let was_complete = self.is_complete();
+            let counted = match was_complete {
+                true => self.count_new().await,
+                false => self.count_older().await,
+            };
+            if let Err(err) = &counted {
+                tracing::warn!(%err, "the ledger cannot be counted for the moment");
+            }
+            if was_complete || counted.is_err() {
+                tokio::time::sleep(INTERVAL).await;
+            }
+        }
+    }
+
+    /// Counts the rows that came since the last look.
+    async fn count_new(&self) -> Result<(), ReadError> {
+        let _turn = self.turn.lock().await;
+        while self.count_batch().await? {}
+        Ok(())
+    }
+
+    /// Counts some new rows. True if there are more.
+    async fn count_batch(&self) -> Result<bool, ReadError> {
+        let own = self.clone();
+        let batch = self.reader.read(move |session| {
+            let head = session.head()?.seq;
+            let known = own.figures().counted.map_or(head, |(_, newest)| newest);
+            let until = head.min(known + BATCH);
+            let rows = session.counted_rows(known, until)?;
+            own.figures().add(&rows, until.max(known), own.clock.now_ms());
+            Ok(until < head)
+        });
+        batch.await
+    }
+
+    /// Counts a batch of rows before those that were counted.
+    async fn count_older(&self) -> Result<(), ReadError> {
+        self.count_new().await?;
+        let own = self.clone();
+        let batch = self.reader.read(move |session| {
+            let oldest = own.figures().counted.map_or(0, |(oldest, _)| oldest);
+            let after = (oldest - BATCH).max(0);
+            let rows = session.counted_rows(after, oldest)?;
+            let first = session.oldest_operation()?.unwrap_or(i64::MAX);
+            own.figures().add_before(&rows, after, first, own.clock.now_ms());
+            Ok(own.figures().is_complete)
+        });
+        let is_complete = batch.await?;
+        self.is_complete.send_replace(is_complete);
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        *self.is_complete.borrow()
+    }
+
+    fn figures(&self) -> MutexGuard<'_, Figures> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,190 @@
+//! Files that Git does not list because of a rule which is in no commit: in `.git/info/exclude`, or in a `.gitignore` that
+//! is new or changed. Such a rule hides nothing here. The user's own excludes, outside of the repository, do.
+
+use std::collections::HashSet;
+
+use tollgate_sdk::Ending;
+
+use super::status::{Difference, File};
+use super::{Look, Memory};
+
+/// Name of the files with rules.
+const RULES: &[u8] = b".gitignore";
+/// Folders that test tools make with an ignore file of their own.
+const CACHES: [&[u8]; 3] = [b".pytest_cache", b".mypy_cache", b".ruff_cache"];
+/// Beginning of each path that Git is asked about: without it, a name with a colon in front is a pattern.
+const PLACE: &[u8] = b"./";
+/// Texts of ignore files that are kept.
+const MAX_TEXTS: usize = 200;
+
+impl Look<'_> {
+    /// Adds ignored paths whose rule is in no commit. Returns the folders among them.
+    pub(super) fn add_hidden(
+        &self,
+        prefix: &str,
+        ignored: &[Vec<u8>],
+        head: Option<&str>,
+        differences: &mut Vec<Difference>,
+        memory: &mut Memory,
+    ) -> Result<HashSet<Vec<u8>>, String> {
+        let ignored: Vec<&Vec<u8>> = ignored.iter().filter(|path| !is_cache(path)).collect();
+        let changed = differences.iter().map(|found| &found.path);
+        let has_rules = changed
+            .chain(ignored.iter().copied())
+            .any(|path| name(path) == RULES);
+        // Rules above the workspace may have changed, too.
+        let is_certain = prefix.is_empty() && !has_rules && !self.workspace.has_git_excludes();
+        let mut folders = HashSet::new();
+        if is_certain || ignored.is_empty() {
+            return Ok(folders);
+        }
+        let known: HashSet<Vec<u8>> = differences.iter().map(|found| found.path.clone()).collect();
+        for path in self.hidden(prefix, &ignored, head, memory)? {
+            if known.contains(&path) {
+                continue;
+            }
+            if path.ends_with(b"/") {
+                folders.insert(path.clone());
+            }
+            differences.push(Difference {
+                path,
+                before: None,
+                now: Some(File {
+                    mode: String::new(),
+                    hash: None,
+                }),
+                is_untracked: true,
+            });
+        }
+        Ok(folders)
+    }
+
+    /// Paths among these whose rule is in no commit.
+    fn hidden(
+        &self,
+        prefix: &str,
+        ignored: &[&Vec<u8>],
+        head: Option<&str>,
+        memory: &mut Memory,
+    ) -> Result<Vec<Vec<u8>>, String> {
+        let asked = ignored
+            .iter()
+            .flat_map(|path| [PLACE, path.as_slice(), b"\0"].concat())
+            .collect();
+        let (output, ending, _) = self.git("check-ignore", &["-v", "-z", "--stdin"], asked)?;
+        // 1 says that none of them is ignored any more.
+        if !matches!(ending, Ending::Exited(0 | 1)) {
+            return Err(format!(
+                "git check-ignore failed in workspace {}",
+                self.workspace.info.name
+            ));
+        }
+        let fields: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();
+        let mut hidden = Vec::new();
+        for rule in fields.chunks_exact(4) {
+            if let [source, _, pattern, path] = rule
+                && !self.is_settled(prefix, (source, pattern), head, memory)?
+            {
+                hidden.push(path.strip_prefix(PLACE).unwrap_or(path).to_owned());
+            }
+        }
+        Ok(hidden)
+    }
+
+    /// True if a rule is in the commit, or outside of the repository.
+    fn is_settled(
+        &self,
+        prefix: &str,
+        (source, pattern): (&[u8], &[u8]),
+        head: Option<&str>,
+        memory: &mut Memory,
+    ) -> Result<bool, String> {
+        let source = String::from_utf8_lossy(source).into_owned();
+        if name(source.as_bytes()) != RULES || source.starts_with('/') {
+            return Ok(!is_exclude_file(&source));
+        }
+        let Some(head) = head else { return Ok(false) };
+        let key = (head.to_owned(), source);
+        if !memory.rules.contains_key(&key) {
+            let asked = format!("{head}:{}\n", key.1).into_bytes();
+            let output = self.list("cat-file", &["--batch"], asked)?;
+            if memory.rules.len() >= MAX_TEXTS {
+                memory.rules.clear();
+            }
+            memory.rules.insert(key.clone(), text(&output));
+        }
+        let text = memory.rules.get(&key).map(Vec::as_slice).unwrap_or_default();
+        Ok(has(text, pattern) && self.keeps_exceptions(prefix, &key.1, text))
+    }
+
+    /// True if a file of rules still has the exceptions that its committed text has: a rule would hide more without them.
+    fn keeps_exceptions(&self, prefix: &str, source: &str, committed: &[u8]) -> bool {
+        let exceptions = || lines(committed).filter(|line| line.starts_with(b"!"));
+        let Some(source) = source
+            .strip_prefix(prefix)
+            .filter(|_| exceptions().next().is_some())
+        else {
+            return true;
+        };
+        let current = self.workspace.tree.dir().read(source).unwrap_or_default();
+        exceptions().all(|line| has(&current, line))
+    }
+}
+
+/// True for the exclude file of a repository. Others are the user's.
+fn is_exclude_file(source: &str) -> bool {
+    source.ends_with("/info/exclude")
+}
+
+fn is_cache(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/')
+        .any(|name| CACHES.contains(&name))
+}
+
+fn name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// Content of the only object that `git cat-file --batch` printed; empty if it is missing.
+fn text(output: &[u8]) -> Vec<u8> {
+    let end = output.iter().position(|byte| *byte == b'\n').unwrap_or_default();
+    let heading = String::from_utf8_lossy(output.get(..end).unwrap_or_default()).into_owned();
+    let mut words = heading.rsplit(' ');
+    let (size, kind) = (words.next(), words.next());
+    let size = size.and_then(|size| size.parse::<usize>().ok());
+    match (kind, size) {
+        (Some("blob"), Some(size)) => output.get(end + 1..end + 1 + size).unwrap_or_default().to_owned(),
+        _ => Vec::new(),
+    }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end)
+}
+
+/// True if a text of rules has a pattern.
+fn has(text: &[u8], pattern: &[u8]) -> bool {
+    lines(text).any(|line| line == pattern.trim_ascii_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn committed_rules_are_read() {
+        let output = b"aa11 blob 13\ntarget/\n*.log\n\n";
+        assert_eq!(text(output), b"target/\n*.log");
+        assert!(has(b"target/\n*.log ", b"*.log"));
+        assert!(!has(b"target/\n*.log", b"*.py"));
+        assert_eq!(text(b"abc:a b/.gitignore missing\n"), b"");
+        assert_eq!(text(b""), b"");
+    }
+
+    #[test]
+    fn excludes_of_the_user_are_not_those_of_the_repository() {
+        assert!(is_exclude_file(".git/info/exclude"));
+        assert!(is_exclude_file("/home/a/r/.git/worktrees/x/info/exclude"));
+        assert!(!is_exclude_file("/home/a/.config/git/ignore"));
+    }
+}

@@ -1,0 +1,346 @@
+//! States of work trees that calls found, as the ledger's rows have them. The next row takes each of them into the chain,
+//! as an event with a hash, so that a later change of the table shows.
+
+use std::collections::BTreeMap;
+
+use rusqlite::types::ValueRef;
+use serde_json::{Value, json};
+use tollgate_core::hash;
+
+use super::error::StoreResult;
+use super::schema::exactly_one;
+use super::session::Session;
+
+/// Type of the event that holds a state. Components' events have no field `op_id`.
+const FOUND: &str = "work_tree.state";
+/// Most states that one row takes. Data of earlier versions has many that no row took.
+const MAX_OF_ROW: u32 = 64;
+
+/// Columns that [`FoundState::read`] reads.
+const COLUMNS: &str = "id, envelope_id, op_id, workspace, state, git_head, differs, cause, seen_at";
+
+/// A state with a hash over its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FoundState {
+    id: i64,
+    envelope_id: String,
+    op_id: String,
+    state: String,
+    hash: String,
+}
+
+/// A state as an event has it.
+#[derive(Debug)]
+struct Told {
+    seq: i64,
+    envelope_id: String,
+    hash: String,
+}
+
+impl FoundState {
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<FoundState> {
+        let text = |column: usize| row.get::<_, Option<String>>(column);
+        let differs = text(6)?.map(|differs| hash::sha256_hex(differs.as_bytes()));
+        let content = json!([
+            text(1)?,
+            text(2)?,
+            text(3)?,
+            text(4)?,
+            text(5)?,
+            differs,
+            text(7)?,
+            text(8)?
+        ]);
+        Ok(FoundState {
+            id: row.get(0)?,
+            envelope_id: row.get(1)?,
+            op_id: row.get(2)?,
+            state: row.get(4)?,
+            hash: hash::sha256_hex(content.to_string().as_bytes()),
+        })
+    }
+}
+
+/// Events of the row that takes states into the chain.
+pub(super) fn events(states: &[FoundState]) -> Vec<Value> {
+    let event = |one: &FoundState| {
+        json!({
+            "type": FOUND,
+            "envelope_id": one.envelope_id,
+            "op_id": one.op_id,
+            "number": one.id,
+            "hash": one.hash,
+        })
+    };
+    states.iter().map(event).collect()
+}
+
+impl Session {
+    /// States that no row holds yet.
+    pub(super) fn unchained_finds(&self) -> StoreResult<Vec<FoundState>> {
+        let mut statement = self.db.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM core_work_tree_states WHERE chained_seq IS NULL ORDER BY id LIMIT ?1"
+        ))?;
+        let states = statement.query_map([MAX_OF_ROW], FoundState::read)?;
+        Ok(states.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Notes the row that holds states.
+    pub(super) fn chain_finds(&self, states: &[FoundState], seq: i64) -> StoreResult<()> {
+        for one in states {
+            self.db
+                .prepare_cached("UPDATE core_work_tree_states SET chained_seq = ?2 WHERE id = ?1")?
+                .execute((one.id, seq))
+                .and_then(exactly_one)?;
+        }
+        Ok(())
+    }
+
+    /// States that differ from the ledger's rows, a sentence each.
+    pub(super) fn faults_of_finds(&self) -> StoreResult<Vec<String>> {
+        let mut told = self.told_finds()?;
+        let mut faults = Vec::new();
+        let mut statement = self.db.prepare(&format!(
+            "SELECT {COLUMNS}, chained_seq,
+                 EXISTS (SELECT 1 FROM core_anchors WHERE chained_seq BETWEEN first_seq AND last_seq)
+             FROM core_work_tree_states ORDER BY id"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let found = FoundState::read(row)?;
+            let (chained, is_pruned): (Option<i64>, bool) = (row.get(9)?, row.get(10)?);
+            let FoundState { id, op_id, .. } = &found;
+            match (told.remove(id), chained) {
+                (Some(told), _) if told.hash != found.hash => faults.push(format!(
+                    "state {id} of a work tree, found by {op_id}, is not the one of row {}: it was changed",
+                    told.seq
+                )),
+                (None, Some(seq)) if !is_pruned => faults.push(format!(
+                    "state {id} of a work tree, found by {op_id}, is not in row {seq}: it was added or changed"
+                )),
+                (_, Some(seq)) if !is_pruned && !self.has_call_of(&found, seq)? => faults.push(format!(
+                    "state {id} of a work tree is not one that {op_id} found: it was added"
+                )),
+                _ => {}
+            }
+        }
+        // Pruning takes states away with their envelope.
+        let mut kept = self.db.prepare("SELECT 1 FROM core_envelopes WHERE id = ?1")?;
+        for (id, told) in told {
+            if kept.exists([&told.envelope_id])? {
+                faults.push(format!(
+                    "state {id} of a work tree in envelope {}, which row {} has, was removed",
+                    told.envelope_id, told.seq
+                ));
+            }
+        }
+        Ok(faults)
+    }
+
+    /// True if the ledger has the call that found a state, or may have had it: the call runs, or its row was pruned. The
+    /// row of the call is not before the one that took the state.
+    fn has_call_of(&self, found: &FoundState, seq: i64) -> StoreResult<bool> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM core_operations WHERE op_id = ?1
+                     AND ?2 IN (repo_before_hash, repo_after_hash,
+                         (SELECT state FROM core_states_after WHERE op_id = ?1)))
+                 OR EXISTS (SELECT 1 FROM core_intents WHERE op_id = ?1)
+                 OR (NOT EXISTS (SELECT 1 FROM core_operations WHERE op_id = ?1)
+                     AND EXISTS (SELECT 1 FROM core_anchors WHERE last_seq >= ?3))",
+            )?
+            .query_row((&found.op_id, &found.state, seq), |row| row.get(0))?)
+    }
+
+    /// States that rows hold, by number. Of several the first counts.
+    fn told_finds(&self) -> StoreResult<BTreeMap<i64, Told>> {
+        let mut told = BTreeMap::new();
+        let mut statement = self.db.prepare(&format!(
+            "SELECT seq, events FROM core_operations
+             WHERE events IS NOT NULL AND instr(events, '\"{FOUND}\"') > 0 ORDER BY seq"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let seq: i64 = row.get(0)?;
+            let events: Vec<Value> = match row.get_ref(1)? {
+                ValueRef::Text(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
+                _ => Vec::new(),
+            };
+            for event in events.iter().filter(|event| event["type"] == FOUND) {
+                let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
+                if let Some(number) = event["number"].as_i64() {
+                    told.entry(number).or_insert_with(|| Told {
+                        seq,
+                        envelope_id: text("envelope_id"),
+                        hash: text("hash"),
+                    });
+                }
+            }
+        }
+        Ok(told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Sighting;
+    use super::super::fixture::{NOW, add, disarm, key, ledger, operation, prune, rearm};
+    use super::super::work_trees::Cause;
+    use super::*;
+
+    fn seen(state: &str, looked_boot_ms: i64) -> Sighting {
+        Sighting {
+            workspace: "one".to_owned(),
+            state: state.to_owned(),
+            differs: Some("{\"files\":{}}".to_owned()),
+            looked_boot_ms,
+            ..Sighting::default()
+        }
+    }
+
+    /// Rows of an open envelope, each of a call that found another state of the work tree.
+    fn story(states: &[&str]) -> (tempfile::TempDir, Session) {
+        let (place, session) = ledger("");
+        session.begin_write().unwrap();
+        for (number, state) in states.iter().enumerate() {
+            find(&session, number, state);
+        }
+        session.commit().unwrap();
+        (place, session)
+    }
+
+    fn find(session: &Session, number: usize, state: &str) {
+        let mut row = operation(number, Some("env_k"), NOW);
+        row.repo_before_hash = Some(state.to_owned());
+        let at = i64::try_from(number).unwrap();
+        session
+            .note_sighting("env_k", &seen(state, at), Cause::Observed, &row.op_id, NOW)
+            .unwrap();
+        session.record(&row).unwrap();
+    }
+
+    fn next(session: &Session, rows: &str, from: usize) {
+        session.begin_write().unwrap();
+        add(session, rows, from);
+        session.commit().unwrap();
+    }
+
+    fn faults(session: &Session) -> Vec<String> {
+        session.verify(None, &[key().public()]).unwrap().around
+    }
+
+    #[test]
+    fn the_next_row_holds_a_state() {
+        let (_place, session) = story(&["A", "B", "A"]);
+        // The first row of the transaction took the first of them.
+        assert_eq!(session.unchained_finds().unwrap().len(), 2);
+        assert_eq!(faults(&session), [] as [String; 0]);
+        next(&session, "k", 9);
+        assert_eq!(session.unchained_finds().unwrap(), []);
+        let told = session.told_finds().unwrap();
+        let rows: Vec<i64> = told.values().map(|told| told.seq).collect();
+        assert_eq!(rows, [1, 4, 4]);
+        assert_eq!(faults(&session), [] as [String; 0]);
+        // Another look at the same state is no change of it.
+        session.begin_write().unwrap();
+        session
+            .note_sighting("env_k", &seen("A", 50), Cause::Observed, "op_9", NOW)
+            .unwrap();
+        session.commit().unwrap();
+        assert_eq!(faults(&session), [] as [String; 0]);
+    }
+
+    #[test]
+    fn changed_removed_and_added_states_are_found() {
+        let set = "UPDATE core_work_tree_states SET";
+        let changed = "state 2 of a work tree, found by op_1, is not the one of row 4";
+        for (sql, says) in [
+            (format!("{set} state = 'A' WHERE id = 2"), changed),
+            (format!("{set} cause = 'test_run' WHERE id = 2"), changed),
+            (format!("{set} differs = NULL WHERE id = 2"), changed),
+            (format!("{set} seen_at = '2020' WHERE id = 2"), changed),
+            (
+                format!("{set} git_head = 'x', chained_seq = NULL WHERE id = 2"),
+                changed,
+            ),
+            (format!("{set} workspace = 'two' WHERE id = 2"), changed),
+            (
+                format!("{set} op_id = 'op_7' WHERE id = 2"),
+                "found by op_7, is not the one of row 4",
+            ),
+            (
+                format!("{set} id = 8 WHERE id = 2"),
+                "state 8 of a work tree, found by op_1, is not in row 4",
+            ),
+            (
+                "DELETE FROM core_work_tree_states WHERE id = 2".to_owned(),
+                "state 2 of a work tree in envelope env_k, which row 4 has, was removed",
+            ),
+            (
+                "DELETE FROM core_work_tree_states".to_owned(),
+                "state 3 of a work tree in envelope env_k",
+            ),
+        ] {
+            let (_place, session) = story(&["A", "B", "A"]);
+            next(&session, "k", 9);
+            session.db.execute_batch(&sql).unwrap();
+            let found = faults(&session);
+            assert!(found.iter().any(|fault| fault.contains(says)), "{sql}: {found:?}");
+            // A row that comes later does not cover it up.
+            next(&session, "k", 10);
+            let found = faults(&session);
+            assert!(found.iter().any(|fault| fault.contains(says)), "{sql}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_state_that_no_call_found_is_added() {
+        for (op_id, state) in [("op_77", "Z"), ("op_1", "Z"), ("op_9", "A")] {
+            let (_place, session) = story(&["A", "B", "A"]);
+            let sql = "INSERT INTO core_work_tree_states
+                (envelope_id, workspace, state, cause, op_id, seen_at, looked_boot_ms)
+                VALUES ('env_k', 'one', ?1, 'observed', ?2, '2026', 99)";
+            session.db.execute(sql, (state, op_id)).unwrap();
+            next(&session, "k", 9);
+            let found = faults(&session);
+            let says = format!("state 4 of a work tree is not one that {op_id} found: it was added");
+            assert_eq!(found, [says]);
+        }
+    }
+
+    #[test]
+    fn a_changed_event_breaks_the_chain() {
+        let (_place, session) = story(&["A"]);
+        disarm(&session);
+        session
+            .db
+            .execute_batch(
+                "UPDATE core_work_tree_states SET state = 'X';
+                 UPDATE core_operations SET events = NULL WHERE seq = 1",
+            )
+            .unwrap();
+        rearm(&session);
+        let broken = session.verify(None, &[key().public()]).unwrap().broken.unwrap();
+        assert_eq!((broken.seq, broken.what.as_str()), (1, "the row was changed"));
+    }
+
+    #[test]
+    fn a_running_call_and_pruned_rows_are_no_faults() {
+        let (_place, session) = story(&["A"]);
+        // A call that began before has no row yet.
+        let running = operation(7, Some("env_k"), NOW);
+        session.begin_write().unwrap();
+        session.intend(&running).unwrap();
+        session
+            .note_sighting("env_k", &seen("B", 5), Cause::Observed, "op_7", NOW)
+            .unwrap();
+        session.commit().unwrap();
+        // An old row outside of the envelope takes the state, and goes.
+        next(&session, "o", 10);
+        next(&session, "y", 11);
+        assert_eq!(faults(&session), [] as [String; 0]);
+        assert_eq!(prune(&session, 10).unwrap().rows_outside, 1);
+        assert_eq!(faults(&session), [] as [String; 0]);
+    }
+}

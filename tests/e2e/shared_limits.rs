@@ -1,0 +1,131 @@
+//! Limits that hold over envelopes while two hosts race for what is left of them.
+#![allow(clippy::disallowed_methods, reason = "tests make files")]
+
+use serde_json::{Value, json};
+
+use crate::harness::{HttpServer, Place, Session};
+use crate::observed::{git, write};
+
+/// Clients of two hosts by turns.
+async fn crowd(place: &Place, count: usize) -> (Vec<HttpServer>, Vec<Session>) {
+    let hosts: Vec<HttpServer> = (0..2).map(|_| place.serve_http(&["--tier", "full"])).collect();
+    let mut sessions = Vec::new();
+    for number in 0..count {
+        sessions.push(Session::over_http(&hosts[number % 2]).await);
+    }
+    (hosts, sessions)
+}
+
+async fn code(session: &Session, tool: &str, arguments: Value) -> Option<String> {
+    let reply = session.call_raw(tool, arguments).await;
+    let structured = reply.structured_content.unwrap();
+    structured["error"]["code"].as_str().map(str::to_owned)
+}
+
+fn task(envelope: Option<&str>) -> Value {
+    let mut arguments = json!({"title": "T", "spec_markdown": "# Goal\ng", "workspace": "w",
+        "initial_phase": "spec_draft", "actor_role": "orchestrator"});
+    if let Some(envelope) = envelope {
+        arguments["envelope_id"] = envelope.into();
+    }
+    arguments
+}
+
+async fn open(session: &Session, arguments: Value) -> String {
+    let opened = session.ok("envelope_open", arguments).await;
+    opened["envelope_id"].as_str().unwrap().to_owned()
+}
+
+fn verified(place: &Place) {
+    let output = place.run(&["ledger", "verify"]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_is_used_up_to_the_last_unit_and_no_further() {
+    let place = Place::with(
+        "[[envelope.window]]\nby = \"everyone\"\nper = \"1h\"\nmax_mutations = 23\nmax_envelopes = 9\n",
+    );
+    let (hosts, sessions) = crowd(&place, 8).await;
+    let racing = sessions.iter().map(|session| async move {
+        let (mut envelopes, mut tasks) = (0, 0);
+        // Each envelope has room for more than the window has.
+        while code(session, "envelope_open", json!({})).await.is_none() {
+            envelopes += 1;
+        }
+        let refusal = loop {
+            match code(session, "task_create", task(None)).await {
+                None => tasks += 1,
+                Some(code) => break code,
+            }
+        };
+        assert_eq!(refusal, "WINDOW_EXHAUSTED");
+        (envelopes, tasks)
+    });
+    let used: Vec<(i32, i32)> = futures::future::join_all(racing).await;
+    let sum = used
+        .iter()
+        .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    assert_eq!(sum, (9, 23), "{used:?}");
+    assert_eq!(place.sql("SELECT count(*) FROM task_store_tasks"), ["23"]);
+    assert_eq!(place.sql("SELECT count(*) FROM core_envelopes"), ["9"]);
+    drop((sessions, hosts));
+    verified(&place);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_that_race_over_two_hosts_use_no_more_than_the_envelope_around_them() {
+    let place = Place::new();
+    let (hosts, sessions) = crowd(&place, 6).await;
+    let around = open(&sessions[0], json!({"limits": {"max_mutations": 19}})).await;
+    let mut parts = Vec::new();
+    for session in &sessions {
+        let limits = json!({"max_mutations": 7});
+        parts.push(open(session, json!({"parent": around, "limits": limits})).await);
+    }
+    let racing = sessions.iter().zip(&parts).map(|(session, part)| async move {
+        let mut tasks = 0;
+        while code(session, "task_create", task(Some(part))).await.is_none() {
+            tasks += 1;
+        }
+        tasks
+    });
+    let used: Vec<i32> = futures::future::join_all(racing).await;
+    assert_eq!(used.iter().sum::<i32>(), 19, "{used:?}");
+    assert!(used.iter().all(|part| *part <= 7), "{used:?}");
+    assert_eq!(place.sql("SELECT count(*) FROM task_store_tasks"), ["19"]);
+    let counts = place.sql(
+        "SELECT (parent IS NULL) || ' ' || sum(mutation_count) FROM core_envelopes GROUP BY parent IS NULL ORDER BY 1",
+    );
+    assert_eq!(counts, ["0 19", "1 19"]);
+    drop((sessions, hosts));
+    verified(&place);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_two_hosts_see_at_once_is_one() {
+    let place = Place::with(
+        "[workspaces.default]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"true\"]\n\
+         [[envelope.window]]\nper = \"1h\"\nmax_edits = 3\n",
+    );
+    std::fs::create_dir(place.path().join("work")).unwrap();
+    write(&place, "value", "0");
+    git(&place, &["init", "-q"]);
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-qm", "first"]);
+    let (hosts, sessions) = crowd(&place, 4).await;
+    for session in &sessions {
+        open(session, json!({"workspace": "default"})).await;
+    }
+    for edit in 1..=4 {
+        write(&place, "value", &edit.to_string());
+        let runs = sessions
+            .iter()
+            .map(|session| code(session, "test_run", json!({})));
+        let codes = futures::future::join_all(runs).await;
+        let expected = (edit == 4).then(|| "WINDOW_EXHAUSTED".to_owned());
+        assert!(codes.iter().all(|code| *code == expected), "{edit}: {codes:?}");
+    }
+    drop((sessions, hosts));
+    verified(&place);
+}
