@@ -22,12 +22,12 @@ use crate::violation::{Refusals, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Evidence {
-    /// Command line.
+    /// Command line that was run.
     #[schemars(length(min = 1, max = TEXT))]
     command: String,
     /// Exit code of the command.
     exit_code: i32,
-    /// Such as `pass`.
+    /// Result, for example `pass`.
     #[schemars(length(min = 1, max = LINE))]
     verdict: String,
     /// Duration in milliseconds.
@@ -59,7 +59,7 @@ pub(crate) struct CompleteTask {
     /// Steps of the verification.
     #[schemars(length(min = 1, max = TEXT))]
     verification: String,
-    /// Checks that were run.
+    /// Checks that were run as proof.
     #[serde(default)]
     #[schemars(length(max = ENTRIES))]
     verification_evidence: Vec<Evidence>,
