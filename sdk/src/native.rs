@@ -13,6 +13,7 @@ mod script;
 mod spawn;
 mod sqlite;
 pub mod table;
+mod tape;
 mod workspaces;
 
 mod judge;
@@ -150,6 +151,7 @@ impl Session {
             backend: Sqlite {
                 db,
                 reader,
+                tape: tape::Tape::of(owner),
                 now: Cell::new(EPOCH_MS),
                 step: Cell::new(1000),
                 ids: RefCell::new(BTreeMap::new()),
@@ -488,6 +490,7 @@ impl Session {
     }
 
     fn pragma_free(&self, sql: &str) {
+        self.backend.tape.mark(sql);
         self.backend
             .db
             .execute_batch(sql)

@@ -6,7 +6,7 @@ use crate::components::{self, WASM};
 use crate::console_test::ConsoleTest;
 use crate::run::{cargo, run, say};
 use crate::test::Length;
-use crate::{conformance, deny, fuzz, languages, package, reproduce, sdk, test, torture};
+use crate::{conformance, deny, fuzz, languages, package, postgres, reproduce, sdk, test, torture};
 
 /// Rounds of torture for each change. Every run draws a fresh seed, so many runs cover what one long run does.
 const ROUNDS: u32 = 25;
@@ -59,6 +59,8 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     let length = if full { Length::Long } else { Length::Usual };
     summary.push(("tests", test::all(None, length)?));
     summary.push(("fuzzing", fuzz::replayed()?));
+    step("PostgreSQL");
+    summary.push(("PostgreSQL", postgres::test()?));
     step("conformance");
     summary.push(("conformance", conformance::all()?));
     step("SDK");

@@ -14,6 +14,7 @@ mod docs;
 mod fuzz;
 mod languages;
 mod package;
+mod postgres;
 mod python;
 mod reproduce;
 mod run;
@@ -79,6 +80,8 @@ enum Task {
     ClientsTest(clients_test::ClientsTest),
     /// Try the console in a real browser, with Debian's chromium
     ConsoleTest(console_test::ConsoleTest),
+    /// Run translated SQL of components on PostgreSQL and on SQLite, and compare
+    PostgresTest,
     /// Kill hosts under load and check what they promised
     Torture {
         /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
@@ -127,6 +130,7 @@ fn main() -> ExitCode {
         Task::Conformance => conformance::all().map(drop),
         Task::ClientsTest(clients) => clients.all(),
         Task::ConsoleTest(console) => console.all().map(drop),
+        Task::PostgresTest => postgres::test().map(|came_to| run::say(&came_to)),
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Languages => languages::test().map(drop),

@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::approvals::Requests;
 use super::record::Record;
+use super::tape::Tape;
 use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
@@ -33,6 +34,8 @@ pub struct Sqlite {
     pub(super) db: Connection,
     /// Parser of the pack's statements, as in the host.
     pub(super) reader: tollgate_sql::Reader,
+    /// Record of the session's statements, if one is wanted.
+    pub(super) tape: Tape,
     pub(super) now: Cell<i64>,
     pub(super) step: Cell<i64>,
     pub(super) ids: RefCell<BTreeMap<String, u32>>,
@@ -116,12 +119,14 @@ impl Host for Sqlite {
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
         self.reachable()?;
         let read = self.read(sql)?;
+        self.tape.statement(sql, params);
         self.rows(&read.sql, params)
     }
 
     fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
         self.reachable()?;
         let read = self.read(sql)?;
+        self.tape.statement(sql, params);
         let mut statement = self.db.prepare_cached(&read.sql).map_err(db_error)?;
         let changed = statement
             .execute(rusqlite::params_from_iter(params.iter().map(Param)))
@@ -132,6 +137,7 @@ impl Host for Sqlite {
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, DbError> {
         self.in_transaction.set(true);
         self.requests.begin();
+        self.tape.mark("SAVEPOINT run");
         self.db.execute_batch("SAVEPOINT run").map_err(db_error)?;
         Ok(Box::new(Open {
             backend: self,
@@ -316,6 +322,7 @@ impl Transaction for Open<'_> {
 
     fn commit(self: Box<Self>) -> Result<(), DbError> {
         self.committed.set(true);
+        self.backend.tape.mark("RELEASE run");
         self.backend.db.execute_batch("RELEASE run").map_err(db_error)
     }
 }
@@ -325,6 +332,8 @@ impl Drop for Open<'_> {
         self.backend.in_transaction.set(false);
         if !self.committed.get() {
             self.backend.requests.roll_back();
+            self.backend.tape.mark("ROLLBACK TO run");
+            self.backend.tape.mark("RELEASE run");
             // Nothing can be reported from here, and the next statement would fail anyway.
             let _ = self.backend.db.execute_batch("ROLLBACK TO run; RELEASE run");
         }
