@@ -9,9 +9,11 @@
 mod approvals;
 mod recollection;
 mod record;
+mod schema_check;
 mod script;
 mod spawn;
 mod sqlite;
+mod stages;
 pub mod table;
 mod workspaces;
 
@@ -21,6 +23,7 @@ pub use judge::{Judge, Judged};
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rusqlite::Connection;
 use serde_json::Value as Json;
@@ -90,6 +93,10 @@ pub struct Session {
     backend: Sqlite,
     call: RefCell<CallInfo>,
     answerer: Cell<Option<Answerer>>,
+    /// True if arguments are checked against the schema of their tool.
+    is_checked: Cell<bool>,
+    /// Number of migrations that were applied.
+    migrated: Cell<usize>,
 }
 
 /// Answers a question of a call, or leaves it without an answer.
@@ -111,13 +118,13 @@ impl Session {
     /// If a migration fails.
     #[must_use]
     pub fn open(pack: &'static Pack, db: Connection) -> Session {
-        Session::open_as(pack.name, pack, db)
+        Session::open_as(pack.name, pack, db, usize::MAX)
     }
 
     /// The tables of a policy start with another name than its own.
     pub(crate) fn new_policy(pack: &'static Pack) -> Session {
         let db = open();
-        let session = Session::open_as(&format!("policy-{}", pack.name), pack, db);
+        let session = Session::open_as(&format!("policy-{}", pack.name), pack, db, usize::MAX);
         session.backend.requests.of_policy();
         session
     }
@@ -141,10 +148,11 @@ impl Session {
         self.pragma_free("RELEASE judgement");
     }
 
-    fn open_as(owner: &str, pack: &'static Pack, db: Connection) -> Session {
+    fn open_as(owner: &str, pack: &'static Pack, db: Connection, migrations: usize) -> Session {
         db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = ON;")
             .expect("pragmas are accepted");
-        let reader = migrate(&db, owner, pack.migrations);
+        let first = 0..migrations.min(pack.migrations.len());
+        let reader = migrate(&db, owner, pack.migrations, first);
         Session {
             pack,
             backend: Sqlite {
@@ -165,6 +173,8 @@ impl Session {
                 ..CallInfo::default()
             }),
             answerer: Cell::new(None),
+            is_checked: Cell::new(false),
+            migrated: Cell::new(pack.migrations.len()),
         }
     }
 
@@ -382,6 +392,9 @@ impl Session {
         self.backend
             .now
             .set(self.backend.now.get() + self.backend.step.get());
+        if self.is_checked.get() {
+            schema_check::check(tool, &(entry.input_schema)(), arguments)?;
+        }
         let call = self.call.borrow().clone();
         let result = self.call_once(entry, &call, arguments);
         let Some(again) = result.as_ref().err().and_then(|err| self.answered(err, &call)) else {
@@ -495,9 +508,14 @@ impl Session {
     }
 }
 
-/// Brings a pack's tables into a database, read and printed as the host does, and gives the reader of its
+/// Applies some of a pack's migrations to a database, read and printed as the host does, and gives the reader of its
 /// statements.
-fn migrate(db: &Connection, owner: &str, migrations: &[crate::Migration]) -> tollgate_sql::Reader {
+fn migrate(
+    db: &Connection,
+    owner: &str,
+    migrations: &[crate::Migration],
+    which: Range<usize>,
+) -> tollgate_sql::Reader {
     let prefix = format!("{}_", owner.replace('-', "_"));
     let steps = migrations.iter().map(|step| tollgate_sql::Step {
         name: step.name,
@@ -505,7 +523,8 @@ fn migrate(db: &Connection, owner: &str, migrations: &[crate::Migration]) -> tol
     });
     let schema = tollgate_sql::schema::read(&prefix, steps)
         .unwrap_or_else(|problems| panic!("migrations of {owner} cannot be run: {problems}"));
-    for (step, commands) in migrations.iter().zip(&schema.steps) {
+    let steps = migrations.iter().zip(&schema.steps);
+    for (step, commands) in steps.skip(which.start).take(which.len()) {
         for sql in commands.iter().filter_map(|command| command.sql.as_ref()) {
             db.execute_batch(sql)
                 .unwrap_or_else(|err| panic!("migration {} fails: {err}", step.name));

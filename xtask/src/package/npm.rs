@@ -103,7 +103,7 @@ fn common(template: &str, release: &Release) -> anyhow::Result<Value> {
 
 /// Has npm pack a folder with these files.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
-fn pack(manifest: &Value, files: Vec<Entry>, folder: &Path, to: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn pack(manifest: &Value, files: Vec<Entry>, folder: &Path, to: &Path) -> anyhow::Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
     let manifest = Entry::text("package.json", format!("{manifest:#}\n"));
     for file in files.iter().chain([&manifest]) {
