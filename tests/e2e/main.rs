@@ -46,7 +46,6 @@ mod keeping;
 mod leaking;
 mod ledger;
 mod loading;
-mod mcp_tasks;
 mod meddling;
 mod moved;
 mod observed;

@@ -14,5 +14,4 @@ pub mod identity;
 pub mod meter;
 pub mod scopes;
 pub mod share;
-pub mod task;
 pub mod text;

@@ -40,7 +40,6 @@ mod reply;
 mod runners;
 mod settled;
 mod slots;
-mod tasks;
 pub mod telemetry;
 mod turns;
 mod windows;
@@ -64,7 +63,7 @@ use tollgate_sandbox::{Limits, Sandbox};
 use tollgate_sdk::ToolError;
 use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::{Database, PolicyRow};
+use tollgate_store::storage::Database;
 
 use crate::core_tools::EnvelopeChange;
 use crate::telemetry::{Method, Spans};
@@ -79,7 +78,6 @@ use pending_operation::{PendingOperation, Recording, content};
 use policy::Judging;
 use settled::{Settled, answer, name_envelope};
 use slots::HostSlots;
-use tasks::Tasks;
 
 pub use approval::{Consent, Pending};
 pub use approvers::ApprovalSettings;
@@ -90,7 +88,6 @@ pub use maintenance::Maintenance;
 pub use mutation::Mutation;
 pub use policy::{Heard, Trial};
 pub use reply::Reply;
-pub use tasks::{Again, Attended, Began, CanAnswer, TaskReply, TaskSlot};
 pub use windows::{By, Window};
 
 /// File of the key for questions to clients' users, in the data directory.
@@ -131,8 +128,6 @@ pub struct Gate {
     /// Seals what clients' users are asked.
     consent_key: [u8; 32],
     reloads: Reloads,
-    /// Calls that outlive their clients' patience.
-    tasks: Tasks,
     /// Time at which counting began.
     opened_ms: i64,
     /// Receiver of spans, if somebody wants them.
@@ -182,7 +177,6 @@ impl Gate {
             clock,
             artifacts,
             reloads: Reloads::default(),
-            tasks: Tasks::default(),
             changes: broadcast::Sender::new(CHANGES),
             host,
         })
@@ -236,7 +230,6 @@ impl Gate {
             denials: policies.denials(),
             instances: ready.collect(),
             writer_queue: u64::try_from(self.lanes.queued()).unwrap_or(u64::MAX),
-            open_tasks: u64::try_from(self.open_tasks()).unwrap_or(u64::MAX),
             totals: self.lanes.totals().await,
         }
     }
@@ -378,7 +371,6 @@ impl Gate {
             stale: settled.stale,
             not_kept: artifacts.is_short().then(|| self.no_room()),
             asked,
-            approvals: settled.approvals,
             lines: settled.lines,
             result,
         }
@@ -479,10 +471,7 @@ impl Gate {
 
     async fn refuse(&self, draft: PendingOperation, refusal: ToolError) -> (Settled, Recording) {
         let recording = draft.recording.clone();
-        let approvals = open_approvals(&draft);
-        let mut refused = self.lanes.refuse(draft, refusal).await;
-        refused.approvals = approvals;
-        (refused, recording)
+        (self.lanes.refuse(draft, refusal).await, recording)
     }
 
     /// Marks what a connection left open as interrupted, now that it is over.
@@ -505,7 +494,6 @@ impl Gate {
     /// Marks what is still open of any connection as interrupted, now that no call comes any more.
     pub async fn end_connections(&self) {
         self.lanes.interrupt(None).await;
-        self.tasks.end_waits();
         self.lanes.sign_head();
     }
 
@@ -616,10 +604,6 @@ impl Gate {
         let mut text = arguments::text(&arguments);
         let envelope = correlated.as_ref().ok().cloned().flatten();
         let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
-        if let Some(task) = &call.task {
-            task.drafted(&draft.operation);
-        }
-        draft.task = call.task.take();
         let checked = admission::first(&call.caller)
             .and_then(|()| admission::may_call(tool, &call.caller))
             .and(correlated)
@@ -702,14 +686,4 @@ impl Gate {
         };
         (draft, Ok(guest))
     }
-}
-
-/// Requests for approval that policies name in the row of a call that they refuse.
-fn open_approvals(draft: &PendingOperation) -> Vec<String> {
-    let rows = draft.operation.policy_rows.iter();
-    let asked = rows.filter_map(|row| match row {
-        PolicyRow::Ask(new) => Some(new.id.clone()),
-        PolicyRow::Settle { .. } | PolicyRow::Remember(_) => None,
-    });
-    asked.collect()
 }

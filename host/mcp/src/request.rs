@@ -164,7 +164,6 @@ impl Handler {
             cancel: cancel.0.clone(),
             progress,
             answers,
-            task: None,
         };
         let running = run(call);
         let given_up = given_up(context);
@@ -205,7 +204,7 @@ impl Handler {
         Err(ErrorData::invalid_params(missing, None))
     }
 
-    pub(super) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller {
             identity: identity(context),
             share: sender(context)
@@ -291,7 +290,7 @@ impl Drop for CancelOnDrop {
 }
 
 /// Waits until nobody waits for a request any more: it was cancelled, its session is over, or its client is gone.
-pub(super) async fn given_up(context: &RequestContext<RoleServer>) {
+async fn given_up(context: &RequestContext<RoleServer>) {
     match sender(context).and_then(|sender| sender.given_up.as_ref()) {
         None => context.ct.cancelled().await,
         Some(given_up) => tokio::select! {
@@ -302,7 +301,7 @@ pub(super) async fn given_up(context: &RequestContext<RoleServer>) {
 }
 
 /// Tells the client something about its call.
-pub(super) async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken>, word: Word) {
+async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken>, word: Word) {
     let sending = async {
         match (word, token) {
             (Word::Note(note), Some(token)) => {
@@ -327,7 +326,7 @@ pub(super) async fn tell(context: &RequestContext<RoleServer>, token: Option<&Pr
 }
 
 /// Faults that [`sanitize::repair`] found in this call's message.
-pub(super) fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
+fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
     let Some(Value::Array(problems)) = context.meta.get(sanitize::MALFORMED) else {
         return Vec::new();
     };

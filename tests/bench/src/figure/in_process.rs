@@ -146,6 +146,5 @@ fn call(request: &Request) -> anyhow::Result<Call> {
         cancel: Cancel::default(),
         progress: Progress::default(),
         answers: Default::default(),
-        task: None,
     })
 }
