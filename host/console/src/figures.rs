@@ -36,7 +36,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const NEAR: i64 = 4 * BATCH;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was counted.
+/// Counted figures.
 pub(crate) struct Figures {
     minutes: Level,
     hours: Level,

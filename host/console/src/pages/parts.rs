@@ -55,7 +55,7 @@ struct Kept {
 
 /// A failure that came at least once.
 pub(crate) struct Failing {
-    /// How often, and where.
+    /// Number of times, and the places.
     pub(crate) sum: FailingSum,
     /// The newest call that failed so.
     pub(crate) newest: StoredOperation,

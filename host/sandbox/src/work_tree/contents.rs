@@ -29,7 +29,7 @@ pub(super) struct Special {
     pub(super) hidden: HashSet<Vec<u8>>,
 }
 
-/// What a pass over the differences found.
+/// Result of a pass over the differences.
 struct Pass<'a> {
     special: &'a Special,
     /// Hashes of files for the next look.

@@ -57,7 +57,7 @@ struct Closed {
     state: State,
     /// Units used of named budgets; absent in rows of versions that did not say them.
     used: Option<BTreeMap<String, i64>>,
-    /// How it ended, in rows of versions that say when.
+    /// Facts of the end, in rows of versions that say when.
     told: Option<Ended>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn found(cx: &Cx<'_>, job: &Job) -> Vec<(String, Presence)> {
         .collect()
 }
 
-/// What is at a path, as far as it can be read.
+/// Content at a path, as far as it can be read.
 fn look(access: &Access<'_>, path: &str, may_be_empty: bool) -> Option<Presence> {
     let plain = path.trim_end_matches('/');
     Some(match presence(access, plain).ok()? {
