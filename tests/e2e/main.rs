@@ -46,6 +46,7 @@ mod keeping;
 mod leaking;
 mod ledger;
 mod loading;
+mod mcp_tasks;
 mod meddling;
 mod moved;
 mod observed;

@@ -523,6 +523,7 @@ mod tests {
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers: Default::default(),
+            task: None,
         };
         let result = gate.call(call).await.unwrap().result;
         result

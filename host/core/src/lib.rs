@@ -14,4 +14,5 @@ pub mod identity;
 pub mod meter;
 pub mod scopes;
 pub mod share;
+pub mod task;
 pub mod text;

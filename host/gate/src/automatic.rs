@@ -59,6 +59,7 @@ impl Gate {
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers: Answers::default(),
+            task: None,
         };
         let opened = Box::pin(self.pass(generation, open, opening, Method::Tool)).await;
         let reply = answer(opened.result)?;

@@ -17,6 +17,7 @@ use super::approval::{Consent, Pending};
 use super::left::Left;
 use super::mutation::Mutation;
 use super::reply::Reply;
+use crate::tasks::TaskSlot;
 use crate::telemetry::Parent;
 
 /// One call as it comes in.
@@ -38,6 +39,8 @@ pub struct Call {
     pub progress: Progress,
     /// Answers, if the call comes again after it asked.
     pub answers: Answers,
+    /// Place of the task that the call may become.
+    pub task: Option<TaskSlot>,
 }
 
 /// Answers that come with a call that asked before.
@@ -106,6 +109,8 @@ pub struct Outcome {
     pub not_kept: Option<ToolError>,
     /// Question for the client, if an answer could change the outcome.
     pub asked: Option<Asked>,
+    /// Open requests for approval whose answers could change the outcome.
+    pub approvals: Vec<String>,
     /// Log lines of the component for the client, if they waited for policies that judge the result.
     pub lines: Vec<Line>,
 }

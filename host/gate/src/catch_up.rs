@@ -56,6 +56,7 @@ impl Gate {
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers: Default::default(),
+            task: None,
         };
         let refusal = match self.call(call).await {
             Ok(outcome) => outcome.result.err().map(|err| err.to_string()),

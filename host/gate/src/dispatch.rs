@@ -33,6 +33,18 @@ pub(super) fn follow<'a>(
     }
 }
 
+/// The same for a look ahead, before there is a call.
+pub(super) fn target_of<'a>(
+    catalog: &'a Catalog,
+    tool: &'a Arc<ToolEntry>,
+    arguments: &Map<String, Value>,
+) -> &'a Arc<ToolEntry> {
+    if tool.spec.name != RELAY {
+        return tool;
+    }
+    asked_for(catalog, arguments).map_or(tool, |(target, _)| target)
+}
+
 /// Tool and arguments of a `tool_call`, if the call asks for nothing else.
 fn asked_for<'a>(
     catalog: &'a Catalog,

@@ -15,7 +15,7 @@ use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::ledger::heads;
-use tollgate_store::storage::{Database, HeadOf, Session, StoreError, StoreResult, StoredApproval};
+use tollgate_store::storage::{Database, HeadOf, Session, StoreError, StoreResult, StoredApproval, TaskEnd};
 
 use super::backlog::Backlog;
 use super::guest::{Ended, GuestCall, Runtime, cancelled};
@@ -25,6 +25,7 @@ use super::policy::Review;
 use super::programs::Programs;
 use super::queue::Queue;
 use super::runners::Runners;
+use super::tasks::{self, TaskSlot};
 use super::writer::{self, Job, Work};
 use super::{Mutation, PendingOperation, Reply, Settled, admission, failure, projector};
 use crate::core_tools;
@@ -446,10 +447,21 @@ async fn looked(runtime: &Runtime, database: &Database, draft: PendingOperation)
 
 /// Records a call, and waits until its row is on disk. Fails if it cannot be put there.
 async fn record(writes: &Sender<Job>, draft: PendingOperation, settled: &Settled) -> Result<(), ToolError> {
+    record_with(writes, draft, settled, None).await
+}
+
+/// The same for a call that ran, whose task ends with its row.
+async fn record_with(
+    writes: &Sender<Job>,
+    draft: PendingOperation,
+    settled: &Settled,
+    task: Option<(TaskSlot, TaskEnd)>,
+) -> Result<(), ToolError> {
     let (done, recorded) = oneshot::channel();
     let _ = writes.send(Job::Record {
         share: draft.share.clone(),
         operation: Box::new(draft.settle(settled)),
+        task: task.map(Box::new),
         done,
     });
     recorded.await.unwrap_or_else(|_| Err(stopping()))
@@ -529,7 +541,8 @@ impl Runner {
             settled.counters = admitted.counters;
         }
         settled.count_programs(programs.noted());
-        match record(&self.writes, draft, &settled).await {
+        let ending = tasks::ending_of(&draft, &settled.result);
+        match record_with(&self.writes, draft, &settled, ending).await {
             Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
             _ => settled,
         }

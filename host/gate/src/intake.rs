@@ -258,6 +258,7 @@ mod tests {
         Job::Record {
             share: Share::named(name),
             operation: Box::new(Operation::for_tests(0, None, "2026-03-01T00:00:00.000Z")),
+            task: None,
             done,
         }
     }

@@ -40,6 +40,7 @@ mod reply;
 mod runners;
 mod settled;
 mod slots;
+mod tasks;
 pub mod telemetry;
 mod turns;
 mod windows;
@@ -63,7 +64,7 @@ use tollgate_sandbox::{Limits, Sandbox};
 use tollgate_sdk::ToolError;
 use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::liveness::Host;
-use tollgate_store::storage::Database;
+use tollgate_store::storage::{Database, PolicyRow};
 
 use crate::core_tools::EnvelopeChange;
 use crate::telemetry::{Method, Spans};
@@ -78,6 +79,7 @@ use pending_operation::{PendingOperation, Recording, content};
 use policy::Judging;
 use settled::{Settled, answer, name_envelope};
 use slots::HostSlots;
+use tasks::Tasks;
 
 pub use approval::{Consent, Pending};
 pub use approvers::ApprovalSettings;
@@ -88,6 +90,7 @@ pub use maintenance::Maintenance;
 pub use mutation::Mutation;
 pub use policy::{Heard, Trial};
 pub use reply::Reply;
+pub use tasks::{Again, Attended, Began, CanAnswer, TaskReply, TaskSlot};
 pub use windows::{By, Window};
 
 /// File of the key for questions to clients' users, in the data directory.
@@ -128,6 +131,8 @@ pub struct Gate {
     /// Seals what clients' users are asked.
     consent_key: [u8; 32],
     reloads: Reloads,
+    /// Calls that outlive their clients' patience.
+    tasks: Tasks,
     /// Time at which counting began.
     opened_ms: i64,
     /// Receiver of spans, if somebody wants them.
@@ -177,6 +182,7 @@ impl Gate {
             clock,
             artifacts,
             reloads: Reloads::default(),
+            tasks: Tasks::default(),
             changes: broadcast::Sender::new(CHANGES),
             host,
         })
@@ -230,6 +236,7 @@ impl Gate {
             denials: policies.denials(),
             instances: ready.collect(),
             writer_queue: u64::try_from(self.lanes.queued()).unwrap_or(u64::MAX),
+            open_tasks: u64::try_from(self.open_tasks()).unwrap_or(u64::MAX),
             totals: self.lanes.totals().await,
         }
     }
@@ -371,6 +378,7 @@ impl Gate {
             stale: settled.stale,
             not_kept: artifacts.is_short().then(|| self.no_room()),
             asked,
+            approvals: settled.approvals,
             lines: settled.lines,
             result,
         }
@@ -471,7 +479,10 @@ impl Gate {
 
     async fn refuse(&self, draft: PendingOperation, refusal: ToolError) -> (Settled, Recording) {
         let recording = draft.recording.clone();
-        (self.lanes.refuse(draft, refusal).await, recording)
+        let approvals = open_approvals(&draft);
+        let mut refused = self.lanes.refuse(draft, refusal).await;
+        refused.approvals = approvals;
+        (refused, recording)
     }
 
     /// Marks what a connection left open as interrupted, now that it is over.
@@ -494,6 +505,7 @@ impl Gate {
     /// Marks what is still open of any connection as interrupted, now that no call comes any more.
     pub async fn end_connections(&self) {
         self.lanes.interrupt(None).await;
+        self.tasks.end_waits();
         self.lanes.sign_head();
     }
 
@@ -604,6 +616,10 @@ impl Gate {
         let mut text = arguments::text(&arguments);
         let envelope = correlated.as_ref().ok().cloned().flatten();
         let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
+        if let Some(task) = &call.task {
+            task.drafted(&draft.operation);
+        }
+        draft.task = call.task.take();
         let checked = admission::first(&call.caller)
             .and_then(|()| admission::may_call(tool, &call.caller))
             .and(correlated)
@@ -686,4 +702,14 @@ impl Gate {
         };
         (draft, Ok(guest))
     }
+}
+
+/// Requests for approval that policies name in the row of a call that they refuse.
+fn open_approvals(draft: &PendingOperation) -> Vec<String> {
+    let rows = draft.operation.policy_rows.iter();
+    let asked = rows.filter_map(|row| match row {
+        PolicyRow::Ask(new) => Some(new.id.clone()),
+        PolicyRow::Settle { .. } | PolicyRow::Remember(_) => None,
+    });
+    asked.collect()
 }

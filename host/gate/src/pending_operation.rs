@@ -19,6 +19,7 @@ use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Sighting, claimed_actor};
 
 use super::looks::Watch;
+use super::tasks::TaskSlot;
 use super::windows::{Use, Window};
 use super::{Caller, Gate, Reply, Settled, admission};
 
@@ -61,6 +62,8 @@ pub(super) struct PendingOperation {
     pub(super) verdicts: Vec<Verdict>,
     /// Memory of the policies from before the call.
     pub(super) remembered: Vec<PolicyRow>,
+    /// Place of the task that the call may become.
+    pub(super) task: Option<TaskSlot>,
 }
 
 /// Recording of a call beside its row.
@@ -117,6 +120,7 @@ impl Gate {
             permits: Vec::new(),
             verdicts: Vec::new(),
             remembered: Vec::new(),
+            task: None,
             operation: Operation {
                 op_id: self.clock.new_id("op"),
                 envelope_id,
@@ -357,7 +361,7 @@ fn limit_of_others(code: &str) -> Option<&'static str> {
 }
 
 /// Class of a failure by its code.
-fn failure_class(code: &str) -> &'static str {
+pub(super) fn failure_class(code: &str) -> &'static str {
     match code {
         "DEADLINE_EXCEEDED" => "timeout",
         "CANCELLED" => "cancelled",

@@ -40,6 +40,8 @@ pub(super) struct Settled {
     /// All that policies remember of the call, if one judged the result.
     pub(super) remembered: Option<Vec<PolicyRow>>,
     pub(super) question: Option<Pending>,
+    /// Open requests for approval that its refusal is about.
+    pub(super) approvals: Vec<String>,
     /// Outcome of the registered tests that the call started, as the host saw it.
     pub(super) tests: Option<Ran>,
     /// Log lines of the component, if they waited for policies that judge the result.
@@ -62,6 +64,7 @@ impl Settled {
             verdicts: Vec::new(),
             remembered: None,
             question: None,
+            approvals: Vec::new(),
             tests: None,
             other_limit: None,
             lines: Vec::new(),

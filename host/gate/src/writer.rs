@@ -22,6 +22,7 @@ use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{
     Admission, Admitted, Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreResult,
+    TaskEnd,
 };
 
 use super::backlog::Backlog;
@@ -31,6 +32,7 @@ use super::guest::{Ended, GuestCall, Runtime, cancelled};
 use super::intake::{Intake, Pending, Turn};
 use super::permits::{self, Taker};
 use super::projector::{self, Work as Projection};
+use super::tasks::{self, TaskSlot};
 use super::{Mutation, PendingOperation, Reply, Settled, admission, edits, windows};
 use crate::core_tools;
 
@@ -61,6 +63,8 @@ pub(super) enum Job {
     Record {
         share: Share,
         operation: Box<Operation>,
+        /// End of the task that the call may have become.
+        task: Option<Box<(TaskSlot, TaskEnd)>>,
         done: oneshot::Sender<Result<(), ToolError>>,
     },
     /// Make a change of the host's own, and tell how long it held the writer.
@@ -220,9 +224,13 @@ impl Writer {
         let boot_ms = self.runtime.equipment.clock.boot_ms();
         match &mut pending.job {
             Job::Flush(_) | Job::Pulse(_) | Job::Backlog => {}
-            Job::Record { operation, .. } => {
+            Job::Record { operation, task, .. } => {
+                let now_ms = self.runtime.equipment.clock.now_ms();
                 let session = self.session()?;
                 record(session, operation, &now, boot_ms)?;
+                if let Some((slot, end)) = task.as_deref() {
+                    tasks::end_stored(session, slot, end, now_ms)?;
+                }
                 if operation.effect == Effect::Run {
                     session.fulfil(&operation.op_id)?;
                     if permits::gives_back(operation) {
@@ -247,10 +255,14 @@ impl Writer {
             }
             Job::Interrupt { connection, .. } => {
                 let host = Arc::clone(&self.runtime.host);
+                let now_ms = self.runtime.equipment.clock.now_ms();
                 let session = self.session()?;
                 let why = connection.as_ref().map_or("HOST_STOPPED", |_| "DISCONNECTED");
                 session.interrupt_envelopes(host.id(), connection.as_deref(), &now, why)?;
                 session.forget_connections(host.id(), connection.as_deref())?;
+                if connection.is_none() {
+                    session.give_up_tasks(host.id(), why, now_ms)?;
+                }
             }
             Job::Admit { draft, .. } => {
                 let settled = self.admit(draft, &now)?;
@@ -260,6 +272,7 @@ impl Writer {
                     Ok(_) => {
                         draft.operation.counters.clone_from(&settled.counters);
                         session.intend(&draft.operation)?;
+                        tasks::begin_with_intent(session, draft)?;
                     }
                 }
                 pending.settled = Some(settled);
@@ -294,9 +307,13 @@ impl Writer {
                     settled.mutation = self.mutation(draft, &settled)?;
                 }
                 let runtime = self.runtime.clone();
+                let now_ms = runtime.equipment.clock.now_ms();
                 let session = self.session()?;
                 settled.budgets = runtime.budgets(session, &guest.generation, draft)?;
                 record(session, draft.finish(&settled), &now, boot_ms)?;
+                if settled.refusal().is_none() {
+                    tasks::end_with_row(session, draft, &settled.result, now_ms)?;
+                }
                 pending.settled = Some(settled);
             }
         }

@@ -10,6 +10,7 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext};
 use rmcp::{RoleServer, ServiceError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tollgate_gate::CanAnswer;
 use tollgate_sdk::{Action, Answer, AnsweredBy, Question};
 
 /// Time limit of an answer.
@@ -90,6 +91,15 @@ impl Abilities {
             user,
             model: declared.is_some_and(|declared| declared.sampling.is_some()),
             roots: declared.is_some_and(|declared| declared.roots.is_some()),
+        }
+    }
+
+    /// The same for calls that become tasks.
+    pub(super) fn in_tasks(self) -> CanAnswer {
+        CanAnswer {
+            user: self.user,
+            model: self.model,
+            roots: self.roots,
         }
     }
 

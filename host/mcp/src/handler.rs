@@ -4,12 +4,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities,
-    ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
-    Tool, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetTaskParams, GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, RequestId, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -23,6 +24,7 @@ use super::logs::WantedLines;
 use super::request::{self, ClientRequest, Kind, Turn};
 use super::seen::Seen;
 use super::subscriptions::{self, Subscriptions};
+use super::tasks::{self, Taken};
 use super::{apps, replies, resources};
 
 /// One connection's view of the gate.
@@ -120,6 +122,7 @@ impl ServerHandler for Handler {
                 .enable_resources_subscribe()
                 .enable_logging()
                 .enable_completions()
+                .enable_tasks()
                 .build(),
         )
         .with_instructions(self.listings.current().instructions());
@@ -252,7 +255,17 @@ impl ServerHandler for Handler {
             arguments: request.arguments.unwrap_or_default(),
         };
         let answered = (request.input_responses, request.request_state);
-        match self.do_errand(&context, errand, answered).await? {
+        let turn = match self.task_plan(&context, &errand).await? {
+            None => self.do_errand(&context, errand, answered).await?,
+            Some(may_take_long) => {
+                let taken = self.do_or_take_on(&context, errand, answered, may_take_long);
+                match taken.await? {
+                    Taken::Turn(turn) => turn,
+                    Taken::Task(task) => return Ok(tasks::created(&task).into()),
+                }
+            }
+        };
+        match turn {
             Turn::Done(outcome) => {
                 let view = apps::view(&self.gate.catalog(), &request.name);
                 let view = view.filter(|_| apps::wanted(&context));
@@ -265,6 +278,30 @@ impl ServerHandler for Handler {
             }
             Turn::Required(required) => Ok(required.into()),
         }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.look_at_task(&request.task_id, &context).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.answer_task(request, &context).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.end_task(&request.task_id, &context).await
     }
 
     async fn on_custom_request(

@@ -19,6 +19,7 @@ pub mod sanitize;
 mod seen;
 mod stdio;
 mod subscriptions;
+mod tasks;
 
 pub use handler::Handler;
 pub use http::{HttpError, Pages, Serving, serve as serve_http};

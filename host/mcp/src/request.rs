@@ -164,6 +164,7 @@ impl Handler {
             cancel: cancel.0.clone(),
             progress,
             answers,
+            task: None,
         };
         let running = run(call);
         let given_up = given_up(context);
@@ -204,7 +205,7 @@ impl Handler {
         Err(ErrorData::invalid_params(missing, None))
     }
 
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+    pub(super) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         Caller {
             identity: identity(context),
             share: sender(context)
@@ -290,7 +291,7 @@ impl Drop for CancelOnDrop {
 }
 
 /// Waits until nobody waits for a request any more: it was cancelled, its session is over, or its client is gone.
-async fn given_up(context: &RequestContext<RoleServer>) {
+pub(super) async fn given_up(context: &RequestContext<RoleServer>) {
     match sender(context).and_then(|sender| sender.given_up.as_ref()) {
         None => context.ct.cancelled().await,
         Some(given_up) => tokio::select! {
@@ -301,7 +302,7 @@ async fn given_up(context: &RequestContext<RoleServer>) {
 }
 
 /// Tells the client something about its call.
-async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken>, word: Word) {
+pub(super) async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken>, word: Word) {
     let sending = async {
         match (word, token) {
             (Word::Note(note), Some(token)) => {
@@ -326,7 +327,7 @@ async fn tell(context: &RequestContext<RoleServer>, token: Option<&ProgressToken
 }
 
 /// Faults that [`sanitize::repair`] found in this call's message.
-fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
+pub(super) fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
     let Some(Value::Array(problems)) = context.meta.get(sanitize::MALFORMED) else {
         return Vec::new();
     };

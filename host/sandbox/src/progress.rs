@@ -107,6 +107,13 @@ impl Progress {
         (progress, words)
     }
 
+    /// The same for a client that wants lines of this severity as well.
+    #[must_use]
+    pub fn with_lines(mut self, lines: Option<Severity>) -> Progress {
+        self.wanted.lines = lines;
+        self
+    }
+
     /// Passes on what the call's component logs, if its client wants to know.
     pub fn log(&mut self, severity: Severity, pack: &str, text: &str) {
         let Some(listener) = &self.listener else { return };

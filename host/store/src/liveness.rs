@@ -73,7 +73,8 @@ impl Host {
     }
 
     /// Ends what hosts that are gone left behind: their open envelopes are interrupted, their `run`
-    /// calls become operations of unknown outcome, and what those had set aside comes back.
+    /// calls become operations of unknown outcome, their tasks end with what the ledger knows, and what those had set
+    /// aside comes back.
     pub fn bury_the_dead(&self, database: &Database, clock: &dyn Clock) -> Result<(), MigrationError> {
         let session = database.write_session()?;
         let now_ms = clock.now_ms();
@@ -85,6 +86,7 @@ impl Host {
         hosts.extend(session.hosts_of_intents()?);
         hosts.extend(session.hosts_of_reservations(None)?);
         hosts.extend(session.hosts_of_connections()?);
+        hosts.extend(session.hosts_of_tasks()?);
         hosts.retain(|host| *host != self.id && !self.is_alive(host));
         if hosts.is_empty() {
             return Ok(());
@@ -93,6 +95,7 @@ impl Host {
         for host in &hosts {
             session.interrupt_envelopes(host, None, &now, "HOST_GONE")?;
             session.give_up_intents(host)?;
+            session.give_up_tasks(host, "HOST_GONE", now_ms)?;
             session.give_back_of_host(host)?;
             session.forget_connections(host, None)?;
         }

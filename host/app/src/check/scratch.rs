@@ -117,6 +117,7 @@ pub(super) async fn call(
         cancel: cancel.clone(),
         progress: Progress::default(),
         answers: Answers::default(),
+        task: None,
     };
     let outcome = match gate.catalog().find_prompt(name) {
         Some(_) => gate.prompt(call).await?,

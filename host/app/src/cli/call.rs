@@ -66,6 +66,7 @@ pub(super) async fn through(
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers,
+            task: None,
         };
         let mut outcome = gate.call(call).await.map_err(|unknown| match unknown.nearest {
             Some(_) => anyhow::Error::new(unknown),

@@ -81,6 +81,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["tollgate approvals deny apv_5f2b9c7e0a1d4b6f8c3e2d1a0b --as grace"],
     ),
     (
+        "tasks list",
+        &[
+            "tollgate tasks list",
+            "tollgate --json tasks list --state working --owner token:ada",
+        ],
+    ),
+    (
+        "tasks show",
+        &["tollgate tasks show tsk_0f3a9c62d1e84b7f9a5c2e1d8b7f6a40"],
+    ),
+    (
+        "tasks cancel",
+        &["tollgate tasks cancel tsk_0f3a9c62d1e84b7f9a5c2e1d8b7f6a40"],
+    ),
+    (
         "packs check",
         &[
             "tollgate packs check greeter.wasm",

@@ -24,6 +24,7 @@ mod reload;
 mod serve;
 mod shell;
 mod stats;
+mod tasks;
 mod terminal;
 mod tokens;
 mod tools;
@@ -147,6 +148,9 @@ enum Command {
     /// Show what waits for an approval, and answer it
     #[command(subcommand)]
     Approvals(approvals::Approvals),
+    /// Show calls that continue without their clients, and end them
+    #[command(subcommand)]
+    Tasks(tasks::Tasks),
     /// Show the envelopes
     Envelopes(envelopes::Envelopes),
     /// Show how often each tool was called, how long it took, and how it failed
@@ -315,6 +319,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Clients(clients) => clients.run(global).await,
         Command::Ledger(ledger) => ledger.run(global).await,
         Command::Approvals(approvals) => approvals.run(global).await,
+        Command::Tasks(tasks) => tasks.run(global).await,
         Command::Envelopes(envelopes) => envelopes.run(global).await,
         Command::Stats(stats) => stats.run(global),
         Command::Console(console) => console.run(global).await,

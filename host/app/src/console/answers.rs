@@ -71,6 +71,7 @@ impl Through {
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers,
+            task: None,
         };
         let outcome = self.gate.call(call).await.map_err(|unknown| Refusal {
             code: "ANSWER_UNAVAILABLE".to_owned(),

@@ -54,6 +54,7 @@ impl Packs {
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers: Answers::default(),
+            task: None,
         };
         let outcome = self.gate.call(call).await.map_err(|_| unknown(page))?;
         match outcome.result {

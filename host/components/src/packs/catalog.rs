@@ -18,6 +18,7 @@ use super::load::{Haste, LoadError, Loader, Pack, Source, Tables};
 use super::manifest::{Tier, ToolSpec, prefixes_clash};
 use super::resources::{self, DeclaredCharge, Resource, Values};
 use super::search::Index;
+use super::task_mode::{self, TaskMode};
 use super::views::{self, View};
 use crate::builtin;
 use crate::host_tool::{self, HostTool, HostTools};
@@ -65,6 +66,8 @@ pub struct ToolEntry {
     pub charge: Option<DeclaredCharge>,
     /// Clients over HTTP repeat arguments in headers.
     pub has_headers: bool,
+    /// Rule by which calls become tasks.
+    pub task: TaskMode,
     /// Page of the console that shows its replies.
     pub view: Option<View>,
 }
@@ -496,6 +499,7 @@ impl Catalog {
             inherited: Vec::new(),
             charge: None,
             has_headers: false,
+            task: TaskMode::Never,
             view: None,
         };
         self.prompts.insert(spec.name.clone(), Arc::new(entry));
@@ -513,6 +517,7 @@ impl Catalog {
         };
         // Checked before, when the pack was.
         let declared = resources::take(pack, &mut spec).unwrap_or_default();
+        let task = task_mode::take(&mut spec.input_schema, spec.effect).unwrap_or_default();
         self.resources.extend(declared.resources);
         let values = declared.values.into_iter();
         self.values
@@ -532,6 +537,7 @@ impl Catalog {
             inherited: declared.inherited,
             charge: declared.charge.filter(|_| is_believed),
             has_headers,
+            task,
             view: declared.view,
         };
         self.tools.insert(entry.spec.name.clone(), Arc::new(entry));
@@ -620,6 +626,8 @@ fn check_schemas(pack: &Pack, host_tools: HostTools) -> Result<(), LoadError> {
         }
         let faults = headers::faults(&spec.input_schema).into_iter();
         problems.extend(faults.map(|fault| format!("tool {}: {fault}", spec.name)));
+        let task = task_mode::take(&mut spec.input_schema.clone(), spec.effect).err();
+        problems.extend(task.map(|fault| format!("tool {}: {fault}", spec.name)));
         match resources::take(&pack.manifest.name, &mut spec.clone()) {
             Ok(declared) => {
                 let view = declared.view.as_ref();

@@ -14,6 +14,8 @@ pub struct Vitals {
     pub instances: Vec<(String, u64)>,
     /// Jobs that wait for the writer.
     pub writer_queue: u64,
+    /// Tasks of this host that are not over.
+    pub open_tasks: u64,
     /// Figures of the database, if it could be asked.
     pub totals: Option<Totals>,
 }
@@ -75,6 +77,11 @@ impl Vitals {
             "tollgate_writer_queue_jobs",
             "Jobs that wait for the writer.",
             self.writer_queue,
+        );
+        gauge(
+            "tollgate_tasks_open",
+            "Calls of this host that continue without their clients.",
+            self.open_tasks,
         );
         if let Some(totals) = &self.totals {
             gauge(
@@ -153,6 +160,7 @@ mod tests {
             denials: vec![("rate-limit".to_owned(), 3)],
             instances: vec![("cel".to_owned(), 1)],
             writer_queue: 2,
+            open_tasks: 3,
             totals: Some(Totals::default()),
         };
         let door = DoorFigures {
@@ -165,6 +173,7 @@ mod tests {
             "tollgate_policy_denials_total{policy=\"rate-limit\"} 3",
             "tollgate_policy_instances_ready{policy=\"cel\"} 1",
             "tollgate_writer_queue_jobs 2",
+            "tollgate_tasks_open 3",
             "tollgate_sessions 1",
             "tollgate_http_refusals_total{status=\"401\"} 7",
         ] {

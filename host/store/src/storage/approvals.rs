@@ -32,6 +32,14 @@ impl Session {
             .optional()?)
     }
 
+    /// True if a request waits for an answer.
+    pub fn is_approval_open(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT 1 FROM core_approvals WHERE id = ?1 AND status = 'pending' AND (until_ms IS NULL OR until_ms > ?2)",
+        )?;
+        Ok(statement.exists((id, now_ms))?)
+    }
+
     /// The newest request of a component with a key.
     pub fn newest_approval(&self, component: &str, key: &str) -> StoreResult<Option<StoredApproval>> {
         Ok(self

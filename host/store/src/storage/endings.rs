@@ -106,6 +106,7 @@ impl Session {
             return Ok(None);
         }
         self.forget_users(id)?;
+        self.want_tasks_cancelled(id)?;
         let git_head = self.note_closing_head(id)?;
         let within = Ending::by_host(State::ClosedInterrupted, PARENT_CLOSED, ending.now);
         for child in self.open_children(id)? {

@@ -227,6 +227,10 @@ const CORE: &[(&str, &str)] = &[
         "0020_states_of_envelopes_in_the_chain",
         include_str!("../../../../migrations/core/0020_states_of_envelopes_in_the_chain.sql"),
     ),
+    (
+        "0022_tasks",
+        include_str!("../../../../migrations/core/0022_tasks.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

@@ -56,6 +56,7 @@ mod states_found;
 mod stats;
 #[cfg(test)]
 mod tampering;
+mod tasks;
 mod value;
 mod verify;
 mod wide;
@@ -96,6 +97,7 @@ pub use schema::Misplaced;
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
 pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
+pub use tasks::{MAX_REPLY, NewTask, StoredTask, TaskEnd, TaskFilter, Tasks};
 pub use tollgate_sql::Problems;
 pub use value::{Statement, Value};
 pub use verify::{Broken, Verified};

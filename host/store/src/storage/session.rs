@@ -247,6 +247,11 @@ impl Session {
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
     }
 
+    /// A number that changes with each commit of another session.
+    pub fn data_version(&self) -> StoreResult<i64> {
+        self.host_value("PRAGMA data_version")
+    }
+
     /// Starts a snapshot; it is taken at the first read.
     pub fn begin_read(&self) -> StoreResult<()> {
         self.host_statement("BEGIN")

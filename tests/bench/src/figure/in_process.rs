@@ -146,5 +146,6 @@ fn call(request: &Request) -> anyhow::Result<Call> {
         cancel: Cancel::default(),
         progress: Progress::default(),
         answers: Default::default(),
+        task: None,
     })
 }

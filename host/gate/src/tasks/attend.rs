@@ -1,0 +1,491 @@
+//! The way of a call that may become a task: it runs by itself, whoever waits for it, and asks as often as it takes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tollgate_core::deadline::Cancel;
+use tollgate_core::identity::Identity;
+use tollgate_core::task::TaskEvent;
+use tollgate_sandbox::progress::{Progress, Wanted, Word};
+use tollgate_sdk::ToolError;
+use tollgate_store::storage::{NewTask, StoredTask, TaskEnd};
+
+use super::live::{LiveTasks, Place};
+use super::notes::Notes;
+use super::reply::KeptReply;
+use super::slot::{Latest, TaskSlot};
+use super::waiting::{CanAnswer, Waiting};
+use super::{Fit, TTL_MS};
+use crate::Gate;
+use crate::call::{Answers, Call, Caller, Outcome, UnknownTool};
+use crate::pending_operation::failure_class;
+
+/// Time that a client waits for the reply of a call before it gets a task.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// Time between two looks whether a call began whose client waits for its task.
+const BEGUN_INTERVAL: Duration = Duration::from_millis(50);
+/// Words that wait for the client.
+const WORDS: usize = 16;
+/// Most rounds of questions.
+const MAX_ROUNDS: u32 = 10;
+
+/// A call that can be made again.
+#[derive(Debug, Clone)]
+pub struct Again {
+    /// Tool of the call.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// The envelope that the request named.
+    pub envelope: Option<Value>,
+    /// Caller.
+    pub caller: Caller,
+    /// Questions that the client can answer.
+    pub can: CanAnswer,
+}
+
+impl Again {
+    /// The call, and what its component says meanwhile.
+    fn call(&self, slot: &TaskSlot, cancel: Cancel, answers: Answers) -> (Call, mpsc::Receiver<Word>) {
+        let (progress, words) = Progress::listened(Wanted {
+            notes: true,
+            lines: None,
+        });
+        let call = Call {
+            tool: self.tool.clone(),
+            arguments: self.arguments.clone(),
+            malformed: Vec::new(),
+            envelope: self.envelope.clone(),
+            caller: self.caller.clone(),
+            cancel,
+            progress,
+            answers,
+            task: Some(slot.clone()),
+        };
+        (call, words)
+    }
+}
+
+/// Beginning of a call, as far as its client is concerned.
+#[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large one is what nearly every call comes to"
+)]
+pub enum Began {
+    /// The call ended in time.
+    Replied(Result<Outcome, UnknownTool>),
+    /// The call goes on as a task.
+    Task(StoredTask),
+}
+
+/// A call that runs by itself. Whoever drops it without a task gives the call up.
+pub struct Attended {
+    /// Words for the client, until the call ended or became a task.
+    pub words: mpsc::Receiver<Word>,
+    began: oneshot::Receiver<Began>,
+    cancel: Cancel,
+}
+
+impl Attended {
+    /// Asks the call to end.
+    pub fn give_up(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Waits for what it comes to, and for words meanwhile. What comes goes to [`took`](Attended::took).
+    pub fn parts(
+        &mut self,
+    ) -> (
+        impl Future<Output = Option<Began>> + '_,
+        &mut mpsc::Receiver<Word>,
+    ) {
+        let began = &mut self.began;
+        (async move { began.await.ok() }, &mut self.words)
+    }
+
+    /// Takes what it came to. A call that became a task is not given up any more. `None` if the host failed.
+    pub fn took(&mut self, began: Option<Began>) -> Option<Began> {
+        if matches!(began, Some(Began::Task(_))) {
+            self.cancel = Cancel::default();
+        }
+        began
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+/// Reason why a task does not wait any more.
+enum Woken {
+    /// There are answers, or somebody else settled the question.
+    Go(Answers),
+    Cancelled,
+    /// Its time is over.
+    Late,
+    /// The task ended by other hands.
+    Over,
+}
+
+impl Gate {
+    /// Begins a call that becomes a task if it takes long, if `may_take_long` says so.
+    pub fn attend(
+        self: &Arc<Gate>,
+        again: Again,
+        answers: Answers,
+        may_take_long: bool,
+        lines: Wanted,
+    ) -> Attended {
+        let (say, words) = mpsc::channel(WORDS);
+        let (tell, began) = oneshot::channel();
+        let cancel = Cancel::default();
+        let attending = Attending {
+            gate: Arc::clone(self),
+            slot: TaskSlot::new(),
+            again,
+            cancel: cancel.clone(),
+        };
+        let client = Client {
+            say,
+            wanted: lines,
+            tell,
+        };
+        tokio::spawn(attending.run(answers, may_take_long, client));
+        Attended { words, began, cancel }
+    }
+
+    /// Has a call that was refused wait for a person, as a task. `None` if there is nothing to wait for.
+    pub async fn wait_as_task(self: &Arc<Gate>, again: Again, outcome: &Outcome) -> Option<StoredTask> {
+        let waiting = Waiting::of(outcome, again.can, 1)?;
+        let slot = TaskSlot::new();
+        let latest = Latest {
+            op_id: outcome.op_id.clone(),
+            envelope_id: outcome.envelope_id.clone(),
+            tool: again.tool.clone(),
+            args_hash: hash_of(&again.arguments),
+        };
+        slot.set_latest(latest.clone());
+        let attending = Attending {
+            gate: Arc::clone(self),
+            slot,
+            again,
+            cancel: Cancel::default(),
+        };
+        let new = NewTask {
+            asked: Some(waiting.asked.clone()),
+            ..attending.new_task(latest)
+        };
+        // Stored and followed by one task of the runtime, so that a client that leaves in between leaves no task that
+        // nobody follows.
+        let (tell, stored) = oneshot::channel();
+        tokio::spawn(async move {
+            let slot = &attending.slot;
+            if attending.gate.store_task(slot, new).await != Fit::Stored {
+                return;
+            }
+            let place = LiveTasks::enter(&attending.gate, slot.id(), attending.cancel.clone());
+            if tell.send(attending.stored().await).is_err() {
+                // Its client is gone, and knows of no task.
+                attending.cancel.cancel();
+            }
+            attending.wait(&place, waiting, 1).await;
+        });
+        stored.await.ok().flatten()
+    }
+}
+
+/// Client of a call that did not become a task yet.
+struct Client {
+    say: mpsc::Sender<Word>,
+    wanted: Wanted,
+    tell: oneshot::Sender<Began>,
+}
+
+impl Client {
+    fn hear(&self, word: Word) {
+        let is_wanted = match &word {
+            Word::Note(_) => self.wanted.notes,
+            Word::Line(line) => self.wanted.lines.is_some_and(|least| line.severity >= least),
+        };
+        if is_wanted {
+            // A client that does not take its words misses some.
+            let _ = self.say.try_send(word);
+        }
+    }
+}
+
+/// A call and its task, with who runs them.
+struct Attending {
+    gate: Arc<Gate>,
+    slot: TaskSlot,
+    again: Again,
+    cancel: Cancel,
+}
+
+impl Attending {
+    /// Runs the call. It is the client's until it becomes a task.
+    async fn run(self, answers: Answers, may_take_long: bool, client: Client) {
+        let (mut call, mut words) = self.again.call(&self.slot, self.cancel.clone(), answers);
+        // The client hears the component's lines only while it waits.
+        call.progress = call.progress.with_lines(client.wanted.lines);
+        let gate = Arc::clone(&self.gate);
+        let running = gate.call(call);
+        tokio::pin!(running);
+        let mut due = may_take_long.then(|| Instant::now() + PATIENCE);
+        let mut client = Some(client);
+        let mut place = None;
+        let mut notes = Notes::default();
+        let ended = loop {
+            tokio::select! {
+                ended = &mut running => break ended,
+                Some(word) = words.recv() => match &client {
+                    Some(client) => client.hear(word),
+                    None => notes.hear(word),
+                },
+                () = at(due) => (place, due) = self.try_begin(&mut client).await,
+                () = notes.due(), if place.is_some() => self.store_note(&mut notes).await,
+            }
+        };
+        if let Some(place) = place {
+            return self.follow(&place, ended, 1).await;
+        }
+        let Some(client) = client else { return };
+        while let Ok(word) = words.try_recv() {
+            client.hear(word);
+        }
+        let _ = client.tell.send(Began::Replied(ended));
+    }
+
+    /// Makes the call a task, if it began and its client is still there. Otherwise when to try again, if ever.
+    async fn try_begin(&self, client: &mut Option<Client>) -> (Option<Place>, Option<Instant>) {
+        let is_gone = client.as_ref().is_none_or(|client| client.tell.is_closed());
+        if is_gone {
+            return (None, None);
+        }
+        if self.slot.latest().is_none() {
+            return (None, Some(Instant::now() + BEGUN_INTERVAL));
+        }
+        (self.begin(client).await, None)
+    }
+
+    /// Makes the call a task. The client stays if that cannot be.
+    async fn begin(&self, client: &mut Option<Client>) -> Option<Place> {
+        let new = self.new_task(self.slot.latest()?);
+        if self.gate.store_task(&self.slot, new).await != Fit::Stored {
+            return None;
+        }
+        let place = LiveTasks::enter(&self.gate, self.slot.id(), self.cancel.clone());
+        let task = self.stored().await;
+        if task.as_ref().is_some_and(|task| task.is_cancelled) {
+            // Somebody was faster than the watch.
+            self.cancel.cancel();
+        }
+        if let (Some(task), Some(client)) = (task, client.take()) {
+            let _ = client.tell.send(Began::Task(task));
+        }
+        Some(place)
+    }
+
+    /// The row of a task about a call.
+    fn new_task(&self, latest: Latest) -> NewTask {
+        let owner = self.again.caller.identity.as_ref().map(Identity::as_str);
+        NewTask {
+            id: self.slot.id().to_owned(),
+            owner: owner.map(str::to_owned),
+            tool: latest.tool,
+            args_hash: latest.args_hash,
+            envelope_id: latest.envelope_id,
+            op_id: latest.op_id,
+            ..NewTask::default()
+        }
+    }
+
+    async fn stored(&self) -> Option<StoredTask> {
+        let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
+        self.gate
+            .look(move |session| session.task(&id, now_ms))
+            .await
+            .ok()
+            .flatten()
+    }
+
+    /// Ends the task with what its call came to, or waits for answers and calls again.
+    async fn follow(&self, place: &Place, ended: Result<Outcome, UnknownTool>, round: u32) {
+        let outcome = match ended {
+            Ok(outcome) => outcome,
+            Err(unknown) => {
+                let failure = ToolError::new("UNKNOWN_TOOL", unknown.to_string());
+                return self.end_with(TaskEvent::Broke, failure).await;
+            }
+        };
+        let waiting = match round <= MAX_ROUNDS && !place.cancel().is_cancelled() {
+            true => Waiting::of(&outcome, self.again.can, round),
+            false => None,
+        };
+        let Some(waiting) = waiting else {
+            return self.end(outcome).await;
+        };
+        let (id, asked, now_ms) = (
+            self.slot.id().to_owned(),
+            waiting.asked.clone(),
+            self.gate.clock.now_ms(),
+        );
+        let op_id = outcome.op_id.clone();
+        let is_asked = self
+            .gate
+            .change_task(move |session| {
+                session.task_calls(&id, &op_id)?;
+                session.task_asks(&id, &asked, now_ms)
+            })
+            .await;
+        if is_asked == Ok(true) {
+            Box::pin(self.wait(place, waiting, round)).await;
+        } else {
+            self.end(outcome).await;
+        }
+    }
+
+    /// Waits for answers, and calls again with them.
+    async fn wait(&self, place: &Place, waiting: Waiting, round: u32) {
+        place.wait_for(waiting.approvals.clone());
+        let woken = self.woken(place, waiting).await;
+        place.wait_for(Vec::new());
+        let answers = match woken {
+            Woken::Go(answers) => answers,
+            Woken::Over => return,
+            Woken::Cancelled => return self.end_with(TaskEvent::Stopped, cancelled()).await,
+            Woken::Late => return self.end_with(TaskEvent::Broke, late()).await,
+        };
+        let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
+        let goes_on = self
+            .gate
+            .change_task(move |session| session.task_goes_on(&id, now_ms))
+            .await;
+        if goes_on != Ok(true) {
+            return;
+        }
+        let ended = self.call_again(place, answers).await;
+        Box::pin(self.follow(place, ended, round + 1)).await;
+    }
+
+    /// Makes the call of a task once more.
+    async fn call_again(&self, place: &Place, answers: Answers) -> Result<Outcome, UnknownTool> {
+        let (call, mut words) = self.again.call(&self.slot, place.cancel().clone(), answers);
+        let running = self.gate.call(call);
+        tokio::pin!(running);
+        let mut notes = Notes::default();
+        loop {
+            tokio::select! {
+                ended = &mut running => return ended,
+                Some(word) = words.recv() => notes.hear(word),
+                () = notes.due() => self.store_note(&mut notes).await,
+            }
+        }
+    }
+
+    async fn woken(&self, place: &Place, waiting: Waiting) -> Woken {
+        let until = Instant::now() + Duration::from_millis(TTL_MS.unsigned_abs());
+        loop {
+            let (id, approvals) = (self.slot.id().to_owned(), waiting.approvals.clone());
+            let now_ms = self.gate.clock.now_ms();
+            let looked = self.gate.look(move |session| {
+                let task = session.task(&id, now_ms)?;
+                let mut is_settled = false;
+                for approval in &approvals {
+                    is_settled |= !session.is_approval_open(approval, now_ms)?;
+                }
+                Ok((task, is_settled))
+            });
+            match looked.await {
+                Ok((None, _)) => return Woken::Over,
+                Ok((Some(task), _)) if task.state.is_over() => return Woken::Over,
+                Ok((Some(task), _)) if task.is_cancelled || place.cancel().is_cancelled() => {
+                    return Woken::Cancelled;
+                }
+                Ok((Some(task), _)) if task.has_all_answers() => return Woken::Go(waiting.answered(&task)),
+                Ok((Some(_), true)) => return Woken::Go(Answers::default()),
+                Ok((Some(_), false)) => {}
+                Err(err) => tracing::warn!(%err, "a task that waits was not read"),
+            }
+            tokio::select! {
+                () = place.woken() => {}
+                () = tokio::time::sleep_until(until) => return Woken::Late,
+            }
+        }
+    }
+
+    async fn end(&self, outcome: Outcome) {
+        let is_recorded = outcome
+            .result
+            .as_ref()
+            .err()
+            .is_none_or(|refusal| failure_class(&refusal.code) != "host");
+        if self.slot.is_over() && is_recorded {
+            return;
+        }
+        let latest = Latest {
+            op_id: outcome.op_id,
+            envelope_id: outcome.envelope_id,
+            ..Latest::default()
+        };
+        let end = KeptReply::of(&latest, outcome.duration, &outcome.result).end();
+        self.store_end(end).await;
+    }
+
+    async fn end_with(&self, event: TaskEvent, failure: ToolError) {
+        let latest = self.slot.latest().unwrap_or_default();
+        let end = KeptReply::of(&latest, Duration::ZERO, &Err(failure)).end();
+        self.store_end(TaskEnd { event, ..end }).await;
+    }
+
+    async fn store_end(&self, end: TaskEnd) {
+        let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
+        let ended = self
+            .gate
+            .change_task(move |session| session.end_task(&id, &end, now_ms))
+            .await;
+        if let Err(err) = ended {
+            // The next host that looks at it ends it, with what the ledger knows.
+            tracing::error!(%err, task = self.slot.id(), "the end of a task was not stored");
+        }
+    }
+
+    async fn store_note(&self, notes: &mut Notes) {
+        let Some(note) = notes.take() else { return };
+        let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
+        let noted = self
+            .gate
+            .change_task(move |session| session.note_task(&id, &note, now_ms).map(|()| true));
+        if let Err(err) = noted.await {
+            tracing::debug!(%err, "the progress of a task was not stored");
+        }
+    }
+}
+
+/// Waits until a time. Without one it never comes.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn cancelled() -> ToolError {
+    let why = "the task was cancelled while it waited; nothing was changed";
+    ToolError::new("CANCELLED", why)
+}
+
+fn late() -> ToolError {
+    ToolError::new("TASK_EXPIRED", "nobody answered in time; nothing was changed").remediation("Call again.")
+}
+
+fn hash_of(arguments: &Map<String, Value>) -> String {
+    let canonical = tollgate_sdk::canonical_json(&Value::Object(arguments.clone()));
+    tollgate_core::hash::sha256_hex(canonical.as_bytes())
+}

@@ -1,0 +1,387 @@
+//! Calls that outlive their clients' patience: MCP's tasks.
+//!
+//! A call of a client that has tasks runs by itself. If it takes long, or waits for a person, it becomes a task: a row
+//! that says how it stands, on any host. The row ends in the commit of the call's own row.
+
+mod attend;
+mod live;
+mod notes;
+mod pace;
+mod reply;
+mod slot;
+mod waiting;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+use tollgate_components::packs::TaskMode;
+use tollgate_core::identity::Identity;
+use tollgate_sdk::{ApprovalStatus, ToolError};
+use tollgate_store::storage::{
+    Answered, Database, NewTask, Session, StoreResult, StoredTask, TaskEnd, TaskFilter,
+};
+
+use crate::call::Outcome;
+use crate::failure::storage_failed;
+use crate::reply::Reply;
+use crate::{Gate, PendingOperation, dispatch};
+use live::LiveTasks;
+use pace::Pace;
+use reply::KeptReply;
+
+pub use attend::{Again, Attended, Began};
+pub use slot::TaskSlot;
+pub use waiting::CanAnswer;
+
+/// Time for which a task is kept, in milliseconds: a day.
+const TTL_MS: i64 = 24 * 3_600_000;
+/// Time between two looks that clients are told, in milliseconds.
+const POLL_MS: i64 = 1_000;
+/// Most open tasks of one owner.
+const MAX_OPEN: i64 = 2_000;
+/// Most tasks of one owner, and most bytes of their replies.
+const MAX_ALL: i64 = 10_000;
+const MAX_BYTES: i64 = 256 << 20;
+/// Sessions that are kept to look at tasks.
+const READERS: usize = 4;
+
+/// Tasks of a gate.
+#[derive(Default)]
+pub(crate) struct Tasks {
+    live: LiveTasks,
+    pace: Pace,
+    readers: Mutex<Vec<Session>>,
+}
+
+/// A task, and its reply if it is over.
+#[derive(Debug)]
+pub struct TaskReply {
+    /// State of the task.
+    pub task: StoredTask,
+    /// The reply of its call, once it is over.
+    pub outcome: Option<Outcome>,
+}
+
+/// Result of storing a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    Stored,
+    /// Its call is over, or there are too many.
+    NotStored,
+}
+
+impl Tasks {
+    /// Has tasks that wait see that they are over, because the host stops.
+    pub(crate) fn end_waits(&self) {
+        self.live.wake_all();
+    }
+}
+
+impl Gate {
+    /// Mode of the tool that a call is about: calls of it may become tasks, or not.
+    pub fn task_mode(&self, tool: &str, arguments: &Map<String, Value>) -> TaskMode {
+        let catalog = self.catalog();
+        let found = catalog.find(tool);
+        let found = found.map(|tool| dispatch::target_of(&catalog, tool, arguments));
+        found.map_or(TaskMode::Never, |tool| tool.task)
+    }
+
+    /// The task with an id, if it is this caller's. Anybody else hears the same as of one that never was.
+    pub async fn task(&self, id: &str, owner: Option<&Identity>) -> Result<TaskReply, ToolError> {
+        let found = self.owned(id, owner).await?;
+        self.tasks.pace.look(id, Instant::now())?;
+        let found = match self.is_abandoned(&found) {
+            true => {
+                self.bury_the_dead().await;
+                self.owned(id, owner).await?
+            }
+            false => found,
+        };
+        if !found.state.is_over() {
+            return Ok(TaskReply {
+                task: found,
+                outcome: None,
+            });
+        }
+        let reply_of = found.id.clone();
+        let kept = self.look(move |session| session.task_reply(&reply_of)).await?;
+        let outcome = kept.as_deref().and_then(KeptReply::read);
+        Ok(TaskReply {
+            task: found,
+            outcome: outcome.map(KeptReply::into_outcome),
+        })
+    }
+
+    /// Tasks of a list, the newest first, for the operator.
+    pub async fn tasks(&self, mut filter: TaskFilter, limit: u32) -> Result<Vec<StoredTask>, ToolError> {
+        filter.now_ms = self.clock.now_ms();
+        self.look(move |session| session.tasks(&filter, limit)).await
+    }
+
+    /// A task for the operator, whoever owns it.
+    pub async fn any_task(&self, id: &str) -> Result<TaskReply, ToolError> {
+        let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
+        let found = self.look(move |session| {
+            let Some(task) = session.task(&key, now_ms)? else {
+                return Ok(None);
+            };
+            Ok(Some((session.task_reply(&key)?, task)))
+        });
+        let (reply, task) = found.await?.ok_or_else(|| unknown(id))?;
+        let outcome = reply.as_deref().and_then(KeptReply::read);
+        Ok(TaskReply {
+            task,
+            outcome: outcome.map(KeptReply::into_outcome),
+        })
+    }
+
+    /// Ends a task of this caller. One that is over stays as it is.
+    pub async fn cancel_task(&self, id: &str, owner: Option<&Identity>) -> Result<(), ToolError> {
+        self.owned(id, owner).await?;
+        self.cancel_any_task(id).await.map(drop)
+    }
+
+    /// Ends a task, whoever owns it. Whether it was not over.
+    pub async fn cancel_any_task(&self, id: &str) -> Result<bool, ToolError> {
+        let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
+        let wanted = self
+            .change_task(move |session| session.want_task_cancelled(&key, now_ms))
+            .await?;
+        self.tasks.live.wake(id, wanted);
+        Ok(wanted)
+    }
+
+    /// Takes answers to what a task of this caller asks: each question is answered once. Answers to anything else are
+    /// left out.
+    pub async fn answer_task(
+        &self,
+        id: &str,
+        owner: Option<&Identity>,
+        answers: Vec<(String, Value)>,
+    ) -> Result<(), ToolError> {
+        let found = self.owned(id, owner).await?;
+        if !answers.iter().any(|(key, _)| found.is_outstanding(key)) {
+            return Ok(());
+        }
+        let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
+        self.change_task(move |session| {
+            let mut is_first = false;
+            for (question, answer) in &answers {
+                is_first |= answer_once(session, &key, (question, answer), now_ms)?;
+            }
+            Ok(is_first)
+        })
+        .await?;
+        self.tasks.live.wake(id, false);
+        Ok(())
+    }
+
+    /// Number of tasks of this host that are not over.
+    pub fn open_tasks(&self) -> usize {
+        self.tasks.live.count()
+    }
+
+    async fn owned(&self, id: &str, owner: Option<&Identity>) -> Result<StoredTask, ToolError> {
+        let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
+        let found = self.look(move |session| session.task(&key, now_ms)).await?;
+        let is_owner = |task: &StoredTask| task.owner.as_deref() == owner.map(Identity::as_str);
+        found.filter(is_owner).ok_or_else(|| unknown(id))
+    }
+
+    /// True if nobody works on a task any more.
+    fn is_abandoned(&self, task: &StoredTask) -> bool {
+        let is_other = task.host_id != self.host.id();
+        !task.state.is_over() && is_other && !self.host.is_alive(&task.host_id)
+    }
+
+    async fn bury_the_dead(&self) {
+        let buried = self.lanes.aside(|runtime, database| {
+            let clock = &*runtime.equipment.clock;
+            runtime.host.bury_the_dead(database, clock)
+        });
+        if let Some(Err(err)) = buried.await {
+            tracing::error!("tasks of a host that is gone were not ended: {err:#}");
+        }
+    }
+
+    /// Stores a task.
+    async fn store_task(&self, slot: &TaskSlot, mut new: NewTask) -> Fit {
+        new.now_ms = self.clock.now_ms();
+        (new.ttl_ms, new.poll_ms) = (TTL_MS, POLL_MS);
+        new.host_id = self.host.id().to_owned();
+        let stored = slot.clone();
+        let added = self
+            .change_task(move |session| {
+                let counted = session.count_tasks(new.owner.as_deref())?;
+                let is_room = counted.open < MAX_OPEN && counted.all < MAX_ALL && counted.bytes < MAX_BYTES;
+                let is_added = is_room && session.add_task(&new)?;
+                stored.set_stored(is_added);
+                Ok(is_added)
+            })
+            .await;
+        match added {
+            Ok(true) => Fit::Stored,
+            Ok(false) => Fit::NotStored,
+            Err(err) => {
+                slot.set_stored(false);
+                tracing::error!(%err, "a call did not become a task");
+                Fit::NotStored
+            }
+        }
+    }
+
+    /// Has the writer change a task. The result is what the change came to when it was committed.
+    async fn change_task(
+        &self,
+        change: impl Fn(&Session) -> StoreResult<bool> + Send + 'static,
+    ) -> Result<bool, ToolError> {
+        let came_to = Arc::new(Mutex::new(false));
+        let seen = Arc::clone(&came_to);
+        let is_on_disk = self.lanes.change(Box::new(move |session| {
+            // The transaction may run again, and only the last time counts.
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) = change(session)?;
+            Ok(())
+        }));
+        if !is_on_disk.await {
+            return Err(not_stored());
+        }
+        Ok(*came_to.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Looks at the database, off the threads of calls.
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Session) -> StoreResult<T> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let spare = self.readers().pop();
+        let looked = self
+            .lanes
+            .aside(move |_, database| look_with(spare, database, look))
+            .await;
+        match looked {
+            Some(Ok((session, seen))) => {
+                let mut readers = self.readers();
+                if readers.len() < READERS {
+                    readers.push(session);
+                }
+                Ok(seen)
+            }
+            Some(Err(err)) => Err(storage_failed(&err)),
+            None => Err(not_stored()),
+        }
+    }
+
+    fn readers(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
+        self.tasks.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn look_with<T>(
+    spare: Option<Session>,
+    database: &Database,
+    look: impl FnOnce(&Session) -> StoreResult<T>,
+) -> StoreResult<(Session, T)> {
+    let session = match spare {
+        Some(session) => session,
+        None => database.read_session().map_err(|err| err.into_cause())?,
+    };
+    session.begin_read()?;
+    let seen = look(&session)?;
+    session.commit()?;
+    Ok((session, seen))
+}
+
+/// Stores an answer, unless somebody else answered the same question in the list of approvals. One that is stored takes
+/// the question out of the list.
+fn answer_once(
+    session: &Session,
+    id: &str,
+    (question, answer): (&str, &Value),
+    now_ms: i64,
+) -> StoreResult<bool> {
+    let Some(task) = session.task(id, now_ms)? else {
+        return Ok(false);
+    };
+    for approval in task.approvals() {
+        if !session.is_approval_open(approval, now_ms)? {
+            return Ok(false);
+        }
+    }
+    if !session.answer_task(id, question, answer, now_ms)? {
+        return Ok(false);
+    }
+    let withdrawn = Answered {
+        status: ApprovalStatus::Withdrawn,
+        by: None,
+        identity: task.owner.clone(),
+        op_id: task.op_id.clone(),
+        note: Some("the client's user answered it".to_owned()),
+        at_ms: now_ms,
+    };
+    for approval in task.approvals() {
+        session.answer_approval(approval, &withdrawn)?;
+    }
+    Ok(true)
+}
+
+/// Says which call a task makes, in the transaction that admits the call.
+pub(crate) fn begin_with_intent(session: &Session, draft: &PendingOperation) -> StoreResult<()> {
+    match &draft.task {
+        Some(slot) if slot.is_stored() => session.task_calls(slot.id(), &draft.operation.op_id),
+        _ => Ok(()),
+    }
+}
+
+/// Ends the task of a call in the transaction of the call's row, if the call became one.
+pub(crate) fn end_with_row(
+    session: &Session,
+    draft: &PendingOperation,
+    result: &Result<Reply, ToolError>,
+    now_ms: i64,
+) -> StoreResult<()> {
+    match ending_of(draft, result) {
+        Some((slot, end)) => end_stored(session, &slot, &end, now_ms),
+        None => Ok(()),
+    }
+}
+
+/// End of the task that a call may have become. `None` if it goes on with a question, or cannot be one.
+pub(crate) fn ending_of(
+    draft: &PendingOperation,
+    result: &Result<Reply, ToolError>,
+) -> Option<(TaskSlot, TaskEnd)> {
+    let slot = draft.task.clone()?;
+    if result.as_ref().is_err_and(|refusal| refusal.asking.is_some()) {
+        return None;
+    }
+    slot.drafted(&draft.operation);
+    let end = KeptReply::of(&slot.latest()?, draft.started.elapsed(), result).end();
+    Some((slot, end))
+}
+
+/// Ends a task, if it is stored.
+pub(crate) fn end_stored(session: &Session, slot: &TaskSlot, end: &TaskEnd, now_ms: i64) -> StoreResult<()> {
+    if slot.is_stored() && session.end_task(slot.id(), end, now_ms)? {
+        slot.set_over();
+    }
+    Ok(())
+}
+
+/// Error for a task that is not there, or not the caller's.
+fn unknown(id: &str) -> ToolError {
+    let id = tollgate_core::text::clean(tollgate_core::text::cut(id, 100));
+    ToolError::new(
+        "UNKNOWN_TASK",
+        format!("there is no task `{id}`, or its time is over"),
+    )
+    .remediation("Use the taskId of a tools/call of the same identity, within its ttlMs.")
+}
+
+fn not_stored() -> ToolError {
+    ToolError::new(
+        "STORAGE_FAILED",
+        "the database did not take the change of the task",
+    )
+    .remediation("Try again; if it stays, look at the host's log.")
+}

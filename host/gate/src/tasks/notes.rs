@@ -1,0 +1,72 @@
+//! Notes of a task's progress, on their way to its row at a bounded rate.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_sandbox::progress::{Note, Word};
+
+/// Time between two notes that are stored.
+const NOTE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The latest note, and when one was stored.
+#[derive(Default)]
+pub(super) struct Notes {
+    latest: Option<Note>,
+    stored: Option<Instant>,
+}
+
+impl Notes {
+    /// Keeps a note. Log lines are for clients that wait.
+    pub(super) fn hear(&mut self, word: Word) {
+        if let Word::Note(note) = word {
+            self.latest = Some(note);
+        }
+    }
+
+    /// Waits until a note is to be stored.
+    pub(super) async fn due(&self) {
+        match (&self.latest, self.stored) {
+            (None, _) => std::future::pending().await,
+            (Some(_), None) => {}
+            (Some(_), Some(stored)) => tokio::time::sleep_until(stored + NOTE_INTERVAL).await,
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Option<String> {
+        let note = self.latest.take()?;
+        self.stored = Some(Instant::now());
+        let done = match note.total {
+            Some(total) => format!("{} of {total}", note.done),
+            None => format!("{}", note.done),
+        };
+        Some(match note.message.as_str() {
+            "" => done,
+            message => format!("{message} ({done})"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(done: f64, total: Option<f64>, message: &str) -> Word {
+        Word::Note(Note {
+            done,
+            total,
+            message: message.to_owned(),
+        })
+    }
+
+    #[tokio::test]
+    async fn the_latest_note_is_stored() {
+        let mut notes = Notes::default();
+        notes.hear(note(1.0, Some(4.0), ""));
+        notes.due().await;
+        assert_eq!(notes.take().as_deref(), Some("1 of 4"));
+        notes.hear(note(2.0, Some(4.0), "second"));
+        notes.hear(note(3.0, None, "third"));
+        assert_eq!(notes.take().as_deref(), Some("third (3)"));
+        assert_eq!(notes.take(), None);
+    }
+}

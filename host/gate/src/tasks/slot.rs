@@ -1,0 +1,81 @@
+//! Link between a call and the task that it may become, shared by whoever runs it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tollgate_store::storage::Operation;
+
+/// A call's place for a task. Clones are about the same task.
+#[derive(Debug, Clone)]
+pub struct TaskSlot(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    id: String,
+    is_stored: AtomicBool,
+    is_over: AtomicBool,
+    latest: Mutex<Option<Latest>>,
+}
+
+/// The latest call of a task, as the ledger names it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Latest {
+    pub(super) op_id: String,
+    pub(super) envelope_id: Option<String>,
+    pub(super) tool: String,
+    pub(super) args_hash: String,
+}
+
+impl TaskSlot {
+    /// A place with an id that nobody can guess.
+    pub(super) fn new() -> TaskSlot {
+        TaskSlot(Arc::new(Inner {
+            id: format!("tsk_{}", uuid::Uuid::new_v4().simple()),
+            is_stored: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            latest: Mutex::default(),
+        }))
+    }
+
+    /// Id of the task.
+    pub(super) fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    /// Notes which call it is about.
+    pub(crate) fn drafted(&self, operation: &Operation) {
+        self.set_latest(Latest {
+            op_id: operation.op_id.clone(),
+            envelope_id: operation.envelope_id.clone(),
+            tool: operation.tool.clone(),
+            args_hash: operation.args_hash.clone(),
+        });
+    }
+
+    pub(super) fn set_latest(&self, latest: Latest) {
+        *self.0.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(latest);
+    }
+
+    pub(super) fn latest(&self) -> Option<Latest> {
+        let latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.clone()
+    }
+
+    /// True once the task is stored. Said by the writer, so that what it does next knows.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.0.is_stored.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_stored(&self, is_stored: bool) {
+        self.0.is_stored.store(is_stored, Ordering::Release);
+    }
+
+    /// True if the task ended in the commit of its call.
+    pub(super) fn is_over(&self) -> bool {
+        self.0.is_over.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_over(&self) {
+        self.0.is_over.store(true, Ordering::Release);
+    }
+}

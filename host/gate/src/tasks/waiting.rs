@@ -1,0 +1,134 @@
+//! Questions that a task waits with, and their answers.
+
+use serde_json::{Map, Value, json};
+use tollgate_sdk::{Action, Answer, AnsweredBy, Question};
+use tollgate_store::storage::StoredTask;
+
+use crate::approval::{Consent, Pending};
+use crate::call::{Answers, Asked, Outcome};
+
+/// Key of a policy's question, and of the answer in its form.
+const ALLOW: &str = "allow";
+
+/// Questions that a client can answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CanAnswer {
+    /// The client's user fills in forms.
+    pub user: bool,
+    /// The client's model continues texts.
+    pub model: bool,
+    /// The client lists its folders.
+    pub roots: bool,
+}
+
+impl CanAnswer {
+    fn can(self, question: &Question) -> bool {
+        match question.by {
+            AnsweredBy::Form(_) => self.user,
+            AnsweredBy::Model(_) => self.model,
+            AnsweredBy::Roots => self.roots,
+        }
+    }
+}
+
+/// Questions that a task waits with.
+pub(super) struct Waiting {
+    pub(super) asked: Value,
+    pub(super) approvals: Vec<String>,
+    questions: Vec<(String, Question)>,
+    /// The policy's question, if a policy asks.
+    pending: Option<Pending>,
+    /// State that the tool wants back.
+    state: Option<String>,
+}
+
+impl Waiting {
+    /// Questions that a refused call waits with, if anybody can answer them.
+    pub(super) fn of(outcome: &Outcome, can: CanAnswer, round: u32) -> Option<Waiting> {
+        let (questions, pending, state) = match outcome.asked.clone() {
+            None => (Vec::new(), None, None),
+            Some(Asked::Policy(pending)) => (vec![consent(&pending)], Some(pending), None),
+            Some(Asked::Tool(asking)) => (asking.questions, None, asking.state),
+        };
+        let (questions, rest): (Vec<Question>, Vec<Question>) =
+            questions.into_iter().partition(|question| can.can(question));
+        let approvals = outcome.approvals.clone();
+        let nobody_answers = questions.is_empty() && approvals.is_empty();
+        if nobody_answers || (pending.is_none() && !rest.is_empty()) {
+            return None;
+        }
+        // A key is never used again for another question.
+        let questions: Vec<(String, Question)> = questions
+            .into_iter()
+            .map(|question| (format!("{round}_{}", question.key), question))
+            .collect();
+        let shown: Map<String, Value> = questions
+            .iter()
+            .map(|(key, question)| (key.clone(), described(question)))
+            .collect();
+        Some(Waiting {
+            asked: json!({"questions": shown, "approvals": approvals}),
+            approvals,
+            questions,
+            pending,
+            state,
+        })
+    }
+
+    /// Answers for the call.
+    pub(super) fn answered(&self, task: &StoredTask) -> Answers {
+        let answers = self.questions.iter().filter_map(|(key, question)| {
+            let said = task.answers.get(key)?;
+            let action = match said.get("action").and_then(Value::as_str) {
+                Some("accept") => Action::Accept,
+                Some("decline") => Action::Decline,
+                _ => Action::Cancel,
+            };
+            Some(Answer {
+                key: question.key.clone(),
+                action,
+                content: said.get("content").cloned().unwrap_or_default(),
+            })
+        });
+        let answers: Vec<Answer> = answers.collect();
+        let Some(pending) = &self.pending else {
+            return Answers {
+                consent: None,
+                answers,
+                remembered: self.state.clone(),
+            };
+        };
+        let is_yes = |answer: &Answer| {
+            answer.action == Action::Accept && answer.content.get(ALLOW) == Some(&Value::Bool(true))
+        };
+        let consent = Consent {
+            about: pending.about.clone(),
+            agreed: answers.iter().any(is_yes),
+        };
+        Answers {
+            consent: Some(consent),
+            ..Answers::default()
+        }
+    }
+}
+
+/// A policy's question.
+fn consent(pending: &Pending) -> Question {
+    let form = json!({
+        "type": "object",
+        "properties": {ALLOW: {"type": "boolean", "title": "Allow this call"}},
+        "required": [ALLOW],
+    });
+    Question::with_form(ALLOW, pending.message.as_str(), form)
+}
+
+/// A question as it is stored.
+fn described(question: &Question) -> Value {
+    let mut said = json!({"message": question.message});
+    match &question.by {
+        AnsweredBy::Form(form) => said["form"] = form.clone(),
+        AnsweredBy::Model(tokens) => said["model"] = json!(tokens),
+        AnsweredBy::Roots => said["roots"] = json!(true),
+    }
+    said
+}

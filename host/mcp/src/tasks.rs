@@ -1,0 +1,325 @@
+//! Calls that go on without their clients: MCP's extension for tasks (SEP-2663).
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientCapabilities, CreateTaskResult, DetailedTask, ErrorCode, ErrorData, GetTaskResult, InputRequests,
+    InputResponses, JsonObject, Task, TaskPayload, TaskStatus, UpdateTaskParams,
+};
+use rmcp::service::RequestContext;
+use serde_json::{Value, json};
+use tollgate_components::packs::TaskMode;
+use tollgate_core::task::TaskState;
+use tollgate_gate::{Again, Asked, Attended, Began, Caller, Outcome, TaskReply};
+use tollgate_sandbox::progress::{Wanted, Word};
+use tollgate_sdk::{Answer, AnsweredBy, Question, Timestamp, ToolError};
+use tollgate_store::storage::StoredTask;
+
+use super::elicitation::{Conversation, Step};
+use super::elicitation_form::{self, Abilities, Who};
+use super::handler::{Handler, Structured};
+use super::request::{self, ClientRequest, ENVELOPE, Turn};
+use super::{logs, replies};
+
+/// Outcome of a request whose client has tasks.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large one is what nearly every errand comes to"
+)]
+pub(super) enum Taken {
+    /// The request is done, or the client is asked first.
+    Turn(Turn),
+    /// The call goes on as a task.
+    Task(StoredTask),
+}
+
+impl Handler {
+    /// Plan for a request whose call may become a task: whether it may because it takes long. `None` if the client waits
+    /// for the reply, and an error if it cannot and has no tasks.
+    pub(super) async fn task_plan(
+        &self,
+        context: &RequestContext<RoleServer>,
+        errand: &ClientRequest<'_>,
+    ) -> Result<Option<bool>, ErrorData> {
+        if self.gate.catalog().find(errand.name).is_none() {
+            self.gate.introduced().await;
+        }
+        let mode = self.gate.task_mode(errand.name, &errand.arguments);
+        let is_plain = request::malformed(context).is_empty();
+        let has_tasks = has_tasks(context) && is_plain;
+        match (mode, has_tasks) {
+            (TaskMode::Required, false) if is_plain => Err(ErrorData::missing_required_client_capability(
+                ClientCapabilities::builder().enable_tasks().build(),
+            )),
+            (TaskMode::Never, _) | (_, false) => Ok(None),
+            (TaskMode::Waiting, true) => Ok(Some(false)),
+            (TaskMode::Optional | TaskMode::Required, true) => Ok(Some(true)),
+        }
+    }
+
+    /// Does an errand for a client that has tasks.
+    pub(super) async fn do_or_take_on(
+        &self,
+        context: &RequestContext<RoleServer>,
+        errand: ClientRequest<'_>,
+        answered: (Option<InputResponses>, Option<String>),
+        may_take_long: bool,
+    ) -> Result<Taken, ErrorData> {
+        let is_first = self.is_first(&context.id);
+        let (mut conversation, answers) = Conversation::begin(context, self, &errand, answered).await?;
+        let again = Again {
+            tool: errand.name.to_owned(),
+            arguments: errand.arguments,
+            envelope: context.meta.get(ENVELOPE).cloned(),
+            caller: Caller {
+                is_repeated: !is_first,
+                ..self.caller(context)
+            },
+            can: Abilities::of(context).in_tasks(),
+        };
+        let attended = self
+            .gate
+            .attend(again.clone(), answers, may_take_long, wanted(context));
+        let mut outcome = match began(context, attended).await? {
+            Began::Task(task) => return Ok(Taken::Task(task)),
+            Began::Replied(Err(unknown)) => return Err(ErrorData::invalid_params(unknown.to_string(), None)),
+            Began::Replied(Ok(outcome)) => outcome,
+        };
+        for line in std::mem::take(&mut outcome.lines) {
+            request::tell(context, None, Word::Line(line)).await;
+        }
+        if waits_for_a_person(&outcome)
+            && let Some(task) = self.gate.wait_as_task(again, &outcome).await
+        {
+            return Ok(Taken::Task(task));
+        }
+        Ok(Taken::Turn(match conversation.after(&mut outcome).await? {
+            Step::Required(required) => Turn::Required(required.with_meta(replies::meta(&outcome))),
+            Step::Over | Step::Again(_) => Turn::Done(outcome),
+        }))
+    }
+
+    /// State of a task, for its owner.
+    pub(super) async fn look_at_task(
+        &self,
+        id: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let owner = request::identity(context);
+        let found = self.gate.task(id, owner.as_ref()).await;
+        found
+            .map(|found| GetTaskResult::new(detailed(found)))
+            .map_err(|err| failure(&err))
+    }
+
+    /// Takes answers to what a task asks. What it does not ask is left out.
+    pub(super) async fn answer_task(
+        &self,
+        request: UpdateTaskParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let owner = request::identity(context);
+        let (id, owner) = (request.task_id.as_str(), owner.as_ref());
+        let found = self.gate.task(id, owner).await.map_err(|err| failure(&err))?;
+        let questions = questions(&found.task);
+        let answers = request.input_responses.into_iter().filter_map(|(key, said)| {
+            let question = questions.iter().find(|question| question.key == key)?;
+            let answer = elicitation_form::answer(Who::of(question), &key, said)?;
+            Some((key, stored(&answer)))
+        });
+        let taken = self.gate.answer_task(id, owner, answers.collect()).await;
+        taken.map_err(|err| failure(&err))
+    }
+
+    /// Asks a task to end.
+    pub(super) async fn end_task(
+        &self,
+        id: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let owner = request::identity(context);
+        let ended = self.gate.cancel_task(id, owner.as_ref()).await;
+        ended.map_err(|err| failure(&err))
+    }
+}
+
+/// True if a request's client takes tasks. Sessions of older eras have others, which are not these.
+fn has_tasks(context: &RequestContext<RoleServer>) -> bool {
+    let declared = context.client_capabilities();
+    request::is_stateless(context) && declared.is_some_and(|declared| declared.supports_tasks())
+}
+
+/// Words that a request's client wants while it waits.
+fn wanted(context: &RequestContext<RoleServer>) -> Wanted {
+    Wanted {
+        notes: context.meta.get_progress_token().is_some(),
+        lines: logs::wanted_by(context),
+    }
+}
+
+/// Waits for what a call comes to, and tells its client meanwhile how far it is.
+async fn began(context: &RequestContext<RoleServer>, mut attended: Attended) -> Result<Began, ErrorData> {
+    let token = context.meta.get_progress_token();
+    let given_up = request::given_up(context);
+    tokio::pin!(given_up);
+    let mut is_given_up = false;
+    let began = loop {
+        let (began, word) = {
+            let (waiting, heard) = attended.parts();
+            tokio::select! {
+                began = waiting => (Some(began), None),
+                Some(word) = heard.recv() => (None, Some(word)),
+                () = &mut given_up, if !is_given_up => {
+                    is_given_up = true;
+                    (None, None)
+                }
+            }
+        };
+        if is_given_up {
+            attended.give_up();
+        }
+        if let Some(word) = word {
+            request::tell(context, token.as_ref(), word).await;
+        }
+        if let Some(began) = began {
+            break attended.took(began);
+        }
+    };
+    while let Ok(word) = attended.words.try_recv() {
+        request::tell(context, token.as_ref(), word).await;
+    }
+    began.ok_or_else(|| ErrorData::internal_error("the host failed during the call", None))
+}
+
+/// True if a refused call would run once a person answers.
+fn waits_for_a_person(outcome: &Outcome) -> bool {
+    match &outcome.asked {
+        Some(Asked::Policy(_)) => true,
+        Some(Asked::Tool(_)) => false,
+        None => outcome.result.is_err() && !outcome.approvals.is_empty(),
+    }
+}
+
+/// The reply of a call that became a task.
+pub(super) fn created(task: &StoredTask) -> CreateTaskResult {
+    let outstanding = !questions(task).is_empty();
+    CreateTaskResult::new(shown(task, status(task, outstanding)))
+}
+
+fn status(task: &StoredTask, is_asking: bool) -> TaskStatus {
+    match task.state {
+        TaskState::InputRequired if is_asking => TaskStatus::InputRequired,
+        // What others answer is no request to the client.
+        TaskState::Working | TaskState::InputRequired => TaskStatus::Working,
+        TaskState::Completed => TaskStatus::Completed,
+        TaskState::Cancelled => TaskStatus::Cancelled,
+        TaskState::Failed => TaskStatus::Failed,
+    }
+}
+
+fn shown(task: &StoredTask, status: TaskStatus) -> Task {
+    let time = |ms: i64| Timestamp::from_ms(ms).to_string();
+    let milliseconds = |ms: i64| u64::try_from(ms).unwrap_or_default();
+    let mut shown = Task::new(&task.id, status, time(task.created_ms), time(task.updated_ms))
+        .with_ttl_ms(milliseconds(task.until_ms.saturating_sub(task.created_ms)))
+        .with_poll_interval_ms(milliseconds(task.poll_ms));
+    let approvals: Vec<&str> = task.approvals().collect();
+    shown.status_message = match (&task.note, approvals.as_slice()) {
+        (Some(note), _) => Some(note.clone()),
+        (None, []) => None,
+        (None, ids) => Some(format!("waits for a person to answer {}", ids.join(", "))),
+    };
+    shown
+}
+
+/// A task with its questions or its end.
+fn detailed(found: TaskReply) -> DetailedTask {
+    let TaskReply { task, outcome } = found;
+    let questions = questions(&task);
+    let status = status(&task, !questions.is_empty());
+    let payload = match status {
+        TaskStatus::InputRequired => TaskPayload::InputRequired {
+            input_requests: asked(&questions),
+        },
+        TaskStatus::Completed => match outcome {
+            Some(outcome) => TaskPayload::Completed {
+                result: result(outcome),
+            },
+            None => TaskPayload::Failed { error: unreadable() },
+        },
+        TaskStatus::Failed => TaskPayload::Failed {
+            error: outcome.map_or_else(unreadable, broken),
+        },
+        TaskStatus::Cancelled => TaskPayload::Cancelled,
+        _ => TaskPayload::Working,
+    };
+    DetailedTask::new(shown(&task, status), payload)
+}
+
+fn asked(questions: &[Question]) -> InputRequests {
+    elicitation_form::requests(questions)
+}
+
+/// Questions of a task that are not answered, under the keys of their answers.
+fn questions(task: &StoredTask) -> Vec<Question> {
+    let outstanding = task.questions().filter(|(key, _)| task.is_outstanding(key));
+    let questions = outstanding.filter_map(|(key, said)| {
+        let message = said.get("message")?.as_str()?.to_owned();
+        let by = match (said.get("form"), said.get("model").and_then(Value::as_u64)) {
+            (Some(form), _) => AnsweredBy::Form(form.clone()),
+            (None, Some(tokens)) => AnsweredBy::Model(u32::try_from(tokens).unwrap_or(u32::MAX)),
+            (None, None) => AnsweredBy::Roots,
+        };
+        Some(Question {
+            key: key.clone(),
+            message,
+            by,
+        })
+    });
+    questions.collect()
+}
+
+/// An answer as it is stored with its task.
+fn stored(answer: &Answer) -> Value {
+    json!({"action": answer.action.as_str(), "content": answer.content})
+}
+
+fn result(outcome: Outcome) -> JsonObject {
+    let result = replies::result(outcome, Structured::Json);
+    match serde_json::to_value(result) {
+        Ok(Value::Object(result)) => result,
+        _ => JsonObject::new(),
+    }
+}
+
+/// The error of a call that broke off.
+fn broken(outcome: Outcome) -> JsonObject {
+    let Err(error) = outcome.result else {
+        return unreadable();
+    };
+    as_object(&json!({
+        "code": ErrorCode::INTERNAL_ERROR.0,
+        "message": error.message,
+        "data": {"error": error, "op_id": outcome.op_id},
+    }))
+}
+
+fn unreadable() -> JsonObject {
+    as_object(&json!({
+        "code": ErrorCode::INTERNAL_ERROR.0,
+        "message": "the reply of this task cannot be read",
+    }))
+}
+
+fn as_object(value: &Value) -> JsonObject {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// A refusal of a request about a task.
+fn failure(err: &ToolError) -> ErrorData {
+    let code = match err.code.as_str() {
+        "UNKNOWN_TASK" => ErrorCode::INVALID_PARAMS,
+        "POLLING_TOO_FAST" => ErrorCode::INVALID_REQUEST,
+        _ => ErrorCode::INTERNAL_ERROR,
+    };
+    ErrorData::new(code, err.message.clone(), Some(json!({ "error": err })))
+}

@@ -1,0 +1,308 @@
+//! Tasks: calls whose clients do not wait for the reply, with what became of them. Every host of the data directory
+//! answers for each of them.
+
+mod lost;
+mod stored;
+
+use rusqlite::{OptionalExtension, params, params_from_iter};
+use serde_json::{Map, Value};
+use tollgate_core::hash;
+use tollgate_core::task::{TaskEvent, TaskState};
+
+use super::error::StoreResult;
+use super::schema::exactly_one;
+use super::session::Session;
+use stored::{COLUMNS, stored};
+
+pub use stored::{NewTask, StoredTask, TaskEnd, TaskFilter, Tasks};
+
+/// Bytes of one part of a reply, well below the longest value.
+const PART: usize = 400_000;
+/// Largest reply that is kept with a task, in bytes of JSON.
+pub const MAX_REPLY: usize = 8 << 20;
+/// Most expired tasks that go for each new one.
+const EXPIRED_BATCH: u32 = 16;
+
+impl Session {
+    /// Stores a task that begins, unless the call that it is about is over. Whether it is stored. Wants a write
+    /// transaction.
+    pub fn add_task(&self, new: &NewTask) -> StoreResult<bool> {
+        self.forget_tasks(new.now_ms, EXPIRED_BATCH)?;
+        if new.asked.is_none() && self.find_operation(&new.op_id)?.is_some() {
+            return Ok(false);
+        }
+        let state = match &new.asked {
+            None => TaskState::Working,
+            Some(_) => TaskState::InputRequired,
+        };
+        self.db
+            .prepare_cached(
+                "INSERT INTO core_tasks (id, owner, tool, args_hash, envelope_id, op_id, state, created_at, updated_at,
+                     until_ms, poll_ms, host_id, asked, arguments)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13)",
+            )?
+            .execute(params![
+                new.id,
+                new.owner,
+                new.tool,
+                new.args_hash,
+                new.envelope_id,
+                new.op_id,
+                state.as_str(),
+                new.now_ms,
+                new.now_ms.saturating_add(new.ttl_ms),
+                new.poll_ms,
+                new.host_id,
+                new.asked.as_ref().map(Value::to_string),
+                new.arguments,
+            ])
+            .and_then(exactly_one)?;
+        Ok(true)
+    }
+
+    /// The task with an id, unless it is over and its time as well.
+    pub fn task(&self, id: &str, now_ms: i64) -> StoreResult<Option<StoredTask>> {
+        let found = self
+            .db
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM core_tasks WHERE id = ?1"))?
+            .query_row([id], stored)
+            .optional()?;
+        Ok(found.filter(|task| !task.is_forgotten(now_ms)))
+    }
+
+    /// The kept reply of a task.
+    pub fn task_reply(&self, id: &str) -> StoreResult<Option<String>> {
+        let parts: Vec<String> = self
+            .db
+            .prepare_cached("SELECT content FROM core_task_replies WHERE task_id = ?1 ORDER BY part")?
+            .query_map([id], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        Ok((!parts.is_empty()).then(|| parts.concat()))
+    }
+
+    /// Stores how far a task is. Nothing, if it is over. Wants a write transaction.
+    pub fn note_task(&self, id: &str, note: &str, now_ms: i64) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "UPDATE core_tasks SET note = ?2, updated_at = ?3 WHERE id = ?1 AND state = 'working'",
+            )?
+            .execute((id, note, now_ms))
+            .map(drop)?)
+    }
+
+    /// Stores the call that a task makes now. Wants a write transaction.
+    pub fn task_calls(&self, id: &str, op_id: &str) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached("UPDATE core_tasks SET op_id = ?2 WHERE id = ?1 AND state = 'working'")?
+            .execute((id, op_id))
+            .map(drop)?)
+    }
+
+    /// Has a task wait for answers. Whether it was working. Wants a write transaction.
+    pub fn task_asks(&self, id: &str, asked: &Value, now_ms: i64) -> StoreResult<bool> {
+        self.move_task(id, TaskEvent::Asked, now_ms, |task| {
+            task.asked = Some(asked.clone());
+            task.answers = Map::new();
+            task.note = None;
+        })
+    }
+
+    /// Has a task go on that waited. Whether it waited. Wants a write transaction.
+    pub fn task_goes_on(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
+        self.move_task(id, TaskEvent::Answered, now_ms, |task| {
+            task.asked = None;
+            task.answers = Map::new();
+        })
+    }
+
+    /// Stores an answer to something that a task waits for. Whether it was asked and not answered before. Wants a write
+    /// transaction.
+    pub fn answer_task(&self, id: &str, key: &str, answer: &Value, now_ms: i64) -> StoreResult<bool> {
+        let Some(mut task) = self.task(id, now_ms)? else {
+            return Ok(false);
+        };
+        if task.state != TaskState::InputRequired || !task.is_outstanding(key) {
+            return Ok(false);
+        }
+        task.answers.insert(key.to_owned(), answer.clone());
+        self.write_task(&task, TaskState::InputRequired, now_ms)
+    }
+
+    /// Ends a task with its reply. Whether it was not over before. Wants a write transaction.
+    pub fn end_task(&self, id: &str, end: &TaskEnd, now_ms: i64) -> StoreResult<bool> {
+        let moved = self.move_task(id, end.event, now_ms, |task| {
+            task.asked = None;
+            task.answers = Map::new();
+            task.note.clone_from(&end.note);
+            task.error_code.clone_from(&end.error_code);
+            task.reply_hash = Some(hash::sha256_hex(end.reply.as_bytes()));
+            task.reply_bytes = i64::try_from(end.reply.len()).unwrap_or(i64::MAX);
+        })?;
+        if moved {
+            self.keep_reply(id, &end.reply)?;
+        }
+        Ok(moved)
+    }
+
+    /// Notes that somebody wants a task to end. Whether it is not over yet. Wants a write transaction.
+    pub fn want_task_cancelled(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
+        let changed = self
+            .db
+            .prepare_cached(
+                "UPDATE core_tasks SET cancel = 1, updated_at = ?2
+                 WHERE id = ?1 AND state IN ('working', 'input_required')",
+            )?
+            .execute((id, now_ms))?;
+        Ok(changed == 1)
+    }
+
+    /// The same for all tasks of an envelope that ended. Wants a write transaction.
+    pub(super) fn want_tasks_cancelled(&self, envelope: &str) -> StoreResult<()> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "UPDATE core_tasks SET cancel = 1
+                 WHERE state IN ('working', 'input_required') AND envelope_id = ?1",
+            )?
+            .execute([envelope])
+            .map(drop)?)
+    }
+
+    /// Open tasks of a host that somebody wants to end, and those that have all their answers.
+    pub fn tasks_to_wake(&self, host_id: &str) -> StoreResult<Vec<StoredTask>> {
+        let found: Vec<StoredTask> = self
+            .db
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM core_tasks WHERE state IN ('working', 'input_required') AND host_id = ?1
+                   AND (cancel = 1 OR answers IS NOT NULL) ORDER BY created_at, id"
+            ))?
+            .query_map([host_id], stored)?
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(found
+            .into_iter()
+            .filter(|task| task.is_cancelled || task.has_all_answers())
+            .collect())
+    }
+
+    /// Tasks that fit a filter, the newest first.
+    pub fn tasks(&self, filter: &TaskFilter, limit: u32) -> StoreResult<Vec<StoredTask>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM core_tasks WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR owner = ?2)
+               AND (?3 IS NULL OR envelope_id = ?3)
+               AND (until_ms > ?4 OR state IN ('working', 'input_required'))
+             ORDER BY created_at DESC, id LIMIT {limit}"
+        );
+        let state = filter.state.map(TaskState::as_str);
+        let values = params![state, filter.owner, filter.envelope, filter.now_ms];
+        Ok(self
+            .db
+            .prepare_cached(&sql)?
+            .query_map(values, stored)?
+            .collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Numbers of an owner's tasks.
+    pub fn count_tasks(&self, owner: Option<&str>) -> StoreResult<Tasks> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "SELECT coalesce(sum(state IN ('working', 'input_required')), 0), count(*), coalesce(sum(reply_bytes), 0)
+                 FROM core_tasks WHERE owner IS ?1",
+            )?
+            .query_row([owner], |row| {
+                Ok(Tasks {
+                    open: row.get(0)?,
+                    all: row.get(1)?,
+                    bytes: row.get(2)?,
+                })
+            })?)
+    }
+
+    /// Forgets tasks that are over and whose time is as well. Wants a write transaction.
+    pub fn forget_tasks(&self, now_ms: i64, limit: u32) -> StoreResult<usize> {
+        let ids: Vec<String> = self
+            .db
+            .prepare_cached(
+                "SELECT id FROM core_tasks WHERE state NOT IN ('working', 'input_required') AND until_ms <= ?1
+                 ORDER BY until_ms LIMIT ?2",
+            )?
+            .query_map((now_ms, limit), |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for batch in ids.chunks(50) {
+            let places = vec!["?"; batch.len()].join(", ");
+            for (table, column) in [("core_task_replies", "task_id"), ("core_tasks", "id")] {
+                let sql = format!("DELETE FROM {table} WHERE {column} IN ({places})");
+                self.db.execute(&sql, params_from_iter(batch))?;
+            }
+        }
+        Ok(ids.len())
+    }
+
+    /// Moves a task by an event, if that can happen in its state, with what changes besides.
+    fn move_task(
+        &self,
+        id: &str,
+        event: TaskEvent,
+        now_ms: i64,
+        change: impl FnOnce(&mut StoredTask),
+    ) -> StoreResult<bool> {
+        let found = self
+            .db
+            .prepare_cached(&format!("SELECT {COLUMNS} FROM core_tasks WHERE id = ?1"))?
+            .query_row([id], stored)
+            .optional()?;
+        let Some(mut task) = found else { return Ok(false) };
+        let seen = task.state;
+        let Some(next) = seen.on(event) else {
+            return Ok(false);
+        };
+        task.state = next;
+        change(&mut task);
+        self.write_task(&task, seen, now_ms)
+    }
+
+    /// Writes a task that was seen in a state. Whether it still was.
+    fn write_task(&self, task: &StoredTask, seen: TaskState, now_ms: i64) -> StoreResult<bool> {
+        let answers = (!task.answers.is_empty()).then(|| Value::Object(task.answers.clone()).to_string());
+        let changed = self
+            .db
+            .prepare_cached(
+                "UPDATE core_tasks SET state = ?3, note = ?4, updated_at = ?5, asked = ?6, answers = ?7,
+                     error_code = ?8, reply_hash = ?9, reply_bytes = ?10,
+                     arguments = CASE WHEN ?3 IN ('working', 'input_required') THEN arguments END
+                 WHERE id = ?1 AND state = ?2",
+            )?
+            .execute(params![
+                task.id,
+                seen.as_str(),
+                task.state.as_str(),
+                task.note,
+                now_ms.max(task.updated_ms),
+                task.asked.as_ref().map(Value::to_string),
+                answers,
+                task.error_code,
+                task.reply_hash,
+                task.reply_bytes,
+            ])?;
+        Ok(changed == 1)
+    }
+
+    fn keep_reply(&self, id: &str, reply: &str) -> StoreResult<()> {
+        let mut insert = self
+            .db
+            .prepare_cached("INSERT INTO core_task_replies (task_id, part, content) VALUES (?1, ?2, ?3)")?;
+        let mut rest = reply;
+        let mut part = 0_i64;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.floor_char_boundary(PART));
+            insert.execute((id, part, now)).and_then(exactly_one)?;
+            (rest, part) = (later, part + 1);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Tasks of hosts that are gone: each becomes failed, with what the ledger knows of its call.
+
+use serde_json::json;
+use tollgate_core::task::TaskEvent;
+use tollgate_sdk::ToolError;
+
+use super::super::error::StoreResult;
+use super::super::session::Session;
+use super::COLUMNS;
+use super::stored::{StoredTask, TaskEnd, stored};
+
+/// Knowledge of the ledger about the call of a task.
+enum Known {
+    /// The call left no row, so that nothing ran.
+    Nothing,
+    /// The call was admitted, and nobody knows how it ended.
+    Interrupted,
+    /// The call succeeded.
+    Done,
+    /// The call was refused or failed, with a code.
+    Refused(String),
+}
+
+impl Session {
+    /// The hosts of tasks that are not over.
+    pub fn hosts_of_tasks(&self) -> StoreResult<Vec<String>> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "SELECT DISTINCT host_id FROM core_tasks WHERE state IN ('working', 'input_required')",
+            )?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Ends the open tasks of a host that is gone or stops, once its intents are given up. How many there were. Wants a
+    /// write transaction.
+    pub fn give_up_tasks(&self, host_id: &str, why: &str, now_ms: i64) -> StoreResult<usize> {
+        let open: Vec<StoredTask> = self
+            .db
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM core_tasks WHERE state IN ('working', 'input_required') AND host_id = ?1
+                 ORDER BY created_at, id"
+            ))?
+            .query_map([host_id], stored)?
+            .collect::<rusqlite::Result<_>>()?;
+        for task in &open {
+            let end = end(task, &self.known(task)?, why);
+            self.end_task(&task.id, &end, now_ms)?;
+        }
+        Ok(open.len())
+    }
+
+    fn known(&self, task: &StoredTask) -> StoreResult<Known> {
+        let mut statement = self
+            .db
+            .prepare_cached("SELECT success, error_code FROM core_operations WHERE op_id = ?1")?;
+        let mut rows = statement.query([&task.op_id])?;
+        let Some(row) = rows.next()? else {
+            return Ok(Known::Nothing);
+        };
+        let (success, code): (Option<bool>, Option<String>) = (row.get(0)?, row.get(1)?);
+        Ok(match success {
+            None => Known::Interrupted,
+            Some(true) => Known::Done,
+            Some(false) => Known::Refused(code.unwrap_or_default()),
+        })
+    }
+}
+
+fn end(task: &StoredTask, known: &Known, why: &str) -> TaskEnd {
+    let error = failure(task.asked.is_some(), known, why).context("op_id", task.op_id.as_str());
+    TaskEnd {
+        event: TaskEvent::Broke,
+        note: Some(error.message.clone()),
+        error_code: Some(error.code.clone()),
+        reply: json!({"op_id": task.op_id, "envelope_id": task.envelope_id, "error": error}).to_string(),
+    }
+}
+
+fn failure(waited: bool, known: &Known, why: &str) -> ToolError {
+    let gone = match why {
+        "HOST_STOPPED" => "its host was stopped",
+        _ => "its host is gone",
+    };
+    match known {
+        Known::Interrupted => ToolError::new(
+            "OUTCOME_UNKNOWN",
+            format!("{gone}; the call had started, and nobody knows how far it came"),
+        )
+        .remediation("Look at what the call was to change, then call again if it is still wanted."),
+        Known::Done => ToolError::new(
+            "RESULT_LOST",
+            format!("{gone}; the call succeeded, but its reply was not kept"),
+        )
+        .remediation("Do not repeat the call. Read what it changed."),
+        Known::Nothing => ToolError::new(
+            why,
+            format!("{gone}; the call did not start, and nothing was changed"),
+        )
+        .remediation("Call again."),
+        Known::Refused(_) if waited => ToolError::new(
+            why,
+            format!("{gone}; the call waited for an answer, and nothing was changed"),
+        )
+        .remediation("Call again; an approval that was given meanwhile still counts."),
+        Known::Refused(code) => ToolError::new(
+            why,
+            format!("{gone}; the ledger has the call as failed with {code}"),
+        )
+        .remediation("Read the operation in the ledger, then call again if it is still wanted."),
+    }
+}

@@ -1,0 +1,187 @@
+//! Tasks as they are stored, and from and to their rows.
+
+use rusqlite::Row;
+use serde_json::{Map, Value};
+use tollgate_core::task::{TaskEvent, TaskState};
+
+/// Columns of a task, for [`stored`].
+pub(super) const COLUMNS: &str =
+    "id, owner, tool, args_hash, envelope_id, op_id, state, note, created_at, updated_at,
+    until_ms, poll_ms, host_id, cancel, asked, answers, arguments, error_code, reply_hash, reply_bytes";
+
+/// A task that begins.
+#[derive(Debug, Clone, Default)]
+pub struct NewTask {
+    /// Id that nobody can guess.
+    pub id: String,
+    /// Identity of the caller, if the transport proved one.
+    pub owner: Option<String>,
+    /// Tool of the call.
+    pub tool: String,
+    /// Hash of its arguments.
+    pub args_hash: String,
+    /// Envelope of the call.
+    pub envelope_id: Option<String>,
+    /// Operation of the call.
+    pub op_id: String,
+    /// Host that works on it.
+    pub host_id: String,
+    /// Questions that it waits for, if the call asked already.
+    pub asked: Option<Value>,
+    /// Arguments, if another host may take it up again.
+    pub arguments: Option<String>,
+    /// Time in milliseconds since 1970 UTC.
+    pub now_ms: i64,
+    /// Time for which it is kept, in milliseconds.
+    pub ttl_ms: i64,
+    /// Time between two looks of its client, in milliseconds.
+    pub poll_ms: i64,
+}
+
+/// End of a task.
+#[derive(Debug, Clone)]
+pub struct TaskEnd {
+    /// Event that ends the task.
+    pub event: TaskEvent,
+    /// Code of the refusal or the failure.
+    pub error_code: Option<String>,
+    /// Description of the end for people.
+    pub note: Option<String>,
+    /// The reply as JSON.
+    pub reply: String,
+}
+
+/// A task as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredTask {
+    /// Id that nobody can guess.
+    pub id: String,
+    /// Identity of its caller, if the transport proved one.
+    pub owner: Option<String>,
+    /// Tool of the call.
+    pub tool: String,
+    /// Hash of its arguments.
+    pub args_hash: String,
+    /// Envelope of the call.
+    pub envelope_id: Option<String>,
+    /// Operation of its latest call.
+    pub op_id: String,
+    /// State.
+    pub state: TaskState,
+    /// Latest note of progress, or how it ended.
+    pub note: Option<String>,
+    /// Time of its beginning, in milliseconds since 1970 UTC.
+    pub created_ms: i64,
+    /// Time of its latest change.
+    pub updated_ms: i64,
+    /// Time until which it is kept.
+    pub until_ms: i64,
+    /// Time between two looks of its client, in milliseconds.
+    pub poll_ms: i64,
+    /// Host that works on it.
+    pub host_id: String,
+    /// Somebody wants it to end.
+    pub is_cancelled: bool,
+    /// Questions and requests for approval that the task waits for.
+    pub asked: Option<Value>,
+    /// Answers so far, by key.
+    pub answers: Map<String, Value>,
+    /// Arguments, if another host may take it up again.
+    pub arguments: Option<String>,
+    /// Code of the refusal or the failure.
+    pub error_code: Option<String>,
+    /// SHA-256 of the reply.
+    pub reply_hash: Option<String>,
+    /// Bytes of the reply.
+    pub reply_bytes: i64,
+}
+
+/// Tasks of a list.
+#[derive(Debug, Clone, Default)]
+pub struct TaskFilter {
+    /// State.
+    pub state: Option<TaskState>,
+    /// Identity of the caller.
+    pub owner: Option<String>,
+    /// Envelope of the call.
+    pub envelope: Option<String>,
+    /// Time in milliseconds since 1970 UTC.
+    pub now_ms: i64,
+}
+
+/// Numbers of tasks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tasks {
+    /// Tasks that are not over.
+    pub open: i64,
+    /// All.
+    pub all: i64,
+    /// Bytes of their replies.
+    pub bytes: i64,
+}
+
+impl StoredTask {
+    /// True if the task is over, and the time for which it is kept as well.
+    pub(super) fn is_forgotten(&self, now_ms: i64) -> bool {
+        self.state.is_over() && now_ms >= self.until_ms
+    }
+
+    /// Questions that it asks, by key.
+    pub fn questions(&self) -> impl Iterator<Item = (&String, &Value)> {
+        let asked = self.asked.as_ref().and_then(|asked| asked.get("questions"));
+        asked.and_then(Value::as_object).into_iter().flatten()
+    }
+
+    /// True if a question is not answered yet.
+    pub fn is_outstanding(&self, key: &str) -> bool {
+        self.questions().any(|(asked, _)| asked == key) && !self.answers.contains_key(key)
+    }
+
+    /// True if it asked something and has an answer to everything.
+    pub fn has_all_answers(&self) -> bool {
+        let mut questions = self.questions().peekable();
+        questions.peek().is_some() && questions.all(|(key, _)| self.answers.contains_key(key))
+    }
+
+    /// Requests for approval whose answers it waits for.
+    pub fn approvals(&self) -> impl Iterator<Item = &str> {
+        let asked = self.asked.as_ref().and_then(|asked| asked.get("approvals"));
+        let ids = asked.and_then(Value::as_array).into_iter().flatten();
+        ids.filter_map(Value::as_str)
+    }
+}
+
+/// A state that cannot be read is an end: nobody works on such a task.
+fn read_state(name: &str) -> TaskState {
+    TaskState::parse(name).unwrap_or(TaskState::Failed)
+}
+
+pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredTask> {
+    let state: String = row.get(6)?;
+    let asked: Option<String> = row.get(14)?;
+    let answers: Option<String> = row.get(15)?;
+    Ok(StoredTask {
+        id: row.get(0)?,
+        owner: row.get(1)?,
+        tool: row.get(2)?,
+        args_hash: row.get(3)?,
+        envelope_id: row.get(4)?,
+        op_id: row.get(5)?,
+        state: read_state(&state),
+        note: row.get(7)?,
+        created_ms: row.get(8)?,
+        updated_ms: row.get(9)?,
+        until_ms: row.get(10)?,
+        poll_ms: row.get(11)?,
+        host_id: row.get(12)?,
+        is_cancelled: row.get(13)?,
+        asked: asked.and_then(|asked| serde_json::from_str(&asked).ok()),
+        answers: answers
+            .and_then(|answers| serde_json::from_str(&answers).ok())
+            .unwrap_or_default(),
+        arguments: row.get(16)?,
+        error_code: row.get(17)?,
+        reply_hash: row.get(18)?,
+        reply_bytes: row.get(19)?,
+    })
+}

@@ -1,0 +1,224 @@
+//! Tests of stored tasks.
+
+use serde_json::json;
+
+use super::super::Operation;
+use super::*;
+
+fn new(id: &str, number: usize) -> NewTask {
+    NewTask {
+        id: id.to_owned(),
+        tool: "test_run".to_owned(),
+        args_hash: "hash".to_owned(),
+        op_id: Operation::for_tests(number, None, "2026-03-01T00:00:00.000Z").op_id,
+        host_id: "hst_1".to_owned(),
+        now_ms: 1_000,
+        ttl_ms: 500,
+        poll_ms: 100,
+        ..NewTask::default()
+    }
+}
+
+fn replied(reply: &str) -> TaskEnd {
+    TaskEnd {
+        event: TaskEvent::Replied,
+        error_code: None,
+        note: None,
+        reply: reply.to_owned(),
+    }
+}
+
+fn session() -> Session {
+    let session = crate::storage::scratch(std::iter::empty()).unwrap();
+    session.begin_write().unwrap();
+    session
+}
+
+fn record(session: &Session, number: usize, success: Option<bool>, code: Option<&str>) {
+    let mut row = Operation::for_tests(number, None, "2026-03-01T00:00:00.000Z");
+    row.success = success;
+    row.error_code = code.map(str::to_owned);
+    session.record(&row).unwrap();
+}
+
+#[test]
+fn a_task_ends_once_and_keeps_its_reply_for_its_time() {
+    let session = session();
+    assert!(session.add_task(&new("tsk_a", 1)).unwrap());
+    session.note_task("tsk_a", "half", 1_100).unwrap();
+    let task = session.task("tsk_a", 1_100).unwrap().unwrap();
+    assert_eq!(
+        (task.state, task.note.as_deref()),
+        (TaskState::Working, Some("half"))
+    );
+    // Longer than a part, and with characters of more than a byte.
+    let reply = "ä".repeat(PART);
+    assert!(session.end_task("tsk_a", &replied(&reply), 1_200).unwrap());
+    assert!(!session.end_task("tsk_a", &replied("again"), 1_300).unwrap());
+    session.note_task("tsk_a", "late", 1_300).unwrap();
+    assert!(!session.want_task_cancelled("tsk_a", 1_300).unwrap());
+    let task = session.task("tsk_a", 1_300).unwrap().unwrap();
+    assert_eq!((task.state, task.note), (TaskState::Completed, None));
+    assert_eq!(task.reply_hash, Some(hash::sha256_hex(reply.as_bytes())));
+    assert_eq!(session.task_reply("tsk_a").unwrap(), Some(reply));
+    assert!(session.task("tsk_a", 1_499).unwrap().is_some());
+    assert!(session.task("tsk_a", 1_500).unwrap().is_none());
+    assert_eq!(session.forget_tasks(1_500, 10).unwrap(), 1);
+    assert_eq!(session.task_reply("tsk_a").unwrap(), None);
+}
+
+#[test]
+fn an_open_task_outlives_its_time() {
+    let session = session();
+    session.add_task(&new("tsk_a", 1)).unwrap();
+    assert_eq!(session.forget_tasks(9_000, 10).unwrap(), 0);
+    assert!(session.task("tsk_a", 9_000).unwrap().is_some());
+}
+
+#[test]
+fn a_call_that_is_over_becomes_no_task() {
+    let session = session();
+    record(&session, 1, Some(true), None);
+    assert!(!session.add_task(&new("tsk_a", 1)).unwrap());
+    assert!(session.task("tsk_a", 1_000).unwrap().is_none());
+    // One that was refused with a question waits for the answer.
+    let asked = json!({"questions": {"1.ok": {}}, "approvals": ["apv_1"]});
+    let waiting = NewTask {
+        asked: Some(asked),
+        ..new("tsk_b", 1)
+    };
+    assert!(session.add_task(&waiting).unwrap());
+    let task = session.task("tsk_b", 1_000).unwrap().unwrap();
+    assert_eq!(task.state, TaskState::InputRequired);
+    assert_eq!(task.approvals().collect::<Vec<_>>(), ["apv_1"]);
+}
+
+#[test]
+fn each_question_is_answered_once() {
+    let session = session();
+    session.add_task(&new("tsk_a", 1)).unwrap();
+    let asked = json!({"questions": {"1.a": {}, "1.b": {}}});
+    assert!(session.task_asks("tsk_a", &asked, 1_001).unwrap());
+    assert!(!session.task_asks("tsk_a", &asked, 1_001).unwrap());
+    assert!(session.tasks_to_wake("hst_1").unwrap().is_empty());
+    let answer = |key: &str, value: i64| session.answer_task("tsk_a", key, &json!(value), 1_002).unwrap();
+    assert!(answer("1.a", 1));
+    assert!(!answer("1.a", 2));
+    assert!(!answer("1.c", 3));
+    assert!(session.tasks_to_wake("hst_1").unwrap().is_empty());
+    assert!(answer("1.b", 4));
+    let awake = session.tasks_to_wake("hst_1").unwrap();
+    assert_eq!(
+        Value::Object(awake[0].answers.clone()),
+        json!({"1.a": 1, "1.b": 4})
+    );
+    assert!(session.task_goes_on("tsk_a", 1_003).unwrap());
+    assert!(!answer("1.b", 5));
+    session.task_calls("tsk_a", "op_later").unwrap();
+    let task = session.task("tsk_a", 1_003).unwrap().unwrap();
+    assert_eq!((task.op_id.as_str(), task.asked), ("op_later", None));
+}
+
+#[test]
+fn tasks_of_a_gone_host_end_with_what_the_ledger_knows() {
+    let session = session();
+    for (number, id) in ["tsk_none", "tsk_unknown", "tsk_done", "tsk_refused", "tsk_waits"]
+        .into_iter()
+        .enumerate()
+    {
+        session.add_task(&new(id, number)).unwrap();
+    }
+    let other = NewTask {
+        host_id: "hst_2".to_owned(),
+        ..new("tsk_other", 9)
+    };
+    session.add_task(&other).unwrap();
+    let asked = json!({"questions": {"1.ok": {}}});
+    session.task_asks("tsk_waits", &asked, 1_001).unwrap();
+    record(&session, 1, None, None);
+    record(&session, 2, Some(true), None);
+    record(&session, 3, Some(false), Some("NO_TESTS"));
+    record(&session, 4, Some(false), Some("APPROVAL_REQUIRED"));
+    assert_eq!(session.hosts_of_tasks().unwrap(), ["hst_1", "hst_2"]);
+    assert_eq!(session.give_up_tasks("hst_1", "HOST_GONE", 1_100).unwrap(), 5);
+    assert_eq!(session.give_up_tasks("hst_1", "HOST_GONE", 1_100).unwrap(), 0);
+    let said = |id: &str| {
+        let task = session.task(id, 1_100).unwrap().unwrap();
+        let reply: Value = serde_json::from_str(&session.task_reply(id).unwrap().unwrap()).unwrap();
+        assert_eq!(reply["error"]["code"].as_str(), task.error_code.as_deref());
+        let note = task.note.unwrap();
+        format!("{} {}: {note}", task.state.as_str(), task.error_code.unwrap())
+    };
+    assert_eq!(
+        ["tsk_none", "tsk_unknown", "tsk_done", "tsk_refused", "tsk_waits"].map(said),
+        [
+            "failed HOST_GONE: its host is gone; the call did not start, and nothing was changed",
+            "failed OUTCOME_UNKNOWN: its host is gone; the call had started, and nobody knows how far it came",
+            "failed RESULT_LOST: its host is gone; the call succeeded, but its reply was not kept",
+            "failed HOST_GONE: its host is gone; the ledger has the call as failed with NO_TESTS",
+            "failed HOST_GONE: its host is gone; the call waited for an answer, and nothing was changed",
+        ]
+    );
+    let task = session.task("tsk_other", 1_100).unwrap().unwrap();
+    assert_eq!(task.state, TaskState::Working);
+}
+
+#[test]
+fn lists_and_counts_are_by_owner() {
+    let session = session();
+    for (number, owner) in [None, Some("token:ada"), Some("token:ada")]
+        .into_iter()
+        .enumerate()
+    {
+        let task = NewTask {
+            owner: owner.map(str::to_owned),
+            now_ms: 1_000 + i64::try_from(number).unwrap(),
+            ..new(&format!("tsk_{number}"), number)
+        };
+        session.add_task(&task).unwrap();
+    }
+    session.end_task("tsk_1", &replied("{}"), 1_100).unwrap();
+    let counted = |owner| session.count_tasks(owner).unwrap();
+    assert_eq!(
+        counted(Some("token:ada")),
+        Tasks {
+            open: 1,
+            all: 2,
+            bytes: 2
+        }
+    );
+    assert_eq!(counted(None).all, 1);
+    let ids = |filter: TaskFilter| -> Vec<String> {
+        let found = session.tasks(&filter, 10).unwrap();
+        found.into_iter().map(|task| task.id).collect()
+    };
+    assert_eq!(ids(TaskFilter::default()), ["tsk_2", "tsk_1", "tsk_0"]);
+    let adas = TaskFilter {
+        owner: Some("token:ada".to_owned()),
+        state: Some(TaskState::Working),
+        ..TaskFilter::default()
+    };
+    assert_eq!(ids(adas), ["tsk_2"]);
+}
+
+#[test]
+fn the_end_of_an_envelope_wants_its_tasks_to_end() {
+    let (_place, session) = super::super::fixture::ledger("");
+    session.begin_write().unwrap();
+    for (number, envelope) in [Some("env_k"), None].into_iter().enumerate() {
+        let task = NewTask {
+            envelope_id: envelope.map(str::to_owned),
+            ..new(&format!("tsk_{number}"), number)
+        };
+        session.add_task(&task).unwrap();
+    }
+    let ending = super::super::Ending::by_host(
+        tollgate_core::envelope::State::ClosedSuccess,
+        "TEST",
+        super::super::fixture::NOW,
+    );
+    session.close_envelope("env_k", ending).unwrap();
+    let awake = session.tasks_to_wake("hst_1").unwrap();
+    let ids: Vec<&str> = awake.iter().map(|task| task.id.as_str()).collect();
+    assert_eq!(ids, ["tsk_0"]);
+}

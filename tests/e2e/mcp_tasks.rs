@@ -1,0 +1,417 @@
+//! MCP's tasks: calls that outlive their clients, and the hosts that ran them.
+
+use serde_json::{Map, Value, json};
+
+use crate::approvals::{POLICY, task};
+use crate::harness::{HttpServer, Place, guest, until};
+use crate::http::{NEWEST, post};
+use crate::http_auth::{ADA, BOB, place_with_tokens};
+
+const TOKENS: &str = "[server.auth]\ntoken_file = \"tokens\"\n";
+
+/// Configuration of a pack whose calls sleep.
+fn sleeping() -> String {
+    format!("[packs.limit-sleep]\nsource = {:?}\n", guest("limit-sleep"))
+}
+
+/// A client of the newest era over HTTP, without a connection.
+struct Client<'a> {
+    server: &'a HttpServer,
+    token: Option<&'a str>,
+    capabilities: Value,
+}
+
+impl<'a> Client<'a> {
+    fn of(server: &'a HttpServer) -> Client<'a> {
+        Client {
+            server,
+            token: None,
+            capabilities: json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
+        }
+    }
+
+    fn bearing(server: &'a HttpServer, token: &'a str) -> Client<'a> {
+        Client {
+            token: Some(token),
+            ..Client::of(server)
+        }
+    }
+
+    /// The same with a user who answers questions.
+    fn with_user(mut self) -> Client<'a> {
+        self.capabilities["elicitation"] = json!({});
+        self
+    }
+
+    async fn request(&self, method: &str, mut params: Value) -> Value {
+        let name = ["name", "taskId"].into_iter().find_map(|key| params.get(key));
+        let name = name.and_then(Value::as_str).unwrap_or_default().to_owned();
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "post", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+        });
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let bearer = self.token.map(|token| format!("Bearer {token}"));
+        let mut headers = vec![NEWEST, ("mcp-method", method), ("mcp-name", name.as_str())];
+        headers.extend(bearer.as_deref().map(|bearer| ("authorization", bearer)));
+        let (_, text) = post(self.server, &headers, body.to_string().into_bytes()).await;
+        let json = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("data:"))
+            .rfind(|data| data.contains("\"jsonrpc\""))
+            .unwrap_or(&text);
+        serde_json::from_str(json).unwrap_or_else(|err| panic!("{err}: {text}"))
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Value {
+        let mut said = self
+            .request("tools/call", json!({"name": tool, "arguments": arguments}))
+            .await;
+        said["result"].take()
+    }
+
+    /// Id of the task that a call becomes.
+    async fn start(&self, tool: &str, arguments: Value) -> String {
+        let created = self.call(tool, arguments).await;
+        assert_eq!(created["resultType"], "task", "{created:#}");
+        created["taskId"].as_str().unwrap().to_owned()
+    }
+
+    async fn about(&self, method: &str, id: &str) -> Value {
+        self.request(method, json!({ "taskId": id })).await
+    }
+
+    async fn get(&self, id: &str) -> Value {
+        let mut said = self.about("tasks/get", id).await;
+        assert!(said.get("error").is_none(), "{said:#}");
+        said["result"].take()
+    }
+
+    /// The task once it is in a state.
+    async fn once(&self, id: &str, status: &str) -> Value {
+        let mut seen = Value::Null;
+        until(async || {
+            seen = self.get(id).await;
+            let pause = std::time::Duration::from_millis(200);
+            tokio::time::sleep(pause).await;
+            seen["status"] == status
+        })
+        .await;
+        seen
+    }
+}
+
+fn slow(ms: u64) -> Value {
+    json!({"how": "thread", "ms": ms})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_takes_long_becomes_a_task_of_clients_that_have_tasks() {
+    let place = Place::with(&sleeping());
+    let server = place.serve_http(&["--tier", "full"]);
+    let client = Client::of(&server);
+    let created = client.call("limit_sleep_run", slow(1_500)).await;
+    assert_eq!(
+        (&created["resultType"], &created["status"], &created["ttlMs"]),
+        (&json!("task"), &json!("working"), &json!(86_400_000)),
+        "{created:#}"
+    );
+    let id = created["taskId"].as_str().unwrap();
+    let seen = client.get(id).await;
+    assert_eq!(
+        (&seen["status"], &seen["resultType"]),
+        (&json!("working"), &json!("complete"))
+    );
+    let done = client.once(id, "completed").await;
+    assert_eq!(done["result"]["structuredContent"]["result"], "awake", "{done:#}");
+    assert_eq!(done["result"]["isError"], false, "{done:#}");
+    let op_id = done["result"]["_meta"]["tollgate/op_id"].as_str().unwrap();
+    assert_eq!(place.sql("SELECT op_id FROM core_tasks"), [op_id]);
+    assert_eq!(place.ledger(), ["limit_sleep_run run ok"]);
+
+    // A quick one is answered at once, and so is everybody who has no tasks.
+    let mut quick = client.call("limit_sleep_run", slow(1)).await;
+    // On a busy machine even this takes long.
+    if let Some(id) = quick["taskId"].as_str().map(str::to_owned) {
+        quick = client.once(&id, "completed").await["result"].clone();
+    }
+    assert_eq!(quick["structuredContent"]["result"], "awake", "{quick:#}");
+    let plain = Client {
+        capabilities: json!({}),
+        ..Client::of(&server)
+    };
+    let waited = plain.call("limit_sleep_run", slow(700)).await;
+    assert_eq!(waited["structuredContent"]["result"], "awake", "{waited:#}");
+    let refused = plain.about("tasks/get", id).await;
+    assert_eq!(refused["error"]["code"], -32021, "{refused:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_of_a_killed_host_says_what_the_ledger_knows() {
+    let place = Place::with(&sleeping());
+    let mut server = place.serve_http(&["--tier", "full"]);
+    let client = Client::of(&server);
+    let done = client.start("limit_sleep_run", slow(2_000)).await;
+    client.once(&done, "completed").await;
+    let lost = client.start("limit_sleep_run", slow(60_000)).await;
+    // Another host that works already, and one that is started later.
+    let other = place.serve_http(&["--tier", "full"]);
+    assert_eq!(Client::of(&other).get(&lost).await["status"], "working");
+    std::process::Command::new("kill")
+        .args(["-9", &server.pid().to_string()])
+        .status()
+        .unwrap();
+    server.wait();
+    let seen = Client::of(&other).get(&lost).await;
+    assert_eq!(seen["status"], "failed", "{seen:#}");
+    assert_eq!(
+        seen["error"]["data"]["error"]["code"], "OUTCOME_UNKNOWN",
+        "{seen:#}"
+    );
+    drop(other);
+    let next = place.serve_http(&["--tier", "full"]);
+    let client = Client::of(&next);
+    assert_eq!(client.get(&lost).await["error"], seen["error"]);
+    let kept = client.get(&done).await;
+    assert_eq!(kept["result"]["structuredContent"]["result"], "awake", "{kept:#}");
+    let rows = "SELECT coalesce(success, 'unknown') FROM core_operations ORDER BY seq";
+    assert_eq!(place.sql(rows), ["1", "unknown"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_exists_for_its_owner_alone() {
+    let place = place_with_tokens(&[TOKENS, &sleeping()].concat());
+    let server = place.serve_http(&["--tier", "full"]);
+    let (ada, bob) = (Client::bearing(&server, ADA), Client::bearing(&server, BOB));
+    let id = ada.start("limit_sleep_run", slow(60_000)).await;
+    for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
+        let params = |id: &str| {
+            let mut params = Map::from_iter([("taskId".to_owned(), json!(id))]);
+            params.extend((method == "tasks/update").then(|| ("inputResponses".to_owned(), json!({}))));
+            Value::Object(params)
+        };
+        let foreign = bob.request(method, params(&id)).await["error"].to_string();
+        let unknown = bob.request(method, params("tsk_none")).await["error"].to_string();
+        assert_eq!(foreign.replace(&id, "tsk_none"), unknown, "{method}");
+        assert!(
+            unknown.contains("UNKNOWN_TASK") && unknown.contains("-32602"),
+            "{unknown}"
+        );
+    }
+    assert_eq!(ada.get(&id).await["status"], "working");
+    let ended = ada.about("tasks/cancel", &id).await;
+    assert_eq!(ended["result"]["resultType"], "complete", "{ended:#}");
+    ada.once(&id, "cancelled").await;
+    assert_eq!(place.ledger(), ["limit_sleep_run run CANCELLED"]);
+    // The same again changes nothing.
+    let again = ada.about("tasks/cancel", &id).await;
+    assert_eq!(again["result"]["resultType"], "complete", "{again:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_polls_too_fast_is_told_to_wait() {
+    let place = Place::with(&sleeping());
+    let server = place.serve_http(&["--tier", "full"]);
+    let client = Client::of(&server);
+    let id = client.start("limit_sleep_run", slow(60_000)).await;
+    // Faster than ten a second, on any machine that runs this.
+    let mut refused = None;
+    until(async || {
+        let looks = (0..20).map(|_| client.about("tasks/get", &id));
+        let looks = futures::future::join_all(looks).await;
+        refused = looks.into_iter().find(|seen| seen.get("error").is_some());
+        refused.is_some()
+    })
+    .await;
+    let refused = refused.unwrap();
+    assert_eq!(
+        refused["error"]["data"]["error"]["code"], "POLLING_TOO_FAST",
+        "{refused:#}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_an_envelope_ends_its_tasks() {
+    let place = Place::with(&sleeping());
+    let server = place.serve_http(&["--tier", "full"]);
+    let client = Client::of(&server);
+    let opened = client.call("envelope_open", json!({"label": "night"})).await;
+    let envelope = &opened["structuredContent"]["id"];
+    let mut arguments = slow(60_000);
+    arguments["envelope_id"] = envelope.clone();
+    let id = client.start("limit_sleep_run", arguments).await;
+    let closed = json!({"envelope_id": envelope, "outcome": "failed"});
+    client.call("envelope_close", closed).await;
+    client.once(&id, "cancelled").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_at_the_command_line_lets_a_waiting_task_finish() {
+    let place = place_with_tokens(&[TOKENS, POLICY].concat());
+    let server = place.serve_http(&["--tier", "full"]);
+    let ada = Client::bearing(&server, ADA);
+    let id = ada.start("task_create", task("Approved")).await;
+    let waiting = ada.get(&id).await;
+    let approvals = place.sql("SELECT id FROM core_approvals WHERE status = 'pending'");
+    let [approval] = approvals.as_slice() else {
+        panic!("{approvals:?}");
+    };
+    // What others answer is no request to this client.
+    assert_eq!(waiting["status"], "working", "{waiting:#}");
+    assert_eq!(
+        waiting["statusMessage"],
+        format!("waits for a person to answer {approval}")
+    );
+    let allowed = place.run(&["approvals", "allow", approval, "--as", "grace"]);
+    assert!(allowed.status.success(), "{allowed:?}");
+    let done = ada.once(&id, "completed").await;
+    let made = &done["result"]["structuredContent"]["task"];
+    assert_eq!(made["title"], "Approved", "{done:#}");
+
+    let denied = ada.start("task_create", task("Rejected")).await;
+    let approvals = place.sql("SELECT id FROM core_approvals WHERE status = 'pending'");
+    let rejected = place.run(&["approvals", "deny", &approvals[0], "--as", "grace"]);
+    assert!(rejected.status.success(), "{rejected:?}");
+    let done = ada.once(&denied, "completed").await;
+    assert_eq!(done["result"]["isError"], true, "{done:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_of_a_task_is_answered_once() {
+    let policy = POLICY.replace("ask = false", "ask = true");
+    let place = place_with_tokens(&[TOKENS, &policy].concat());
+    let server = place.serve_http(&["--tier", "full"]);
+    let ada = Client::bearing(&server, ADA).with_user();
+    let id = ada.start("task_create", task("Allowed")).await;
+    let asked = ada.get(&id).await;
+    assert_eq!(asked["status"], "input_required", "{asked:#}");
+    let requests = asked["inputRequests"].as_object().unwrap();
+    let (key, request) = requests.iter().next().unwrap();
+    assert_eq!(request["method"], "elicitation/create", "{asked:#}");
+    let answer = |allow: bool| {
+        json!({"taskId": id, "inputResponses": {
+            key: {"action": "accept", "content": {"allow": allow}},
+            "9_other": {"action": "accept", "content": {"allow": true}},
+        }})
+    };
+    let taken = ada.request("tasks/update", answer(true)).await;
+    assert_eq!(taken["result"]["resultType"], "complete", "{taken:#}");
+    let late = ada.request("tasks/update", answer(false)).await;
+    assert_eq!(late["result"]["resultType"], "complete", "{late:#}");
+    let done = ada.once(&id, "completed").await;
+    assert_eq!(
+        done["result"]["structuredContent"]["task"]["title"], "Allowed",
+        "{done:#}"
+    );
+    // The list of approvals had the same question, which nobody can answer any more.
+    let listed = place.sql("SELECT status || ': ' || note FROM core_approvals");
+    assert_eq!(listed, ["withdrawn: the client's user answered it"]);
+
+    // An answer that came first at the command line is the one that counts.
+    let id = ada.start("task_create", task("Denied")).await;
+    let approvals = place.sql("SELECT id FROM core_approvals WHERE status = 'pending'");
+    let rejected = place.run(&["approvals", "deny", &approvals[0], "--as", "grace"]);
+    assert!(rejected.status.success(), "{rejected:?}");
+    let late =
+        json!({"taskId": id, "inputResponses": {key: {"action": "accept", "content": {"allow": true}}}});
+    ada.request("tasks/update", late).await;
+    let done = ada.once(&id, "completed").await;
+    assert_eq!(done["result"]["isError"], true, "{done:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_stops_ends_its_tasks() {
+    let place = place_with_tokens(&[TOKENS, POLICY, &sleeping()].concat());
+    let server = place.serve_http(&["--tier", "full"]);
+    let ada = Client::bearing(&server, ADA);
+    ada.start("task_create", task("Waits")).await;
+    server.stop();
+    let ended = place.sql("SELECT state || ' ' || error_code FROM core_tasks");
+    assert_eq!(ended, ["failed HOST_STOPPED"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_sees_and_ends_tasks_of_everybody() {
+    let place = place_with_tokens(&[TOKENS, &sleeping()].concat());
+    let server = place.serve_http(&["--tier", "full"]);
+    let ada = Client::bearing(&server, ADA);
+    let id = ada.start("limit_sleep_run", slow(60_000)).await;
+    let said = |arguments: &[&str]| {
+        let output = place.run(&[&["--json", "tasks"], arguments].concat());
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), said)
+    };
+    let (code, listed) = said(&["list", "--state", "working"]);
+    let listed = &listed["tasks"][0];
+    assert_eq!(
+        (code, &listed["task_id"], &listed["owner"], &listed["tool"]),
+        (
+            Some(0),
+            &json!(id),
+            &json!("token:ada"),
+            &json!("limit_sleep_run")
+        ),
+        "{listed:#}"
+    );
+    let (code, ended) = said(&["cancel", &id]);
+    assert_eq!((code, &ended["cancelled"]), (Some(0), &json!(true)), "{ended:#}");
+    ada.once(&id, "cancelled").await;
+    let (_, shown) = said(&["show", &id]);
+    assert_eq!(shown["error"]["code"], "CANCELLED", "{shown:#}");
+    let (_, again) = said(&["cancel", &id]);
+    assert_eq!(again["cancelled"], false, "{again:#}");
+    let (code, unknown) = said(&["show", "tsk_none"]);
+    assert_eq!(
+        (code, &unknown["error"]["code"]),
+        (Some(1), &json!("UNKNOWN_TASK"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_that_are_killed_lose_no_task_and_complete_none_twice() {
+    let place = Place::with(&sleeping());
+    let mut started: Vec<String> = Vec::new();
+    for round in 0..4_u64 {
+        let mut server = place.serve_http(&["--tier", "full"]);
+        let client = Client::of(&server);
+        let calls =
+            (0..6_u64).map(|number| client.start("limit_sleep_run", slow(1_500 + 250 * (number + round))));
+        let new = futures::future::join_all(calls).await;
+        // Killed when some of them are over, at another moment in each round.
+        client
+            .once(&new[usize::try_from(round).unwrap()], "completed")
+            .await;
+        started.extend(new);
+        std::process::Command::new("kill")
+            .args(["-9", &server.pid().to_string()])
+            .status()
+            .unwrap();
+        server.wait();
+    }
+    let server = place.serve_http(&["--tier", "full"]);
+    let client = Client::of(&server);
+    let mut ends = std::collections::BTreeMap::new();
+    for id in &started {
+        let seen = client.get(id).await;
+        *ends.entry(seen["status"].to_string()).or_insert(0) += 1;
+        if seen["status"] == "completed" {
+            assert_eq!(seen["result"]["structuredContent"]["result"], "awake", "{seen:#}");
+        } else {
+            assert_eq!(
+                seen["error"]["data"]["error"]["code"], "OUTCOME_UNKNOWN",
+                "{seen:#}"
+            );
+        }
+    }
+    assert_eq!(ends.values().sum::<usize>(), started.len());
+    assert!(
+        ends.keys()
+            .all(|status| status == "\"completed\"" || status == "\"failed\""),
+        "{ends:?}"
+    );
+    let apart = "SELECT count(*) FROM core_tasks LEFT JOIN core_operations USING (op_id)
+                 WHERE (state = 'completed') <> (success IS 1)";
+    assert_eq!(place.sql(apart), ["0"]);
+    assert!(place.run(&["ledger", "verify"]).status.success());
+}
