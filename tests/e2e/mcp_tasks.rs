@@ -148,6 +148,45 @@ async fn a_call_that_takes_long_becomes_a_task_of_clients_that_have_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tools_say_whether_their_calls_become_tasks() {
+    let place = Place::with(&sleeping());
+    let server = place.serve_http(&["--tier", "full"]);
+    let client = Client::of(&server);
+    let plain = Client {
+        capabilities: json!({}),
+        ..Client::of(&server)
+    };
+    let id = client.start("limit_sleep_required", slow(700)).await;
+    client.once(&id, "completed").await;
+    let attended = client.call("limit_sleep_attended", slow(700)).await;
+    assert_eq!(attended["structuredContent"]["result"], "awake", "{attended:#}");
+    // By name or by the tool that calls others, whose host began just now.
+    let compact = place.serve_http(&["--tier", "full", "--compact"]);
+    let relaying = Client {
+        capabilities: json!({}),
+        ..Client::of(&compact)
+    };
+    let named = json!({"tool": "limit_sleep_required", "arguments": slow(1)});
+    for (client, tool, arguments) in [
+        (&relaying, "tool_call", named),
+        (&relaying, "limit_sleep_required", slow(1)),
+        (&plain, "limit_sleep_required", slow(1)),
+    ] {
+        let params = json!({"name": tool, "arguments": arguments});
+        let refused = client.request("tools/call", params).await;
+        assert_eq!(refused["error"]["code"], -32021, "{refused:#}");
+    }
+    let mut expected = vec!["limit_sleep_required run ok", "limit_sleep_attended run ok"];
+    expected.extend(["limit_sleep_required run TASKS_REQUIRED"; 3]);
+    assert_eq!(place.ledger(), expected);
+    // The operator at the terminal waits.
+    let arguments = slow(1).to_string();
+    let called = place.run(&["call", "limit_sleep_required", &arguments]);
+    let said = String::from_utf8_lossy(&called.stdout);
+    assert!(said.contains("awake"), "{called:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_task_of_a_killed_host_says_what_the_ledger_knows() {
     let place = Place::with(&sleeping());
     let mut server = place.serve_http(&["--tier", "full"]);

@@ -486,7 +486,7 @@ mod tests {
     use tempfile::TempDir;
     use tollgate_components::packs::Pack;
     use tollgate_core::deadline::Cancel;
-    use tollgate_gate::{Call, Caller, Gate};
+    use tollgate_gate::{Call, Caller, Gate, Tasking};
     use tollgate_sandbox::progress::Progress;
     use tollgate_sandbox::workspaces::Workspaces;
 
@@ -523,7 +523,7 @@ mod tests {
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers: Default::default(),
-            task: None,
+            task: Tasking::default(),
         };
         let result = gate.call(call).await.unwrap().result;
         result

@@ -11,7 +11,7 @@ use tollgate_sdk::ToolError;
 
 use super::call::{Answers, Call, Caller};
 use super::settled::answer;
-use super::{Gate, Generation};
+use super::{Gate, Generation, Tasking};
 use crate::telemetry::Method;
 
 /// The tool that opens them, so that they are judged, counted and recorded like any other.
@@ -59,7 +59,7 @@ impl Gate {
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers: Answers::default(),
-            task: None,
+            task: Tasking::default(),
         };
         let opened = Box::pin(self.pass(generation, open, opening, Method::Tool)).await;
         let reply = answer(opened.result)?;

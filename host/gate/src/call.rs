@@ -17,7 +17,7 @@ use super::approval::{Consent, Pending};
 use super::left::Left;
 use super::mutation::Mutation;
 use super::reply::Reply;
-use crate::tasks::TaskSlot;
+use crate::tasks::Tasking;
 use crate::telemetry::Parent;
 
 /// One call as it comes in.
@@ -39,8 +39,8 @@ pub struct Call {
     pub progress: Progress,
     /// Answers, if the call comes again after it asked.
     pub answers: Answers,
-    /// Place of the task that the call may become.
-    pub task: Option<TaskSlot>,
+    /// Whether the caller takes a task in place of the reply.
+    pub task: Tasking,
 }
 
 /// Answers that come with a call that asked before.

@@ -7,7 +7,7 @@ use tollgate_core::effect::Effect;
 use tollgate_sandbox::progress::Progress;
 use tollgate_store::liveness::Projection;
 
-use super::{Call, Caller, Gate};
+use super::{Call, Caller, Gate, Tasking};
 
 impl Gate {
     /// Has packs write their files anew where hosts that are gone may not have written them. Each is a call
@@ -56,7 +56,7 @@ impl Gate {
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers: Default::default(),
-            task: None,
+            task: Tasking::default(),
         };
         let refusal = match self.call(call).await {
             Ok(outcome) => outcome.result.err().map(|err| err.to_string()),

@@ -90,7 +90,7 @@ pub use maintenance::Maintenance;
 pub use mutation::Mutation;
 pub use policy::{Heard, Trial};
 pub use reply::Reply;
-pub use tasks::{Again, Attended, Began, CanAnswer, TaskReply, TaskSlot};
+pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, Tasking};
 pub use windows::{By, Window};
 
 /// File of the key for questions to clients' users, in the data directory.
@@ -616,14 +616,16 @@ impl Gate {
         let mut text = arguments::text(&arguments);
         let envelope = correlated.as_ref().ok().cloned().flatten();
         let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
-        if let Some(task) = &call.task {
+        let takes_tasks = tasks::check(tool, &call.task);
+        draft.task = call.task.into_slot();
+        if let Some(task) = &draft.task {
             task.drafted(&draft.operation);
         }
-        draft.task = call.task.take();
         let checked = admission::first(&call.caller)
             .and_then(|()| admission::may_call(tool, &call.caller))
             .and(correlated)
             .and_then(|_| {
+                takes_tasks?;
                 arguments::check(tool, &arguments, &text, &call.malformed)
                     .and_then(|()| batch::find(&generation.catalog, tool, &mut arguments))
                     .map_err(|refusal| {

@@ -255,18 +255,19 @@ impl ServerHandler for Handler {
             arguments: request.arguments.unwrap_or_default(),
         };
         let answered = (request.input_responses, request.request_state);
-        let turn = match self.task_plan(&context, &errand).await? {
-            None => self.do_errand(&context, errand, answered).await?,
-            Some(may_take_long) => {
-                let taken = self.do_or_take_on(&context, errand, answered, may_take_long);
-                match taken.await? {
-                    Taken::Turn(turn) => turn,
-                    Taken::Task(task) => return Ok(tasks::created(&task).into()),
-                }
+        let turn = if self.may_take_on(&context, &errand) {
+            match self.do_or_take_on(&context, errand, answered).await? {
+                Taken::Turn(turn) => turn,
+                Taken::Task(task) => return Ok(tasks::created(&task).into()),
             }
+        } else {
+            self.do_errand(&context, errand, answered).await?
         };
         match turn {
             Turn::Done(outcome) => {
+                if let Some(lacking) = tasks::required(&outcome) {
+                    return Err(lacking);
+                }
                 let view = apps::view(&self.gate.catalog(), &request.name);
                 let view = view.filter(|_| apps::wanted(&context));
                 let html = view.and_then(|view| apps::markup(&view, &outcome));

@@ -12,7 +12,7 @@ use tollgate_core::hash;
 use tollgate_core::identity::Identity;
 use tollgate_gate::core_tools;
 use tollgate_gate::telemetry::Parent;
-use tollgate_gate::{Answers, Call, Caller, Outcome, Reply};
+use tollgate_gate::{Answers, Call, Caller, Outcome, Reply, Tasking};
 use tollgate_sandbox::progress::{Line, Progress, Wanted, Word};
 
 use super::elicitation::{Conversation, Step};
@@ -164,7 +164,7 @@ impl Handler {
             cancel: cancel.0.clone(),
             progress,
             answers,
-            task: None,
+            task: Tasking::Lacking,
         };
         let running = run(call);
         let given_up = given_up(context);

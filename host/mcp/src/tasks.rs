@@ -9,7 +9,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 use tollgate_components::packs::TaskMode;
 use tollgate_core::task::TaskState;
-use tollgate_gate::{Again, Asked, Attended, Began, Caller, Outcome, TaskReply};
+use tollgate_gate::{Again, Asked, Attended, Began, Caller, Outcome, TASKS_REQUIRED, TaskReply};
 use tollgate_sandbox::progress::{Wanted, Word};
 use tollgate_sdk::{Answer, AnsweredBy, Question, Timestamp, ToolError};
 use tollgate_store::storage::StoredTask;
@@ -33,27 +33,12 @@ pub(super) enum Taken {
 }
 
 impl Handler {
-    /// Plan for a request whose call may become a task: whether it may because it takes long. `None` if the client waits
-    /// for the reply, and an error if it cannot and has no tasks.
-    pub(super) async fn task_plan(
-        &self,
-        context: &RequestContext<RoleServer>,
-        errand: &ClientRequest<'_>,
-    ) -> Result<Option<bool>, ErrorData> {
-        if self.gate.catalog().find(errand.name).is_none() {
-            self.gate.introduced().await;
-        }
+    /// True if a request's client has tasks, and its call may become one. A tool that nobody knows yet may be one of a
+    /// pack that is being prepared.
+    pub(super) fn may_take_on(&self, context: &RequestContext<RoleServer>, errand: &ClientRequest<'_>) -> bool {
+        let is_known = self.gate.catalog().find(errand.name).is_some();
         let mode = self.gate.task_mode(errand.name, &errand.arguments);
-        let is_plain = request::malformed(context).is_empty();
-        let has_tasks = has_tasks(context) && is_plain;
-        match (mode, has_tasks) {
-            (TaskMode::Required, false) if is_plain => Err(ErrorData::missing_required_client_capability(
-                ClientCapabilities::builder().enable_tasks().build(),
-            )),
-            (TaskMode::Never, _) | (_, false) => Ok(None),
-            (TaskMode::Waiting, true) => Ok(Some(false)),
-            (TaskMode::Optional | TaskMode::Required, true) => Ok(Some(true)),
-        }
+        has_tasks(context) && request::malformed(context).is_empty() && (!is_known || mode != TaskMode::Never)
     }
 
     /// Does an errand for a client that has tasks.
@@ -62,7 +47,6 @@ impl Handler {
         context: &RequestContext<RoleServer>,
         errand: ClientRequest<'_>,
         answered: (Option<InputResponses>, Option<String>),
-        may_take_long: bool,
     ) -> Result<Taken, ErrorData> {
         let is_first = self.is_first(&context.id);
         let (mut conversation, answers) = Conversation::begin(context, self, &errand, answered).await?;
@@ -76,9 +60,7 @@ impl Handler {
             },
             can: Abilities::of(context).in_tasks(),
         };
-        let attended = self
-            .gate
-            .attend(again.clone(), answers, may_take_long, wanted(context));
+        let attended = self.gate.attend(again.clone(), answers, wanted(context));
         let mut outcome = match began(context, attended).await? {
             Began::Task(task) => return Ok(Taken::Task(task)),
             Began::Replied(Err(unknown)) => return Err(ErrorData::invalid_params(unknown.to_string(), None)),
@@ -140,6 +122,15 @@ impl Handler {
         let ended = self.gate.cancel_task(id, owner.as_ref()).await;
         ended.map_err(|err| failure(&err))
     }
+}
+
+/// The error for a client without tasks whose tool requires them.
+pub(super) fn required(outcome: &Outcome) -> Option<ErrorData> {
+    let refusal = outcome.result.as_ref().err()?;
+    let is_lacking = refusal.code == TASKS_REQUIRED;
+    is_lacking.then(|| {
+        ErrorData::missing_required_client_capability(ClientCapabilities::builder().enable_tasks().build())
+    })
 }
 
 /// True if a request's client takes tasks. Sessions of older eras have others, which are not these.

@@ -51,6 +51,16 @@ waits!(
     /// Wait in a run call, outside any transaction.
     Running, "limit_sleep_run", Run
 );
+waits!(
+    /// Wait in a run call, for clients with tasks alone.
+    #[schemars(extend("x-task" = "required"))]
+    Lasting, "limit_sleep_required", Run
+);
+waits!(
+    /// Wait in a run call that never becomes a task.
+    #[schemars(extend("x-task" = "never"))]
+    Attended, "limit_sleep_attended", Run
+);
 
 fn hour() -> u64 {
     HOUR / 1_000_000
@@ -90,7 +100,7 @@ const PACK: Pack = Pack {
     name: "limit-sleep",
     version: "0.1.0",
     summary: "Waits for hours.",
-    tools: tools![Reading, Writing, Running],
+    tools: tools![Reading, Writing, Running, Lasting, Attended],
     ..Pack::EMPTY
 };
 tollgate_sdk::export_pack!(PACK);

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tollgate_components::packs::{self, Catalog, Haste, Loader, Origin, Selection, Tables};
 use tollgate_components::policies;
 use tollgate_core::deadline::Cancel;
-use tollgate_gate::{Answers, Call, Caller, Gate, Generation, Reply};
+use tollgate_gate::{Answers, Call, Caller, Gate, Generation, Reply, Tasking};
 use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::ToolError;
@@ -117,7 +117,7 @@ pub(super) async fn call(
         cancel: cancel.clone(),
         progress: Progress::default(),
         answers: Answers::default(),
-        task: None,
+        task: Tasking::default(),
     };
     let outcome = match gate.catalog().find_prompt(name) {
         Some(_) => gate.prompt(call).await?,

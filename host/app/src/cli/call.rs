@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tollgate::config::Config;
 use tollgate_core::deadline::Cancel;
-use tollgate_gate::{self, Answers, Caller, Gate, Outcome};
+use tollgate_gate::{self, Answers, Caller, Gate, Outcome, Tasking};
 use tollgate_sandbox::progress::Progress;
 use tollgate_sdk::TERMINAL;
 use tollgate_store::data_dir::DataDir;
@@ -66,7 +66,7 @@ pub(super) async fn through(
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers,
-            task: None,
+            task: Tasking::default(),
         };
         let mut outcome = gate.call(call).await.map_err(|unknown| match unknown.nearest {
             Some(_) => anyhow::Error::new(unknown),

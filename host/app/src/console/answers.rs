@@ -10,7 +10,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::identity::Identity;
 use tollgate_core::share::Share;
 use tollgate_gate::core_tools::RESOLVE;
-use tollgate_gate::{Answers, Asked, Call, Caller, Gate};
+use tollgate_gate::{Answers, Asked, Call, Caller, Gate, Tasking};
 use tollgate_sandbox::progress::Progress;
 use tollgate_sdk::{Action, Answer, AnsweredBy, Asking, ToolError};
 use tollgate_store::storage::{OperationFilter, StoreResult};
@@ -71,7 +71,7 @@ impl Through {
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers,
-            task: None,
+            task: Tasking::default(),
         };
         let outcome = self.gate.call(call).await.map_err(|unknown| Refusal {
             code: "ANSWER_UNAVAILABLE".to_owned(),

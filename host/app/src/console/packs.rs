@@ -10,7 +10,7 @@ use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_core::identity::Identity;
 use tollgate_core::share::Share;
-use tollgate_gate::{Answers, Call, Caller, Gate};
+use tollgate_gate::{Answers, Call, Caller, Gate, Tasking};
 use tollgate_sandbox::progress::Progress;
 
 use super::CLIENT;
@@ -54,7 +54,7 @@ impl Packs {
             cancel: Cancel::default(),
             progress: Progress::default(),
             answers: Answers::default(),
-            task: None,
+            task: Tasking::default(),
         };
         let outcome = self.gate.call(call).await.map_err(|_| unknown(page))?;
         match outcome.result {

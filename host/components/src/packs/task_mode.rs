@@ -25,6 +25,11 @@ pub enum TaskMode {
 }
 
 impl TaskMode {
+    /// True if a call that takes long becomes a task.
+    pub fn may_take_long(self) -> bool {
+        matches!(self, TaskMode::Optional | TaskMode::Required)
+    }
+
     fn read(value: &Value) -> Result<TaskMode, String> {
         match value.as_str() {
             Some("never") => Ok(TaskMode::Never),

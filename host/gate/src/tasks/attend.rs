@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tollgate_components::packs::TaskMode;
 use tollgate_core::deadline::Cancel;
 use tollgate_core::identity::Identity;
 use tollgate_core::task::TaskEvent;
@@ -16,7 +17,7 @@ use tollgate_store::storage::{NewTask, StoredTask, TaskEnd};
 use super::live::{LiveTasks, Place};
 use super::notes::Notes;
 use super::reply::KeptReply;
-use super::slot::{Latest, TaskSlot};
+use super::slot::{Latest, TaskSlot, Tasking};
 use super::waiting::{CanAnswer, Waiting};
 use super::{Fit, TTL_MS};
 use crate::Gate;
@@ -63,7 +64,7 @@ impl Again {
             cancel,
             progress,
             answers,
-            task: Some(slot.clone()),
+            task: Tasking::Place(slot.clone()),
         };
         (call, words)
     }
@@ -134,12 +135,11 @@ enum Woken {
 }
 
 impl Gate {
-    /// Begins a call that becomes a task if it takes long, if `may_take_long` says so.
+    /// Begins a call that becomes a task if it takes long, unless its tool keeps clients waiting.
     pub fn attend(
         self: &Arc<Gate>,
         again: Again,
         answers: Answers,
-        may_take_long: bool,
         lines: Wanted,
     ) -> Attended {
         let (say, words) = mpsc::channel(WORDS);
@@ -156,12 +156,15 @@ impl Gate {
             wanted: lines,
             tell,
         };
-        tokio::spawn(attending.run(answers, may_take_long, client));
+        tokio::spawn(attending.run(answers, client));
         Attended { words, began, cancel }
     }
 
     /// Has a call that was refused wait for a person, as a task. `None` if there is nothing to wait for.
     pub async fn wait_as_task(self: &Arc<Gate>, again: Again, outcome: &Outcome) -> Option<StoredTask> {
+        if self.task_mode(&again.tool, &again.arguments) == TaskMode::Never {
+            return None;
+        }
         let waiting = Waiting::of(outcome, again.can, 1)?;
         let slot = TaskSlot::new();
         let latest = Latest {
@@ -230,14 +233,14 @@ struct Attending {
 
 impl Attending {
     /// Runs the call. It is the client's until it becomes a task.
-    async fn run(self, answers: Answers, may_take_long: bool, client: Client) {
+    async fn run(self, answers: Answers, client: Client) {
         let (mut call, mut words) = self.again.call(&self.slot, self.cancel.clone(), answers);
         // The client hears the component's lines only while it waits.
         call.progress = call.progress.with_lines(client.wanted.lines);
         let gate = Arc::clone(&self.gate);
         let running = gate.call(call);
         tokio::pin!(running);
-        let mut due = may_take_long.then(|| Instant::now() + PATIENCE);
+        let mut due = Some(Instant::now() + PATIENCE);
         let mut client = Some(client);
         let mut place = None;
         let mut notes = Notes::default();
@@ -270,6 +273,11 @@ impl Attending {
         }
         if self.slot.latest().is_none() {
             return (None, Some(Instant::now() + BEGUN_INTERVAL));
+        }
+        // Only now is it sure that its pack is known.
+        let mode = self.gate.task_mode(&self.again.tool, &self.again.arguments);
+        if !mode.may_take_long() {
+            return (None, None);
         }
         (self.begin(client).await, None)
     }

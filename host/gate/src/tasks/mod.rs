@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::TaskMode;
+use tollgate_components::packs::{TaskMode, ToolEntry};
 use tollgate_core::identity::Identity;
 use tollgate_sdk::{ApprovalStatus, ToolError};
 use tollgate_store::storage::{
@@ -31,7 +31,8 @@ use pace::Pace;
 use reply::KeptReply;
 
 pub use attend::{Again, Attended, Began};
-pub use slot::TaskSlot;
+pub(crate) use slot::TaskSlot;
+pub use slot::Tasking;
 pub use waiting::CanAnswer;
 
 /// Time for which a task is kept, in milliseconds: a day.
@@ -45,6 +46,9 @@ const MAX_ALL: i64 = 10_000;
 const MAX_BYTES: i64 = 256 << 20;
 /// Sessions that are kept to look at tasks.
 const READERS: usize = 4;
+
+/// Code of a refusal: the tool requires tasks, and its caller has none.
+pub const TASKS_REQUIRED: &str = "TASKS_REQUIRED";
 
 /// Tasks of a gate.
 #[derive(Default)]
@@ -75,6 +79,18 @@ impl Tasks {
     /// Has tasks that wait see that they are over, because the host stops.
     pub(crate) fn end_waits(&self) {
         self.live.wake_all();
+    }
+}
+
+/// Refuses a client without tasks if a tool requires them.
+pub(crate) fn check(tool: &ToolEntry, tasking: &Tasking) -> Result<(), ToolError> {
+    match (tool.task, tasking) {
+        (TaskMode::Required, Tasking::Lacking) => {
+            let why = format!("calls of {} take long, and their clients need MCP's tasks", tool.spec.name);
+            Err(ToolError::new(TASKS_REQUIRED, why)
+                .remediation("Nothing was done. Call with a client that declares io.modelcontextprotocol/tasks."))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -5,6 +5,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollgate_store::storage::Operation;
 
+/// What a caller says of tasks.
+#[derive(Debug, Clone, Default)]
+pub enum Tasking {
+    /// The caller waits for every reply, however long it takes.
+    #[default]
+    Waiting,
+    /// A client without tasks. Tools that require them refuse it.
+    Lacking,
+    /// The call has a place for a task, which it may become.
+    Place(TaskSlot),
+}
+
+impl Tasking {
+    pub(crate) fn into_slot(self) -> Option<TaskSlot> {
+        match self {
+            Tasking::Waiting | Tasking::Lacking => None,
+            Tasking::Place(slot) => Some(slot),
+        }
+    }
+}
+
 /// A call's place for a task. Clones are about the same task.
 #[derive(Debug, Clone)]
 pub struct TaskSlot(Arc<Inner>);

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tollgate::config::Config;
 use tollgate::host::{self, Authority, Choice};
 use tollgate_core::deadline::Cancel;
-use tollgate_gate::{Call, Caller, Gate};
+use tollgate_gate::{Call, Caller, Gate, Tasking};
 use tollgate_sandbox::process::Environment;
 use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::workspaces::Workspaces;
@@ -146,6 +146,6 @@ fn call(request: &Request) -> anyhow::Result<Call> {
         cancel: Cancel::default(),
         progress: Progress::default(),
         answers: Default::default(),
-        task: None,
+        task: Tasking::default(),
     })
 }
