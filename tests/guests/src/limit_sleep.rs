@@ -14,9 +14,9 @@ const HOUR: u64 = 3_600_000_000_000;
 
 macro_rules! waits {
     ($(#[$doc:meta])* $name:ident, $tool:literal, $effect:ident) => {
-        $(#[$doc])*
         #[derive(Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
+        $(#[$doc])*
         pub struct $name {
             /// Way to wait: thread, block, instant, never, poll, again, stdin or output.
             how: String,
