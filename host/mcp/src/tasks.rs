@@ -35,7 +35,11 @@ pub(super) enum Taken {
 impl Handler {
     /// True if a request's client has tasks, and its call may become one. A tool that nobody knows yet may be one of a
     /// pack that is being prepared.
-    pub(super) fn may_take_on(&self, context: &RequestContext<RoleServer>, errand: &ClientRequest<'_>) -> bool {
+    pub(super) fn may_take_on(
+        &self,
+        context: &RequestContext<RoleServer>,
+        errand: &ClientRequest<'_>,
+    ) -> bool {
         let is_known = self.gate.catalog().find(errand.name).is_some();
         let mode = self.gate.task_mode(errand.name, &errand.arguments);
         has_tasks(context) && request::malformed(context).is_empty() && (!is_known || mode != TaskMode::Never)

@@ -136,12 +136,7 @@ enum Woken {
 
 impl Gate {
     /// Begins a call that becomes a task if it takes long, unless its tool keeps clients waiting.
-    pub fn attend(
-        self: &Arc<Gate>,
-        again: Again,
-        answers: Answers,
-        lines: Wanted,
-    ) -> Attended {
+    pub fn attend(self: &Arc<Gate>, again: Again, answers: Answers, lines: Wanted) -> Attended {
         let (say, words) = mpsc::channel(WORDS);
         let (tell, began) = oneshot::channel();
         let cancel = Cancel::default();

@@ -86,9 +86,13 @@ impl Tasks {
 pub(crate) fn check(tool: &ToolEntry, tasking: &Tasking) -> Result<(), ToolError> {
     match (tool.task, tasking) {
         (TaskMode::Required, Tasking::Lacking) => {
-            let why = format!("calls of {} take long, and their clients need MCP's tasks", tool.spec.name);
-            Err(ToolError::new(TASKS_REQUIRED, why)
-                .remediation("Nothing was done. Call with a client that declares io.modelcontextprotocol/tasks."))
+            let why = format!(
+                "calls of {} take long, and their clients need MCP's tasks",
+                tool.spec.name
+            );
+            Err(ToolError::new(TASKS_REQUIRED, why).remediation(
+                "Nothing was done. Call with a client that declares io.modelcontextprotocol/tasks.",
+            ))
         }
         _ => Ok(()),
     }
