@@ -96,6 +96,8 @@ mod prompts;
 mod reading;
 #[path = "conformance/schemas.rs"]
 mod schemas;
+#[path = "conformance/tasks.rs"]
+mod tasks;
 
 tool!(
     /// Return a simple text.
@@ -224,7 +226,14 @@ const PACK: Pack = Pack {
         reading::Watched,
         reading::TemplateData,
         reading::ListIds,
-        schemas::Routed
+        schemas::Routed,
+        tasks::Greet,
+        tasks::SlowCompute,
+        tasks::FailingJob,
+        tasks::ProtocolErrorJob,
+        tasks::ConfirmDelete,
+        tasks::MultiInput,
+        tasks::ToolWithTask
     ],
     prompts: prompts![
         prompts::SimplePrompt,
