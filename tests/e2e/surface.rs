@@ -243,8 +243,9 @@ fn suggested(value: &Value, found: &mut Vec<String>) {
         Value::Object(fields) => {
             for key in ["next_call", "next_calls", "next"] {
                 let calls = fields.get(key).into_iter();
+                // A list at `next` has work that can be done, with calls inside.
                 let calls = calls.flat_map(|calls| match calls {
-                    Value::Array(calls) => calls.iter().collect(),
+                    Value::Array(calls) if key == "next_calls" => calls.iter().collect(),
                     call => vec![call],
                 });
                 found.extend(calls.filter_map(|call| Some(call["tool"].as_str()?.to_owned())));
@@ -274,7 +275,7 @@ async fn no_suggested_call_is_of_a_tool_that_its_reader_cannot_call() {
     let questions = [
         ("tasks_radar", json!({"workspace": "w", "task": "TASK-001"})),
         ("tasks_next", json!({"workspace": "w"})),
-        ("tasks_lint", json!({"workspace": "w"})),
+        ("tasks_lint", json!({"workspace": "w", "task": "TASK-001"})),
         ("gsd_status", json!({"workspace": "w"})),
     ];
     let mut told = Vec::new();

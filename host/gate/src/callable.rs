@@ -47,8 +47,9 @@ impl<'a> Callable<'a> {
         refusal
     }
 
-    /// A structured result without such suggestions, in `next`, `next_call` and `next_calls` wherever they are.
-    pub(super) fn result(self, json: String) -> String {
+    /// A structured result of a tool without such suggestions, in `next`, `next_call` and `next_calls` wherever they are.
+    /// What the tool's output schema requires stays, or clients would refuse the result.
+    pub(super) fn result(self, of: &str, json: String) -> String {
         // Most results suggest nothing else, and making a tree of one costs more than reading it.
         if tools_in(&json).all(|name| self.has(name)) {
             return json;
@@ -56,18 +57,21 @@ impl<'a> Callable<'a> {
         let Ok(mut result) = serde_json::from_str::<Value>(&json) else {
             return json;
         };
-        if self.prune(&mut result) {
+        let schema = self.catalog.find(of).map(|tool| &tool.spec.output_schema);
+        let mut keys = vec!["next", "next_call"];
+        keys.retain(|key| schema.is_none_or(|schema| !schema.values().any(|part| requires(part, key))));
+        if self.prune(&keys, &mut result) {
             return result.to_string();
         }
         json
     }
 
-    /// Takes suggestions out. Returns whether there were any.
-    fn prune(self, value: &mut Value) -> bool {
+    /// Takes suggestions out, of single ones those at some keys. Returns whether there were any.
+    fn prune(self, keys: &[&str], value: &mut Value) -> bool {
         match value {
             Value::Object(fields) => {
                 let mut pruned = false;
-                for key in ["next", "next_call"] {
+                for &key in keys {
                     if fields.get(key).is_some_and(|call| self.is_out_of_reach(call)) {
                         fields.shift_remove(key);
                         pruned = true;
@@ -80,11 +84,11 @@ impl<'a> Callable<'a> {
                 }
                 fields
                     .values_mut()
-                    .fold(pruned, |pruned, value| self.prune(value) || pruned)
+                    .fold(pruned, |pruned, value| self.prune(keys, value) || pruned)
             }
             Value::Array(values) => values
                 .iter_mut()
-                .fold(false, |pruned, value| self.prune(value) || pruned),
+                .fold(false, |pruned, value| self.prune(keys, value) || pruned),
             _ => false,
         }
     }
@@ -92,6 +96,18 @@ impl<'a> Callable<'a> {
     fn is_out_of_reach(self, call: &Value) -> bool {
         let tool = call.get("tool").and_then(Value::as_str);
         tool.is_some_and(|tool| !self.has(tool))
+    }
+}
+
+/// Returns whether a JSON schema requires a property, at whatever depth.
+fn requires(schema: &Value, key: &str) -> bool {
+    match schema {
+        Value::Object(parts) => parts.iter().any(|(name, part)| match part {
+            Value::Array(names) if name == "required" => names.iter().any(|name| name == key),
+            part => requires(part, key),
+        }),
+        Value::Array(parts) => parts.iter().any(|part| requires(part, key)),
+        _ => false,
     }
 }
 
@@ -105,7 +121,17 @@ fn tools_in(json: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_required_property_is_found_at_any_depth() {
+        let item = json!({"type": "object", "properties": {"next_call": {}}, "required": ["next_call"]});
+        let schema = json!({"properties": {"ready": {"items": item}}, "required": ["ready"]});
+        assert!(requires(&schema, "next_call"));
+        assert!(!requires(&schema, "next"));
+    }
 
     #[test]
     fn names_are_found_however_a_pack_spaces_its_json() {

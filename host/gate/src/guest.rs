@@ -409,7 +409,7 @@ fn conclude(
     let result = match called {
         Ok(Ok(reply)) => reply::read(&pack.manifest.name, reply).map(|mut reply| {
             let calls = callable::calls_of(call.identity.as_ref());
-            reply.json = Callable::new(&call.generation.catalog, calls).result(reply.json);
+            reply.json = Callable::new(&call.generation.catalog, calls).result(&call.tool, reply.json);
             if !state.deferred_writes.is_empty() {
                 reply.deferred_writes = std::mem::take(&mut state.deferred_writes).into();
             }
