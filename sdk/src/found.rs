@@ -24,3 +24,27 @@ pub struct FoundOperation {
     /// Edits of work trees that its envelope had counted when the operation began.
     pub edits: Option<u64>,
 }
+
+/// Work tree of a workspace, compared with the one in which an operation ran tests, with
+/// [`Ledger::compare_work_tree`](crate::Ledger::compare_work_tree).
+///
+/// ```
+/// # use tollgate_sdk::TestedTree;
+/// fn is_current(tree: &TestedTree) -> bool {
+///     tree.looked && tree.unchanged == Some(true)
+/// }
+/// assert!(!is_current(&TestedTree::default()));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TestedTree {
+    /// Workspace of the operation. `None` if no call looked at its work tree.
+    pub workspace: Option<String>,
+    /// True if the work tree is in the state that the operation found, or differs by files that the tests left
+    /// untracked or that `write` calls of this pack wrote. `None` if it cannot be compared.
+    pub unchanged: Option<bool>,
+    /// True if the host looked at the work tree before this call, as `x-looks` of its tool asks. Otherwise
+    /// `unchanged` is about the newest known state.
+    pub looked: bool,
+    /// Reason why it cannot be compared, or was not looked at.
+    pub unseen: Option<String>,
+}

@@ -10,8 +10,8 @@ use crate::{
     Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind, BudgetError,
     CallInfo, ClientPart, Command, Cx, DbError, Effect, Envelope, Event, FileEntry, FoundOperation,
     GitAccess, Host, LedgerError, Level, Listing, Migration, NextCall, Operation, OperationFilter, Outcome,
-    Pack, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Tier, ToolError, Transaction, Value, Want,
-    WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    Pack, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, TestedTree, Tier, ToolError, Transaction,
+    Value, Want, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// Bindings that `cargo xtask docs` makes of `wit/`.
@@ -273,6 +273,10 @@ impl Host for Imports {
 
     fn find_operation(&self, op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
         record::find(op_id)
+    }
+
+    fn compare_work_tree(&self, op_id: &str, workspace: &str) -> Result<TestedTree, LedgerError> {
+        record::compare_work_tree(op_id, workspace)
     }
 
     fn connection(&self) -> Option<String> {

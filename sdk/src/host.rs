@@ -5,8 +5,8 @@ use crate::workspace::Upcoming;
 use crate::{
     Answer, Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind,
     BudgetError, Command, DbError, Envelope, Event, FileEntry, FoundOperation, LedgerError, Listing,
-    Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Value,
-    WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, TestedTree,
+    Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// Requests of a call to its host. [`Cx`](crate::Cx) and [`Db`](crate::Db) are the convenient interface; a pack
@@ -78,6 +78,10 @@ pub trait Host {
     }
     /// See [`Ledger::find`](crate::Ledger::find). By default nothing is granted.
     fn find_operation(&self, _op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
+        Err(LedgerError::Denied)
+    }
+    /// See [`Ledger::compare_work_tree`](crate::Ledger::compare_work_tree). By default nothing is granted.
+    fn compare_work_tree(&self, _op_id: &str, _workspace: &str) -> Result<TestedTree, LedgerError> {
         Err(LedgerError::Denied)
     }
     /// See [`Cx::connection`](crate::Cx::connection). By default no connection lasts.

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::policy::Denial;
-use crate::{Effect, FoundOperation, Host, ToolError};
+use crate::{Effect, FoundOperation, Host, TestedTree, ToolError};
 
 /// Names and fingerprints that describe the effect of a call. Never content.
 ///
@@ -501,6 +501,21 @@ impl<'a> Ledger<'a> {
     /// ```
     pub fn find(&self, op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
         self.host.find_operation(op_id)
+    }
+
+    /// Compares the work tree of a workspace with the one in which an operation ran, if granted. Of an operation that
+    /// [`find`](Ledger::find) does not return, nothing is known.
+    ///
+    /// ```
+    /// # use tollgate_sdk::{CallInfo, Cx, Pack, Want, native::Session};
+    /// # const PACK: Pack = Pack { wants: &[Want::LedgerQuery], ..Pack::EMPTY };
+    /// # let (session, call) = (Session::new(&PACK), CallInfo::default());
+    /// # let cx = Cx::new(session.backend(), &call);
+    /// assert_eq!(cx.ledger().compare_work_tree("op_unknown", "main")?.unchanged, None);
+    /// # Ok::<(), tollgate_sdk::ToolError>(())
+    /// ```
+    pub fn compare_work_tree(&self, op_id: &str, workspace: &str) -> Result<TestedTree, LedgerError> {
+        self.host.compare_work_tree(op_id, workspace)
     }
 
     /// Takes something that counts once, such as an approval, for the call that a policy evaluates before it

@@ -184,7 +184,7 @@ pub use content::{Content, Media};
 pub use cx::Cx;
 pub use db::{Db, DbError, FromValue, Row, ToValue, Value};
 pub use error::{Blocker, NextCall, ToolError};
-pub use found::FoundOperation;
+pub use found::{FoundOperation, TestedTree};
 pub use host::{CallInfo, Host, Level, TERMINAL, Transaction};
 pub use ledger::{
     Event, Ledger, LedgerError, Operation, OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult,

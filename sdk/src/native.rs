@@ -36,8 +36,8 @@ use workspaces::Workspaces;
 use crate::permit::Asked;
 use crate::{
     Answer, Approval, ApprovalRequest, ApprovalStatus, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event,
-    FoundOperation, Operation, Pack, Question, Reply, Row, SeenWorkTree, Slot, TestOutcome, ToolError,
-    WorkTreeChange, stale,
+    FoundOperation, Operation, Pack, Question, Reply, Row, SeenWorkTree, Slot, TestOutcome, TestedTree,
+    ToolError, WorkTreeChange, stale,
 };
 
 /// Start time of the clock: 2026-01-01T00:00:00Z.
@@ -320,6 +320,16 @@ impl Session {
     /// Sets the operations that [`Ledger::find`](crate::Ledger::find) knows.
     pub fn set_found(&self, found: Vec<FoundOperation>) {
         self.backend.record.found.replace(found);
+    }
+
+    /// Sets what a comparison with the work tree of an operation finds, for
+    /// [`Ledger::compare_work_tree`](crate::Ledger::compare_work_tree). Without it nothing is known.
+    pub fn set_tree(&self, op_id: &str, tree: TestedTree) {
+        self.backend
+            .record
+            .trees
+            .borrow_mut()
+            .insert(op_id.to_owned(), tree);
     }
 
     /// Sets the connection of the calls that follow, for [`Cx::connection`]. `None` is a connection that does not last.

@@ -236,3 +236,74 @@ async fn what_a_refusal_suggests_can_be_called_by_what_is_listed() {
     }
     assert!(followed >= 3, "{followed}");
 }
+
+/// Names of the tools that suggestions name, in replies and refusals.
+fn suggested(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for key in ["next_call", "next_calls", "next"] {
+                let calls = fields.get(key).into_iter();
+                // A list at `next` has work that can be done, with calls inside.
+                let calls = calls.flat_map(|calls| match calls {
+                    Value::Array(calls) if key == "next_calls" => calls.iter().collect(),
+                    call => vec![call],
+                });
+                found.extend(calls.filter_map(|call| Some(call["tool"].as_str()?.to_owned())));
+            }
+            fields.values().for_each(|value| suggested(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| suggested(value, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn no_suggested_call_is_of_a_tool_that_its_reader_cannot_call() {
+    let place = Place::new();
+    let all = place.serve(&["--tier", "full"]).await;
+    let step = json!({"title": "s", "success_criteria": ["c"], "tests": ["t"]});
+    let plan = json!({"workspace": "w", "plan_title": "P", "task_title": "T", "steps": [step]});
+    all.ok("tasks_bootstrap", plan).await;
+    let item = json!({"title": "make", "exit_code": 0});
+    let evidence = json!({"workspace": "w", "task": "TASK-001", "path": "s:0", "items": [item]});
+    all.ok("tasks_evidence_capture", evidence.clone()).await;
+    let milestone = json!({"workspace": "w", "milestone_id": "M01", "title": "M", "slices": [
+        {"slice_id": "S01", "title": "S"}]});
+    all.ok("gsd_plan_milestone", milestone).await;
+    let tasks = json!({"workspace": "w", "unit": "M01/S01", "tasks": [{"task_id": "T01", "title": "T"}]});
+    all.ok("gsd_plan_slice", tasks).await;
+    let questions = [
+        ("tasks_radar", json!({"workspace": "w", "task": "TASK-001"})),
+        ("tasks_next", json!({"workspace": "w"})),
+        ("tasks_lint", json!({"workspace": "w", "task": "TASK-001"})),
+        ("gsd_status", json!({"workspace": "w"})),
+    ];
+    let mut told = Vec::new();
+    for (tool, arguments) in &questions {
+        suggested(&all.ok(tool, arguments.clone()).await, &mut told);
+    }
+    assert!(told.iter().any(|tool| tool == "tasks_close_step"), "{told:?}");
+    assert!(told.iter().any(|tool| tool == "gsd_task_start"), "{told:?}");
+    all.close().await;
+
+    let reader = place.serve(&["--tier", "full", "--read-only"]).await;
+    let known = names(&reader).await;
+    let mut told = Vec::new();
+    for (tool, arguments) in &questions {
+        suggested(&reader.ok(tool, arguments.clone()).await, &mut told);
+    }
+    let unknown = json!({"workspace": "elsewhere", "task": "TASK-001"});
+    suggested(&reader.refused("tasks_radar", unknown).await, &mut told);
+    assert!(told.iter().all(|tool| known.contains(tool)), "{told:?}");
+    reader.close().await;
+
+    let without = place
+        .serve(&["--tier", "full", "--exclude-tools", "tasks_close_step"])
+        .await;
+    let mut told = Vec::new();
+    suggested(&without.ok("tasks_evidence_capture", evidence).await, &mut told);
+    let verify = json!({"workspace": "w", "task": "TASK-001", "path": "s:0"});
+    suggested(&without.refused("tasks_done", verify).await, &mut told);
+    assert!(told.iter().all(|tool| tool != "tasks_close_step"), "{told:?}");
+    assert!(!told.is_empty());
+}

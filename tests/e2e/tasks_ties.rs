@@ -1,6 +1,7 @@
 //! Facts that the pack `tasks` gets from its host: ends of connections, and test runs of the ledger.
 #![allow(clippy::disallowed_methods, reason = "tests make files")]
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -73,26 +74,36 @@ fn a_single_call_has_no_connection_that_lasts() {
     assert!(said.contains("set minutes"), "{said}");
 }
 
-/// A place with a repository whose tests pass while the file `broken` is not there.
+/// A place with two repositories whose tests pass while the file `broken` is not there. The test `none` runs none.
 fn repository() -> Place {
-    let config = "[workspaces.w]\npath = \"w\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n\
-        [packs.tasks.config.workspaces.w]\nevidence = \"required\"\n";
-    let place = Place::with(config);
-    let path = place.path().join("w");
-    std::fs::create_dir_all(&path).unwrap();
+    let workspace = |name: &str| {
+        format!(
+            "[workspaces.{name}]\npath = \"{name}\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n\
+             tests.none = [\"true\"]\n"
+        )
+    };
+    let rule = "[packs.tasks.config.workspaces.w]\nevidence = \"required\"\n";
+    let place = Place::with(&[workspace("w"), workspace("x"), rule.to_owned()].concat());
+    for name in ["w", "x"] {
+        make_repository(&place.path().join(name));
+    }
+    place
+}
+
+fn make_repository(path: &Path) {
+    std::fs::create_dir_all(path).unwrap();
     let run = "test -e broken && exit 1\necho 'running 1 test'\necho 'test adds ... ok'\necho\n\
         echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s'\n";
     std::fs::write(path.join("run.sh"), run).unwrap();
     let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
     for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-qm", "first"]] {
         let status = Command::new("git")
-            .current_dir(&path)
+            .current_dir(path)
             .args(identity)
             .args(arguments)
             .status();
         assert!(status.unwrap().success());
     }
-    place
 }
 
 #[tokio::test]
@@ -156,4 +167,80 @@ async fn a_checkpoint_is_proven_by_a_run_that_the_ledger_has() {
     ann.ok("tasks_evidence_capture", capture("s:1", &run().await))
         .await;
     ann.ok("tasks_close_step", close("s:1")).await;
+}
+
+/// Whoever closes steps here has no way around a run on the work tree as it is.
+#[tokio::test]
+async fn required_evidence_is_a_run_on_the_work_tree_of_now() {
+    let place = repository();
+    let ann = place.serve(&["--tier", "full"]).await;
+    bootstrap(&ann).await;
+    let step = |mut arguments: Value| {
+        arguments["workspace"] = json!("w");
+        arguments["task"] = json!("TASK-001");
+        arguments["path"] = json!("s:0");
+        arguments
+    };
+    let capture = |operation: &Value| step(json!({"items": [{"operation_id": operation}]}));
+    let close = || step(json!({"checkpoints": "gate"}));
+    let run = async |workspace: &str, test: &str| {
+        let ran = ann
+            .ok("test_run", json!({"workspace": workspace, "test": test}))
+            .await;
+        ran["operation_id"].clone()
+    };
+    let refused = async |tool: &str, arguments: Value| {
+        let refused = ann.refused(tool, arguments).await;
+        assert_eq!(refused["code"], "EVIDENCE_REQUIRED", "{refused:#}");
+        refused["blockers"].to_string() + refused["message"].as_str().unwrap()
+    };
+    let file = place.path().join("w/lib.rs");
+
+    // Outside of envelopes nobody looks at what is tested.
+    let outside = run("w", "default").await;
+    let said = refused("tasks_evidence_capture", capture(&outside)).await;
+    assert!(said.contains("outside of envelopes"), "{said}");
+    ann.ok("envelope_open", json!({})).await;
+    let said = refused("tasks_evidence_capture", capture(&run("x", "default").await)).await;
+    assert!(said.contains("ran in workspace x"), "{said}");
+    let said = refused("tasks_evidence_capture", capture(&run("w", "none").await)).await;
+    assert!(said.contains("ran no test"), "{said}");
+    let typed = json!({"items": [{"title": "sh run.sh", "exit_code": 0, "body": "1 passed"}]});
+    let kept = ann.ok("tasks_evidence_capture", step(typed)).await;
+    assert_eq!(kept["warnings"][0]["code"], "STATED_EVIDENCE", "{kept:#}");
+    let said = refused("tasks_close_step", close()).await;
+    assert!(said.contains("stated evidence only"), "{said}");
+
+    // An edit that no call tells of counts at once, and undoing it as well.
+    ann.ok("tasks_evidence_capture", capture(&run("w", "default").await))
+        .await;
+    std::fs::write(&file, "fn f() {}").unwrap();
+    let batch = json!({"workspace": "w", "atomic": true, "operations": [{"tool": "tasks_close_step", "args": close()}]});
+    let forced = json!({"completed": true, "force": true, "reason": "it is late"});
+    for (tool, arguments) in [
+        ("tasks_close_step", close()),
+        ("tasks_verify", close()),
+        ("tasks_progress", step(forced)),
+    ] {
+        let said = refused(tool, arguments).await;
+        assert!(
+            said.contains("work tree changed") || said.contains("older than"),
+            "{tool}: {said}"
+        );
+    }
+    let failed = ann.refused("tasks_batch", batch).await;
+    assert_eq!(failed["context"]["code"], "EVIDENCE_REQUIRED", "{failed:#}");
+    ann.ok("tasks_evidence_capture", capture(&run("w", "default").await))
+        .await;
+    ann.ok("tasks_close_step", close()).await;
+    // Redo is no way around it either.
+    ann.ok("tasks_undo", json!({"workspace": "w"})).await;
+    std::fs::write(&file, "fn g() {}").unwrap();
+    refused("tasks_redo", json!({"workspace": "w"})).await;
+    // In the next envelope the work tree tells whether the run still counts.
+    ann.ok("tasks_evidence_capture", capture(&run("w", "default").await))
+        .await;
+    ann.close().await;
+    let bob = place.serve(&["--tier", "full"]).await;
+    bob.ok("tasks_close_step", close()).await;
 }

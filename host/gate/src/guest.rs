@@ -28,6 +28,7 @@ use tollgate_store::artifacts::{ArtifactStore, CallArtifacts};
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::{AskedBy, PolicyRow, Session, StoreResult};
 
+use super::callable::{self, Callable};
 use super::elicit;
 use super::failure::lost_transaction;
 use super::outstanding::Ticket;
@@ -407,6 +408,8 @@ fn conclude(
     let cut_short = called.is_err();
     let result = match called {
         Ok(Ok(reply)) => reply::read(&pack.manifest.name, reply).map(|mut reply| {
+            let calls = callable::calls_of(call.identity.as_ref());
+            reply.json = Callable::new(&call.generation.catalog, calls).result(&call.tool, reply.json);
             if !state.deferred_writes.is_empty() {
                 reply.deferred_writes = std::mem::take(&mut state.deferred_writes).into();
             }

@@ -11,6 +11,7 @@ mod automatic;
 mod backlog;
 mod batch;
 mod call;
+mod callable;
 mod catch_up;
 pub mod core_tools;
 mod dispatch;
@@ -70,6 +71,7 @@ use crate::core_tools::EnvelopeChange;
 use crate::telemetry::{Method, Spans};
 
 use admission::Connections;
+use callable::Callable;
 use executors::{Executors, Judged};
 use generation::Reloads;
 use guest::{GuestCall, Runtime};
@@ -317,6 +319,7 @@ impl Gate {
         // Without a connection that lasts there is nothing to remember, and nobody to forget it.
         let connection = call.caller.stateful.then(|| call.caller.connection.clone());
         let consent = call.answers.consent.take();
+        let calls = callable::calls_of(call.caller.identity.as_ref());
         let parent = call.caller.span;
         let unready = prepare::code(generation, tool, &mut call).await.err();
         let unready = match unready {
@@ -358,8 +361,9 @@ impl Gate {
         if tool.spec.effect != Effect::Read && settled.refusal().is_none() {
             self.announce(tool);
         }
-        let mut result =
-            answer(settled.result).map_err(|refusal| name_envelope(refusal, envelope_id.as_deref()));
+        let callable = Callable::new(&generation.catalog, calls);
+        let mut result = answer(settled.result)
+            .map_err(|refusal| callable.refusal(name_envelope(refusal, envelope_id.as_deref())));
         let asked = settled.question.map(Asked::Policy).or_else(|| {
             let asking = result.as_mut().err()?.asking.take()?;
             Some(Asked::Tool(*asking))

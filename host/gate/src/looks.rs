@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tollgate_components::packs::{Body, ToolEntry};
+use tollgate_components::packs::{Body, Pack, ToolEntry};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Charge;
 use tollgate_sandbox::work_tree;
@@ -33,6 +33,8 @@ pub(super) enum May {
     Open,
     /// Changes nothing itself.
     Nothing,
+    /// Records what holds of the work tree: its tool asks for a look.
+    Record,
     /// Runs tests, which leave files behind.
     Test,
     /// Changes files.
@@ -56,21 +58,13 @@ impl Watch {
                 May::Open
             }
             Body::Guest(pack) => {
-                draft.operation.envelope_id.as_ref()?;
-                let reach = named.as_ref().and_then(|name| pack.access.workspace(name).ok());
-                let info = reach.map(|reach| &reach.info);
-                let writes = info.is_none_or(|info| !info.write_prefixes.is_empty());
-                let changes = writes
-                    || !pack.access.programs().is_empty()
-                    || info.is_none_or(|info| info.git == Some(tollgate_sdk::GitAccess::Write));
-                match (tool.spec.effect, draft.charge) {
-                    (Effect::Run, Charge::TestRun) => May::Test,
-                    (Effect::Run, Charge::Mutations(_)) if changes => May::Change,
-                    (Effect::Run, Charge::Mutations(_)) | (Effect::Write, Charge::TestRun) => May::Nothing,
-                    // Only files that the call writes are of interest.
-                    (Effect::Write, Charge::Mutations(_)) if writes && info.is_some() => May::Change,
-                    _ => return None,
-                }
+                let own = draft.operation.envelope_id.is_some();
+                let own = own.then(|| in_envelope(tool, draft.charge, pack, named.as_deref()));
+                let asks = || {
+                    let (looks, named) = (tool.looks.as_ref()?, named.as_ref()?);
+                    looks.apply(&pack.config, named).then_some(May::Record)
+                };
+                own.flatten().or_else(asks)?
             }
         };
         Some(Watch {
@@ -122,6 +116,24 @@ impl Watch {
     }
 }
 
+/// Possible effect of a call in an envelope, if that is one to look for.
+fn in_envelope(tool: &ToolEntry, charge: Charge, pack: &Pack, named: Option<&str>) -> Option<May> {
+    let reach = named.and_then(|name| pack.access.workspace(name).ok());
+    let info = reach.map(|reach| &reach.info);
+    let writes = info.is_none_or(|info| !info.write_prefixes.is_empty());
+    let changes = writes
+        || !pack.access.programs().is_empty()
+        || info.is_none_or(|info| info.git == Some(tollgate_sdk::GitAccess::Write));
+    match (tool.spec.effect, charge) {
+        (Effect::Run, Charge::TestRun) => Some(May::Test),
+        (Effect::Run, Charge::Mutations(_)) if changes => Some(May::Change),
+        (Effect::Run, Charge::Mutations(_)) | (Effect::Write, Charge::TestRun) => Some(May::Nothing),
+        // Only files that the call writes are of interest.
+        (Effect::Write, Charge::Mutations(_)) if writes && info.is_some() => Some(May::Change),
+        _ => None,
+    }
+}
+
 /// The workspace that a call names, or that its tool takes without a name.
 fn named(workspaces: &Workspaces, tool: &ToolEntry, arguments: &Value) -> Option<String> {
     let given = arguments.get("workspace");
@@ -149,7 +161,7 @@ impl PendingOperation {
             .map_err(|why| watch.unseen(why, database, envelope));
         if let Ok(seen) = &seen {
             self.operation.repo_before_hash = Some(seen.state.clone());
-            if matches!(watch.may, May::Nothing | May::Open) {
+            if matches!(watch.may, May::Nothing | May::Record | May::Open) {
                 self.operation.repo_after_hash = Some(seen.state.clone());
             }
         }
@@ -203,7 +215,7 @@ impl PendingOperation {
             return None;
         };
         // What changes during a call that changes nothing is for the next look.
-        if matches!(watch.may, May::Nothing | May::Open) {
+        if matches!(watch.may, May::Nothing | May::Record | May::Open) {
             return None;
         }
         let seen = watch.look(runtime, database, self.operation.envelope_id.as_deref());
@@ -227,9 +239,14 @@ impl PendingOperation {
             May::Change => Cause::Call,
             // Tests leave files that nobody tracks. Who changes others edits.
             May::Test if after.tracked == before.tracked => Cause::TestRun,
-            May::Test | May::Nothing | May::Open => return,
+            May::Test | May::Nothing | May::Record | May::Open => return,
         };
         self.operation.left_behind = Some((after, cause));
+    }
+
+    /// Returns whether the call only records what holds of the work tree.
+    pub(super) fn records(&self) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.may == May::Record)
     }
 
     /// State of the work tree before the call, if the look succeeded.

@@ -35,7 +35,7 @@ impl Mutation {
         };
         let repeated = match &draft.operation.envelope_id {
             // Its states say more than fingerprints do, whoever edited it.
-            Some(envelope) if draft.sighting().is_some() => match draft.sighting() {
+            Some(envelope) if draft.sighting().is_some() && !draft.records() => match draft.sighting() {
                 Some(_) if additions.has_event("mutation.no_op") => Some(1),
                 Some(seen) if additions.has_event("mutation.oscillation") => session
                     .work_tree_progress(envelope, &seen.workspace)?

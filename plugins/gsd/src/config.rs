@@ -1,10 +1,29 @@
 //! The pack's `config` table.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tollgate_sdk::text_enum;
+
+text_enum! {
+    /// Proof that a completed task needs.
+    pub(crate) enum EvidenceRule {
+        Optional = "optional",
+        Required = "required",
+    }
+}
+
+/// Configuration of one workspace. Missing keys have the value that applies to all workspaces.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkspaceConfig {
+    /// `required` completes tasks of this workspace only with a test run that passed on the work tree of now.
+    pub evidence: Option<EvidenceRule>,
+}
 
 /// The pack's configuration. Every key has a default.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
     /// Allows planning a milestone before its dependencies are complete (default false). Starting always
@@ -13,6 +32,10 @@ pub(crate) struct Config {
     /// Requires a passed validation, newer than the milestone's last change, before completion (default
     /// true).
     pub require_validation: bool,
+    /// `required` completes tasks only with a test run that passed on the work tree of now (default optional).
+    pub evidence: EvidenceRule,
+    /// Configuration of single workspaces by name.
+    pub workspaces: BTreeMap<String, WorkspaceConfig>,
 }
 
 impl Default for Config {
@@ -20,6 +43,16 @@ impl Default for Config {
         Config {
             plan_ahead: false,
             require_validation: true,
+            evidence: EvidenceRule::Optional,
+            workspaces: BTreeMap::new(),
         }
+    }
+}
+
+impl Config {
+    /// Returns whether a workspace completes tasks only with a test run as proof.
+    pub(crate) fn requires_evidence(&self, workspace: &str) -> bool {
+        let own = self.workspaces.get(workspace);
+        own.and_then(|own| own.evidence).unwrap_or(self.evidence) == EvidenceRule::Required
     }
 }

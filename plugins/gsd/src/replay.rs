@@ -10,10 +10,11 @@ use crate::tools::{claim, complete, milestone, plan, reopen, revise, roadmap, sk
 use crate::violation::Refusals;
 
 /// Reasons that depend on who may act and on settings, which may have differed where the event happened.
-const EXCUSED: [&str; 7] = [
+const EXCUSED: [&str; 8] = [
     "ACTOR_REQUIRED",
     "ALREADY_STARTED",
     "DEPENDENCY_INCOMPLETE",
+    "EVIDENCE_REQUIRED",
     "NOT_CLAIM_OWNER",
     "SLICE_DEPENDENCY_OPEN",
     "VALIDATION_MISSING",

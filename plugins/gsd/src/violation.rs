@@ -95,6 +95,8 @@ pub(crate) enum Violation {
     ValidationMissing { unit: Unit, why: Unvalidated },
     /// The caller says that verification did not pass.
     VerificationNotPassed(Unit),
+    /// No test run proves the unit, where one is required.
+    Unproven { unit: Unit, fault: String },
 }
 
 /// `Task T01`, `Slice S01`, `Milestone M01`.
@@ -194,6 +196,7 @@ impl fmt::Display for Violation {
                 let verb = if *dropped { "remove" } else { "change" };
                 write!(f, "Cannot {verb} {}: it is already {status}", named(unit))
             }
+            Self::Unproven { unit, fault } => write!(f, "{} {fault} ({unit})", upper(unit)),
             Self::ValidationMissing { unit, why } => unvalidated(f, unit, *why),
             Self::VerificationNotPassed(unit) => {
                 write!(
@@ -241,6 +244,7 @@ impl Violation {
             | Violation::BlockerNotComplete { unit, .. }
             | Violation::ClosedWorkProtected { unit, .. }
             | Violation::ValidationMissing { unit, .. }
+            | Violation::Unproven { unit, .. }
             | Violation::VerificationNotPassed(unit) => Sight::Show(unit.clone()),
         })
     }
@@ -306,6 +310,7 @@ impl tollgate_kit::Reason for Violation {
             Violation::ClosedWorkProtected { .. } => "CLOSED_WORK_PROTECTED",
             Violation::ValidationMissing { .. } => "VALIDATION_MISSING",
             Violation::VerificationNotPassed(_) => "VERIFICATION_NOT_PASSED",
+            Violation::Unproven { .. } => "EVIDENCE_REQUIRED",
         }
     }
 
@@ -326,6 +331,9 @@ impl tollgate_kit::Reason for Violation {
                 "Continue the work. Nothing has to be reopened."
             }
             Violation::AlreadyStarted { .. } => "Work on another task, or claim this one and start it again.",
+            Violation::Unproven { .. } => {
+                "Run test_run in an envelope, and pass its operation_id in verification_evidence."
+            }
             Violation::TaskOpen { .. } => "Complete the tasks that are open, or skip the slice.",
             Violation::SliceOpen { .. } => "Complete or skip the slices that are open.",
             Violation::SliceEmpty(_) => "Plan tasks with gsd_plan_slice, or skip the slice.",

@@ -1,12 +1,13 @@
 //! Rules that the built-in packs share.
 //!
 //! [`Refusals`] gathers every reason to refuse a call and has the checks of arguments. [`text`] shortens what
-//! callers sent. [`git`] reads Git's output. `secrets` cuts secrets out of text. Each pack adds its own reasons,
-//! limits and checks.
+//! callers sent. [`git`] reads Git's output. [`runs`] looks test runs up. `secrets` cuts secrets out of text. Each
+//! pack adds its own reasons, limits and checks.
 
 mod checks;
 pub mod git;
 mod refusals;
+pub mod runs;
 #[cfg(feature = "secrets")]
 pub mod secrets;
 pub mod text;

@@ -328,27 +328,40 @@ pub(crate) fn unconfirmed(
     Ok(())
 }
 
-/// Requires steps in a task and tasks in a plan that becomes DONE. Everything else about a status is a rule
-/// that every write keeps.
+/// Requires steps in a task and tasks in a plan that becomes DONE, and one that is DONE where evidence is required.
+/// Everything else about a status is a rule that every write keeps.
 pub(crate) fn want_content(scope: &Scope<'_>, root: &Root, refusals: &mut Refusals) -> Result<(), ToolError> {
     let id = &root.meta().id;
-    let is_empty = match root {
-        Root::Task(_) => count_by_status(scope.db(), &scope.workspace, id, Kind::Step)?.is_empty(),
-        Root::Plan(_) => {
-            let wanted = store::root::Wanted {
-                kind: RootKind::Task,
-                plan: Some(id),
-                statuses: Status::ALL,
-                after: 0,
-                limit: 1,
-            };
-            store::root::page(scope.db(), &scope.workspace, &wanted)?.is_empty()
+    match root {
+        Root::Task(_) if count_by_status(scope.db(), &scope.workspace, id, Kind::Step)?.is_empty() => {
+            refusals.add(Reason::NoSteps(id.clone()));
         }
-    };
-    if is_empty {
-        refusals.add(Reason::NoSteps(id.clone()));
+        Root::Plan(_) if !has_tasks(scope, id, Status::ALL)? => refusals.add(Reason::NoSteps(id.clone())),
+        Root::Plan(_) if proves_nothing(scope, id)? => {
+            refusals.add_with(Reason::NothingDone(id.clone()), work::show_root(scope, id));
+        }
+        Root::Task(_) | Root::Plan(_) => {}
     }
     Ok(())
+}
+
+/// Returns whether a plan has only canceled tasks, where evidence is required.
+pub(crate) fn proves_nothing(scope: &Scope<'_>, plan: &str) -> Result<bool, ToolError> {
+    Ok(scope.config.requires_evidence(&scope.workspace) && !has_tasks(scope, plan, NOT_CANCELED)?)
+}
+
+/// All statuses but CANCELED.
+const NOT_CANCELED: &[Status] = &[Status::Todo, Status::Active, Status::Parked, Status::Done];
+
+fn has_tasks(scope: &Scope<'_>, plan: &str, statuses: &[Status]) -> Result<bool, ToolError> {
+    let wanted = store::root::Wanted {
+        kind: RootKind::Task,
+        plan: Some(plan),
+        statuses,
+        after: 0,
+        limit: 1,
+    };
+    Ok(!store::root::page(scope.db(), &scope.workspace, &wanted)?.is_empty())
 }
 
 impl Refusals {

@@ -20,7 +20,7 @@ text_enum! {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkspaceConfig {
-    /// `required` refuses checkpoints without current, passing evidence in this workspace.
+    /// `required` closes steps of this workspace only with a test run that passed on the work tree of now.
     pub evidence: Option<EvidenceRule>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Config {
     /// Number of ACTIVE tasks in a workspace above which tasks_lint warns (default 3).
     #[schemars(range(min = 1, max = 1000))]
     pub active_limit: usize,
-    /// `required` refuses checkpoints without current, passing evidence; `optional` warns (default optional).
+    /// `required` closes steps only with a test run that passed on the work tree of now (default optional).
     pub evidence: EvidenceRule,
     /// Configuration of single workspaces by name.
     pub workspaces: BTreeMap<String, WorkspaceConfig>,

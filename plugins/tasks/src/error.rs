@@ -105,6 +105,8 @@ pub(crate) enum Reason {
         checkpoint: Checkpoint,
         fault: String,
     },
+    #[error("no task of {0} is DONE, so nothing proves it")]
+    NothingDone(String),
     #[error("operation {operation} {fault}")]
     UnknownRun { operation: String, fault: String },
     #[error("max_chars is {0}, less than the 2 bytes of the shortest reply")]
@@ -160,7 +162,9 @@ impl tollgate_kit::Reason for Reason {
             Reason::LeaseHeld { .. } => "STEP_LEASE_HELD",
             Reason::LeaseNotHeld { .. } => "STEP_LEASE_NOT_HELD",
             Reason::EvidenceTooLarge { .. } => "EVIDENCE_TOO_LARGE",
-            Reason::EvidenceRequired { .. } | Reason::UnknownRun { .. } => "EVIDENCE_REQUIRED",
+            Reason::EvidenceRequired { .. } | Reason::NothingDone(_) | Reason::UnknownRun { .. } => {
+                "EVIDENCE_REQUIRED"
+            }
             Reason::BudgetTooSmall(_) => "BUDGET_TOO_SMALL",
         }
     }
@@ -212,8 +216,9 @@ impl tollgate_kit::Reason for Reason {
             Reason::LeaseNotHeld { .. } => "Claim the step with tasks_step_claim first.",
             Reason::EvidenceTooLarge { .. } => "Send less, or refer to a file or URL.",
             Reason::EvidenceRequired { .. } => {
-                "Run the check again, attach its result with tasks_evidence_capture, then confirm."
+                "Run test_run, attach its operation_id with tasks_evidence_capture, then confirm."
             }
+            Reason::NothingDone(_) => "Cancel it with status CANCELED.",
             Reason::UnknownRun { .. } => {
                 "Run the tests with test_run, and pass the operation_id of its reply."
             }

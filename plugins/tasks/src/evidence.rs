@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use serde_json::{Value as Json, json};
+use tollgate_kit::runs::Look;
 use tollgate_sdk::ToolError;
 
 use crate::checkpoint;
@@ -11,12 +13,18 @@ use crate::model::Checkpoint;
 use crate::mutation::Moment;
 use crate::record::{Evidence, Step};
 use crate::reply::Warning;
+use crate::run;
 use crate::scope::{Located, Scope};
 use crate::store;
 use crate::store::record::latest_children;
 
 /// Most pieces of evidence of a step that are examined, the latest first.
 const LATEST: usize = 200;
+
+/// Declares that the host looks at the work tree before a call where evidence is required.
+pub(crate) fn looks() -> Json {
+    json!({"setting": "evidence", "is": "required"})
+}
 
 /// Reason why evidence does not prove a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +45,15 @@ pub(crate) enum Fault {
     /// The test run was in another envelope, so that changes since are not known.
     Elsewhere {
         operation: String,
+    },
+    /// The caller says it, and no test run shows it. A fault only where evidence is required.
+    Stated {
+        id: String,
+    },
+    /// The test run proves nothing of the work tree of now. A fault only where evidence is required.
+    Run {
+        operation: String,
+        why: String,
     },
 }
 
@@ -59,6 +76,10 @@ impl fmt::Display for Fault {
             Fault::Stale { mutations } => {
                 write!(f, "has evidence that is older than the last {mutations} changes")
             }
+            Fault::Stated { id } => {
+                write!(f, "has stated evidence only: {id} is no test_run")
+            }
+            Fault::Run { operation, why } => write!(f, "has evidence of {operation}, which {why}"),
         }
     }
 }
@@ -77,8 +98,23 @@ impl Proof {
         self.0.is_empty()
     }
 
-    /// Faults of the evidence for a checkpoint at a moment.
-    pub(crate) fn faults(&self, checkpoint: Checkpoint, now: &Moment) -> Vec<Fault> {
+    /// Faults of the evidence for a checkpoint at a moment. Where evidence is required, only a test run that passed
+    /// on the work tree of now has none.
+    pub(crate) fn faults(
+        &self,
+        scope: &Scope<'_>,
+        checkpoint: Checkpoint,
+        now: &Moment,
+        look: Look,
+    ) -> Result<Vec<Fault>, ToolError> {
+        match scope.config.requires_evidence(&scope.workspace) {
+            true => self.faults_of_run(scope, checkpoint, now, look),
+            false => Ok(self.faults_as_told(checkpoint, now)),
+        }
+    }
+
+    /// Faults where the caller is believed.
+    fn faults_as_told(&self, checkpoint: Checkpoint, now: &Moment) -> Vec<Fault> {
         let Some(evidence) = self.deciding(checkpoint) else {
             return vec![Fault::Missing];
         };
@@ -108,6 +144,57 @@ impl Proof {
         faults
     }
 
+    /// Faults where only a test run counts.
+    fn faults_of_run(
+        &self,
+        scope: &Scope<'_>,
+        checkpoint: Checkpoint,
+        now: &Moment,
+        look: Look,
+    ) -> Result<Vec<Fault>, ToolError> {
+        let Some((run, operation)) = self.run(checkpoint) else {
+            let told = self.deciding(checkpoint);
+            return Ok(vec![
+                told.map_or(Fault::Missing, |told| Fault::Stated { id: told.id.clone() }),
+            ]);
+        };
+        let mut faults = Vec::new();
+        let later = self.0.iter().take_while(|evidence| evidence.id != run.id);
+        let failed = later
+            .chain([run])
+            .filter(|evidence| [run.checkpoint, Some(checkpoint)].contains(&evidence.checkpoint))
+            .find_map(|evidence| Some((evidence, evidence.exit_code.filter(|&code| code != 0)?)));
+        if let Some((evidence, exit_code)) = failed {
+            faults.push(Fault::Failing {
+                id: evidence.id.clone(),
+                exit_code,
+            });
+        }
+        let mutations = now.since(&run.taken);
+        if mutations > 0 {
+            faults.push(Fault::Stale { mutations });
+        }
+        if faults.is_empty()
+            && let Some(why) = run::doubt(scope, operation, look)?
+        {
+            let operation = operation.to_owned();
+            faults.push(Fault::Run { operation, why });
+        }
+        Ok(faults)
+    }
+
+    /// The latest test run for a checkpoint: linked to it, otherwise linked to none.
+    fn run(&self, checkpoint: Checkpoint) -> Option<(&Evidence, &str)> {
+        let linked = |to: Option<Checkpoint>| {
+            let mut of = self.0.iter().filter(move |evidence| evidence.checkpoint == to);
+            of.find_map(|evidence| {
+                evidence.exit_code?;
+                Some((evidence, evidence.operation.as_deref()?))
+            })
+        };
+        linked(Some(checkpoint)).or_else(|| linked(None))
+    }
+
     /// The evidence that counts for a checkpoint: linked to it, otherwise linked to none. Of several, the latest
     /// run of a command, otherwise the latest.
     fn deciding(&self, checkpoint: Checkpoint) -> Option<&Evidence> {
@@ -120,22 +207,25 @@ impl Proof {
     }
 }
 
-/// Warnings about the evidence of checkpoints that a call confirms. Evidence is optional, so none is no fault.
-pub(crate) fn warnings(proof: &Proof, confirmed: &[Checkpoint], now: &Moment) -> Vec<Warning> {
-    confirmed
-        .iter()
-        .flat_map(|checkpoint| {
-            proof
-                .faults(*checkpoint, now)
-                .into_iter()
-                .filter_map(|fault| warning(*checkpoint, fault))
-        })
-        .collect()
+/// Warnings about the evidence of checkpoints that a call confirms. Where evidence is optional, none is no fault.
+pub(crate) fn warnings(
+    scope: &Scope<'_>,
+    proof: &Proof,
+    confirmed: &[Checkpoint],
+    now: &Moment,
+) -> Result<Vec<Warning>, ToolError> {
+    let mut warnings = Vec::new();
+    for &checkpoint in confirmed {
+        let faults = proof.faults(scope, checkpoint, now, Look::Now)?;
+        warnings.extend(faults.into_iter().filter_map(|fault| warning(checkpoint, fault)));
+    }
+    Ok(warnings)
 }
 
 fn warning(checkpoint: Checkpoint, fault: Fault) -> Option<Warning> {
     let (code, message) = match fault {
-        Fault::Missing => return None,
+        // Where these are faults, they refuse the call.
+        Fault::Missing | Fault::Stated { .. } | Fault::Run { .. } => return None,
         Fault::Unknown { id, operation } => (
             "UNKNOWN_RUN",
             format!(
@@ -188,8 +278,7 @@ pub(crate) fn want(
     refusals: &mut Refusals,
 ) -> Result<(), ToolError> {
     let proof = Proof::of(scope, &step.record.id)?;
-    want_of(scope, &proof, &step.path.to_string(), checkpoints, now, refusals);
-    Ok(())
+    want_of(scope, &proof, &step.path.to_string(), checkpoints, now, refusals)
 }
 
 /// The same for evidence that is read already.
@@ -200,12 +289,12 @@ pub(crate) fn want_of(
     checkpoints: impl IntoIterator<Item = Checkpoint>,
     now: &Moment,
     refusals: &mut Refusals,
-) {
+) -> Result<(), ToolError> {
     if !scope.config.requires_evidence(&scope.workspace) {
-        return;
+        return Ok(());
     }
     for checkpoint in checkpoints {
-        for fault in proof.faults(checkpoint, now) {
+        for fault in proof.faults(scope, checkpoint, now, Look::Now)? {
             refusals.add(Reason::EvidenceRequired {
                 path: path.to_owned(),
                 checkpoint,
@@ -213,4 +302,5 @@ pub(crate) fn want_of(
             });
         }
     }
+    Ok(())
 }

@@ -1,18 +1,12 @@
 //! Test runs of the ledger as evidence: what a call claims of a run is not believed, what the ledger has of it is.
 
-use tollgate_sdk::{
-    Effect, FoundOperation, LedgerError, Operation, OperationFilter, TestOutcome, TestResult, Timestamp,
-    ToolError,
-};
+use tollgate_kit::runs::{Look, TestRun};
+use tollgate_sdk::{Effect, FoundOperation, Operation, OperationFilter, Timestamp, ToolError};
 
 use crate::model::EventType;
 use crate::mutation::{BOOKKEEPING, InEnvelope, Moment};
 use crate::scope::Scope;
 use crate::store::{envelope, event};
-
-/// The pack and the tool whose operations are test runs. Runs that an agent only tells of are none.
-const PACK: &str = "convergence";
-const TOOL: &str = "test_run";
 
 /// Most operations of this pack that are examined between a run and its use as evidence.
 const BETWEEN: u32 = 200;
@@ -41,50 +35,36 @@ pub(crate) struct Run {
     pub taken: Moment,
 }
 
-/// The test run with an operation id, or the reason why the ledger has none.
+/// The test run with an operation id, or the reason why it is none of this workspace. Where evidence is required, also
+/// the reason why it can never prove anything.
 pub(crate) fn look_up(scope: &Scope<'_>, op_id: &str) -> Result<Result<Run, String>, ToolError> {
-    let found = match scope.cx.ledger().find(op_id) {
-        Ok(found) => found,
-        Err(LedgerError::Denied) => {
-            return Ok(Err(
-                "cannot be looked up: the pack may not read the ledger".to_owned()
-            ));
-        }
-        Err(err) => return Err(err.into()),
+    let found = TestRun::find(scope.cx.ledger(), op_id, scope.workspace.as_str())?;
+    let run = match found {
+        Ok(run) => run,
+        Err(fault) => return Ok(Err(fault)),
     };
-    let Some(found) = found else {
-        return Ok(Err("is not in the ledger".to_owned()));
+    let fault = match scope.config.requires_evidence(&scope.workspace) {
+        true => run.in_vain(),
+        false => run.elsewhere(),
     };
-    let operation = &found.operation;
-    if (operation.pack.as_str(), operation.tool.as_str()) != (PACK, TOOL) {
-        return Ok(Err(format!("is a {}, not a {TOOL}", operation.tool)));
+    if let Some(fault) = fault {
+        return Ok(Err(fault));
     }
-    let Some(tests) = &found.tests else {
-        return Ok(Err("has no result".to_owned()));
-    };
     Ok(Ok(Run {
-        exit_code: i32::from(tests.result != TestResult::Passed),
-        summary: in_words(tests),
-        taken: taken(scope, &found)?,
+        exit_code: i32::from(!run.passed()),
+        summary: run.in_words(),
+        taken: taken(scope, &run.found)?,
     }))
 }
 
-fn in_words(tests: &TestOutcome) -> String {
-    let result = match tests.result {
-        TestResult::Passed => "passed",
-        TestResult::Failed => "failed",
-        TestResult::Error => "could not run",
-        TestResult::NoTests => "found no tests",
-        TestResult::TimedOut => "timed out",
-        TestResult::Killed => "was killed",
-    };
-    let counts = match (tests.failed, tests.total) {
-        (Some(failed), Some(total)) if failed > 0 => format!(", {failed} of {total} tests failed"),
-        (_, Some(total)) => format!(", {total} tests"),
-        _ => String::new(),
-    };
-    let message = tests.message.as_ref().map(|message| format!(": {message}"));
-    format!("{TOOL} {result}{counts}{}", message.unwrap_or_default())
+/// Reason why a run does not prove what the work tree of now does. All of it is asked anew: what was stored of the run
+/// is not believed.
+pub(crate) fn doubt(scope: &Scope<'_>, op_id: &str, look: Look) -> Result<Option<String>, ToolError> {
+    let found = TestRun::find(scope.cx.ledger(), op_id, scope.workspace.as_str())?;
+    Ok(match found {
+        Ok(run) => run.doubt(look),
+        Err(fault) => Some(fault),
+    })
 }
 
 /// The counts when a run began.

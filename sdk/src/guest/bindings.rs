@@ -2676,6 +2676,33 @@ pub mod tollgate {
                         .finish()
                 }
             }
+            /// Work tree of a workspace, compared with the one in which an operation ran tests.
+            #[derive(Clone)]
+            pub struct TestedTree {
+                /// Workspace of the operation. None if no call looked at its work tree.
+                pub workspace: ::core::option::Option<_rt::String>,
+                /// True if the work tree is in the state that the operation found, or differs by files that the tests left
+                /// untracked or that `write` calls of this pack wrote. None if it cannot be compared.
+                pub unchanged: ::core::option::Option<bool>,
+                /// True if the host looked at the work tree before this call, as `x-looks` of its tool asks. Otherwise
+                /// `unchanged` is about the newest known state.
+                pub looked: bool,
+                /// Reason why it cannot be compared, or was not looked at.
+                pub unseen: ::core::option::Option<_rt::String>,
+            }
+            impl ::core::fmt::Debug for TestedTree {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("TestedTree")
+                        .field("workspace", &self.workspace)
+                        .field("unchanged", &self.unchanged)
+                        .field("looked", &self.looked)
+                        .field("unseen", &self.unseen)
+                        .finish()
+                }
+            }
             /// Work tree of a workspace as the calls of an envelope found it.
             #[derive(Clone)]
             pub struct WorkTree {
@@ -5198,6 +5225,200 @@ pub mod tollgate {
                         _ => _rt::invalid_enum_discriminant(),
                     };
                     result71
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Compares the work tree of a workspace with the one in which an operation ran, if granted. Of an operation
+            /// that `find` does not return, nothing is known.
+            #[allow(async_fn_in_trait)]
+            pub fn compare_work_tree(
+                op_id: &str,
+                workspace: &str,
+            ) -> ::core::result::Result<TestedTree, Error> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 8 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 8
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = op_id;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let vec1 = workspace;
+                    let ptr1 = vec1.as_ptr().cast::<u8>();
+                    let len1 = vec1.len();
+                    let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "tollgate:host/ledger@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "compare-work-tree"]
+                        fn wit_import3(
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import3(
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import3(ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
+                    let l4 = i32::from(*ptr2.add(0).cast::<u8>());
+                    let result24 = match l4 {
+                        0 => {
+                            let e = {
+                                let l5 = i32::from(
+                                    *ptr2.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                );
+                                let l9 = i32::from(
+                                    *ptr2
+                                        .add(4 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l11 = i32::from(
+                                    *ptr2
+                                        .add(2 + 4 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                let l12 = i32::from(
+                                    *ptr2
+                                        .add(5 * ::core::mem::size_of::<*const u8>())
+                                        .cast::<u8>(),
+                                );
+                                TestedTree {
+                                    workspace: match l5 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l6 = *ptr2
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l7 = *ptr2
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len8 = l7;
+                                                let bytes8 = _rt::Vec::from_raw_parts(
+                                                    l6.cast(),
+                                                    len8,
+                                                    len8,
+                                                );
+                                                _rt::string_lift(bytes8)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    unchanged: match l9 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l10 = i32::from(
+                                                    *ptr2
+                                                        .add(1 + 4 * ::core::mem::size_of::<*const u8>())
+                                                        .cast::<u8>(),
+                                                );
+                                                _rt::bool_lift(l10 as u8)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                    looked: _rt::bool_lift(l11 as u8),
+                                    unseen: match l12 {
+                                        0 => None,
+                                        1 => {
+                                            let e = {
+                                                let l13 = *ptr2
+                                                    .add(6 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l14 = *ptr2
+                                                    .add(7 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len15 = l14;
+                                                let bytes15 = _rt::Vec::from_raw_parts(
+                                                    l13.cast(),
+                                                    len15,
+                                                    len15,
+                                                );
+                                                _rt::string_lift(bytes15)
+                                            };
+                                            Some(e)
+                                        }
+                                        _ => _rt::invalid_enum_discriminant(),
+                                    },
+                                }
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l16 = i32::from(
+                                    *ptr2.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                );
+                                let v23 = match l16 {
+                                    0 => Error::Denied,
+                                    1 => {
+                                        let e23 = {
+                                            let l17 = *ptr2
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l18 = *ptr2
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len19 = l18;
+                                            let bytes19 = _rt::Vec::from_raw_parts(
+                                                l17.cast(),
+                                                len19,
+                                                len19,
+                                            );
+                                            _rt::string_lift(bytes19)
+                                        };
+                                        Error::TooLarge(e23)
+                                    }
+                                    2 => {
+                                        let e23 = {
+                                            let l20 = *ptr2
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l21 = *ptr2
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len22 = l21;
+                                            let bytes22 = _rt::Vec::from_raw_parts(
+                                                l20.cast(),
+                                                len22,
+                                                len22,
+                                            );
+                                            _rt::string_lift(bytes22)
+                                        };
+                                        Error::Invalid(e23)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        Error::Internal
+                                    }
+                                };
+                                v23
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result24
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
@@ -12309,9 +12530,9 @@ macro_rules! __export_tool_pack_impl {
         () = { #[rustfmt::skip] #[cfg(target_arch = "wasm32")] #[unsafe (link_section =
         "component-type:wit-bindgen:0.61.1:tollgate:host@0.1.0:tool-pack:imports and exports")]
         #[doc(hidden)] #[allow(clippy::octal_escapes)] pub static
-        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 6291] = *
+        __WIT_BINDGEN_COMPONENT_TYPE : [u8; 6400] = *
         b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x930\x01A\x02\x01A\x1d\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x801\x01A\x02\x01A\x1d\
 \x01B#\x01p}\x01q\x05\x04null\0\0\x07integer\x01x\0\x04real\x01u\0\x04text\x01s\0\
 \x04blob\x01\0\0\x04\0\x05value\x03\0\x01\x01p\x02\x04\0\x03row\x03\0\x03\x01p\x02\
 \x01r\x02\x03sqls\x06params\x05\x04\0\x09statement\x03\0\x06\x01q\x08\x07refused\
@@ -12340,7 +12561,7 @@ un\x04\0\x06effect\x03\0\0\x01m\x02\x04read\x05write\x04\0\x0agit-access\x03\0\x
 \x03\0\x0cledger-query\0\0\x06budget\x01s\0\x09artifacts\0\0\x06client\x01\x05\0\
 \x04\0\x04want\x03\0\x06\x01r\x02\x04names\x03sqls\x04\0\x09migration\x03\0\x08\x01\
 r\x02\x04tools\x09argumentss\x04\0\x09next-call\x03\0\x0a\x03\0\x1dtollgate:host\
-/component@0.1.0\x05\x02\x02\x03\0\x02\x06effect\x01B9\x02\x03\x02\x01\x03\x04\0\
+/component@0.1.0\x05\x02\x02\x03\0\x02\x06effect\x01B>\x02\x03\x02\x01\x03\x04\0\
 \x06effect\x03\0\0\x01ps\x01ks\x01r\x08\x0aevent-types\x07changed\x02\x04note\x03\
 \x13failure-fingerprint\x03\x14mutation-fingerprint\x03\x0dfailing-tests\x02\x0a\
 diff-stats\x03\x0ashort-diff\x03\x04\0\x05event\x03\0\x04\x01k\x7f\x01k\x01\x01k\
@@ -12357,99 +12578,101 @@ ion\x03\x04\0\x04slot\x03\0\x10\x01m\x06\x06passed\x06failed\x05error\x08no-test
 s\x09timed-out\x06killed\x04\0\x0btest-result\x03\0\x12\x01ky\x01r\x04\x0btest-r\
 esult\x13\x06failed\x14\x05total\x14\x07message\x03\x04\0\x0ctest-outcome\x03\0\x15\
 \x01k\x16\x01r\x04\x09operation\x0d\x05tests\x17\x09mutations\x08\x05edits\x08\x04\
-\0\x0ffound-operation\x03\0\x18\x01r\x06\x05state\x03\x06unseen\x03\x05editsw\x0e\
-observed-editsw\x0chas-baseline\x7f\x0boscillation\x14\x04\0\x09work-tree\x03\0\x1a\
-\x01r\x06\x05paths\x02\x0amore-pathsw\x0ainsertionsw\x09deletionsw\x0funcounted-\
-filesw\x10uncompared-filesw\x04\0\x10work-tree-change\x03\0\x1c\x01j\0\x01\x0f\x01\
-@\x01\x05event\x05\0\x1e\x04\0\x06append\x01\x1f\x01@\x01\x07outcome\x16\0\x1e\x04\
-\0\x10set-test-outcome\x01\x20\x01j\x01\x1b\x01\x0f\x01@\x01\x09workspaces\0!\x04\
-\0\x0eseen-work-tree\x01\"\x01k\x1d\x01j\x01#\x01\x0f\x01@\x02\x09workspaces\x05\
-editsw\0$\x04\0\x0dchanged-since\x01%\x01p\x0d\x01j\x01&\x01\x0f\x01@\x01\x06fil\
-ter\x0b\0'\x04\0\x05query\x01(\x04\0\x0bquery-whole\x01(\x01k\x19\x01j\x01)\x01\x0f\
-\x01@\x01\x05op-ids\0*\x04\0\x04find\x01+\x01j\x01\x7f\x01\x0f\x01@\x02\x03keys\x05\
-untilx\0,\x04\0\x09take-once\x01-\x01j\x01\x08\x01\x0f\x01@\x01\x04slot\x11\0.\x04\
-\0\x09take-slot\x01/\x03\0\x1atollgate:host/ledger@0.1.0\x05\x04\x02\x03\0\x02\x09\
-next-call\x01B\x1e\x02\x03\x02\x01\x05\x04\0\x09next-call\x03\0\0\x01k\x01\x01ks\
-\x01r\x04\x07approve\x01\x06reject\x02\x02by\x03\x04note\x03\x04\0\x09answering\x03\
-\0\x04\x01ps\x01r\x03\x05names\x06\x06proven\x7f\x07another\x7f\x04\0\x09answere\
-rs\x03\0\x07\x01kx\x01k\x05\x01k\x08\x01r\x08\x03keys\x05titles\x06details\x0cre\
-quested-by\x03\x05renew\x7f\x05until\x09\x09answering\x0a\x09answerers\x0b\x04\0\
-\x07request\x03\0\x0c\x01m\x05\x07pending\x08approved\x08rejected\x09withdrawn\x07\
-expired\x04\0\x06status\x03\0\x0e\x01r\x0a\x02ids\x03keys\x06status\x0f\x0creque\
-sted-by\x03\x09requester\x03\x0banswered-by\x03\x08approver\x03\x04note\x03\x08a\
-sked-atx\x0banswered-at\x09\x04\0\x08approval\x03\0\x10\x01q\x04\x09read-only\0\0\
-\x07invalid\x01s\0\x04full\x01y\0\x08internal\0\0\x04\0\x05error\x03\0\x12\x01j\x01\
-\x11\x01\x13\x01@\x01\x07request\x0d\0\x14\x04\0\x03ask\x01\x15\x01k\x11\x01j\x01\
-\x16\x01\x13\x01@\x01\x03keys\0\x17\x04\0\x04find\x01\x18\x01j\x01\x7f\x01\x13\x01\
-@\x04\x03keys\x06status\x0f\x02by\x03\x04note\x03\0\x19\x04\0\x06settle\x01\x1a\x03\
-\0\x1dtollgate:host/approvals@0.1.0\x05\x06\x01B\x09\x01m\x02\x03log\x04diff\x04\
-\0\x04kind\x03\0\0\x01q\x04\x06denied\0\0\x09read-only\0\0\x09too-large\x01s\0\x08\
-too-many\x01y\0\x04\0\x05error\x03\0\x02\x01p}\x01ks\x01j\x01\x05\x01\x03\x01@\x02\
-\x04kind\x01\x07content\x04\0\x06\x04\0\x04keep\x01\x07\x03\0\x1dtollgate:host/a\
-rtifacts@0.1.0\x05\x07\x02\x03\0\x02\x0agit-access\x01B2\x02\x03\x02\x01\x08\x04\
-\0\x0agit-access\x03\0\0\x01ps\x01r\x02\x04names\x04argv\x02\x04\0\x0ctest-comma\
-nd\x03\0\x03\x01k\x01\x01p\x04\x01r\x04\x04names\x0ewrite-prefixes\x02\x03git\x05\
-\x05tests\x06\x04\0\x0bdescription\x03\0\x07\x01m\x05\x04file\x09directory\x07sy\
-mlink\x05other\x0aunnameable\x04\0\x04kind\x03\0\x09\x01r\x04\x04paths\x04kind\x0a\
-\x04sizew\x08modifiedx\x04\0\x05entry\x03\0\x0b\x01p\x0c\x01r\x02\x07entries\x0d\
-\x0bfingerprintw\x04\0\x07listing\x03\0\x0e\x01o\x02sy\x01kw\x01o\x03s\x11y\x01q\
-\x03\x04list\x01\x10\0\x0blist-unless\x01\x12\0\x04read\x01\x10\0\x04\0\x08upcom\
-ing\x03\0\x13\x01q\x07\x11unknown-workspace\x01s\0\x06denied\x01s\0\x09not-found\
-\x01s\0\x0awrong-kind\x01s\0\x09too-large\x01s\0\x0aunwritable\x01s\0\x08interna\
-l\0\0\x04\0\x05error\x03\0\x15\x01@\0\0\x02\x04\0\x05names\x01\x17\x01j\x01\x08\x01\
-\x16\x01@\x01\x09workspaces\0\x18\x04\0\x08describe\x01\x19\x01ks\x01j\x01\x0d\x01\
-\x16\x01@\x04\x09workspaces\x09directorys\x05after\x1a\x05limity\0\x1b\x04\0\x04\
-list\x01\x1c\x01k\x0f\x01j\x01\x1d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05\
-known\x11\x05limity\0\x1e\x04\0\x0blist-unless\x01\x1f\x01j\x01\x0c\x01\x16\x01@\
-\x02\x09workspaces\x04paths\0\x20\x04\0\x04stat\x01!\x01p}\x01j\x01\"\x01\x16\x01\
-@\x04\x09workspaces\x04paths\x06offsetw\x05limity\0#\x04\0\x04read\x01$\x01p\x14\
-\x01@\x02\x09workspaces\x04next%\x01\0\x04\0\x0aread-ahead\x01&\x01j\0\x01\x16\x01\
-@\x03\x09workspaces\x04paths\x07content\"\0'\x04\0\x05write\x01(\x04\0\x06append\
-\x01(\x03\0\x1dtollgate:host/workspace@0.1.0\x05\x09\x01B\x0e\x01ps\x01p}\x01r\x06\
-\x09workspaces\x07programs\x09arguments\0\x05stdin\x01\x0atimeout-msy\x0coutput-\
-limity\x04\0\x07command\x03\0\x02\x01q\x03\x06exited\x01z\0\x09signalled\x01z\0\x09\
-timed-out\0\0\x04\0\x06ending\x03\0\x04\x01ks\x01r\x07\x06ending\x05\x0bduration\
--msw\x06stdout\x01\x06stderr\x01\x0cstdout-totalw\x0cstderr-totalw\x0bartifact-i\
-d\x06\x04\0\x07outcome\x03\0\x07\x01q\x07\x06denied\x01s\0\x11unknown-workspace\x01\
-s\0\x07invalid\x01s\0\x0bnot-started\x01s\0\x10transaction-open\0\0\x09cancelled\
-\0\0\x08internal\0\0\x04\0\x05error\x03\0\x09\x01j\x01\x08\x01\x0a\x01@\x01\x07c\
-ommand\x03\0\x0b\x04\0\x03run\x01\x0c\x03\0\x1btollgate:host/process@0.1.0\x05\x0a\
-\x01B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01@\x01\x06prefixs\0s\x04\0\x06new-id\x01\
-\x01\x03\0!tollgate:host/clock-and-ids@0.1.0\x05\x0b\x01B\x05\x01ks\x01@\0\0\0\x04\
-\0\x07current\x01\x01\x01@\x01\x04names\0\x7f\x04\0\x07is-open\x01\x02\x03\0\x1f\
-tollgate:host/connections@0.1.0\x05\x0c\x01B\x07\x01m\x04\x05debug\x04info\x04wa\
-rn\x05error\x04\0\x05level\x03\0\0\x01@\x02\x05level\x01\x07messages\x01\0\x04\0\
-\x05write\x01\x02\x01kw\x01@\x03\x04donew\x05total\x03\x07messages\x01\0\x04\0\x08\
-progress\x01\x04\x03\0\x17tollgate:host/log@0.1.0\x05\x0d\x02\x03\0\x02\x04want\x02\
-\x03\0\x02\x09migration\x01B=\x02\x03\x02\x01\x03\x04\0\x06effect\x03\0\0\x02\x03\
-\x02\x01\x0e\x04\0\x04want\x03\0\x02\x02\x03\x02\x01\x0f\x04\0\x09migration\x03\0\
-\x04\x02\x03\x02\x01\x05\x04\0\x09next-call\x03\0\x06\x01m\x03\x04core\x08standa\
-rd\x04full\x04\0\x04tier\x03\0\x08\x01ks\x01ps\x01r\x0c\x04names\x05titles\x0bde\
-scriptions\x06effect\x01\x04tier\x09\x0bdestructive\x7f\x0aidempotent\x7f\x0aope\
-n-world\x7f\x07members\x0a\x0cinput-schemas\x0doutput-schemas\x07aliases\x0b\x04\
-\0\x04tool\x03\0\x0c\x01r\x03\x04names\x0bdescriptions\x08required\x7f\x04\0\x0f\
-prompt-argument\x03\0\x0e\x01p\x0f\x01r\x04\x04names\x05titles\x0bdescriptions\x09\
-arguments\x10\x04\0\x06prompt\x03\0\x11\x01p\x03\x01p\x05\x01p\x0d\x01p\x12\x01r\
-\x0a\x04names\x07versions\x07summarys\x0cinstructionss\x05wants\x13\x0amigration\
-s\x14\x05tools\x15\x07prompts\x16\x0dconfig-schema\x0a\x0brender-tool\x0a\x04\0\x08\
-manifest\x03\0\x17\x01m\x03\x06accept\x07decline\x06cancel\x04\0\x06action\x03\0\
-\x19\x01r\x03\x03keys\x06action\x1a\x07contents\x04\0\x06answer\x03\0\x1b\x01p\x1c\
-\x01r\x08\x05op-ids\x0benvelope-id\x0a\x08identity\x0a\x06client\x0a\x06configs\x0a\
-session-ids\x07answers\x1d\x0aremembered\x0a\x04\0\x07context\x03\0\x1e\x01p}\x01\
-r\x02\x09mime-types\x04data\x20\x04\0\x05media\x03\0!\x01r\x03\x03uris\x09mime-t\
-ypes\x04texts\x04\0\x0dtext-resource\x03\0#\x01q\x04\x04text\x01s\0\x05image\x01\
-\"\0\x05audio\x01\"\0\x08resource\x01$\0\x04\0\x07content\x03\0%\x01p&\x01r\x03\x0a\
-structureds\x04text\x0a\x07content'\x04\0\x05reply\x03\0(\x01k\x07\x01r\x04\x04c\
-odes\x07messages\x05field\x0a\x09next-call*\x04\0\x07blocker\x03\0+\x01q\x03\x04\
-form\x01s\0\x05model\x01y\0\x05roots\0\0\x04\0\x0banswered-by\x03\0-\x01r\x03\x03\
-keys\x07messages\x02by.\x04\0\x08question\x03\0/\x01p0\x01r\x02\x09questions1\x08\
-remember\x0a\x04\0\x06asking\x03\02\x01p,\x01k3\x01r\x08\x04codes\x07messages\x0b\
-remediations\x08blockers4\x07contexts\x09next-call*\x09keep-rows\x7f\x06asking5\x04\
-\0\x0atool-error\x03\06\x01@\0\0\x18\x04\0\x08describe\x018\x01j\x01)\x017\x01@\x03\
-\x02cx\x1f\x04tools\x09argumentss\09\x04\0\x04call\x01:\x04\0\x18tollgate:host/p\
-ack@0.1.0\x05\x10\x04\0\x1dtollgate:host/tool-pack@0.1.0\x04\0\x0b\x0f\x01\0\x09\
-tool-pack\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.\
-258.3\x10wit-bindgen-rust\x060.61.1";
+\0\x0ffound-operation\x03\0\x18\x01r\x04\x09workspace\x03\x09unchanged\x06\x06lo\
+oked\x7f\x06unseen\x03\x04\0\x0btested-tree\x03\0\x1a\x01r\x06\x05state\x03\x06u\
+nseen\x03\x05editsw\x0eobserved-editsw\x0chas-baseline\x7f\x0boscillation\x14\x04\
+\0\x09work-tree\x03\0\x1c\x01r\x06\x05paths\x02\x0amore-pathsw\x0ainsertionsw\x09\
+deletionsw\x0funcounted-filesw\x10uncompared-filesw\x04\0\x10work-tree-change\x03\
+\0\x1e\x01j\0\x01\x0f\x01@\x01\x05event\x05\0\x20\x04\0\x06append\x01!\x01@\x01\x07\
+outcome\x16\0\x20\x04\0\x10set-test-outcome\x01\"\x01j\x01\x1d\x01\x0f\x01@\x01\x09\
+workspaces\0#\x04\0\x0eseen-work-tree\x01$\x01k\x1f\x01j\x01%\x01\x0f\x01@\x02\x09\
+workspaces\x05editsw\0&\x04\0\x0dchanged-since\x01'\x01p\x0d\x01j\x01(\x01\x0f\x01\
+@\x01\x06filter\x0b\0)\x04\0\x05query\x01*\x04\0\x0bquery-whole\x01*\x01k\x19\x01\
+j\x01+\x01\x0f\x01@\x01\x05op-ids\0,\x04\0\x04find\x01-\x01j\x01\x1b\x01\x0f\x01\
+@\x02\x05op-ids\x09workspaces\0.\x04\0\x11compare-work-tree\x01/\x01j\x01\x7f\x01\
+\x0f\x01@\x02\x03keys\x05untilx\00\x04\0\x09take-once\x011\x01j\x01\x08\x01\x0f\x01\
+@\x01\x04slot\x11\02\x04\0\x09take-slot\x013\x03\0\x1atollgate:host/ledger@0.1.0\
+\x05\x04\x02\x03\0\x02\x09next-call\x01B\x1e\x02\x03\x02\x01\x05\x04\0\x09next-c\
+all\x03\0\0\x01k\x01\x01ks\x01r\x04\x07approve\x01\x06reject\x02\x02by\x03\x04no\
+te\x03\x04\0\x09answering\x03\0\x04\x01ps\x01r\x03\x05names\x06\x06proven\x7f\x07\
+another\x7f\x04\0\x09answerers\x03\0\x07\x01kx\x01k\x05\x01k\x08\x01r\x08\x03key\
+s\x05titles\x06details\x0crequested-by\x03\x05renew\x7f\x05until\x09\x09answerin\
+g\x0a\x09answerers\x0b\x04\0\x07request\x03\0\x0c\x01m\x05\x07pending\x08approve\
+d\x08rejected\x09withdrawn\x07expired\x04\0\x06status\x03\0\x0e\x01r\x0a\x02ids\x03\
+keys\x06status\x0f\x0crequested-by\x03\x09requester\x03\x0banswered-by\x03\x08ap\
+prover\x03\x04note\x03\x08asked-atx\x0banswered-at\x09\x04\0\x08approval\x03\0\x10\
+\x01q\x04\x09read-only\0\0\x07invalid\x01s\0\x04full\x01y\0\x08internal\0\0\x04\0\
+\x05error\x03\0\x12\x01j\x01\x11\x01\x13\x01@\x01\x07request\x0d\0\x14\x04\0\x03\
+ask\x01\x15\x01k\x11\x01j\x01\x16\x01\x13\x01@\x01\x03keys\0\x17\x04\0\x04find\x01\
+\x18\x01j\x01\x7f\x01\x13\x01@\x04\x03keys\x06status\x0f\x02by\x03\x04note\x03\0\
+\x19\x04\0\x06settle\x01\x1a\x03\0\x1dtollgate:host/approvals@0.1.0\x05\x06\x01B\
+\x09\x01m\x02\x03log\x04diff\x04\0\x04kind\x03\0\0\x01q\x04\x06denied\0\0\x09rea\
+d-only\0\0\x09too-large\x01s\0\x08too-many\x01y\0\x04\0\x05error\x03\0\x02\x01p}\
+\x01ks\x01j\x01\x05\x01\x03\x01@\x02\x04kind\x01\x07content\x04\0\x06\x04\0\x04k\
+eep\x01\x07\x03\0\x1dtollgate:host/artifacts@0.1.0\x05\x07\x02\x03\0\x02\x0agit-\
+access\x01B2\x02\x03\x02\x01\x08\x04\0\x0agit-access\x03\0\0\x01ps\x01r\x02\x04n\
+ames\x04argv\x02\x04\0\x0ctest-command\x03\0\x03\x01k\x01\x01p\x04\x01r\x04\x04n\
+ames\x0ewrite-prefixes\x02\x03git\x05\x05tests\x06\x04\0\x0bdescription\x03\0\x07\
+\x01m\x05\x04file\x09directory\x07symlink\x05other\x0aunnameable\x04\0\x04kind\x03\
+\0\x09\x01r\x04\x04paths\x04kind\x0a\x04sizew\x08modifiedx\x04\0\x05entry\x03\0\x0b\
+\x01p\x0c\x01r\x02\x07entries\x0d\x0bfingerprintw\x04\0\x07listing\x03\0\x0e\x01\
+o\x02sy\x01kw\x01o\x03s\x11y\x01q\x03\x04list\x01\x10\0\x0blist-unless\x01\x12\0\
+\x04read\x01\x10\0\x04\0\x08upcoming\x03\0\x13\x01q\x07\x11unknown-workspace\x01\
+s\0\x06denied\x01s\0\x09not-found\x01s\0\x0awrong-kind\x01s\0\x09too-large\x01s\0\
+\x0aunwritable\x01s\0\x08internal\0\0\x04\0\x05error\x03\0\x15\x01@\0\0\x02\x04\0\
+\x05names\x01\x17\x01j\x01\x08\x01\x16\x01@\x01\x09workspaces\0\x18\x04\0\x08des\
+cribe\x01\x19\x01ks\x01j\x01\x0d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05\
+after\x1a\x05limity\0\x1b\x04\0\x04list\x01\x1c\x01k\x0f\x01j\x01\x1d\x01\x16\x01\
+@\x04\x09workspaces\x09directorys\x05known\x11\x05limity\0\x1e\x04\0\x0blist-unl\
+ess\x01\x1f\x01j\x01\x0c\x01\x16\x01@\x02\x09workspaces\x04paths\0\x20\x04\0\x04\
+stat\x01!\x01p}\x01j\x01\"\x01\x16\x01@\x04\x09workspaces\x04paths\x06offsetw\x05\
+limity\0#\x04\0\x04read\x01$\x01p\x14\x01@\x02\x09workspaces\x04next%\x01\0\x04\0\
+\x0aread-ahead\x01&\x01j\0\x01\x16\x01@\x03\x09workspaces\x04paths\x07content\"\0\
+'\x04\0\x05write\x01(\x04\0\x06append\x01(\x03\0\x1dtollgate:host/workspace@0.1.\
+0\x05\x09\x01B\x0e\x01ps\x01p}\x01r\x06\x09workspaces\x07programs\x09arguments\0\
+\x05stdin\x01\x0atimeout-msy\x0coutput-limity\x04\0\x07command\x03\0\x02\x01q\x03\
+\x06exited\x01z\0\x09signalled\x01z\0\x09timed-out\0\0\x04\0\x06ending\x03\0\x04\
+\x01ks\x01r\x07\x06ending\x05\x0bduration-msw\x06stdout\x01\x06stderr\x01\x0cstd\
+out-totalw\x0cstderr-totalw\x0bartifact-id\x06\x04\0\x07outcome\x03\0\x07\x01q\x07\
+\x06denied\x01s\0\x11unknown-workspace\x01s\0\x07invalid\x01s\0\x0bnot-started\x01\
+s\0\x10transaction-open\0\0\x09cancelled\0\0\x08internal\0\0\x04\0\x05error\x03\0\
+\x09\x01j\x01\x08\x01\x0a\x01@\x01\x07command\x03\0\x0b\x04\0\x03run\x01\x0c\x03\
+\0\x1btollgate:host/process@0.1.0\x05\x0a\x01B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01\
+@\x01\x06prefixs\0s\x04\0\x06new-id\x01\x01\x03\0!tollgate:host/clock-and-ids@0.\
+1.0\x05\x0b\x01B\x05\x01ks\x01@\0\0\0\x04\0\x07current\x01\x01\x01@\x01\x04names\
+\0\x7f\x04\0\x07is-open\x01\x02\x03\0\x1ftollgate:host/connections@0.1.0\x05\x0c\
+\x01B\x07\x01m\x04\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\0\0\x01@\
+\x02\x05level\x01\x07messages\x01\0\x04\0\x05write\x01\x02\x01kw\x01@\x03\x04don\
+ew\x05total\x03\x07messages\x01\0\x04\0\x08progress\x01\x04\x03\0\x17tollgate:ho\
+st/log@0.1.0\x05\x0d\x02\x03\0\x02\x04want\x02\x03\0\x02\x09migration\x01B=\x02\x03\
+\x02\x01\x03\x04\0\x06effect\x03\0\0\x02\x03\x02\x01\x0e\x04\0\x04want\x03\0\x02\
+\x02\x03\x02\x01\x0f\x04\0\x09migration\x03\0\x04\x02\x03\x02\x01\x05\x04\0\x09n\
+ext-call\x03\0\x06\x01m\x03\x04core\x08standard\x04full\x04\0\x04tier\x03\0\x08\x01\
+ks\x01ps\x01r\x0c\x04names\x05titles\x0bdescriptions\x06effect\x01\x04tier\x09\x0b\
+destructive\x7f\x0aidempotent\x7f\x0aopen-world\x7f\x07members\x0a\x0cinput-sche\
+mas\x0doutput-schemas\x07aliases\x0b\x04\0\x04tool\x03\0\x0c\x01r\x03\x04names\x0b\
+descriptions\x08required\x7f\x04\0\x0fprompt-argument\x03\0\x0e\x01p\x0f\x01r\x04\
+\x04names\x05titles\x0bdescriptions\x09arguments\x10\x04\0\x06prompt\x03\0\x11\x01\
+p\x03\x01p\x05\x01p\x0d\x01p\x12\x01r\x0a\x04names\x07versions\x07summarys\x0cin\
+structionss\x05wants\x13\x0amigrations\x14\x05tools\x15\x07prompts\x16\x0dconfig\
+-schema\x0a\x0brender-tool\x0a\x04\0\x08manifest\x03\0\x17\x01m\x03\x06accept\x07\
+decline\x06cancel\x04\0\x06action\x03\0\x19\x01r\x03\x03keys\x06action\x1a\x07co\
+ntents\x04\0\x06answer\x03\0\x1b\x01p\x1c\x01r\x08\x05op-ids\x0benvelope-id\x0a\x08\
+identity\x0a\x06client\x0a\x06configs\x0asession-ids\x07answers\x1d\x0aremembere\
+d\x0a\x04\0\x07context\x03\0\x1e\x01p}\x01r\x02\x09mime-types\x04data\x20\x04\0\x05\
+media\x03\0!\x01r\x03\x03uris\x09mime-types\x04texts\x04\0\x0dtext-resource\x03\0\
+#\x01q\x04\x04text\x01s\0\x05image\x01\"\0\x05audio\x01\"\0\x08resource\x01$\0\x04\
+\0\x07content\x03\0%\x01p&\x01r\x03\x0astructureds\x04text\x0a\x07content'\x04\0\
+\x05reply\x03\0(\x01k\x07\x01r\x04\x04codes\x07messages\x05field\x0a\x09next-cal\
+l*\x04\0\x07blocker\x03\0+\x01q\x03\x04form\x01s\0\x05model\x01y\0\x05roots\0\0\x04\
+\0\x0banswered-by\x03\0-\x01r\x03\x03keys\x07messages\x02by.\x04\0\x08question\x03\
+\0/\x01p0\x01r\x02\x09questions1\x08remember\x0a\x04\0\x06asking\x03\02\x01p,\x01\
+k3\x01r\x08\x04codes\x07messages\x0bremediations\x08blockers4\x07contexts\x09nex\
+t-call*\x09keep-rows\x7f\x06asking5\x04\0\x0atool-error\x03\06\x01@\0\0\x18\x04\0\
+\x08describe\x018\x01j\x01)\x017\x01@\x03\x02cx\x1f\x04tools\x09argumentss\09\x04\
+\0\x04call\x01:\x04\0\x18tollgate:host/pack@0.1.0\x05\x10\x04\0\x1dtollgate:host\
+/tool-pack@0.1.0\x04\0\x0b\x0f\x01\0\x09tool-pack\x03\0\0\0G\x09producers\x01\x0c\
+processed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
         };
     };
 }
@@ -12462,8 +12685,8 @@ pub use __export_tool_pack_impl as export_component;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 5135] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xef&\x01A\x02\x01A\x19\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 5244] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xdc'\x01A\x02\x01A\x19\
 \x01B#\x01p}\x01q\x05\x04null\0\0\x07integer\x01x\0\x04real\x01u\0\x04text\x01s\0\
 \x04blob\x01\0\0\x04\0\x05value\x03\0\x01\x01p\x02\x04\0\x03row\x03\0\x03\x01p\x02\
 \x01r\x02\x03sqls\x06params\x05\x04\0\x09statement\x03\0\x06\x01q\x08\x07refused\
@@ -12492,7 +12715,7 @@ un\x04\0\x06effect\x03\0\0\x01m\x02\x04read\x05write\x04\0\x0agit-access\x03\0\x
 \x03\0\x0cledger-query\0\0\x06budget\x01s\0\x09artifacts\0\0\x06client\x01\x05\0\
 \x04\0\x04want\x03\0\x06\x01r\x02\x04names\x03sqls\x04\0\x09migration\x03\0\x08\x01\
 r\x02\x04tools\x09argumentss\x04\0\x09next-call\x03\0\x0a\x03\0\x1dtollgate:host\
-/component@0.1.0\x05\x02\x02\x03\0\x02\x06effect\x01B9\x02\x03\x02\x01\x03\x04\0\
+/component@0.1.0\x05\x02\x02\x03\0\x02\x06effect\x01B>\x02\x03\x02\x01\x03\x04\0\
 \x06effect\x03\0\0\x01ps\x01ks\x01r\x08\x0aevent-types\x07changed\x02\x04note\x03\
 \x13failure-fingerprint\x03\x14mutation-fingerprint\x03\x0dfailing-tests\x02\x0a\
 diff-stats\x03\x0ashort-diff\x03\x04\0\x05event\x03\0\x04\x01k\x7f\x01k\x01\x01k\
@@ -12509,73 +12732,76 @@ ion\x03\x04\0\x04slot\x03\0\x10\x01m\x06\x06passed\x06failed\x05error\x08no-test
 s\x09timed-out\x06killed\x04\0\x0btest-result\x03\0\x12\x01ky\x01r\x04\x0btest-r\
 esult\x13\x06failed\x14\x05total\x14\x07message\x03\x04\0\x0ctest-outcome\x03\0\x15\
 \x01k\x16\x01r\x04\x09operation\x0d\x05tests\x17\x09mutations\x08\x05edits\x08\x04\
-\0\x0ffound-operation\x03\0\x18\x01r\x06\x05state\x03\x06unseen\x03\x05editsw\x0e\
-observed-editsw\x0chas-baseline\x7f\x0boscillation\x14\x04\0\x09work-tree\x03\0\x1a\
-\x01r\x06\x05paths\x02\x0amore-pathsw\x0ainsertionsw\x09deletionsw\x0funcounted-\
-filesw\x10uncompared-filesw\x04\0\x10work-tree-change\x03\0\x1c\x01j\0\x01\x0f\x01\
-@\x01\x05event\x05\0\x1e\x04\0\x06append\x01\x1f\x01@\x01\x07outcome\x16\0\x1e\x04\
-\0\x10set-test-outcome\x01\x20\x01j\x01\x1b\x01\x0f\x01@\x01\x09workspaces\0!\x04\
-\0\x0eseen-work-tree\x01\"\x01k\x1d\x01j\x01#\x01\x0f\x01@\x02\x09workspaces\x05\
-editsw\0$\x04\0\x0dchanged-since\x01%\x01p\x0d\x01j\x01&\x01\x0f\x01@\x01\x06fil\
-ter\x0b\0'\x04\0\x05query\x01(\x04\0\x0bquery-whole\x01(\x01k\x19\x01j\x01)\x01\x0f\
-\x01@\x01\x05op-ids\0*\x04\0\x04find\x01+\x01j\x01\x7f\x01\x0f\x01@\x02\x03keys\x05\
-untilx\0,\x04\0\x09take-once\x01-\x01j\x01\x08\x01\x0f\x01@\x01\x04slot\x11\0.\x04\
-\0\x09take-slot\x01/\x03\0\x1atollgate:host/ledger@0.1.0\x05\x04\x02\x03\0\x02\x09\
-next-call\x01B\x1e\x02\x03\x02\x01\x05\x04\0\x09next-call\x03\0\0\x01k\x01\x01ks\
-\x01r\x04\x07approve\x01\x06reject\x02\x02by\x03\x04note\x03\x04\0\x09answering\x03\
-\0\x04\x01ps\x01r\x03\x05names\x06\x06proven\x7f\x07another\x7f\x04\0\x09answere\
-rs\x03\0\x07\x01kx\x01k\x05\x01k\x08\x01r\x08\x03keys\x05titles\x06details\x0cre\
-quested-by\x03\x05renew\x7f\x05until\x09\x09answering\x0a\x09answerers\x0b\x04\0\
-\x07request\x03\0\x0c\x01m\x05\x07pending\x08approved\x08rejected\x09withdrawn\x07\
-expired\x04\0\x06status\x03\0\x0e\x01r\x0a\x02ids\x03keys\x06status\x0f\x0creque\
-sted-by\x03\x09requester\x03\x0banswered-by\x03\x08approver\x03\x04note\x03\x08a\
-sked-atx\x0banswered-at\x09\x04\0\x08approval\x03\0\x10\x01q\x04\x09read-only\0\0\
-\x07invalid\x01s\0\x04full\x01y\0\x08internal\0\0\x04\0\x05error\x03\0\x12\x01j\x01\
-\x11\x01\x13\x01@\x01\x07request\x0d\0\x14\x04\0\x03ask\x01\x15\x01k\x11\x01j\x01\
-\x16\x01\x13\x01@\x01\x03keys\0\x17\x04\0\x04find\x01\x18\x01j\x01\x7f\x01\x13\x01\
-@\x04\x03keys\x06status\x0f\x02by\x03\x04note\x03\0\x19\x04\0\x06settle\x01\x1a\x03\
-\0\x1dtollgate:host/approvals@0.1.0\x05\x06\x01B\x09\x01m\x02\x03log\x04diff\x04\
-\0\x04kind\x03\0\0\x01q\x04\x06denied\0\0\x09read-only\0\0\x09too-large\x01s\0\x08\
-too-many\x01y\0\x04\0\x05error\x03\0\x02\x01p}\x01ks\x01j\x01\x05\x01\x03\x01@\x02\
-\x04kind\x01\x07content\x04\0\x06\x04\0\x04keep\x01\x07\x03\0\x1dtollgate:host/a\
-rtifacts@0.1.0\x05\x07\x02\x03\0\x02\x0agit-access\x01B2\x02\x03\x02\x01\x08\x04\
-\0\x0agit-access\x03\0\0\x01ps\x01r\x02\x04names\x04argv\x02\x04\0\x0ctest-comma\
-nd\x03\0\x03\x01k\x01\x01p\x04\x01r\x04\x04names\x0ewrite-prefixes\x02\x03git\x05\
-\x05tests\x06\x04\0\x0bdescription\x03\0\x07\x01m\x05\x04file\x09directory\x07sy\
-mlink\x05other\x0aunnameable\x04\0\x04kind\x03\0\x09\x01r\x04\x04paths\x04kind\x0a\
-\x04sizew\x08modifiedx\x04\0\x05entry\x03\0\x0b\x01p\x0c\x01r\x02\x07entries\x0d\
-\x0bfingerprintw\x04\0\x07listing\x03\0\x0e\x01o\x02sy\x01kw\x01o\x03s\x11y\x01q\
-\x03\x04list\x01\x10\0\x0blist-unless\x01\x12\0\x04read\x01\x10\0\x04\0\x08upcom\
-ing\x03\0\x13\x01q\x07\x11unknown-workspace\x01s\0\x06denied\x01s\0\x09not-found\
-\x01s\0\x0awrong-kind\x01s\0\x09too-large\x01s\0\x0aunwritable\x01s\0\x08interna\
-l\0\0\x04\0\x05error\x03\0\x15\x01@\0\0\x02\x04\0\x05names\x01\x17\x01j\x01\x08\x01\
-\x16\x01@\x01\x09workspaces\0\x18\x04\0\x08describe\x01\x19\x01ks\x01j\x01\x0d\x01\
-\x16\x01@\x04\x09workspaces\x09directorys\x05after\x1a\x05limity\0\x1b\x04\0\x04\
-list\x01\x1c\x01k\x0f\x01j\x01\x1d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05\
-known\x11\x05limity\0\x1e\x04\0\x0blist-unless\x01\x1f\x01j\x01\x0c\x01\x16\x01@\
-\x02\x09workspaces\x04paths\0\x20\x04\0\x04stat\x01!\x01p}\x01j\x01\"\x01\x16\x01\
-@\x04\x09workspaces\x04paths\x06offsetw\x05limity\0#\x04\0\x04read\x01$\x01p\x14\
-\x01@\x02\x09workspaces\x04next%\x01\0\x04\0\x0aread-ahead\x01&\x01j\0\x01\x16\x01\
-@\x03\x09workspaces\x04paths\x07content\"\0'\x04\0\x05write\x01(\x04\0\x06append\
-\x01(\x03\0\x1dtollgate:host/workspace@0.1.0\x05\x09\x01B\x0e\x01ps\x01p}\x01r\x06\
-\x09workspaces\x07programs\x09arguments\0\x05stdin\x01\x0atimeout-msy\x0coutput-\
-limity\x04\0\x07command\x03\0\x02\x01q\x03\x06exited\x01z\0\x09signalled\x01z\0\x09\
-timed-out\0\0\x04\0\x06ending\x03\0\x04\x01ks\x01r\x07\x06ending\x05\x0bduration\
--msw\x06stdout\x01\x06stderr\x01\x0cstdout-totalw\x0cstderr-totalw\x0bartifact-i\
-d\x06\x04\0\x07outcome\x03\0\x07\x01q\x07\x06denied\x01s\0\x11unknown-workspace\x01\
-s\0\x07invalid\x01s\0\x0bnot-started\x01s\0\x10transaction-open\0\0\x09cancelled\
-\0\0\x08internal\0\0\x04\0\x05error\x03\0\x09\x01j\x01\x08\x01\x0a\x01@\x01\x07c\
-ommand\x03\0\x0b\x04\0\x03run\x01\x0c\x03\0\x1btollgate:host/process@0.1.0\x05\x0a\
-\x01B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01@\x01\x06prefixs\0s\x04\0\x06new-id\x01\
-\x01\x03\0!tollgate:host/clock-and-ids@0.1.0\x05\x0b\x01B\x05\x01ks\x01@\0\0\0\x04\
-\0\x07current\x01\x01\x01@\x01\x04names\0\x7f\x04\0\x07is-open\x01\x02\x03\0\x1f\
-tollgate:host/connections@0.1.0\x05\x0c\x01B\x07\x01m\x04\x05debug\x04info\x04wa\
-rn\x05error\x04\0\x05level\x03\0\0\x01@\x02\x05level\x01\x07messages\x01\0\x04\0\
-\x05write\x01\x02\x01kw\x01@\x03\x04donew\x05total\x03\x07messages\x01\0\x04\0\x08\
-progress\x01\x04\x03\0\x17tollgate:host/log@0.1.0\x05\x0d\x04\0=tollgate:host/to\
-ol-pack-with-all-of-its-exports-removed@0.1.0\x04\0\x0b/\x01\0)tool-pack-with-al\
-l-of-its-exports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-\
-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
+\0\x0ffound-operation\x03\0\x18\x01r\x04\x09workspace\x03\x09unchanged\x06\x06lo\
+oked\x7f\x06unseen\x03\x04\0\x0btested-tree\x03\0\x1a\x01r\x06\x05state\x03\x06u\
+nseen\x03\x05editsw\x0eobserved-editsw\x0chas-baseline\x7f\x0boscillation\x14\x04\
+\0\x09work-tree\x03\0\x1c\x01r\x06\x05paths\x02\x0amore-pathsw\x0ainsertionsw\x09\
+deletionsw\x0funcounted-filesw\x10uncompared-filesw\x04\0\x10work-tree-change\x03\
+\0\x1e\x01j\0\x01\x0f\x01@\x01\x05event\x05\0\x20\x04\0\x06append\x01!\x01@\x01\x07\
+outcome\x16\0\x20\x04\0\x10set-test-outcome\x01\"\x01j\x01\x1d\x01\x0f\x01@\x01\x09\
+workspaces\0#\x04\0\x0eseen-work-tree\x01$\x01k\x1f\x01j\x01%\x01\x0f\x01@\x02\x09\
+workspaces\x05editsw\0&\x04\0\x0dchanged-since\x01'\x01p\x0d\x01j\x01(\x01\x0f\x01\
+@\x01\x06filter\x0b\0)\x04\0\x05query\x01*\x04\0\x0bquery-whole\x01*\x01k\x19\x01\
+j\x01+\x01\x0f\x01@\x01\x05op-ids\0,\x04\0\x04find\x01-\x01j\x01\x1b\x01\x0f\x01\
+@\x02\x05op-ids\x09workspaces\0.\x04\0\x11compare-work-tree\x01/\x01j\x01\x7f\x01\
+\x0f\x01@\x02\x03keys\x05untilx\00\x04\0\x09take-once\x011\x01j\x01\x08\x01\x0f\x01\
+@\x01\x04slot\x11\02\x04\0\x09take-slot\x013\x03\0\x1atollgate:host/ledger@0.1.0\
+\x05\x04\x02\x03\0\x02\x09next-call\x01B\x1e\x02\x03\x02\x01\x05\x04\0\x09next-c\
+all\x03\0\0\x01k\x01\x01ks\x01r\x04\x07approve\x01\x06reject\x02\x02by\x03\x04no\
+te\x03\x04\0\x09answering\x03\0\x04\x01ps\x01r\x03\x05names\x06\x06proven\x7f\x07\
+another\x7f\x04\0\x09answerers\x03\0\x07\x01kx\x01k\x05\x01k\x08\x01r\x08\x03key\
+s\x05titles\x06details\x0crequested-by\x03\x05renew\x7f\x05until\x09\x09answerin\
+g\x0a\x09answerers\x0b\x04\0\x07request\x03\0\x0c\x01m\x05\x07pending\x08approve\
+d\x08rejected\x09withdrawn\x07expired\x04\0\x06status\x03\0\x0e\x01r\x0a\x02ids\x03\
+keys\x06status\x0f\x0crequested-by\x03\x09requester\x03\x0banswered-by\x03\x08ap\
+prover\x03\x04note\x03\x08asked-atx\x0banswered-at\x09\x04\0\x08approval\x03\0\x10\
+\x01q\x04\x09read-only\0\0\x07invalid\x01s\0\x04full\x01y\0\x08internal\0\0\x04\0\
+\x05error\x03\0\x12\x01j\x01\x11\x01\x13\x01@\x01\x07request\x0d\0\x14\x04\0\x03\
+ask\x01\x15\x01k\x11\x01j\x01\x16\x01\x13\x01@\x01\x03keys\0\x17\x04\0\x04find\x01\
+\x18\x01j\x01\x7f\x01\x13\x01@\x04\x03keys\x06status\x0f\x02by\x03\x04note\x03\0\
+\x19\x04\0\x06settle\x01\x1a\x03\0\x1dtollgate:host/approvals@0.1.0\x05\x06\x01B\
+\x09\x01m\x02\x03log\x04diff\x04\0\x04kind\x03\0\0\x01q\x04\x06denied\0\0\x09rea\
+d-only\0\0\x09too-large\x01s\0\x08too-many\x01y\0\x04\0\x05error\x03\0\x02\x01p}\
+\x01ks\x01j\x01\x05\x01\x03\x01@\x02\x04kind\x01\x07content\x04\0\x06\x04\0\x04k\
+eep\x01\x07\x03\0\x1dtollgate:host/artifacts@0.1.0\x05\x07\x02\x03\0\x02\x0agit-\
+access\x01B2\x02\x03\x02\x01\x08\x04\0\x0agit-access\x03\0\0\x01ps\x01r\x02\x04n\
+ames\x04argv\x02\x04\0\x0ctest-command\x03\0\x03\x01k\x01\x01p\x04\x01r\x04\x04n\
+ames\x0ewrite-prefixes\x02\x03git\x05\x05tests\x06\x04\0\x0bdescription\x03\0\x07\
+\x01m\x05\x04file\x09directory\x07symlink\x05other\x0aunnameable\x04\0\x04kind\x03\
+\0\x09\x01r\x04\x04paths\x04kind\x0a\x04sizew\x08modifiedx\x04\0\x05entry\x03\0\x0b\
+\x01p\x0c\x01r\x02\x07entries\x0d\x0bfingerprintw\x04\0\x07listing\x03\0\x0e\x01\
+o\x02sy\x01kw\x01o\x03s\x11y\x01q\x03\x04list\x01\x10\0\x0blist-unless\x01\x12\0\
+\x04read\x01\x10\0\x04\0\x08upcoming\x03\0\x13\x01q\x07\x11unknown-workspace\x01\
+s\0\x06denied\x01s\0\x09not-found\x01s\0\x0awrong-kind\x01s\0\x09too-large\x01s\0\
+\x0aunwritable\x01s\0\x08internal\0\0\x04\0\x05error\x03\0\x15\x01@\0\0\x02\x04\0\
+\x05names\x01\x17\x01j\x01\x08\x01\x16\x01@\x01\x09workspaces\0\x18\x04\0\x08des\
+cribe\x01\x19\x01ks\x01j\x01\x0d\x01\x16\x01@\x04\x09workspaces\x09directorys\x05\
+after\x1a\x05limity\0\x1b\x04\0\x04list\x01\x1c\x01k\x0f\x01j\x01\x1d\x01\x16\x01\
+@\x04\x09workspaces\x09directorys\x05known\x11\x05limity\0\x1e\x04\0\x0blist-unl\
+ess\x01\x1f\x01j\x01\x0c\x01\x16\x01@\x02\x09workspaces\x04paths\0\x20\x04\0\x04\
+stat\x01!\x01p}\x01j\x01\"\x01\x16\x01@\x04\x09workspaces\x04paths\x06offsetw\x05\
+limity\0#\x04\0\x04read\x01$\x01p\x14\x01@\x02\x09workspaces\x04next%\x01\0\x04\0\
+\x0aread-ahead\x01&\x01j\0\x01\x16\x01@\x03\x09workspaces\x04paths\x07content\"\0\
+'\x04\0\x05write\x01(\x04\0\x06append\x01(\x03\0\x1dtollgate:host/workspace@0.1.\
+0\x05\x09\x01B\x0e\x01ps\x01p}\x01r\x06\x09workspaces\x07programs\x09arguments\0\
+\x05stdin\x01\x0atimeout-msy\x0coutput-limity\x04\0\x07command\x03\0\x02\x01q\x03\
+\x06exited\x01z\0\x09signalled\x01z\0\x09timed-out\0\0\x04\0\x06ending\x03\0\x04\
+\x01ks\x01r\x07\x06ending\x05\x0bduration-msw\x06stdout\x01\x06stderr\x01\x0cstd\
+out-totalw\x0cstderr-totalw\x0bartifact-id\x06\x04\0\x07outcome\x03\0\x07\x01q\x07\
+\x06denied\x01s\0\x11unknown-workspace\x01s\0\x07invalid\x01s\0\x0bnot-started\x01\
+s\0\x10transaction-open\0\0\x09cancelled\0\0\x08internal\0\0\x04\0\x05error\x03\0\
+\x09\x01j\x01\x08\x01\x0a\x01@\x01\x07command\x03\0\x0b\x04\0\x03run\x01\x0c\x03\
+\0\x1btollgate:host/process@0.1.0\x05\x0a\x01B\x04\x01@\0\0x\x04\0\x03now\x01\0\x01\
+@\x01\x06prefixs\0s\x04\0\x06new-id\x01\x01\x03\0!tollgate:host/clock-and-ids@0.\
+1.0\x05\x0b\x01B\x05\x01ks\x01@\0\0\0\x04\0\x07current\x01\x01\x01@\x01\x04names\
+\0\x7f\x04\0\x07is-open\x01\x02\x03\0\x1ftollgate:host/connections@0.1.0\x05\x0c\
+\x01B\x07\x01m\x04\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\0\0\x01@\
+\x02\x05level\x01\x07messages\x01\0\x04\0\x05write\x01\x02\x01kw\x01@\x03\x04don\
+ew\x05total\x03\x07messages\x01\0\x04\0\x08progress\x01\x04\x03\0\x17tollgate:ho\
+st/log@0.1.0\x05\x0d\x04\0=tollgate:host/tool-pack-with-all-of-its-exports-remov\
+ed@0.1.0\x04\0\x0b/\x01\0)tool-pack-with-all-of-its-exports-removed\x03\0\0\0G\x09\
+producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rus\
+t\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

@@ -6,7 +6,7 @@ use super::bindings::tollgate::host::{
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Counter, Envelope, Event, FoundOperation, LedgerError,
-    Operation, OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult, WorkTreeChange,
+    Operation, OperationFilter, SeenWorkTree, Slot, TestOutcome, TestResult, TestedTree, WorkTreeChange,
 };
 
 pub(super) fn append(event: &Event) -> Result<(), LedgerError> {
@@ -82,6 +82,16 @@ pub(super) fn find(op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
         mutations: found.mutations,
         edits: found.edits,
     }))
+}
+
+pub(super) fn compare_work_tree(op_id: &str, workspace: &str) -> Result<TestedTree, LedgerError> {
+    let tree = wit_ledger::compare_work_tree(op_id, workspace).map_err(ledger_error)?;
+    Ok(TestedTree {
+        workspace: tree.workspace,
+        unchanged: tree.unchanged,
+        looked: tree.looked,
+        unseen: tree.unseen,
+    })
 }
 
 fn tests(outcome: wit_ledger::TestOutcome) -> TestOutcome {

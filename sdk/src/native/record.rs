@@ -7,7 +7,7 @@ use crate::artifacts::Allowance;
 use crate::budget::Reserved;
 use crate::{
     ArtifactError, ArtifactKind, BudgetError, Counter, Effect, Envelope, Event, FoundOperation, LedgerError,
-    Operation, OperationFilter, Pack, SeenWorkTree, Slot, TestOutcome, Want, WorkTreeChange,
+    Operation, OperationFilter, Pack, SeenWorkTree, Slot, TestOutcome, TestedTree, Want, WorkTreeChange,
 };
 
 /// Envelope, budgets and past operations of a session.
@@ -25,6 +25,8 @@ pub(super) struct Record {
     pub(super) operations: RefCell<Vec<Operation>>,
     /// Operations that are found by their id.
     pub(super) found: RefCell<Vec<FoundOperation>>,
+    /// Work trees of [`Ledger::compare_work_tree`](crate::Ledger::compare_work_tree), by operation.
+    pub(super) trees: RefCell<BTreeMap<String, TestedTree>>,
     /// Connection of the calls, if it lasts.
     pub(super) connection: RefCell<Option<String>>,
     /// Connections that have ended.
@@ -76,6 +78,7 @@ impl Record {
             work_tree_changes: RefCell::default(),
             operations: RefCell::default(),
             found: RefCell::default(),
+            trees: RefCell::default(),
             connection: RefCell::default(),
             ended: RefCell::default(),
             taken: RefCell::default(),
@@ -200,6 +203,13 @@ impl Record {
         let found = self.found.borrow();
         let mut fitting = found.iter().filter(|found| found.operation.op_id == op_id);
         Ok(fitting.next().cloned())
+    }
+
+    pub(super) fn compare(&self, op_id: &str) -> Result<TestedTree, LedgerError> {
+        if !self.wants.contains(&Want::LedgerQuery) {
+            return Err(LedgerError::Denied);
+        }
+        Ok(self.trees.borrow().get(op_id).cloned().unwrap_or_default())
     }
 
     /// Connection of the call, in a tool that writes.

@@ -15,8 +15,8 @@ use crate::budget::Reserved;
 use crate::{
     Approval, ApprovalError, ApprovalRequest, ApprovalStatus, ArtifactError, ArtifactKind, BudgetError,
     Command, DbError, Envelope, Event, FileEntry, FoundOperation, Host, LedgerError, Level, Listing,
-    Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, Transaction,
-    Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
+    Operation, OperationFilter, Outcome, ProcessError, Row, SeenWorkTree, Slot, TestOutcome, TestedTree,
+    Transaction, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
 /// SQLite as a [`Host`], with a clock that is fixed within a call and sequential ids.
@@ -186,6 +186,10 @@ impl Host for Sqlite {
 
     fn find_operation(&self, op_id: &str) -> Result<Option<FoundOperation>, LedgerError> {
         self.record.find(op_id)
+    }
+
+    fn compare_work_tree(&self, op_id: &str, _workspace: &str) -> Result<TestedTree, LedgerError> {
+        self.record.compare(op_id)
     }
 
     fn connection(&self) -> Option<String> {

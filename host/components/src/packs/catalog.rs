@@ -15,6 +15,7 @@ use super::alternate_schema;
 use super::definitions::{self, Change, Comparison};
 use super::headers;
 use super::load::{Haste, LoadError, Loader, Pack, Source, Tables};
+use super::looks::Looks;
 use super::manifest::{Tier, ToolSpec, prefixes_clash};
 use super::resources::{self, DeclaredCharge, Resource, Values};
 use super::search::Index;
@@ -64,6 +65,8 @@ pub struct ToolEntry {
     pub inherited: Vec<String>,
     /// Declared cost of a call for its envelope, if the operator grants that the declaration is believed.
     pub charge: Option<DeclaredCharge>,
+    /// Setting under which the host looks at the work tree before a call.
+    pub looks: Option<Looks>,
     /// Clients over HTTP repeat arguments in headers.
     pub has_headers: bool,
     /// Rule by which calls become tasks.
@@ -498,6 +501,7 @@ impl Catalog {
             correlated: false,
             inherited: Vec::new(),
             charge: None,
+            looks: None,
             has_headers: false,
             task: TaskMode::Never,
             view: None,
@@ -536,6 +540,7 @@ impl Catalog {
             correlated,
             inherited: declared.inherited,
             charge: declared.charge.filter(|_| is_believed),
+            looks: declared.looks,
             has_headers,
             task,
             view: declared.view,

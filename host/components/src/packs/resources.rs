@@ -3,7 +3,8 @@
 //! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
 //! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
 //! of a tool that runs members says that members have it, too. `x-charge` at the root says what a call
-//! costs its envelope, and `x-views` that the reply makes a page of the console. Lists show none of them.
+//! costs its envelope, `x-looks` when the host looks at the work tree before it, and `x-views` that the reply makes a
+//! page of the console. Lists show none of them.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tollgate_core::effect::Effect;
 
+use super::looks::Looks;
 use super::manifest::ToolSpec;
 use super::views::{self, View};
 use crate::host_tool::HostTools;
@@ -95,6 +97,8 @@ pub(super) struct Declared {
     pub(super) inherited: Vec<String>,
     /// Declared cost of a call.
     pub(super) charge: Option<DeclaredCharge>,
+    /// Setting under which the host looks at the work tree before a call.
+    pub(super) looks: Option<Looks>,
     /// Page of the console.
     pub(super) view: Option<View>,
 }
@@ -152,6 +156,10 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
     let addresses = spec.input_schema.remove(RESOURCES);
     match views::take(pack, spec) {
         Ok(view) => declared.view = view,
+        Err(problem) => problems.push(problem),
+    }
+    match Looks::take(spec) {
+        Ok(looks) => declared.looks = looks,
         Err(problem) => problems.push(problem),
     }
     match spec

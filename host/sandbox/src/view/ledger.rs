@@ -10,12 +10,13 @@ use tollgate_store::storage::{
 };
 use wasmtime::component::{HasData, Linker};
 
+use super::compare;
 use crate::CallState;
 use crate::annotations::{Annotations, BadEvent};
 use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::ledger::{
-    self, Event, Filter, FoundOperation, Operation, Slot as WireSlot, TestOutcome, TestResult, WorkTree,
-    WorkTreeChange,
+    self, Event, Filter, FoundOperation, Operation, Slot as WireSlot, TestOutcome, TestResult, TestedTree,
+    WorkTree, WorkTreeChange,
 };
 use crate::permit::{BadPermit, Slot};
 use crate::process::Launcher;
@@ -47,9 +48,9 @@ pub enum LedgerError {
 
 pub(super) struct View<'a> {
     pub(super) facts: &'a Facts,
-    session: &'a Session,
+    pub(super) session: &'a Session,
     additions: &'a mut Annotations,
-    namespace: &'a Namespace,
+    pub(super) namespace: &'a Namespace,
     clock: &'a dyn Clock,
     access: &'a Access,
     launcher: &'a Launcher,
@@ -165,6 +166,13 @@ impl ledger::Host for View<'_> {
             edits: found.edits,
             operation: operation(found.operation),
         }))
+    }
+
+    fn compare_work_tree(&mut self, op_id: String, workspace: String) -> Result<TestedTree, LedgerError> {
+        if self.find(op_id.clone())?.is_none() {
+            return Ok(compare::unknown("the operation is not in the ledger"));
+        }
+        self.compare(&op_id, &workspace)
     }
 
     fn take_once(&mut self, key: String, until: i64) -> Result<bool, LedgerError> {

@@ -4,6 +4,7 @@ mod approvals;
 mod artifacts;
 pub mod budget;
 mod clock_and_ids;
+mod compare;
 mod connections;
 pub(crate) mod git;
 mod judged_call;

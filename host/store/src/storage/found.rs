@@ -1,5 +1,7 @@
 //! A row of the ledger by its id, for components that were told of an operation.
 
+use std::collections::BTreeSet;
+
 use rusqlite::OptionalExtension;
 use serde::Deserialize;
 
@@ -16,6 +18,16 @@ pub struct FoundOperation {
     pub mutations: Option<u64>,
     /// Edits of work trees that its envelope had counted.
     pub edits: Option<u64>,
+}
+
+/// States of a work tree for which the tests of an operation speak.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TestedStates {
+    /// Workspace of the work tree, while its envelope is known.
+    pub workspace: Option<String>,
+    /// The state before the operation, what its tests left behind untracked, and what `write` calls of the asking pack
+    /// made of these. Empty if nobody looked.
+    pub states: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -49,11 +61,58 @@ impl Session {
             edits: counters.as_ref().map(|counters| counters.edits),
         }))
     }
+
+    /// States of the work tree for which the tests of an operation speak, for a pack that knows what it wrote itself. An
+    /// edit while they ran is in none.
+    pub fn tested_states(&self, op_id: &str, pack: &str) -> StoreResult<TestedStates> {
+        let row: Option<(Option<String>, Option<String>)> = self
+            .db
+            .prepare_cached("SELECT envelope_id, repo_before_hash FROM core_operations WHERE op_id = ?1")?
+            .query_row([op_id], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((Some(envelope), Some(before))) = row else {
+            return Ok(TestedStates::default());
+        };
+        let workspace = self.workspace_of_state(&envelope, &before)?;
+        let mut states = BTreeSet::from([before]);
+        if let Some(workspace) = &workspace {
+            self.add_states_since((&envelope, workspace, op_id, pack), &mut states)?;
+        }
+        Ok(TestedStates { workspace, states })
+    }
+
+    /// Adds the states that an operation's tests and, from there on, `write` calls of a pack alone led to.
+    fn add_states_since(
+        &self,
+        of: (&str, &str, &str, &str),
+        states: &mut BTreeSet<String>,
+    ) -> StoreResult<()> {
+        let mut rows = self.db.prepare_cached(
+            "SELECT seen.state, seen.cause = 'test_run' AND seen.op_id = ?3,
+                 seen.cause = 'call' AND coalesce(by.effect = 'write' AND by.pack = ?4, 0)
+             FROM core_work_tree_states AS seen LEFT JOIN core_operations AS by ON by.op_id = seen.op_id
+             WHERE seen.envelope_id = ?1 AND seen.workspace = ?2 ORDER BY seen.id",
+        )?;
+        let mut rows = rows.query(of)?;
+        let mut is_tested = false;
+        while let Some(row) = rows.next()? {
+            let (state, by_tests, by_write): (String, bool, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            is_tested = by_tests || states.contains(&state) || (is_tested && by_write);
+            if is_tested {
+                states.insert(state);
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use tollgate_core::effect::Effect;
+
     use super::super::fixture::{self, NOW, operation};
+    use super::super::work_trees::{Cause, Sighting};
+    use super::*;
 
     #[test]
     fn an_operation_is_found_by_its_id_alone() {
@@ -72,6 +131,57 @@ mod tests {
         assert_eq!(session.find_operation("op_1").unwrap().unwrap().mutations, None);
         for unknown in ["op_", "op_9", "", "%"] {
             assert_eq!(session.find_operation(unknown).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn tests_speak_for_the_state_before_what_they_left_and_what_granted_writes_made_of_it() {
+        let (_dir, session) = fixture::ledger("");
+        session.begin_write().unwrap();
+        session.open_envelope(&fixture::envelope("env_1", None)).unwrap();
+        let mut run = operation(1, Some("env_1"), NOW);
+        run.repo_before_hash = Some("A".to_owned());
+        session.record(&run).unwrap();
+        for (number, pack, effect) in [
+            (2, "pack", Effect::Write),
+            (3, "pack", Effect::Run),
+            (4, "other", Effect::Write),
+        ] {
+            let mut other = operation(number, Some("env_1"), NOW);
+            (other.pack, other.effect) = (pack.to_owned(), effect);
+            session.record(&other).unwrap();
+        }
+        let notes = [
+            ("0", Cause::Opened, "op_0"),
+            ("A", Cause::Observed, "op_1"),
+            ("B", Cause::TestRun, "op_1"),
+            ("C", Cause::Call, "op_2"),
+            ("D", Cause::Call, "op_3"),
+            ("E", Cause::Call, "op_2"),
+            ("B", Cause::Observed, "op_3"),
+            ("H", Cause::Call, "op_4"),
+            ("A", Cause::Observed, "op_3"),
+            ("F", Cause::Call, "op_2"),
+            ("G", Cause::Observed, "op_2"),
+        ];
+        for ((state, cause, op_id), looked_boot_ms) in notes.into_iter().zip(1..) {
+            let seen = Sighting {
+                workspace: "one".to_owned(),
+                state: state.to_owned(),
+                looked_boot_ms,
+                ..Sighting::default()
+            };
+            session.note_sighting("env_1", &seen, cause, op_id, NOW).unwrap();
+        }
+        session.commit().unwrap();
+        let tested = session.tested_states("op_1", "pack").unwrap();
+        assert_eq!(tested.workspace.as_deref(), Some("one"));
+        assert_eq!(tested.states.into_iter().collect::<String>(), "ABCF");
+        for unseen in ["op_2", "op_gone"] {
+            assert_eq!(
+                session.tested_states(unseen, "pack").unwrap(),
+                TestedStates::default()
+            );
         }
     }
 }

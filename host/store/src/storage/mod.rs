@@ -81,7 +81,7 @@ pub use endings::{Ending, opened};
 pub use envelopes::{Admission, Admitted, Envelope, EnvelopeFilter, MAX_DEPTH};
 pub use error::{StoreError, StoreFailure, StoreResult};
 pub use export::ExportedRow;
-pub use found::FoundOperation;
+pub use found::{FoundOperation, TestedStates};
 pub use heads::HeadOf;
 pub use ledger::{Head, OpType, Operation};
 pub use members::MemberCall;

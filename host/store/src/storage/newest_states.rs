@@ -26,6 +26,15 @@ impl Session {
         Ok(i64::from(is_edit))
     }
 
+    /// The newest known state of a workspace's work tree.
+    pub fn newest_known_state(&self, workspace: &str) -> StoreResult<Option<String>> {
+        Ok(self
+            .db
+            .prepare_cached("SELECT state FROM core_work_trees WHERE workspace = ?1")?
+            .query_row([workspace], |row| row.get(0))
+            .optional()?)
+    }
+
     /// Stores a state as the newest known one of its workspace, unless a later look found another. Wants a write
     /// transaction.
     pub fn note_newest(&self, seen: &Sighting) -> StoreResult<()> {

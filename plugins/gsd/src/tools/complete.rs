@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
+use tollgate_kit::runs::{Look, TestRun};
 use tollgate_sdk::{DbError, ToolError};
 
 use super::change_tool;
@@ -15,7 +16,7 @@ use crate::model::{MilestoneId, SliceId, Status, Unit};
 use crate::next::Suggestion;
 use crate::store::log::Event;
 use crate::store::{Closed, Closing, claim, milestone, slice, task};
-use crate::violation::Refusals;
+use crate::violation::{Refusals, Violation};
 
 /// Check that was run.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -31,11 +32,21 @@ pub(crate) struct Evidence {
     verdict: String,
     /// Duration in milliseconds.
     duration_ms: Option<u32>,
+    /// Operation id of a test_run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LINE))]
+    operation_id: Option<String>,
 }
 
-/// Complete a task and release its claim. Fails if the task, its slice or its milestone is closed, a
-/// dependency is open, or another actor has claimed or started the task.
+/// Declares that the host looks at the work tree before a call where evidence is required.
+fn looks() -> Json {
+    json!({"setting": "evidence", "is": "required"})
+}
+
+/// Complete a task and release its claim. Fails if it or its parents are closed, a dependency is open, or another
+/// actor claimed or started it.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-looks" = looks()))]
 pub(crate) struct CompleteTask {
     #[serde(flatten)]
     at: TaskKey,
@@ -70,6 +81,29 @@ pub(crate) struct CompleteTask {
     header: Header,
 }
 change_tool!(CompleteTask, "gsd_task_complete", "Complete a task", Core, ADDITIVE, alias "gsd_complete_task");
+
+fn short(command: &str) -> String {
+    command.chars().take(80).collect()
+}
+
+/// Reason why a test run does not prove what the work tree does.
+fn doubt(act: &Act<'_>, operation: &str, look: Look) -> Option<String> {
+    match TestRun::find(act.cx.ledger(), operation, act.workspace()) {
+        Ok(Ok(run)) => run.doubt(look),
+        Ok(Err(fault)) => Some(fault),
+        Err(_) => Some("cannot be looked up: the ledger cannot be read".to_owned()),
+    }
+}
+
+/// Reason why an operation is not what its caller says, where evidence is optional.
+fn told(act: &Act<'_>, operation: &str) -> Option<String> {
+    match TestRun::find(act.cx.ledger(), operation, act.workspace()) {
+        Ok(Ok(run)) if !run.passed() => Some("did not pass".to_owned()),
+        Ok(Ok(run)) => run.elsewhere(),
+        Ok(Err(fault)) => Some(fault),
+        Err(_) => None,
+    }
+}
 
 /// Adds to an ALREADY_COMPLETE refusal whether actor and content are the same, so that a repeated call
 /// differs from a conflicting one.
@@ -139,7 +173,38 @@ impl CompleteTask {
         }
     }
 
-    fn warnings(&self) -> Vec<String> {
+    /// Requires a test run that passed on the work tree of now, and no check that failed, where the workspace says so.
+    fn check_proof(&self, act: &Act<'_>, refusals: &mut Refusals) {
+        if !act.config.requires_evidence(act.workspace()) {
+            return;
+        }
+        let mut faults = Vec::new();
+        let mut runs = 0;
+        for evidence in &self.verification_evidence {
+            if evidence.exit_code != 0 {
+                let command = short(&evidence.command);
+                faults.push(format!(
+                    "has `{command}`, which exited with {}",
+                    evidence.exit_code
+                ));
+            }
+            if let Some(operation) = &evidence.operation_id {
+                runs += 1;
+                faults.extend(
+                    doubt(act, operation, Look::Now).map(|why| format!("has {operation}, which {why}")),
+                );
+            }
+        }
+        if runs == 0 {
+            faults.push("has no test_run as evidence".to_owned());
+        }
+        refusals.extend(faults.into_iter().map(|fault| Violation::Unproven {
+            unit: act.unit.clone(),
+            fault,
+        }));
+    }
+
+    fn warnings(&self, act: &Act<'_>) -> Vec<String> {
         let unit = self.unit();
         let mut warnings = Vec::new();
         if self.verification_evidence.is_empty() {
@@ -150,8 +215,16 @@ impl CompleteTask {
             .iter()
             .filter(|evidence| evidence.exit_code != 0)
         {
-            let command: String = evidence.command.chars().take(80).collect();
+            let command = short(&evidence.command);
             warnings.push(format!("{unit}: `{command}` exited with {}", evidence.exit_code));
+        }
+        // Where they are required, the call was refused for them.
+        if !act.config.requires_evidence(act.workspace()) {
+            let named = self.verification_evidence.iter();
+            for operation in named.filter_map(|evidence| evidence.operation_id.as_deref()) {
+                let why = told(act, operation);
+                warnings.extend(why.map(|why| format!("{unit}: {operation} {why}")));
+            }
         }
         if self.blocker_discovered == Some(true) {
             warnings.push(format!(
@@ -181,6 +254,7 @@ impl Change for CompleteTask {
             refusals.extend(act.under_way(&task.head, holder.as_ref()));
         }
         self.check_text(refusals);
+        self.check_proof(act, refusals);
         same_content(
             act,
             found.task.as_ref().and_then(|task| task.head.closed.as_ref()),
@@ -213,7 +287,7 @@ impl Change for CompleteTask {
         Ok(Applied {
             status: Status::Complete.to_string(),
             also: began_slice(began, &self.at.milestone_id, &self.at.slice_id),
-            warnings: self.warnings(),
+            warnings: self.warnings(act),
             next: (self.blocker_discovered == Some(true)).then(|| self.replan(act)),
             touched: Touched {
                 claims,
@@ -294,6 +368,13 @@ impl Change for CompleteSlice {
                 .map(|task| (task.slice, task.id, task.status))
                 .collect();
             refusals.extend(guard::tasks_closed(&act.unit, &tasks));
+            let is_done = |(_, _, status): &(_, _, Status)| *status == Status::Complete;
+            let is_required = act.config.requires_evidence(act.workspace());
+            if is_required && !tasks.is_empty() && !tasks.iter().any(is_done) {
+                let fault = "has no complete task, so nothing proves it".to_owned();
+                let unit = act.unit.clone();
+                refusals.extend([Violation::Unproven { unit, fault }]);
+            }
         }
         act.ownership(&act.unit, refusals)?;
         refusals.line("one_liner", &self.one_liner, LINE);

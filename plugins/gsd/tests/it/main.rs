@@ -12,6 +12,7 @@ mod life;
 mod logs;
 mod next;
 mod plans;
+mod proof;
 mod random;
 mod reopen;
 mod show;

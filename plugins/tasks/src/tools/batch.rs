@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use tollgate_sdk::{Cx, Effect, Entry, Hints, NextCall, Tool, ToolError};
 
 use crate::error::{Reason, Refusals, clip};
+use crate::evidence;
 use crate::limits::{NAME, OPERATIONS};
 use crate::model::Workspace;
 use crate::mutation;
@@ -22,6 +23,7 @@ const AMPLE: usize = 256 << 10;
 /// the batch as a whole. Fails if an operation is a batch itself.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct Batch {
     /// Namespace for plans and tasks. Operations inherit it and must not name another one.
     #[schemars(extend("x-inherited" = true))]

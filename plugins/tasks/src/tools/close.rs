@@ -29,6 +29,7 @@ fn words() -> Json {
 /// Confirm checkpoints of a step: criteria, tests, security, perf, docs. `"confirmed": false` withdraws one.
 /// Does not close the step; call tasks_done next. Warns if linked evidence is older than the last change.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct Verify {
     #[serde(flatten)]
     target: StepTarget,
@@ -78,6 +79,7 @@ impl Tool for Verify {
 /// Confirm checkpoints and close the step, or do neither. Fails with every reason if a checkpoint is missing,
 /// the step is blocked or parts of it are open.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct CloseStep {
     #[serde(flatten)]
     target: StepTarget,
@@ -174,15 +176,15 @@ impl Close<'_> {
             owner: write.actor(),
         };
         closing::gate_step(write, &located, &gate, refusals)?;
+        let now = mutation::now(&write.scope)?;
+        // What is not confirmed is refused for that already, unless it is forced: force replaces no evidence.
+        let mut wanting = evidence::to_prove(&write.scope, &located.record, &names)?;
         if forced.is_none() {
-            let now = mutation::now(&write.scope)?;
-            // What is not confirmed is refused for that already.
-            let unconfirmed = checkpoint::missing(&located.record, &names);
-            let confirmed = evidence::to_prove(&write.scope, &located.record, &names)?
-                .into_iter()
-                .filter(|checkpoint| !unconfirmed.contains(checkpoint));
-            evidence::want(&write.scope, &located, confirmed, &now, refusals)?;
+            for unconfirmed in checkpoint::missing(&located.record, &names) {
+                wanting.remove(&unconfirmed);
+            }
         }
+        evidence::want(&write.scope, &located, wanting, &now, refusals)?;
         closing::progress(write, &self.task, refusals)?;
         if !refusals.is_empty() {
             return Ok(());
@@ -228,9 +230,8 @@ pub(crate) fn confirm(
     let confirming: Vec<Checkpoint> = confirms.keys().copied().collect();
     let proof = Proof::of(&write.scope, &step.id)?;
     let now = mutation::now(&write.scope)?;
-    write
-        .warnings
-        .extend(evidence::warnings(&proof, &confirming, &now));
+    let warnings = evidence::warnings(&write.scope, &proof, &confirming, &now)?;
+    write.warnings.extend(warnings);
     let newly: Vec<Checkpoint> = confirms
         .keys()
         .copied()

@@ -10,6 +10,7 @@ use tollgate_sdk::{ArtifactKind, Cx, Effect, Level, Tier, Tool, ToolError};
 use crate::build::declared;
 use crate::checkpoint;
 use crate::error::{Reason, Refusals};
+use crate::evidence;
 use crate::limits::{ENTRIES, ENTRY, NAME, TITLE};
 use crate::model::{Checkpoint, EventType, EvidenceKind};
 use crate::mutation;
@@ -30,6 +31,7 @@ const PREVIEW: usize = 2_000;
 /// Attach evidence to a step, plan or task: output, diffs, links or checks. A linked checkpoint becomes
 /// required. Secrets are redacted. Next: tasks_close_step.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct EvidenceCapture {
     #[serde(flatten)]
     target: StepTarget,
@@ -87,6 +89,7 @@ impl Tool for EvidenceCapture {
             kept.push(keep(&mut write, &id, step.as_ref(), &item, &mut found)?);
         }
         write.warnings.extend(Warning::redacted(found));
+        write.warnings.extend(stated(&write, &kept));
         link(&mut write, &root, step.as_ref(), &kept)?;
         let ids: Vec<String> = kept.iter().map(|evidence| evidence.id.clone()).collect();
         let linked: Vec<Checkpoint> = kept.iter().filter_map(|evidence| evidence.checkpoint).collect();
@@ -279,6 +282,17 @@ fn ran(write: &mut Write<'_>, item: &Item) -> Result<Option<Run>, ToolError> {
             Ok(None)
         }
     }
+}
+
+/// Warns about evidence that its caller states, where only test runs prove a checkpoint.
+fn stated(write: &Write<'_>, kept: &[Evidence]) -> Option<Warning> {
+    let is_stated = kept.iter().any(|evidence| evidence.operation.is_none());
+    let is_required = write.scope.config.requires_evidence(&write.scope.workspace);
+    (is_stated && is_required).then(|| {
+        let message = "evidence without an operation_id is kept as stated and proves no checkpoint here; run test_run \
+                       and attach its operation_id";
+        Warning::new("STATED_EVIDENCE", message.to_owned())
+    })
 }
 
 /// Stores a large body as an artifact. `None` if the host keeps no artifacts; the pack then stores the body

@@ -6,6 +6,7 @@ use serde_json::json;
 use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
 
 use crate::error::{Reason, Refusals, refusal};
+use crate::evidence;
 use crate::limits::NAME;
 use crate::model::Workspace;
 use crate::reply::Written;
@@ -100,6 +101,7 @@ impl Tool for History {
 /// tasks_history to see it first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct Undo {
     workspace: Workspace,
     /// Plan or task id, to consider only operations that changed it. Default: the workspace.
@@ -141,6 +143,7 @@ impl Tool for Undo {
 /// Fails if another write to the same plans and tasks followed the undo, or if the result would break a rule.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct Redo {
     workspace: Workspace,
     /// Plan or task id, to consider only operations that changed it. Default: the workspace.

@@ -7,6 +7,7 @@ use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
 use crate::closing::{cancel_tasks, set_status, want_content};
 use crate::error::{Reason, Refusals};
+use crate::evidence;
 use crate::limits::{ENTRY, NAME, OPERATIONS, short};
 use crate::model::Status;
 use crate::mutation;
@@ -93,6 +94,7 @@ pub(crate) struct Patch {
 /// Close a task in one call: optional patches, then completion, all or nothing. Without `apply=true` it
 /// previews the changes. Both fail for a stale revision or unconfirmed checkpoints.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct CloseTask {
     #[serde(flatten)]
     target: RootTarget,

@@ -59,8 +59,9 @@ pub(crate) struct Ready {
     title: String,
     /// Reason for the rank.
     why: String,
-    /// The call that starts, shows or ends the work.
-    next_call: NextCall,
+    /// The call that starts, shows or ends the work, absent if you cannot make it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_call: Option<NextCall>,
 }
 
 /// A task that waits.
@@ -131,7 +132,7 @@ fn entry(scope: &Scope<'_>, ready: &work::Ready, owner: Option<&str>) -> Result<
         node: ready.piece.node_ref(),
         title: short(ready.piece.title(), 200),
         why: why(&ready.root, &ready.piece),
-        next_call: ready.piece.call(scope, owner)?,
+        next_call: Some(ready.piece.call(scope, owner)?),
     })
 }
 

@@ -7,6 +7,7 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::build;
 use crate::error::{Reason, Refusals};
+use crate::evidence;
 use crate::limits::{NAME, short};
 use crate::model::EventType;
 use crate::path::{MAX_DEPTH, Path};
@@ -20,6 +21,7 @@ use crate::write::Write;
 /// Move a step with everything below it: to another position among its siblings, below another step, or to
 /// the top level of its task. Paths change, ids stay. Fails if the new parent is closed or below the step.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct Move {
     #[serde(flatten)]
     target: StepTarget,

@@ -6,6 +6,7 @@ use serde_json::json;
 use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 
 use crate::error::{Reason, Refusals};
+use crate::evidence;
 use crate::limits::{ENTRY, NAME, TEXT, short};
 use crate::model::EventType;
 use crate::record::Note;
@@ -18,6 +19,7 @@ use crate::tools::close::{Close, Closing};
 /// Close a step whose checkpoints are confirmed. Fails with every reason at once if one is missing, if a part
 /// of the step is open, or if the step is blocked.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct Done {
     #[serde(flatten)]
     target: StepTarget,
@@ -49,6 +51,7 @@ impl Tool for Done {
 /// Close or reopen a step. `completed=true` is gated like tasks_done; `force=true` with a `reason` overrides
 /// missing checkpoints and is recorded. `completed=false` reopens the step and its parents.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct Progress {
     #[serde(flatten)]
     target: StepTarget,

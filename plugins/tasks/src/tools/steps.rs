@@ -9,6 +9,7 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::build::{self, NewStep, declared};
 use crate::error::{Reason, Refusals};
+use crate::evidence;
 use crate::limits::{ENTRIES, NAME, STEPS, TITLE, short};
 use crate::model::{Checkpoint, EventType, RootKind, Status};
 use crate::record::{Evidence, Lease, Node, Note, Root, Step, Task};
@@ -162,6 +163,7 @@ pub(crate) fn redefine(write: &mut Write<'_>, old: &Located<Step>, mut new: Step
 /// Delete a plan with its tasks, a task with its steps, or, with `path` or `step_id`, a step with everything
 /// below it. tasks_undo restores a step, but not a plan or task.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct Delete {
     #[serde(flatten)]
     target: StepTarget,

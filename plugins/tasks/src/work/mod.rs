@@ -62,6 +62,8 @@ pub(crate) enum Wait {
     Parked(Located<Step>, Located<Node>),
     /// The plan has no tasks, or the task no steps.
     Empty(Meta),
+    /// Every task of the plan is canceled, where evidence is required.
+    Undone(Meta),
     /// The plan's open tasks are parked or wait.
     Tasks {
         plan: String,
@@ -168,6 +170,7 @@ impl Wait {
             Wait::Parked(_, node) => format!("node {}, which is {}", node.path, node.record.status),
             Wait::Empty(meta) if meta.id.starts_with("PLAN") => "a task: the plan has none".to_owned(),
             Wait::Empty(_) => "an open step: the task has none".to_owned(),
+            Wait::Undone(_) => "a task that is DONE: all are canceled".to_owned(),
             Wait::Tasks { open, .. } => format!("{open} unfinished tasks, none of which can start"),
         };
         short(&line, LINE)
@@ -180,7 +183,7 @@ impl Wait {
             Wait::Held { step, owner } => format!("step {} is leased to {owner}", step.path),
             Wait::Standing { id, status } => format!("{id} is {status}"),
             Wait::Parked(_, node) => format!("node {} is {}", node.path, node.record.status),
-            Wait::Blocked(_) | Wait::Empty(_) | Wait::Tasks { .. } => return None,
+            Wait::Blocked(_) | Wait::Empty(_) | Wait::Undone(_) | Wait::Tasks { .. } => return None,
         };
         Some(short(&line, LINE))
     }
@@ -207,6 +210,7 @@ impl Wait {
                 "Add a task with tasks_create or tasks_bootstrap.".to_owned()
             }
             Wait::Empty(_) => "Add steps with tasks_decompose.".to_owned(),
+            Wait::Undone(_) => "Cancel the plan, or add a task; all of its tasks are canceled.".to_owned(),
             Wait::Tasks { .. } => "No task can start; check parked tasks and dependencies.".to_owned(),
         };
         short(&line, LINE)
@@ -218,7 +222,7 @@ impl Wait {
             |tool: &str, id: &str| NextCall::new(tool, json!({"workspace": scope.workspace, "task": id}));
         match self {
             Wait::Standing { id, .. } => show_root(scope, id),
-            Wait::Empty(meta) => show_root(scope, &meta.id),
+            Wait::Empty(meta) | Wait::Undone(meta) => show_root(scope, &meta.id),
             Wait::Dependency { of, on } if on.status.is_none() => dependency::without(scope, of, &on.id),
             Wait::Dependency { on, .. } => task("tasks_radar", &on.id),
             Wait::Blocked(step) => NextCall::new(

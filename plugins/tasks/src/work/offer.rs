@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
+use tollgate_kit::runs::Look;
 use tollgate_sdk::{NextCall, ToolError};
 
 use crate::checkpoint;
@@ -54,10 +55,16 @@ pub(crate) fn step_call(
 pub(crate) fn is_proven(scope: &Scope<'_>, step: &Step, proof: &Proof) -> Result<bool, ToolError> {
     let is_required = scope.config.requires_evidence(&scope.workspace);
     let now = mutation::upcoming(scope)?;
-    let mut faults = evidence::to_prove(scope, step, &BTreeSet::new())?
-        .into_iter()
-        .flat_map(|checkpoint| proof.faults(checkpoint, &now));
-    Ok(faults.all(|fault| fault == Fault::Missing && !is_required))
+    for checkpoint in evidence::to_prove(scope, step, &BTreeSet::new())? {
+        let faults = proof.faults(scope, checkpoint, &now, Look::Known)?;
+        if !faults
+            .iter()
+            .all(|fault| *fault == Fault::Missing && !is_required)
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The call that confirms a step's checkpoints and closes it.

@@ -6,6 +6,7 @@ use tollgate_sdk::ToolError;
 
 use super::search::of_steps;
 use super::{Outlook, Piece, Wait, dependencies, plan_waits};
+use crate::closing;
 use crate::model::{Priority, RootKind, Status};
 use crate::record::{Meta, Plan, Task};
 use crate::scope::Scope;
@@ -159,7 +160,10 @@ impl Search<'_> {
             let Some(plan) = self.scope.get::<Plan>(&id)? else {
                 continue;
             };
-            let waits = self.plan(&id)?.clone();
+            let mut waits = self.plan(&id)?.clone();
+            if closing::proves_nothing(self.scope, &id)? {
+                waits.push(Wait::Undone(plan.meta.clone()));
+            }
             let piece = waits.is_empty().then(|| Piece::Complete(plan.meta.clone()));
             self.add(plan.meta, Outlook { piece, waits });
         }

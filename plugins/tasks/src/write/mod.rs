@@ -9,6 +9,7 @@ mod apply;
 mod integrity;
 mod overlay;
 mod parts;
+mod proven;
 mod ready;
 mod revert;
 pub(crate) mod words;
@@ -333,6 +334,7 @@ impl<'a> Write<'a> {
     pub(crate) fn finish(self) -> Result<Receipt, ToolError> {
         let mut refusals = Refusals::default();
         self.faults(&mut refusals)?;
+        self.unproven(0, &mut refusals)?;
         refusals.finish()?;
         self.apply(Journal::Undoable)
     }

@@ -7,10 +7,8 @@ use tollgate_sdk::{NextCall, ToolError};
 
 use super::{Journal, Receipt, Write};
 use crate::error::{Reason, Refusals, refusal};
-use crate::evidence::{self, Proof};
-use crate::model::{Checkpoint, EventType};
-use crate::mutation::{self, BOOKKEEPING};
-use crate::record::Step;
+use crate::model::EventType;
+use crate::mutation::BOOKKEEPING;
 use crate::store::Kind;
 use crate::store::operation::{self, Before, Change, Operation, State};
 
@@ -63,44 +61,14 @@ impl Write<'_> {
         // Without all of its records, the state is not the one to judge.
         if refusals.is_empty() {
             self.faults(&mut refusals)?;
-            self.unproven(unit, &mut refusals)?;
+            // What is redone came after its evidence, and counted as a change then.
+            let own = unit
+                .iter()
+                .filter(|operation| !BOOKKEEPING.contains(&operation.tool.as_str()));
+            let own = i64::try_from(own.count()).unwrap_or(i64::MAX);
+            self.unproven(own, &mut refusals)?;
         }
         refusals.finish()
-    }
-
-    /// Adds confirmations that would come back although the evidence of now does not prove them.
-    fn unproven(&self, unit: &[Operation], refusals: &mut Refusals) -> Result<(), ToolError> {
-        if !self.scope.config.requires_evidence(&self.scope.workspace) {
-            return Ok(());
-        }
-        // What is redone came after its evidence, and counted as a change then.
-        let own = unit
-            .iter()
-            .filter(|operation| !BOOKKEEPING.contains(&operation.tool.as_str()));
-        let own = i64::try_from(own.count()).unwrap_or(i64::MAX);
-        let now = mutation::now(&self.scope)?.without(own);
-        for step in self.changes_of::<Step>()? {
-            let Some(after) = step.after else { continue };
-            let before = step.before.as_ref();
-            let closes = after.is_done() && !before.is_some_and(Step::is_done);
-            let mut back: BTreeSet<Checkpoint> = match closes {
-                true => evidence::to_prove(&self.scope, &after, &BTreeSet::new())?,
-                false => BTreeSet::new(),
-            };
-            let confirmed_before = |checkpoint: &&Checkpoint| {
-                before.is_some_and(|before| before.confirmed.contains_key(checkpoint))
-            };
-            back.extend(
-                after
-                    .confirmed
-                    .keys()
-                    .filter(|checkpoint| !confirmed_before(checkpoint)),
-            );
-            let (id, path) = (after.id.clone(), self.place(&after.id)?);
-            let proof = Proof::of(&self.scope, &id)?;
-            evidence::want_of(&self.scope, &proof, &path, back, &now, refusals);
-        }
-        Ok(())
     }
 
     /// The changes of all operations together, one for each record, in the order in which they are reverted.

@@ -1,10 +1,11 @@
 //! Evidence: how old it is, what is not stored, and where what is large goes.
 
 use serde_json::{Value, json};
-use tollgate_sdk::ArtifactKind;
-use tollgate_sdk::native::Session;
+use tollgate_sdk::native::{EPOCH_MS, Session};
+use tollgate_sdk::{ArtifactKind, TestResult};
 
 use crate::harness::{THREE, after, call_tool, ok};
+use crate::runs::{self, know, run};
 
 fn capture(step: usize) -> String {
     format!(
@@ -276,21 +277,24 @@ fn a_workspace_can_require_evidence() {
             "tests of step s:0 has no evidence"
         ]
     );
-    let item = |code: i32| json!([{"kind": "cmd_output", "title": "cargo test", "exit_code": code}]);
-    let capture = |code: i32| {
-        let arguments = json!({"task": "TASK-001", "path": "s:0", "items": item(code)});
-        call_tool(&session, "tasks_evidence_capture", arguments).unwrap();
+    let ran = |op_id: &str, hour: i64, result| {
+        let mut found = run(op_id, result, None);
+        found.operation.at_ms = EPOCH_MS + hour * 3_600_000;
+        session.advance_ms(3_600_000);
+        know(&session, vec![found]);
+        runs::capture(&session, op_id).unwrap();
+        session.advance_ms(1_000);
     };
-    capture(1);
+    ran("op_1", 1, TestResult::Failed);
     let verify = r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "all"}"#;
     assert_eq!(codes(verify).len(), 2);
-    capture(0);
+    ran("op_2", 2, TestResult::Passed);
     ok(&session, verify);
     // What changed after the confirmation is seen when the step closes.
     ok(&session, r#"edit {"task": "TASK-001", "title": "changed since"}"#);
     let done = r#"done {"task": "TASK-001", "path": "s:0"}"#;
     assert_eq!(codes(done).len(), 2);
-    capture(0);
+    ran("op_3", 3, TestResult::Passed);
     ok(&session, done);
     let elsewhere = r#"bootstrap {"workspace": "other", "plan_title": "P", "task_title": "T", "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]}"#;
     ok(&session, elsewhere);
@@ -310,12 +314,14 @@ fn reasons(session: &Session, line: &str) -> Vec<String> {
 #[test]
 fn redo_confirms_only_what_the_evidence_of_now_proves() {
     let session = after(&[THREE]).config(&json!({"evidence": "required"}));
+    session.advance_ms(3_600_000);
     session.set_envelope(Some("env_1"));
-    ok(&session, &capture(0));
-    ok(
+    session.mutate_elsewhere(5);
+    know(
         &session,
-        r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checkpoint": "criteria", "checks": ["read"]}"#,
+        vec![run("op_1", TestResult::Passed, Some(("env_1", 5)))],
     );
+    runs::capture(&session, "op_1").unwrap();
     ok(&session, &close(0));
     ok(&session, "undo {}");
     // With the same evidence, what was done is done again.
@@ -344,10 +350,9 @@ fn an_empty_step_is_no_way_around_required_evidence() {
     );
     let done = r#"done {"task": "TASK-001", "path": "s:0"}"#;
     assert_eq!(reasons(&session, done), ["criteria of step s:0 has no evidence"]);
-    ok(
-        &session,
-        r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checks": ["looked at it"]}"#,
-    );
+    session.advance_ms(3_600_000);
+    know(&session, vec![run("op_1", TestResult::Passed, None)]);
+    runs::capture(&session, "op_1").unwrap();
     ok(&session, done);
     // A task without steps proves nothing either.
     ok(

@@ -14,6 +14,7 @@ mod leases;
 mod lint;
 mod model;
 mod offers;
+mod proven_model;
 mod queue;
 mod random;
 mod refusals;

@@ -53,7 +53,7 @@ fn collect(value: &Value, calls: &mut Vec<NextCall>) {
 }
 
 /// A workspace of several tasks: nodes, a step below a step, dependencies, and a second plan that waits.
-const SETUP: [&str; 6] = [
+pub(crate) const SETUP: [&str; 6] = [
     THREE,
     r#"create {"title": "waits", "plan": "PLAN-001", "depends_on": ["TASK-001"], "steps": [{"title": "s", "tests": ["t"]}]}"#,
     r#"create {"title": "free", "plan": "PLAN-001", "steps": [{"title": "a"}, {"title": "b", "checkpoints": ["security"]}]}"#,
@@ -62,17 +62,21 @@ const SETUP: [&str; 6] = [
     r#"bootstrap {"plan_title": "Q", "task_title": "U", "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]}"#,
 ];
 
-const TASKS: [&str; 4] = ["TASK-001", "TASK-002", "TASK-003", "TASK-004"];
+pub(crate) const TASKS: [&str; 4] = ["TASK-001", "TASK-002", "TASK-003", "TASK-004"];
 const PLANS: [&str; 2] = ["PLAN-001", "PLAN-002"];
-const PATHS: [&str; 4] = ["s:0", "s:1", "s:2", "s:1.s:0"];
+pub(crate) const PATHS: [&str; 4] = ["s:0", "s:1", "s:2", "s:1.s:0"];
 const OWNERS: [&str; 2] = ["ann", "bob"];
 const STATUSES: [&str; 5] = ["TODO", "ACTIVE", "DONE", "PARKED", "CANCELED"];
 
 /// Random choices, from which a call is made.
-type Choice = (usize, usize, usize, usize, bool);
+pub(crate) type Choice = (usize, usize, usize, usize, bool);
+
+pub(crate) fn choice() -> impl Strategy<Value = Choice> {
+    (0..35_usize, 0..4_usize, 0..4_usize, 0..20_usize, any::<bool>())
+}
 
 /// A call of any kind about anything. Names that do not exist are among them.
-fn made(choice: Choice) -> (&'static str, Value) {
+pub(crate) fn made(choice: Choice) -> (&'static str, Value) {
     let (kind, task, path, other, flag) = choice;
     let (task, plan) = (TASKS[task % 4], PLANS[task % 2]);
     let (path, status, owner) = (PATHS[path % 4], STATUSES[other % 5], OWNERS[other % 2]);
@@ -170,7 +174,7 @@ fn made(choice: Choice) -> (&'static str, Value) {
 }
 
 /// Makes a call and tries everything that its outcome names.
-fn tried(session: &Session, tool: &str, mut arguments: Value) -> Vec<String> {
+pub(crate) fn tried(session: &Session, tool: &str, mut arguments: Value) -> Vec<String> {
     if arguments.get("workspace").is_none() {
         arguments["workspace"] = json!("w");
     }
@@ -192,7 +196,7 @@ proptest! {
 
     #[test]
     fn every_call_that_is_named_is_accepted(
-        choices in proptest::collection::vec((0..35_usize, 0..4_usize, 0..4_usize, 0..20_usize, any::<bool>()), 1..40),
+        choices in proptest::collection::vec(choice(), 1..40),
         required in any::<bool>(),
     ) {
         let session = after(&SETUP);

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use tollgate_sdk::native::{EPOCH_MS, Session};
-use tollgate_sdk::{Effect, FoundOperation, Operation, TestOutcome, TestResult, ToolError};
+use tollgate_sdk::{Effect, FoundOperation, Operation, TestOutcome, TestResult, TestedTree, ToolError};
 
 use crate::harness::{THREE, after, call_tool, ok, refused};
 use crate::offers::probe;
 
 /// A test run in the ledger, of an envelope that had counted some mutations.
-fn run(op_id: &str, result: TestResult, envelope: Option<(&str, u64)>) -> FoundOperation {
+pub(crate) fn run(op_id: &str, result: TestResult, envelope: Option<(&str, u64)>) -> FoundOperation {
     FoundOperation {
         operation: Operation {
             op_id: op_id.to_owned(),
@@ -35,11 +35,29 @@ fn run(op_id: &str, result: TestResult, envelope: Option<(&str, u64)>) -> FoundO
 fn session(rule: &str, found: Vec<FoundOperation>) -> Session {
     let session = after(&[THREE]).config(&json!({"evidence": rule}));
     session.advance_ms(3_600_000);
-    session.set_found(found);
+    know(&session, found);
     session
 }
 
-fn capture(session: &Session, op_id: &str) -> Result<Value, ToolError> {
+/// Lets the ledger have runs, each on the work tree of now.
+pub(crate) fn know(session: &Session, found: Vec<FoundOperation>) {
+    for run in &found {
+        session.set_tree(&run.operation.op_id, current());
+    }
+    session.set_found(found);
+}
+
+/// A work tree that has not changed since a run.
+pub(crate) fn current() -> TestedTree {
+    TestedTree {
+        workspace: Some("w".to_owned()),
+        unchanged: Some(true),
+        looked: true,
+        unseen: None,
+    }
+}
+
+pub(crate) fn capture(session: &Session, op_id: &str) -> Result<Value, ToolError> {
     let arguments = json!({"task": "TASK-001", "path": "s:0", "items": [{"operation_id": op_id}]});
     let reply = call_tool(session, "tasks_evidence_capture", arguments)?;
     Ok(serde_json::from_str(&reply.structured).unwrap())
@@ -183,14 +201,16 @@ fn in_an_envelope_changes_of_all_packs_and_edits_count_from_the_run_on() {
     capture(&edited, "op_1").unwrap();
     edited.set_edits(1);
     assert_eq!(refused(&edited, CLOSE).code, "EVIDENCE_REQUIRED");
-    // Another envelope does not know what changed since.
-    let elsewhere = session("required", in_env(5));
-    begin(&elsewhere);
-    capture(&elsewhere, "op_1").unwrap();
-    elsewhere.set_envelope(Some("env_2"));
-    let err = refused(&elsewhere, CLOSE);
-    let message = "criteria of step s:0 has evidence of op_1, which ran in another envelope";
-    assert_eq!(err.blockers[0].message, message);
+    // Another envelope does not know what changed since, but the work tree tells.
+    let elsewhere = |rule: &str| {
+        let elsewhere = session(rule, in_env(5));
+        begin(&elsewhere);
+        capture(&elsewhere, "op_1").unwrap();
+        elsewhere.set_envelope(Some("env_2"));
+        elsewhere
+    };
+    ok(&elsewhere("required"), CLOSE);
+    assert_eq!(codes(&ok(&elsewhere("optional"), CLOSE)), ["STALE_EVIDENCE"; 2]);
 }
 
 #[test]
@@ -203,4 +223,167 @@ fn a_step_that_was_closed_makes_its_run_too_old_for_the_next() {
     call_tool(&session, "tasks_evidence_capture", next).unwrap();
     let close = r#"close_step {"task": "TASK-001", "path": "s:1", "checkpoints": "gate"}"#;
     assert_eq!(refused(&session, close).code, "EVIDENCE_REQUIRED");
+}
+
+/// Reasons of a refused call.
+fn reasons(session: &Session, line: &str) -> Vec<String> {
+    let err = refused(session, line);
+    assert_eq!(err.code, "EVIDENCE_REQUIRED", "{line}: {err:?}");
+    assert_eq!(probe(session, &json!(err)), Vec::<String>::new());
+    let blockers = err.blockers.into_iter();
+    blockers.map(|blocker| blocker.message).collect()
+}
+
+const TYPED: &str = r#"evidence_capture {"task": "TASK-001", "path": "s:0", "items": [
+    {"kind": "cmd_output", "title": "cargo test", "exit_code": 0, "body": "14 passed"}]}"#;
+
+#[test]
+fn what_a_caller_types_is_kept_as_stated_and_proves_nothing_where_evidence_is_required() {
+    let strict = session("required", vec![run("op_1", TestResult::Passed, None)]);
+    let typed = ok(&strict, TYPED);
+    assert_eq!(codes(&typed), ["STATED_EVIDENCE"]);
+    assert_eq!(typed["next_calls"][0]["tool"], "tasks_show");
+    for line in [
+        CLOSE,
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "all"}"#,
+        r#"progress {"task": "TASK-001", "path": "s:0", "completed": true, "force": true, "reason": "trust me"}"#,
+        r#"batch {"operations": [{"tool": "tasks_close_step", "args":
+            {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}}], "atomic": true}"#,
+    ] {
+        let err = refused(&strict, line);
+        let said: Vec<String> = err.blockers.into_iter().map(|blocker| blocker.message).collect();
+        // A batch says first which operation failed.
+        assert!(said.len() >= 2, "{line}: {said:?}");
+        assert!(
+            said.iter()
+                .all(|said| said.contains("has stated evidence only: ")),
+            "{said:?}"
+        );
+    }
+    let shown = ok(&strict, r#"show {"task": "TASK-001", "path": "s:0"}"#).to_string();
+    assert!(shown.contains(r#""stated":true"#), "{shown}");
+    // A run counts beside it, wherever it stands, unless something failed after it.
+    capture(&strict, "op_1").unwrap();
+    ok(&strict, TYPED);
+    ok(&strict, CLOSE);
+    ok(&strict, "undo {}");
+    let failed = TYPED.replace(r#""exit_code": 0"#, r#""exit_code": 3"#);
+    ok(&strict, &failed);
+    assert!(reasons(&strict, CLOSE)[0].contains("has exit code 3"));
+    // Elsewhere it counts as before.
+    let lax = session("optional", Vec::new());
+    assert_eq!(codes(&ok(&lax, TYPED)), [""; 0]);
+    ok(&lax, CLOSE);
+}
+
+#[test]
+fn a_run_proves_only_the_work_tree_on_which_it_tested_something() {
+    let other = |change: fn(&mut TestedTree)| {
+        let mut tree = current();
+        change(&mut tree);
+        tree
+    };
+    let moved = other(|tree| tree.unchanged = Some(false));
+    let unknown = other(|tree| {
+        (tree.unchanged, tree.looked) = (None, false);
+        tree.unseen = Some("it ran outside of envelopes".to_owned());
+    });
+    let unlooked = other(|tree| {
+        tree.looked = false;
+        tree.unseen = Some("Git failed".to_owned());
+    });
+    let elsewhere = other(|tree| (tree.workspace, tree.unchanged) = (Some("x".to_owned()), Some(false)));
+    let run = || vec![run("op_1", TestResult::Passed, None)];
+    for (tree, fault) in [
+        (&moved, "op_1, which ran before the work tree changed"),
+        (
+            &unlooked,
+            "op_1, which cannot be compared with the work tree: Git failed",
+        ),
+        (
+            &unknown,
+            "op_1, which cannot be compared with the work tree: it ran outside of envelopes",
+        ),
+        (&elsewhere, "op_1, which ran in workspace x"),
+    ] {
+        // It was attached while it proved the step.
+        let strict = session("required", run());
+        capture(&strict, "op_1").unwrap();
+        strict.set_tree("op_1", tree.clone());
+        let expected = format!("criteria of step s:0 has evidence of {fault}");
+        assert_eq!(reasons(&strict, CLOSE)[0], expected);
+    }
+    for (tree, fault) in [
+        (
+            &unknown,
+            "cannot be compared with the work tree: it ran outside of envelopes",
+        ),
+        (&elsewhere, "ran in workspace x"),
+    ] {
+        let strict = session("required", run());
+        strict.set_tree("op_1", tree.clone());
+        assert_eq!(
+            capture(&strict, "op_1").unwrap_err().message,
+            format!("operation op_1 {fault}")
+        );
+    }
+    let lax = session("optional", run());
+    lax.set_tree("op_1", elsewhere);
+    assert_eq!(codes(&capture(&lax, "op_1").unwrap()), ["UNKNOWN_RUN"]);
+    for total in [None, Some(0)] {
+        let mut empty = run();
+        empty[0].tests.as_mut().unwrap().total = total;
+        let strict = session("required", empty);
+        let message = "operation op_1 ran no test that its output counts";
+        assert_eq!(capture(&strict, "op_1").unwrap_err().message, message);
+    }
+}
+
+#[test]
+fn what_was_proven_before_its_run_left_the_ledger_stays_closed_and_nothing_new_is_proven() {
+    let strict = session("required", vec![run("op_1", TestResult::Passed, None)]);
+    capture(&strict, "op_1").unwrap();
+    strict.set_found(Vec::new());
+    let gone = "criteria of step s:0 has evidence of op_1, which is not in the ledger";
+    assert_eq!(reasons(&strict, CLOSE)[0], gone);
+}
+
+#[test]
+fn parts_that_go_and_tasks_that_are_canceled_are_no_way_around_required_evidence() {
+    let bare = r#"define {"task": "TASK-001", "path": "s:0", "success_criteria": [], "tests": []}"#;
+    let part = r#"decompose {"task": "TASK-001", "parent_step": "s:0", "steps": [
+        {"title": "part", "success_criteria": ["c"], "tests": ["t"]}]}"#;
+    for way in [
+        r#"move {"task": "TASK-001", "path": "s:0.s:0", "top": true}"#,
+        r#"move {"task": "TASK-001", "path": "s:0.s:0", "parent_step": "s:1"}"#,
+        r#"delete {"task": "TASK-001", "path": "s:0.s:0"}"#,
+    ] {
+        let strict = after(&[THREE, bare, part]).config(&json!({"evidence": "required"}));
+        strict.advance_ms(3_600_000);
+        know(&strict, vec![run("op_1", TestResult::Passed, None)]);
+        let item = json!({"task": "TASK-001", "path": "s:0.s:0", "items": [{"operation_id": "op_1"}]});
+        call_tool(&strict, "tasks_evidence_capture", item).unwrap();
+        strict.advance_ms(1_000);
+        ok(
+            &strict,
+            r#"close_step {"task": "TASK-001", "path": "s:0.s:0", "checkpoints": "gate"}"#,
+        );
+        // What its part proves needs no evidence of its own, as long as the part is there.
+        ok(&strict, r#"done {"task": "TASK-001", "path": "s:0"}"#);
+        assert_eq!(
+            reasons(&strict, way),
+            ["criteria of step s:0 has no evidence"],
+            "{way}"
+        );
+    }
+    let strict = after(&[THREE]).config(&json!({"evidence": "required"}));
+    ok(&strict, r#"complete {"task": "TASK-001", "status": "CANCELED"}"#);
+    let done = r#"complete {"task": "PLAN-001"}"#;
+    assert_eq!(
+        refused(&strict, done).message,
+        "no task of PLAN-001 is DONE, so nothing proves it"
+    );
+    let empty = done.replace('}', r#", "allow_empty": true}"#);
+    assert_eq!(refused(&strict, &empty).code, "EVIDENCE_REQUIRED");
+    ok(&strict, &done.replace('}', r#", "status": "CANCELED"}"#));
 }

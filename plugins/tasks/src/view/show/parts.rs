@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
+use tollgate_kit::runs::Look;
 use tollgate_sdk::ToolError;
 
 use super::{Body, Part};
@@ -143,7 +144,7 @@ fn checkpoints(scope: &Scope<'_>, step: &Step, parts: &mut Vec<Part>) -> Result<
     for checkpoint in all {
         let confirmation = step.confirmed.get(&checkpoint);
         let faults: Vec<String> = proof
-            .faults(checkpoint, &now)
+            .faults(scope, checkpoint, &now, Look::Known)?
             .iter()
             .map(ToString::to_string)
             .collect();
@@ -208,8 +209,9 @@ fn recorded(scope: &Scope<'_>, parent: &str, parts: &mut Vec<Part>) -> Result<()
     }
     for evidence in children::<Evidence>(db, workspace, parent, RECORDS)? {
         let evidence = evidence.record;
+        let is_stated = evidence.exit_code.is_some() && evidence.operation.is_none();
         let facts = json!({
-            "kind": evidence.kind, "exit_code": evidence.exit_code, "operation": evidence.operation, "checkpoint": evidence.checkpoint,
+            "stated": is_stated.then_some(true), "kind": evidence.kind, "exit_code": evidence.exit_code, "operation": evidence.operation, "checkpoint": evidence.checkpoint,
             "bytes": evidence.bytes, "artifact": evidence.artifact, "at": evidence.created_at,
         });
         let title = evidence.title.as_deref().unwrap_or_default();

@@ -1,0 +1,50 @@
+//! Comparison of a work tree with the one in which an operation ran its tests.
+
+use super::ledger::{LedgerError, View};
+use crate::bindings::tollgate::host::ledger::TestedTree;
+
+/// A comparison that failed, with the reason.
+pub(super) fn unknown(why: &str) -> TestedTree {
+    TestedTree {
+        workspace: None,
+        unchanged: None,
+        looked: false,
+        unseen: Some(why.to_owned()),
+    }
+}
+
+impl View<'_> {
+    /// Compares the work tree of a workspace with the one of an operation that may be seen.
+    pub(super) fn compare(&self, op_id: &str, workspace: &str) -> Result<TestedTree, LedgerError> {
+        let session = self.session;
+        let pack = self.namespace.pack();
+        let tested = session.as_host(|| session.tested_states(op_id, pack))?;
+        if tested.states.is_empty() {
+            return Ok(unknown(
+                "the host did not look at a work tree: the operation ran outside of envelopes, or without Git access",
+            ));
+        }
+        let seen = self
+            .facts
+            .seen
+            .as_ref()
+            .filter(|seen| seen.workspace == workspace);
+        let newest = match seen {
+            Some(seen) => Some(seen.state.clone()),
+            None => session.as_host(|| session.newest_known_state(workspace))?,
+        };
+        let why = || match (&self.facts.unseen, &newest) {
+            (Some(why), _) => why.clone(),
+            (None, Some(_)) => "this call does not look at the work tree".to_owned(),
+            (None, None) => format!(
+                "nobody looked at a work tree of workspace {workspace}; it may not be registered, or has no Git access"
+            ),
+        };
+        Ok(TestedTree {
+            unseen: seen.is_none().then(why),
+            looked: seen.is_some(),
+            unchanged: newest.map(|state| tested.states.contains(&state)),
+            workspace: tested.workspace,
+        })
+    }
+}
