@@ -226,6 +226,9 @@ async fn an_expired_envelope_is_closed_for_everybody_and_never_a_success() {
     );
     let listed = session.ok("envelope_list", json!({"state": "OPEN"})).await;
     assert_eq!(listed["envelopes"], json!([]));
+    let lost = session.refused("envelope_list", json!({"cursor": "nope"})).await;
+    assert_eq!(lost["code"], "INVALID_ARGUMENTS");
+    assert_eq!(lost["next_call"]["tool"], "envelope_list", "{lost}");
     let closed = session
         .ok("envelope_close", json!({"envelope_id": id, "outcome": "success"}))
         .await;

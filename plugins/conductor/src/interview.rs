@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::plan::Plan;
+use crate::ready::FAULTS_FROM;
 
 /// A question of the interview.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -238,7 +239,7 @@ pub(crate) fn interview(standing: &Standing<'_>, all: bool) -> Interview {
         .iter()
         .filter(|question| is_asked(standing, question.key) && !is_answered(standing, question.key))
         .collect();
-    let required = || open.iter().filter(|question| question.required);
+    let required = || open.iter().filter(|question| is_required(standing, question));
     let phase = required().map(|question| question.phase).min();
     let last = if all { 5 } else { phase.unwrap_or(5) };
     Interview {
@@ -248,7 +249,10 @@ pub(crate) fn interview(standing: &Standing<'_>, all: bool) -> Interview {
         questions: open
             .iter()
             .filter(|question| question.phase <= last)
-            .map(|&question| question.clone().with_fields())
+            .map(|&question| Question {
+                required: is_required(standing, question),
+                ..question.clone().with_fields()
+            })
             .collect(),
     }
 }
@@ -284,6 +288,11 @@ pub(crate) const FAULTS: [&str; 4] = [
 pub(crate) fn open_faults(plan: &Plan) -> Vec<&'static str> {
     let answered = plan.answered();
     FAULTS.into_iter().filter(|key| !answered.contains(key)).collect()
+}
+
+/// Checks whether a job needs an answer before it can become READY. A large plan needs a search for faults.
+fn is_required(standing: &Standing<'_>, question: &Question) -> bool {
+    question.required || standing.steps >= FAULTS_FROM && FAULTS.contains(&question.key)
 }
 
 /// Checks whether a question is asked: questions about the repository need one.

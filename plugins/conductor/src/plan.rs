@@ -4,7 +4,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::arguments::{ENTRIES, ENTRY, PATH, PLAN};
@@ -58,6 +58,37 @@ impl<'de> Visitor<'de> for RiskVisitor {
             mitigation: fields.mitigation,
         })
     }
+}
+
+/// Entries of an answer: a list of texts, or a text as the only entry.
+pub(crate) fn entries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    struct Entries;
+
+    impl<'de> Visitor<'de> for Entries {
+        type Value = Option<Vec<String>>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a list of texts, or one text")
+        }
+
+        fn visit_str<E: de::Error>(self, entry: &str) -> Result<Self::Value, E> {
+            Ok(Some(vec![entry.to_owned()]))
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut entries = Vec::new();
+            while let Some(entry) = list.next_element()? {
+                entries.push(entry);
+            }
+            Ok(Some(entries))
+        }
+    }
+
+    deserializer.deserialize_any(Entries)
 }
 
 /// Plan of a job. An absent field was not answered; an empty list is an answer.

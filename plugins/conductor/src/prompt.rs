@@ -15,6 +15,7 @@ use crate::model::{EvidenceMode, EvidenceType};
 use crate::plan::Plan;
 use crate::policy::Policies;
 use crate::step::StepSpec;
+use crate::tools::git_write::fill;
 
 /// Headings of the sections, in order.
 pub(crate) const HEADINGS: [&str; 7] = [
@@ -296,17 +297,26 @@ fn produce(material: &Material<'_>) -> String {
     bullets(&items)
 }
 
-/// Commit that a step has to hand in.
+/// Commit that a step has to hand in, and the message that one made by hand needs.
 fn commit(material: &Material<'_>) -> Option<String> {
     let (step, policies) = (material.step, material.policies);
-    let how = match material
-        .briefing
-        .workspace
-        .as_ref()
-        .map(|workspace| workspace.git)
-    {
-        Some("write") => "git_commit makes it",
-        _ => "git_commit cannot make it here: use your own git",
+    let message = fill(
+        &policies.commit_message_template,
+        material.job_id,
+        material.step_id,
+        &step.title,
+        "<summary>",
+    );
+    let workspace = material.briefing.workspace.as_ref();
+    let how = match workspace.map(|workspace| workspace.git) {
+        Some("write") => format!(
+            "git_commit makes it; by hand, its message is `{}`",
+            message.trim()
+        ),
+        _ => format!(
+            "git_commit cannot make it here: use your own git with the message `{}`",
+            message.trim()
+        ),
     };
     let always = always_commits(step);
     let wanted = always || policies.require_commit_per_step;

@@ -319,7 +319,10 @@ impl Tool for List {
         let before = match &self.cursor {
             None => None,
             Some(id) => {
-                let last = look_at(cx, id)?;
+                let last = look_at(cx, id).map_err(|refusal| match refusal.code.as_str() {
+                    "UNKNOWN_ENVELOPE" => no_page(),
+                    _ => refusal,
+                })?;
                 Some((last.opened_at, last.id))
             }
         };
@@ -372,6 +375,16 @@ fn visible(cx: &CoreCx<'_>, id: &str, to: Option<&Identity>) -> Result<Envelope,
         .map_err(storage)?
         .filter(|envelope| envelope.is_visible(to))
         .ok_or_else(|| unknown(id))
+}
+
+/// There is no page after this cursor.
+fn no_page() -> ToolError {
+    ToolError::new(
+        "INVALID_ARGUMENTS",
+        "cursor is not one that envelope_list returned",
+    )
+    .remediation("Begin without a cursor.")
+    .next_call(NextCall::new("envelope_list", json!({})))
 }
 
 /// There is no envelope of this id.

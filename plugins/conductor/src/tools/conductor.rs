@@ -5,13 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, Tier, Tool, ToolError};
 
-use super::{editable, find_job, save, standing};
+use super::{editable, find_job, planned, save, standing};
 use crate::arguments::{ENTRY, PATH, TITLE, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::interview::{Interview, Question, interview};
 use crate::listed::with_calls;
 use crate::model::JobId;
-use crate::plan::{Plan, Risk};
+use crate::plan::{Plan, Risk, entries};
 use crate::policy::PolicyChanges;
 use crate::repo::survey::{self, Before, Look};
 use crate::root::Root;
@@ -231,7 +231,7 @@ impl Tool for ConductorNextQuestions {
 /// Open questions of a job with what the repository suggests.
 fn questions(cx: &Cx<'_>, job: &Job, all: bool) -> Result<Interview, ToolError> {
     let steps = step::all(&cx.db, &job.id)?;
-    let mut interview = interview(&standing(job, steps.len()), all);
+    let mut interview = interview(&standing(job, planned(&steps)), all);
     suggest::add(cx, &cx.db, job, &mut interview)?;
     Ok(interview)
 }
@@ -252,43 +252,59 @@ pub(crate) struct Answers {
     /// True if a repository already exists.
     repo_exists: Option<bool>,
     /// Things not to touch. One per entry.
+    #[serde(deserialize_with = "entries")]
     out_of_scope: Option<Vec<String>>,
     /// Operating system, runtime, language. For example Linux, Python 3.12.
     target_environment: Option<String>,
     /// Minimal or robust, and the deadline.
     timeline_priority: Option<String>,
     /// Abilities and limits of the user. One per entry.
+    #[serde(deserialize_with = "entries")]
     user_constraints: Option<Vec<String>>,
     /// Exact outputs: files, endpoints, docs. One per entry.
+    #[serde(deserialize_with = "entries")]
     deliverables: Option<Vec<String>>,
     /// Conditions at the end. One per entry, each of them checkable.
+    #[serde(deserialize_with = "entries")]
     definition_of_done: Option<Vec<String>>,
     /// Expected tests. One per entry.
+    #[serde(deserialize_with = "entries")]
     tests_expected: Option<Vec<String>>,
     /// Rules never to violate. One per entry.
+    #[serde(deserialize_with = "entries")]
     invariants: Option<Vec<String>>,
     /// Paths to read first. One per entry.
+    #[serde(deserialize_with = "entries")]
     key_files: Option<Vec<String>>,
     /// Files where the program starts. For example src/main.rs.
+    #[serde(deserialize_with = "entries")]
     entrypoints: Option<Vec<String>>,
     /// Risks with mitigations. One per entry.
     risks: Option<Vec<Risk>>,
     // Questions ask for these; the listed schema leaves them out, because it is read in every conversation.
     #[schemars(skip)]
+    #[serde(deserialize_with = "entries")]
     constraints: Option<Vec<String>>,
     #[schemars(skip)]
+    #[serde(deserialize_with = "entries")]
     assumptions: Option<Vec<String>>,
     #[schemars(skip)]
+    #[serde(deserialize_with = "entries")]
     unknowns: Option<Vec<String>>,
     #[schemars(skip)]
+    #[serde(deserialize_with = "entries")]
     architecture: Option<Vec<String>>,
     #[schemars(skip)]
+    #[serde(deserialize_with = "entries")]
     failure_modes: Option<Vec<String>>,
     #[schemars(skip)]
+    #[serde(deserialize_with = "entries")]
     hidden_dependencies: Option<Vec<String>>,
     #[schemars(skip)]
+    #[serde(deserialize_with = "entries")]
     smallest_proof: Option<Vec<String>>,
     #[schemars(skip)]
+    #[serde(deserialize_with = "entries")]
     decide_now: Option<Vec<String>>,
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Timestamp, Tool, ToolError};
 
 use super::steps::StepLine;
-use super::{after, current, find_job, find_step, save, standing};
+use super::{after, current, find_job, find_step, planned, save, standing};
 use crate::error::{Reason, Refusals};
 use crate::freeze;
 use crate::interview::interview;
@@ -129,7 +129,7 @@ impl Tool for JobGet {
             open_batch: batch::open(&cx.db, &job.id)?,
             plan_changes: plan_changes(cx, &job.id)?,
             required_open: match job.status {
-                Status::Planning => interview(&standing(&job, steps.len()), false).required_open,
+                Status::Planning => interview(&standing(&job, planned(&steps)), false).required_open,
                 _ => Vec::new(),
             },
             current_step_index: current(&steps).map_or(steps.len(), |(place, _)| place),

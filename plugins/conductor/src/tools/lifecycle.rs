@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Db, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
 use super::execute::{Running, Telling, attempts_left};
-use super::{after, conflict, current, find_job, job_call, save};
+use super::{after, conflict, current, find_job, job_call, planned, save};
 use crate::access;
 use crate::arguments::ENTRY;
-use crate::checkpoint::is_inserted;
 use crate::error::Refusals;
 use crate::gate::agreed::{self, Agreement};
 use crate::gate::delivered;
@@ -145,11 +144,6 @@ fn named(steps: &[Step]) -> Vec<(StepId, &StepSpec)> {
         .iter()
         .map(|step| (step.step_id.clone(), &step.spec))
         .collect()
-}
-
-/// Number of steps that the planner planned.
-fn planned(steps: &[Step]) -> usize {
-    steps.iter().filter(|step| !is_inserted(&step.spec)).count()
 }
 
 /// All gaps of a job's plan.

@@ -28,6 +28,7 @@ use serde_json::json;
 use tollgate_sdk::{Cx, Db, DbError, NextCall, ToolError};
 
 use crate::asked;
+use crate::checkpoint::is_inserted;
 use crate::error::{Reason, Refusals};
 use crate::interview::{Standing, interview};
 use crate::model::{JobId, StepStatus};
@@ -156,14 +157,19 @@ fn acknowledge(cx: &Cx<'_>, mut job: Job, seen: Status, stored: usize) -> Result
     let steps = step::all(&cx.db, &job.id)?;
     Ok(PlanAck {
         unreadied: seen == Status::Ready && job.status == Status::Planning,
-        required_open: interview(&standing(&job, steps.len()), false).required_open,
+        required_open: interview(&standing(&job, planned(&steps)), false).required_open,
         status: job.status,
         job_id: job.id,
         stored,
     })
 }
 
-/// Facts about a job for the interview.
+/// Number of steps that the planner planned.
+fn planned(steps: &[Step]) -> usize {
+    steps.iter().filter(|step| !is_inserted(&step.spec)).count()
+}
+
+/// Facts about a job for the interview. Steps are those that were planned.
 fn standing(job: &Job, steps: usize) -> Standing<'_> {
     Standing {
         goal: &job.goal,

@@ -35,6 +35,37 @@ fn the_interview_leads_from_phase_to_phase() {
 }
 
 #[test]
+fn one_text_is_a_list_and_large_plans_need_a_search_for_faults() {
+    let bench = Bench::new();
+    let answers = json!({"repo_exists": false, "constraints": "no new dependencies", "invariants": "patches only",
+        "deliverables": ["export.py"], "definition_of_done": "it exports"});
+    bench.reply("conductor_answer", json!({"answers": answers}));
+    let seen = bench.reply("job_get", json!({}));
+    assert_eq!(
+        seen["plan"]["constraints"],
+        json!(["no new dependencies"]),
+        "{seen}"
+    );
+    let steps: Vec<_> = ["a", "b", "c", "d"].map(|title| step(title, json!([]))).into();
+    bench.reply("plan_propose_steps", json!({ "steps": steps }));
+    let asked = bench.reply("conductor_next_questions", json!({}));
+    let open = json!([
+        "failure_modes",
+        "hidden_dependencies",
+        "smallest_proof",
+        "decide_now"
+    ]);
+    assert_eq!(
+        (&asked["required_open"], &asked["complete"]),
+        (&open, &json!(false)),
+        "{asked}"
+    );
+    let questions = asked["questions"].as_array().unwrap();
+    let required = questions.iter().filter(|question| question["required"] == true);
+    assert_eq!(required.count(), 4, "{asked}");
+}
+
+#[test]
 fn the_ready_gate_lists_every_gap_and_each_call_is_the_one_that_closes_it() {
     let bench = Bench::new();
     let mut log = bench.run("job_set_ready {}");
