@@ -82,13 +82,18 @@ impl<'a> Callable<'a> {
                     calls.retain(|call| !self.is_out_of_reach(call));
                     pruned |= calls.len() < before;
                 }
-                fields
-                    .values_mut()
-                    .fold(pruned, |pruned, value| self.prune(keys, value) || pruned)
+                for value in fields.values_mut() {
+                    pruned |= self.prune(keys, value);
+                }
+                pruned
             }
-            Value::Array(values) => values
-                .iter_mut()
-                .fold(false, |pruned, value| self.prune(keys, value) || pruned),
+            Value::Array(values) => {
+                let mut pruned = false;
+                for value in values {
+                    pruned |= self.prune(keys, value);
+                }
+                pruned
+            }
             _ => false,
         }
     }
