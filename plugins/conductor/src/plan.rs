@@ -67,7 +67,7 @@ pub(crate) fn entries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     impl<'de> Visitor<'de> for Entries {
         type Value = Option<Vec<String>>;
 
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a list of texts, or one text")
         }
 
