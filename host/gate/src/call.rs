@@ -39,7 +39,7 @@ pub struct Call {
     pub progress: Progress,
     /// Answers, if the call comes again after it asked.
     pub answers: Answers,
-    /// Whether the caller takes a task in place of the reply.
+    /// Use of tasks: a task may take the place of the reply, or not.
     pub task: Tasking,
 }
 

@@ -48,7 +48,7 @@ impl<'a> Callable<'a> {
     }
 
     /// A structured result of a tool without such suggestions, in `next`, `next_call` and `next_calls` wherever they are.
-    /// What the tool's output schema requires stays, or clients would refuse the result.
+    /// Keys that the tool's output schema requires stay, or clients would refuse the result.
     pub(super) fn result(self, of: &str, json: String) -> String {
         // Most results suggest nothing else, and making a tree of one costs more than reading it.
         if tools_in(&json).all(|name| self.has(name)) {

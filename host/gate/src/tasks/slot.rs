@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tollgate_store::storage::Operation;
 
-/// What a caller says of tasks.
+/// Use of tasks by a caller.
 #[derive(Debug, Clone, Default)]
 pub enum Tasking {
     /// The caller waits for every reply, however long it takes.

@@ -12,7 +12,7 @@ use crate::harness::after;
 use crate::offers::{Choice, PATHS, SETUP, TASKS, choice, made, tried};
 use crate::runs::{current, run};
 
-/// What the host does between calls.
+/// Work of the host between calls.
 #[derive(Debug, Clone)]
 enum Op {
     Call(Choice),
