@@ -59,6 +59,8 @@ pub struct Job<'a> {
     pub variables: Vec<(String, String)>,
     /// True if the program may not start others.
     pub alone: bool,
+    /// Bytes that each of its processes may have beside files it has mapped; `None` if nobody limits them.
+    pub memory: Option<u64>,
     /// Standard input.
     pub stdin: Vec<u8>,
     /// Time limit.
@@ -124,6 +126,7 @@ impl Launcher {
             arguments: job.argv[1..].to_vec(),
             environment: environment.of(&job.argv[0], &job.variables),
             alone: job.alone,
+            memory: job.memory,
             umask: self.umask,
         };
         let watched = wire::send(&running.socket, &task, &job.stdin)

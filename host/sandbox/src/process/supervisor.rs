@@ -127,6 +127,9 @@ fn start(task: &Task, input: Vec<u8>) -> std::io::Result<Pid> {
     if task.alone {
         alone::confine(&mut program)?;
     }
+    if let Some(bytes) = task.memory {
+        limit_memory(&mut program, bytes);
+    }
     let mut child = program.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not read its input is no failure.
@@ -159,6 +162,22 @@ fn die_with_this(program: &mut Command, alone: bool) {
     // half changed.
     unsafe {
         program.pre_exec(ask)
+    };
+}
+
+/// Refuses a program more memory than this. Files that it only maps do not count: Git maps packs of any size.
+fn limit_memory(program: &mut Command, bytes: u64) {
+    let limit = Rlimit {
+        current: Some(bytes),
+        maximum: Some(bytes),
+    };
+    #[allow(
+        unsafe_code,
+        reason = "the supervisor itself keeps what it has, so the child limits itself"
+    )]
+    // SAFETY: one system call, which neither allocates nor locks.
+    unsafe {
+        program.pre_exec(move || Ok(rustix::process::setrlimit(Resource::Data, limit)?))
     };
 }
 
@@ -222,5 +241,29 @@ fn kill_everything(program: Pid) -> bool {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_gets_no_more_memory_than_its_limit() {
+        let take = |bytes: u64, limit: Option<u64>| {
+            let mut program = Command::new("python3");
+            program.args(["-c", &format!("bytearray({bytes})")]);
+            if let Some(limit) = limit {
+                limit_memory(&mut program, limit);
+            }
+            program.output().unwrap()
+        };
+        let limit = 256 << 20;
+        assert!(take(2 * limit, None).status.success());
+        assert!(take(limit / 4, Some(limit)).status.success());
+        let refused = take(2 * limit, Some(limit));
+        assert_eq!(refused.status.code(), Some(1));
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains("MemoryError"), "{said}");
     }
 }

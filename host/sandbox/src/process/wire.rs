@@ -16,6 +16,8 @@ pub(super) struct Task {
     pub(super) umask: u32,
     /// True if the program may not start others.
     pub(super) alone: bool,
+    /// Bytes that each of its processes may have beside files it has mapped.
+    pub(super) memory: Option<u64>,
 }
 
 /// Message about the program.

@@ -13,6 +13,8 @@ use crate::workspaces::Workspace;
 
 /// Interval at which a call looks whether another call's git has ended.
 const TICK: Duration = Duration::from_millis(2);
+/// Bytes of memory that Git may have. A few small objects, or one line of a repository's configuration, can make it want any amount.
+pub(crate) const MEMORY: u64 = 2 << 30;
 /// Longest file of the operator's own configuration that is looked at, in bytes.
 const MAX_CONFIG: u64 = 1 << 20;
 
@@ -89,6 +91,7 @@ fn ask(
         argv: prepared.argv,
         variables: prepared.variables,
         alone: prepared.alone,
+        memory: Some(MEMORY),
         stdin: Vec::new(),
         timeout: deadline.remaining(),
         output_limit: MAX_OUTPUT,

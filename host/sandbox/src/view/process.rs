@@ -76,6 +76,7 @@ impl View<'_> {
                 .map(|(git, _)| git.variables.clone())
                 .unwrap_or_default(),
             alone: git.as_ref().is_some_and(|(git, _)| git.alone),
+            memory: git.as_ref().map(|_| git::MEMORY),
             argv: match (&git, &permitted) {
                 (Some((git, _)), _) => git.argv.clone(),
                 (None, Permitted::Program(argv)) => argv.clone(),

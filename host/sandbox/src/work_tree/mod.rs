@@ -398,6 +398,7 @@ impl<'a> Look<'a> {
             argv: self.plain(prepared.argv.clone(), subcommand, added),
             variables: prepared.variables.clone(),
             alone: prepared.alone,
+            memory: Some(git::MEMORY),
             stdin: command.stdin,
             timeout: self.deadline.remaining(),
             output_limit: 0,
