@@ -48,6 +48,7 @@ mod recount;
 mod repair;
 mod repeats;
 mod restarts;
+mod row_events;
 mod schema;
 mod session;
 mod statement;

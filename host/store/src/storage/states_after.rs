@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::types::ValueRef;
 use serde_json::{Value, json};
 
 use super::error::StoreResult;
@@ -109,24 +108,12 @@ impl Session {
     /// States that rows hold, with the row, by operation. Of several the first counts.
     fn told_states(&self) -> StoreResult<BTreeMap<String, (i64, String)>> {
         let mut told = BTreeMap::new();
-        let mut statement = self.db.prepare(&format!(
-            "SELECT seq, events FROM core_operations
-             WHERE events IS NOT NULL AND instr(events, '\"{AFTER}\"') > 0 ORDER BY seq"
-        ))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let seq: i64 = row.get(0)?;
-            let events: Vec<Value> = match row.get_ref(1)? {
-                ValueRef::Text(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
-                _ => Vec::new(),
-            };
-            for event in events.iter().filter(|event| event["type"] == AFTER) {
-                if let (Some(op_id), Some(state)) = (event["op_id"].as_str(), event["state"].as_str()) {
-                    told.entry(op_id.to_owned())
-                        .or_insert_with(|| (seq, state.to_owned()));
-                }
+        self.each_event(AFTER, |seq, event| {
+            if let (Some(op_id), Some(state)) = (event["op_id"].as_str(), event["state"].as_str()) {
+                told.entry(op_id.to_owned())
+                    .or_insert_with(|| (seq, state.to_owned()));
             }
-        }
+        })?;
         Ok(told)
     }
 }

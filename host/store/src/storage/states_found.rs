@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::types::ValueRef;
 use serde_json::{Value, json};
 use tollgate_core::hash;
 
@@ -156,28 +155,16 @@ impl Session {
     /// States that rows hold, by number. Of several the first counts.
     fn told_finds(&self) -> StoreResult<BTreeMap<i64, Told>> {
         let mut told = BTreeMap::new();
-        let mut statement = self.db.prepare(&format!(
-            "SELECT seq, events FROM core_operations
-             WHERE events IS NOT NULL AND instr(events, '\"{FOUND}\"') > 0 ORDER BY seq"
-        ))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let seq: i64 = row.get(0)?;
-            let events: Vec<Value> = match row.get_ref(1)? {
-                ValueRef::Text(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
-                _ => Vec::new(),
-            };
-            for event in events.iter().filter(|event| event["type"] == FOUND) {
-                let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
-                if let Some(number) = event["number"].as_i64() {
-                    told.entry(number).or_insert_with(|| Told {
-                        seq,
-                        envelope_id: text("envelope_id"),
-                        hash: text("hash"),
-                    });
-                }
+        self.each_event(FOUND, |seq, event| {
+            let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
+            if let Some(number) = event["number"].as_i64() {
+                told.entry(number).or_insert_with(|| Told {
+                    seq,
+                    envelope_id: text("envelope_id"),
+                    hash: text("hash"),
+                });
             }
-        }
+        })?;
         Ok(told)
     }
 }
