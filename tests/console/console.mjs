@@ -99,6 +99,25 @@ const cases = {
     await page.waitForURL("**/console/envelopes");
     await page.keyboard.press("?");
     assert.ok(await page.$eval("#keys", (dialog) => dialog.open));
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("/");
+    await page.waitForFunction(() => document.activeElement.id === "filter");
+  },
+
+  async "a page that nobody sees holds no connection, and misses nothing"(browser, server, page) {
+    await page.goto(server.origin + "/console/");
+    await page.waitForSelector(".connection.on");
+    const before = (await seqs(page))[0];
+    const turn = (isHidden) => page.evaluate((isHidden) => {
+      Object.defineProperty(document, "hidden", { configurable: true, value: isHidden });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, isHidden);
+    await turn(true);
+    assert.equal(await page.evaluate(() => stream.readyState), 2, "the stream is closed");
+    sample(server.data, "add", 2);
+    await turn(false);
+    await page.waitForSelector(`#rows tr[data-seq="${before + 2}"]`);
+    assert.deepEqual((await seqs(page)).slice(0, 3), [before + 2, before + 1, before]);
   },
 
   async "parts change while one looks, and the focus stays"(browser, server, page) {
@@ -142,7 +161,7 @@ const cases = {
     const stranger = await browser.newContext();
     const there = await stranger.newPage();
     await there.goto(server.origin + "/console/");
-    assert.match(there.url(), /\/console\/login$/);
+    assert.match(there.url(), /\/console\/login\?/);
     await stranger.close();
   },
 
@@ -176,7 +195,7 @@ const cases = {
     await page.click("text=Log out");
     await page.waitForURL("**/console/login");
     await page.goto(server.origin + "/console/");
-    assert.match(page.url(), /\/console\/login$/);
+    assert.match(page.url(), /\/console\/login\?/);
   },
 };
 

@@ -212,6 +212,27 @@ const cases = {
     await context.close();
   },
 
+  async "an address that was passed on, and a token that is pasted later, lead through the login"(browser, server) {
+    const context = await browser.newContext(screen);
+    const page = await watch(await context.newPage());
+    await page.goto(`${server.origin}/console/envelopes?state=open`);
+    await page.waitForURL("**/console/login?*");
+    await page.evaluate((token) => (location.hash = token), tokens.vera);
+    await page.waitForURL("**/console/envelopes?state=open");
+    await context.close();
+  },
+
+  async "the Enter key decides nothing"(browser, server, story) {
+    const context = await browser.newContext(screen);
+    const page = await logIn(context, `${server.origin}/console/login#${tokens.grace}`);
+    await page.goto(`${server.origin}/console/approvals/${story.id}`);
+    await page.getByRole("textbox").fill("No! Do not do this.");
+    await page.keyboard.press("Enter");
+    await page.goto(`${server.origin}/console/approvals/${story.id}`);
+    assert.equal(await page.locator("form.answer").count(), 1, "it still waits");
+    await context.close();
+  },
+
   async "an approver approves the call, the page says so, and the agent's call passes once"(browser, server, story) {
     const context = await browser.newContext(screen);
     const page = await logIn(context, `${server.origin}/console/login#${tokens.grace}`);
@@ -221,6 +242,8 @@ const cases = {
     await page.waitForLoadState();
     assert.match(await page.locator("main").innerText(), /approved by token:grace \(proven\)[\s\S]*I take the blame/);
     assert.equal(await page.locator("#waiting-badge").isHidden(), true, "nothing waits any more");
+    await page.goto(`${server.origin}/console/approvals`);
+    assert.match(await page.locator("ul.settled").innerText(), /task_create[\s\S]*approved[\s\S]*token:grace/);
     await story.agent.ok("task_create", { ...asked, envelope_id: story.envelope_id });
     const once = await story.agent.call("task_create", { ...asked, envelope_id: story.envelope_id });
     assert.equal(once.refused?.code, "APPROVAL_REQUIRED", "an approval is for one call");

@@ -100,7 +100,25 @@ async fn a_server_serves_the_console_beside_mcp_and_the_owner_logs_in_once() {
     let rows = session.ok("ledger_stats", json!({"since": "1h", "by": []})).await;
     assert_eq!(rows["calls"][0]["calls"], 1, "looking leaves no row: {rows}");
     let nobody = ask(&server, "GET", "/console/", &[], "").await;
-    assert_eq!((nobody.status, nobody.location.as_str()), (303, "/console/login"));
+    let login = "/console/login?to=%2Fconsole%2F";
+    assert_eq!((nobody.status, nobody.location.as_str()), (303, login));
+    // A login leads to pages of the console alone.
+    for (wanted, leads_to) in [
+        (
+            "/console/envelopes%3Fstate%3Dopen",
+            "/console/envelopes?state=open",
+        ),
+        ("https%3A%2F%2Fevil.example%2Fconsole%2F", "/console/"),
+        ("%2F%2Fevil.example%2Fconsole%2F", "/console/"),
+        (
+            "/console/%0D%0ALocation%3A+https%3A%2F%2Fevil.example",
+            "/console/",
+        ),
+    ] {
+        let (_, token) = invited(&place);
+        let there = log_in(&server, &format!("{token}&to={wanted}")).await;
+        assert_eq!((there.status, there.location.as_str()), (303, leads_to));
+    }
     for header in [("host", "evil.example"), ("origin", "https://evil.example")] {
         let refused = ask(&server, "GET", "/console/", &[("cookie", &cookie), header], "").await;
         assert_eq!(refused.status, 403, "{header:?}");

@@ -28,7 +28,7 @@ function logIn() {
     return;
   }
   form.elements.token.value = decodeURIComponent(location.hash.slice(1));
-  history.replaceState(null, "", location.pathname);
+  history.replaceState(null, "", location.pathname + location.search);
   form.requestSubmit();
 }
 
@@ -48,12 +48,8 @@ function picture(name) {
 function cellOf(cell) {
   const td = document.createElement("td");
   td.className = cell.class;
-  if (cell.hint) {
-    td.title = cell.hint;
-  }
-  if (cell.icon) {
-    td.append(picture(cell.icon));
-  }
+  td.title = cell.hint || "";
+  td.append(cell.icon ? picture(cell.icon) : "");
   const inner = document.createElement(cell.href ? "a" : cell.class === "time" ? "time" : "span");
   inner.textContent = cell.text;
   if (cell.href && cell.href.startsWith("/console/")) {
@@ -155,9 +151,12 @@ function reconnect(gone) {
     body.dataset.live = address.pathname + address.search;
   }
   fetch("/console/parts", { redirect: "manual" })
-    .then((answer) => (answer.status === 401 ? location.assign("/console/login") : connect()))
+    .then((answer) => (answer.status === 401 ? location.reload() : connect()))
     .catch(() => setTimeout(() => reconnect(gone), 1000));
 }
+
+// A browser keeps few connections to a host, and a page that nobody sees needs none.
+const onSight = () => (document.hidden ? stream?.close() : stream && reconnect(stream));
 
 function pause() {
   const button = $("pause");
@@ -204,8 +203,9 @@ function replaceParts(fresh) {
     const start = active?.id === "filter" ? active.selectionStart : null;
     const copy = document.adoptNode(part);
     localize(copy);
-    if (old.id === "waiting-badge" && old.textContent !== copy.textContent && !copy.hidden) {
-      $("said").textContent = copy.textContent;
+    if (old.id === "waiting-badge" && old.textContent !== copy.textContent) {
+      $("said").textContent = copy.hidden ? "" : copy.textContent;
+      $("changed")?.removeAttribute("hidden");
     }
     old.replaceWith(copy);
     if (path) {
@@ -270,12 +270,11 @@ function onKey(event) {
   }
   if (isGoing) {
     isGoing = false;
-    const link = document.querySelector('nav a[data-key="' + CSS.escape(event.key) + '"]');
-    link?.click();
+    document.querySelector('nav a[data-key="' + CSS.escape(event.key) + '"]')?.click();
     return;
   }
   const keys = {
-    "/": () => ($("filter") ? ($("filter").focus(), $("filter").select()) : location.assign("/console/")),
+    "/": () => ($("filter") ? ($("filter").focus(), $("filter").select()) : location.assign("/console/#filter")),
     p: pause,
     j: () => choose(1),
     k: () => choose(-1),
@@ -291,6 +290,10 @@ function onKey(event) {
 logIn();
 localize(document);
 connect();
+location.hash === "#filter" && $("filter")?.focus();
+setInterval(() => !stream && !document.hidden && $("waiting-badge") && refresh("/console/parts"), 5000);
+addEventListener("hashchange", logIn);
+document.addEventListener("visibilitychange", onSight);
 document.addEventListener("keydown", onKey);
 document.addEventListener("input", filterSoon);
 document.addEventListener("click", (event) => event.target.closest("#pause") && pause());

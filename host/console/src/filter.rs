@@ -1,7 +1,7 @@
 //! The filter of the ledger's page: words such as `tool:test_run failed`, all of which must fit.
 
 use tollgate_core::text::is_hidden;
-use tollgate_store::storage::{OperationFilter, StoredOperation};
+use tollgate_store::storage::{OperationFilter, StoredOperation, claim};
 
 /// Words that a person typed.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +14,10 @@ pub(crate) struct Filter {
     any_failure: bool,
     /// Parts of names, in small letters.
     parts: Vec<String>,
+    /// Names as the column for who called shows them, in small letters.
+    who: Vec<String>,
+    /// Parts of ids of envelopes.
+    envelopes: Vec<String>,
 }
 
 impl Filter {
@@ -28,12 +32,15 @@ impl Filter {
             let known = &mut filter.known;
             let value = |value: &str| Some(value.to_owned());
             match word.split_once(':') {
-                Some(("tool", tool)) => known.tool = value(tool),
+                Some(("tool", tool)) => known.tool = value(&tool.to_lowercase()),
                 Some(("pack", pack)) => known.pack = value(pack),
-                Some(("who" | "actor", actor)) => known.actor = value(actor),
+                Some(("who", name)) => filter.who.push(name.to_lowercase()),
+                Some(("actor", actor)) => known.actor = value(actor),
                 Some(("policy", policy)) => known.policy = value(policy),
                 Some(("effect", effect)) => known.effect = value(effect),
-                Some(("envelope", id)) => known.envelope_id = value(id),
+                Some(("envelope", id)) if id.starts_with("env_") => known.envelope_id = value(id),
+                // A part of an id, as columns show it.
+                Some(("envelope", part)) => filter.envelopes.push(part.to_lowercase()),
                 Some(("code", code)) => known.error_code = value(&code.to_ascii_uppercase()),
                 Some(("tests", "failed")) => known.tests_passed = Some(false),
                 Some(("tests", "passed")) => known.tests_passed = Some(true),
@@ -53,7 +60,8 @@ impl Filter {
 
     /// True if the store alone cannot tell which rows fit.
     pub(crate) fn looks_at_each(&self) -> bool {
-        self.any_failure || !self.parts.is_empty()
+        let lists = [&self.parts, &self.who, &self.envelopes];
+        self.any_failure || lists.iter().any(|list| !list.is_empty())
     }
 
     /// True for an operation that fits.
@@ -68,6 +76,11 @@ impl Filter {
         self.known.fits(operation)
             && (!self.any_failure || fails())
             && self.parts.iter().all(|part| has(operation, part))
+            && self.who.iter().all(|name| is_by(operation, name))
+            && self.envelopes.iter().all(|part| {
+                let id = operation.envelope_id.as_deref();
+                id.is_some_and(|id| id.to_lowercase().contains(part))
+            })
     }
 
     /// The filter as a part of an address.
@@ -76,6 +89,16 @@ impl Filter {
         query.append_pair("q", &self.typed);
         query.finish()
     }
+}
+
+/// True if the column for who called shows this name, or the ledger has it so.
+fn is_by(operation: &StoredOperation, name: &str) -> bool {
+    let shown = match operation.actor.as_deref() {
+        Some(actor) => claim(actor).or(actor.strip_prefix("token:")),
+        None => operation.client.as_deref(),
+    };
+    let mut names = [shown, operation.actor.as_deref()].into_iter().flatten();
+    names.any(|known| known.to_lowercase() == name)
 }
 
 fn has(operation: &StoredOperation, part: &str) -> bool {
@@ -107,6 +130,7 @@ mod tests {
             tool: "test_run".to_owned(),
             effect: "run".to_owned(),
             actor: Some("claimed:Ada".to_owned()),
+            envelope_id: Some("env_01m8qk3v7w2r5".to_owned()),
             success: Some(false),
             error_code: Some("FROZEN".to_owned()),
             changed_paths: Some(vec!["src/Parser.rs".to_owned()]),
@@ -122,6 +146,10 @@ mod tests {
             "parser",
             "code:frozen failed",
             "who:Ada effect:run",
+            "who:claimed:ada",
+            "tool:Test_Run",
+            "envelope:w2r5",
+            "envelope:env_01m8qk3v7w2r5",
         ] {
             assert!(fits(typed), "{typed}");
         }
@@ -132,10 +160,18 @@ mod tests {
             "policy:x",
             "tests:failed",
             "tool:",
+            "who:ad",
+            "envelope:w2r6",
             "<script>",
         ] {
             assert!(!fits(typed), "{typed}");
         }
+        let unnamed = StoredOperation {
+            actor: None,
+            client: Some("agent".to_owned()),
+            ..operation.clone()
+        };
+        assert!(Filter::parse("who:Agent").fits(&unnamed), "the client is shown");
         assert!(Filter::parse(" ").is_empty());
         assert_eq!(Filter::parse("a&b=\"").query(), "q=a%26b%3D%22");
         assert_eq!(Filter::parse(&"x".repeat(999)).typed.len(), 200);

@@ -11,12 +11,14 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::Console;
 use crate::access::{Refused, SESSION_MS, Viewer};
 use crate::layout;
+use crate::{Console, PATH};
 
 /// Longest form in bytes.
 const LONGEST: usize = 16 << 10;
+/// Longest address of a page that the login leads to, in bytes.
+const LONGEST_ADDRESS: usize = 2 << 10;
 /// Path of the page that logs in.
 pub(crate) const LOGIN: &str = "/console/login";
 
@@ -107,6 +109,14 @@ pub(crate) fn see_other(path: &str, cookie: Option<HeaderValue>) -> Response {
     response
 }
 
+/// The page that somebody wanted before the login, if it is one of the console's.
+pub(crate) fn wanted(address: &str) -> &str {
+    let is_ours = address.starts_with(PATH)
+        && address.len() <= LONGEST_ADDRESS
+        && address.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_ours { address } else { PATH }
+}
+
 /// Fields of a form. `None` if it is none, is too long or did not come in time.
 pub(crate) async fn form(headers: &HeaderMap, body: Body) -> Option<Vec<(String, String)>> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().ok()?;
@@ -134,7 +144,13 @@ fn unknown(request: &Request) -> Response {
             .is_none_or(|dest| dest == "document")
         && !request.headers().contains_key(AUTHORIZATION);
     if wants_page {
-        return see_other(LOGIN, None);
+        let wanted = request
+            .uri()
+            .path_and_query()
+            .map_or(PATH, |wanted| wanted.as_str());
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("to", wanted);
+        return see_other(&format!("{LOGIN}?{}", query.finish()), None);
     }
     let mut response = layout::plain(
         StatusCode::UNAUTHORIZED,

@@ -12,6 +12,7 @@ use tollgate_sdk::ToolError;
 
 use super::call::{open, through};
 use super::{Filters, Global, out};
+use crate::user;
 
 /// Requests of one page.
 const PAGE: u32 = 100;
@@ -149,7 +150,7 @@ impl Answer {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let mut arguments = object(json!({"approval_id": self.id, "decision": decision}));
-        let name = self.name.or_else(user);
+        let name = self.name.or_else(user::name);
         arguments.extend(name.map(|name| ("actor".to_owned(), Value::from(name))));
         arguments.extend(self.note.map(|note| ("note".to_owned(), Value::from(note))));
         let said = called(gate, RESOLVE, arguments).await?;
@@ -167,16 +168,6 @@ impl Answer {
             }
         }))
     }
-}
-
-/// Name of the user who runs this, as a claim.
-fn user() -> Option<String> {
-    let named = |variable: &str| {
-        std::env::var(variable)
-            .ok()
-            .filter(|name| !name.trim().is_empty())
-    };
-    named("USER").or_else(|| named("LOGNAME"))
 }
 
 /// One request.

@@ -133,6 +133,11 @@ impl Answering for Through {
 fn arguments(given: &PersonAnswer) -> Map<String, Value> {
     let decision = if given.approves { "approve" } else { "reject" };
     let mut arguments = Map::new();
+    if given.identity.is_none() {
+        // The owner of the data directory, who logged in by a token that only this user can make.
+        let owner = crate::user::name().unwrap_or_else(|| "owner".to_owned());
+        arguments.insert("actor".to_owned(), json!(owner));
+    }
     arguments.insert("approval_id".to_owned(), json!(given.approval_id));
     arguments.insert("decision".to_owned(), json!(decision));
     if let Some(note) = &given.note {

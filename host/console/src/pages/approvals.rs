@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
 use maud::{Markup, html};
 use serde_json::Value;
+use tollgate_core::identity::Identity;
 use tollgate_sdk::{ApprovalStatus, Timestamp};
 use tollgate_store::storage::{ApprovalFilter, Session, StoreResult, StoredApproval, claim};
 
@@ -25,6 +26,8 @@ use crate::visible;
 
 /// Longest note in characters, as the gate takes it.
 const MAX_NOTE: usize = 2_000;
+/// Most settled requests in the list.
+const SETTLED: u32 = 20;
 /// Longest content of a request on a page, in characters.
 const MAX_DETAIL: usize = 40_000;
 
@@ -59,13 +62,14 @@ impl Request {
 /// The list.
 pub(crate) async fn list(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
     let (now_ms, boot_ms) = (console.clock.now_ms(), console.clock.boot_ms());
-    let waiting = console
+    let (waiting, settled_before) = console
         .reader
         .read(move |session| {
             let pending = pending(session, now_ms, parts::WAITING)?.into_iter();
-            pending
+            let waiting = pending
                 .map(|stored| Request::of(session, stored, boot_ms))
-                .collect::<StoreResult<Vec<Request>>>()
+                .collect::<StoreResult<Vec<Request>>>()?;
+            Ok((waiting, session.settled_approvals(now_ms, SETTLED)?))
         })
         .await?;
     let page = Page {
@@ -76,6 +80,7 @@ pub(crate) async fn list(State(console): State<Arc<Console>>, Extension(viewer):
         body: html! {
             (layout::title("Approvals", "Calls and steps that go on once a person allows them, the oldest first."))
             (viewer_hint(&viewer))
+            p #changed role="status" hidden { a href="/console/approvals" { "The list has changed. Show it." } }
             @if waiting.is_empty() {
                 section.card {
                     (layout::empty(
@@ -87,6 +92,7 @@ pub(crate) async fn list(State(console): State<Arc<Console>>, Extension(viewer):
             }
             @for one in &waiting { (whole(&console, &viewer, one, now_ms)) }
             @if waiting.len() == parts::WAITING as usize { p.hint { "Only the oldest " (parts::WAITING) " are shown." } }
+            (settled(&settled_before, now_ms))
         },
     };
     Ok(page.show(&console.access, &viewer))
@@ -213,6 +219,29 @@ fn viewer_hint(viewer: &Viewer) -> Markup {
     }
 }
 
+/// Requests that nobody can answer any more, the newest first.
+fn settled(settled: &[StoredApproval], now_ms: i64) -> Markup {
+    html! {
+        @if !settled.is_empty() {
+            section.card aria-labelledby="settled" {
+                h2 #settled { "Settled lately" }
+                ul.settled {
+                    @for one in settled {
+                        li {
+                            a href=(href(&one.approval.id)) { (visible::short(&one.title, 90)) } " "
+                            (pill("plain", one.status(now_ms).as_str())) " "
+                            span.meta {
+                                @if let Some(by) = &one.approval.answered_by { "by " (visible::short(by, 60)) " · " }
+                                "asked by " (requester(one)) " · " (time(one.approval.answered_at_ms.unwrap_or(one.approval.asked_at_ms)))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A request in a few lines, for the first page.
 pub(crate) fn short(one: &StoredApproval, now_ms: i64) -> Markup {
     html! {
@@ -242,13 +271,14 @@ fn whole(console: &Console, viewer: &Viewer, request: &Request, now_ms: i64) -> 
                 div {
                     dl.facts { (facts(one)) }
                     @if let Some(card) = &request.envelope { (before(card)) }
-                    @if status == ApprovalStatus::Pending { (form(console, viewer, one)) } @else { (answered(one)) }
                 }
                 div {
                     h3 { "An approval allows exactly this" }
                     pre.text tabindex="0" aria-label="content of the request" { (detail(one)) }
                 }
             }
+            // After the content, so that nobody comes to the buttons before it.
+            @if status == ApprovalStatus::Pending { (form(console, viewer, one)) } @else { (answered(one)) }
         }
     }
 }
@@ -267,9 +297,13 @@ fn before(card: &Card) -> Markup {
 fn form(console: &Console, viewer: &Viewer, one: &StoredApproval) -> Markup {
     let id = &one.approval.id;
     html! {
-        @if viewer.approves && viewer.session.is_some() {
+        @if viewer.approves && is_requester(viewer, one) {
+            p.hint { "You asked for this, so somebody else answers it." }
+        } @else if viewer.approves && viewer.session.is_some() {
             form.answer method="post" action=(href(id)) {
                 input type="hidden" name="form" value=(console.access.form_token(viewer, &form_name(id)));
+                // The Enter key presses the first button of a form. This one does nothing, so that Enter decides nothing.
+                button type="submit" disabled hidden {}
                 label for=(format!("note-{}", path_part(id))) { "Note" }
                 input id=(format!("note-{}", path_part(id))) name="note" maxlength=(MAX_NOTE) autocomplete="off" placeholder="why (optional)";
                 div.buttons {
@@ -350,6 +384,11 @@ fn time(at_ms: i64) -> Markup {
 
 fn href(id: &str) -> String {
     format!("/console/approvals/{}", path_part(id))
+}
+
+fn is_requester(viewer: &Viewer, one: &StoredApproval) -> bool {
+    let named = viewer.identity.as_ref().map(Identity::as_str);
+    named.is_some() && named == one.by.identity.as_deref()
 }
 
 /// Name of the form of one request, so that its token answers no other request.

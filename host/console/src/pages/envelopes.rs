@@ -270,7 +270,7 @@ fn circles(whole: &Whole) -> Option<Markup> {
 fn legend() -> Markup {
     html! {
         p.legend {
-            span { b.key.edit { "A" } " edit; the same letter is the same content" }
+            span { b.key.edit { "A" } " edit; the same letter is the same content, and A the content at the start where that is known" }
             span { b.key.edit.observed { "A" } " edit that no call made" }
             span { b.key.failed { "✗1" } " tests failed; the same number is the same failure" }
             span { b.key.passed { "✓" } " tests passed" }

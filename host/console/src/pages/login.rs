@@ -4,27 +4,32 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 
+use crate::Console;
 use crate::access::{Refused, Viewer};
 use crate::guard::{self, LOGIN};
 use crate::layout;
-use crate::{Console, PATH};
+use crate::pages::live::query;
 
 /// The form. The script takes a token out of the address's fragment, where no log and no other page sees it.
-pub(crate) async fn show(State(console): State<Arc<Console>>) -> Response {
-    page(&console, None).into_response()
+pub(crate) async fn show(State(console): State<Arc<Console>>, RawQuery(raw): RawQuery) -> Response {
+    let query = query(raw.as_deref());
+    let wanted = guard::wanted(query.get("to").map_or("", String::as_str));
+    page(&console, wanted, None).into_response()
 }
 
-fn page(console: &Console, said: Option<&str>) -> Markup {
+/// The form, which leads to the page that was wanted.
+fn page(console: &Console, wanted: &str, said: Option<&str>) -> Markup {
     let body = html! {
         h1 { (layout::icon("gate")) "Tollgate" }
         @if let Some(said) = said { p.refused role="alert" { (said) } }
         form #login method="post" action=(LOGIN) {
             label for="token" { @if console.access.knows_identities() { "Token" } @else { "One-time token" } }
+            input type="hidden" name="to" value=(wanted);
             input #token type="password" name="token" required autocomplete="off" spellcheck="false";
             button.primary type="submit" { "Log in" }
         }
@@ -46,16 +51,17 @@ pub(crate) async fn log_in(State(console): State<Arc<Console>>, headers: HeaderM
     let Some(form) = guard::form(&headers, body).await else {
         return layout::plain(StatusCode::BAD_REQUEST, "Refused", "The form cannot be read.");
     };
+    let wanted = guard::wanted(guard::field(&form, "to"));
     match console.access.log_in(guard::field(&form, "token")).await {
-        Ok(cookie) => guard::see_other(PATH, Some(guard::set_cookie(&headers, Some(&cookie)))),
+        Ok(cookie) => guard::see_other(wanted, Some(guard::set_cookie(&headers, Some(&cookie)))),
         Err(Refused::NotAViewer) => {
             let said = "This identity may not look at the console. The operator names viewers in server.console.viewers.";
-            (StatusCode::FORBIDDEN, page(&console, Some(said))).into_response()
+            (StatusCode::FORBIDDEN, page(&console, wanted, Some(said))).into_response()
         }
         Err(Refused::Unknown) => {
             let said =
                 "This token is unknown, was used before, or is over. Run tollgate console for a new one.";
-            (StatusCode::FORBIDDEN, page(&console, Some(said))).into_response()
+            (StatusCode::FORBIDDEN, page(&console, wanted, Some(said))).into_response()
         }
     }
 }

@@ -190,7 +190,7 @@ fn body(whole: &Whole, contents: &[Content]) -> Markup {
                 header { h2 { "Arguments and result" } }
                 (layout::empty(
                     "The ledger has their hashes; their content was not kept.",
-                    "[artifacts] enabled = true, arguments = true and results = true in the configuration keep it.",
+                    "[artifacts] enabled = true, arguments = true and results = true in the configuration keep it for calls that policies let through.",
                 ))
             }
         }

@@ -195,6 +195,18 @@ impl Session {
             .collect()
     }
 
+    /// Requests that nobody can answer any more, the newest first.
+    pub fn settled_approvals(&self, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
+        self.db
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM core_approvals WHERE status <> 'pending' OR until_ms <= ?1
+                 ORDER BY coalesce(answered_at, until_ms) DESC, id DESC LIMIT ?2"
+            ))?
+            .query_map((now_ms, limit), stored)?
+            .map(|row| Ok(row?))
+            .collect()
+    }
+
     /// True if there are open requests that the operator's program was not told of.
     pub fn has_unheard_approvals(&self) -> StoreResult<bool> {
         let mut statement = self

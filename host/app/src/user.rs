@@ -1,0 +1,16 @@
+//! The user who runs this program.
+
+use nix::unistd::{Uid, User};
+
+/// Name of the user, as a claim: of the environment, else of the system's list of users. `None` for a user whom it does not have,
+/// as in some containers.
+pub(crate) fn name() -> Option<String> {
+    let named = |variable: &str| {
+        std::env::var(variable)
+            .ok()
+            .filter(|name| !name.trim().is_empty())
+    };
+    named("USER")
+        .or_else(|| named("LOGNAME"))
+        .or_else(|| Some(User::from_uid(Uid::current()).ok()??.name))
+}
