@@ -244,3 +244,21 @@ async fn required_evidence_is_a_run_on_the_work_tree_of_now() {
     let bob = place.serve(&["--tier", "full"]).await;
     bob.ok("tasks_close_step", close()).await;
 }
+
+/// Tools that only record something are refused as well where edits are limited and nobody can see them.
+#[tokio::test]
+async fn evidence_is_not_captured_while_limited_edits_cannot_be_seen() {
+    let place = repository();
+    let ann = place.serve(&["--tier", "full"]).await;
+    bootstrap(&ann).await;
+    let capture = json!({"workspace": "w", "task": "TASK-001", "path": "s:0", "checks": ["it holds"]});
+    let git = place.path().join("w/.git");
+    std::fs::rename(&git, place.path().join("aside")).unwrap();
+    ann.ok("tasks_evidence_capture", capture.clone()).await;
+    ann.ok("envelope_open", json!({"max_edits": 4})).await;
+    let refused = ann.refused("tasks_evidence_capture", capture.clone()).await;
+    assert_eq!(refused["code"], "WORK_TREE_UNSEEN", "{refused:#}");
+    std::fs::rename(place.path().join("aside"), &git).unwrap();
+    ann.ok("tasks_evidence_capture", capture).await;
+    ann.close().await;
+}
