@@ -232,9 +232,7 @@ async fn both_forms_of_inputs_are_described() {
     );
     let tools = session.client().list_all_tools().await.unwrap();
     let listed = tools.iter().find(|tool| tool.name == "task_create").unwrap();
-    assert!(
-        !json!(listed.input_schema).to_string().contains("anyOf"),
-        "{listed:#?}"
-    );
+    let listed = serde_json::to_string(&*listed.input_schema).unwrap();
+    assert!(!listed.contains(r#"["array","object"]"#), "{listed}");
     session.close().await;
 }
