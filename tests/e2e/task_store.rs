@@ -145,6 +145,8 @@ async fn former_names_of_arguments_are_accepted_and_not_listed() {
         ("task_list", "cursor", "after"),
         ("task_list_ready", "cursor", "after"),
         ("task_events", "after_id", "after"),
+        ("tasks_show", "cursor", "after"),
+        ("tasks_delta", "since", "after"),
         ("tasks_step_claim", "owner", "actor"),
         ("tasks_done", "owner", "actor"),
         ("gsd_plan_task", "actor_name", "actor"),
@@ -166,5 +168,71 @@ async fn former_names_of_arguments_are_accepted_and_not_listed() {
         let listed = session.ok("task_list", page).await;
         assert_eq!(listed["tasks"][0]["task_id"], older, "{name}: {listed:#}");
     }
+    session.close().await;
+}
+
+/// Suggestions of tools that this server is without are taken out, and what else the replies say stays.
+#[tokio::test]
+async fn replies_suggest_what_can_be_called() {
+    let place = Place::with("[packs.task-store.config.retry]\nbackoff_ms = []\n");
+    let session = place.serve(&["--tier", "full"]).await;
+    let (task, attempt) = executing(&session).await;
+    let failed = json!({"attempt_id": attempt, "status": "aborted", "actor_role": "executor"});
+    session.ok("task_finish_attempt", failed).await;
+    let back =
+        json!({"task_id": task, "from_phase": "executing", "to_phase": "execution_ready", "reason": "next"});
+    session.ok("task_transition", lead(back)).await;
+    let ready = session.ok("task_list_ready", json!({})).await;
+    assert_eq!(
+        ready["ready"][0]["next_call"]["tool"], "task_start_attempt",
+        "{ready:#}"
+    );
+    let recovered = session.ok("task_recover", json!({"task_id": task})).await;
+    assert_eq!(
+        recovered["transitions"][0]["next_call"]["tool"], "task_transition",
+        "{recovered:#}"
+    );
+    session.close().await;
+
+    let without = [
+        "--tier",
+        "full",
+        "--exclude-tools",
+        "task_start_attempt,task_transition",
+    ];
+    let session = place.serve(&without).await;
+    let ready = session.ok("task_list_ready", json!({})).await;
+    assert_eq!(ready["ready"][0]["task"]["task_id"], task, "{ready:#}");
+    assert_eq!(ready["ready"][0].get("next_call"), None, "{ready:#}");
+    let recovered = session.ok("task_recover", json!({"task_id": task})).await;
+    let moves = recovered["transitions"].as_array().unwrap();
+    assert!(
+        moves.len() == 2 && moves.iter().all(|legal| legal.get("next_call").is_none()),
+        "{recovered:#}"
+    );
+    session.close().await;
+}
+
+/// Lists show one form of arguments that take two, and the description of the tool both.
+#[tokio::test]
+async fn both_forms_of_inputs_are_described() {
+    let place = Place::new();
+    let session = place.serve(&[]).await;
+    let described = session
+        .ok("tool_describe", json!({"tools": ["task_create"]}))
+        .await;
+    let schema = &described["tools"][0]["input_schema"];
+    let inputs = schema
+        .pointer("/properties/spec/properties/inputs")
+        .unwrap_or_else(|| panic!("{schema:#}"));
+    assert_eq!(
+        inputs["anyOf"][1],
+        json!({"type": ["array", "object"]}),
+        "{inputs:#}"
+    );
+    let tools = session.client().list_all_tools().await.unwrap();
+    let listed = tools.iter().find(|tool| tool.name == "task_create").unwrap();
+    let listed = serde_json::to_string(&*listed.input_schema).unwrap();
+    assert!(!listed.contains(r#"["array","object"]"#), "{listed}");
     session.close().await;
 }

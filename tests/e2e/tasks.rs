@@ -221,3 +221,41 @@ async fn an_atomic_batch_that_fails_leaves_no_rows() {
     assert_eq!(rows(), before);
     session.close().await;
 }
+
+/// Rows of the ledger name plans, tasks and their parts instead of tables.
+#[tokio::test]
+async fn rows_name_what_was_changed() {
+    let place = Place::new();
+    let session = place.serve(&["--tier", "full"]).await;
+    let made = bootstrap(&session).await;
+    let step = made["steps"][0]["step_id"].as_str().unwrap();
+    session.ok("envelope_open", json!({})).await;
+    for (tool, arguments) in [
+        ("tasks_note", json!({"step_id": step, "note": "n"})),
+        (
+            "tasks_close_step",
+            json!({"step_id": step, "checkpoints": "gate"}),
+        ),
+        ("tasks_edit", json!({"title": "Build"})),
+        ("tasks_focus_set", json!({})),
+        ("tasks_undo", json!({})),
+    ] {
+        session.ok(tool, task(arguments)).await;
+    }
+    session.close().await;
+    let rows = place.sql(
+        "SELECT tool || ' ' || changed_paths FROM core_operations WHERE pack = 'tasks' AND effect = 'write' ORDER BY seq",
+    );
+    assert_eq!(rows.len(), 6, "{rows:#?}");
+    for row in &rows {
+        assert!(
+            row.contains("\"tasks/") && !row.contains("tasks_records"),
+            "{rows:#?}"
+        );
+    }
+    assert!(rows[0].contains("tasks/PLAN-001/TASK-001\""), "{rows:#?}");
+    assert!(
+        rows[2].contains(&format!("tasks/PLAN-001/TASK-001/{step}\"")),
+        "{rows:#?}"
+    );
+}

@@ -76,6 +76,11 @@ fn a_single_call_has_no_connection_that_lasts() {
 
 /// A place with two repositories whose tests pass while the file `broken` is not there. The test `none` runs none.
 fn repository() -> Place {
+    repository_with("")
+}
+
+/// Such a place with more configuration.
+fn repository_with(more: &str) -> Place {
     let workspace = |name: &str| {
         format!(
             "[workspaces.{name}]\npath = \"{name}\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n\
@@ -83,7 +88,7 @@ fn repository() -> Place {
         )
     };
     let rule = "[packs.tasks.config.workspaces.w]\nevidence = \"required\"\n";
-    let place = Place::with(&[workspace("w"), workspace("x"), rule.to_owned()].concat());
+    let place = Place::with(&[workspace("w"), workspace("x"), rule.to_owned(), more.to_owned()].concat());
     for name in ["w", "x"] {
         make_repository(&place.path().join(name));
     }
@@ -243,4 +248,20 @@ async fn required_evidence_is_a_run_on_the_work_tree_of_now() {
     ann.close().await;
     let bob = place.serve(&["--tier", "full"]).await;
     bob.ok("tasks_close_step", close()).await;
+}
+
+/// Tools that only record something are refused as well where edits are limited and nobody can see them.
+#[tokio::test]
+async fn evidence_is_not_captured_while_limited_edits_cannot_be_seen() {
+    let place = repository_with("[envelope]\nauto = true\nmax_edits = 4\n");
+    let ann = place.serve(&["--tier", "full"]).await;
+    bootstrap(&ann).await;
+    let capture = json!({"workspace": "w", "task": "TASK-001", "path": "s:0", "checks": ["it holds"]});
+    let git = place.path().join("w/.git");
+    std::fs::rename(&git, place.path().join("aside")).unwrap();
+    let refused = ann.refused("tasks_evidence_capture", capture.clone()).await;
+    assert_eq!(refused["code"], "WORK_TREE_UNSEEN", "{refused:#}");
+    std::fs::rename(place.path().join("aside"), &git).unwrap();
+    ann.ok("tasks_evidence_capture", capture).await;
+    ann.close().await;
 }

@@ -207,7 +207,7 @@ impl Driver {
             json!("s:1"),
         )
         .await;
-        self.says("delta", json!({"since": 1, "limit": 2}), "/next_since", json!(3))
+        self.says("delta", json!({"after": 1, "limit": 2}), "/next_after", json!(3))
             .await;
         self.call("lint", json!({"task": "TASK-001"}), "").await;
         self.says(

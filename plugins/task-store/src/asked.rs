@@ -4,6 +4,7 @@ use serde_json::json;
 use tollgate_sdk::approvals::{MAX_NAME, MAX_TITLE};
 use tollgate_sdk::{Answering, ApprovalRequest, ApprovalStatus as Listed, Cx, NextCall, ToolError};
 
+use crate::arguments::TITLE;
 use crate::error::explained;
 use crate::model::{ApprovalStatus, Resolution, TaskId};
 use crate::role::Role;
@@ -27,16 +28,28 @@ fn answer(approval: &Approval, resolution: Resolution) -> NextCall {
     )
 }
 
-/// Lists a pending approval. Listing it again changes nothing.
-pub(crate) fn list(cx: &Cx<'_>, approval: &Approval) -> Result<(), ToolError> {
+/// Most denied requests that the list shows of a request that replaces them.
+const REPLACED: usize = 3;
+
+/// Lists a pending approval, with the latest denied ones that it replaces. Listing it again changes nothing.
+pub(crate) fn list(cx: &Cx<'_>, approval: &Approval, replaced: &[Approval]) -> Result<(), ToolError> {
     if approval.status != ApprovalStatus::Pending {
         return Ok(());
     }
-    let detail = json!({
+    let mut detail = json!({
         "requested_action": approval.requested_action, "side_effect_kind": approval.side_effect_kind,
         "idempotency_key": approval.idempotency_key, "task_id": approval.task_id, "attempt_id": approval.attempt_id,
         "task_approval_id": approval.id,
     });
+    if !replaced.is_empty() {
+        let denied = |denied: &Approval| {
+            json!({
+                "task_approval_id": denied.id, "requested_action": denied.requested_action, "status": denied.status,
+                "note": denied.note.as_deref().map(|note| clipped(note, TITLE)),
+            })
+        };
+        detail["replaces"] = replaced.iter().take(REPLACED).map(denied).collect();
+    }
     let title = clipped(&approval.requested_action, MAX_TITLE);
     let request = ApprovalRequest {
         requested_by: Some(clipped(&approval.requested_by, MAX_NAME)),

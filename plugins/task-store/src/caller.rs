@@ -9,6 +9,7 @@ use crate::error::{Reason, Refusals};
 use crate::model::{AttemptId, AttemptOutcome, EventType, ExecutorKind, Runtime, TaskId};
 use crate::phase::Phase;
 use crate::role::{Action, Role};
+use crate::store::approval::CIRCUIT_RESET;
 use crate::store::event::{self, NewEvent};
 use crate::store::task;
 
@@ -85,6 +86,11 @@ impl Caller {
         })
     }
 
+    /// The claimed role.
+    pub(crate) fn role(&self) -> Role {
+        self.role
+    }
+
     /// Starts the checks of a call with the check of the actor.
     pub(crate) fn check(&self) -> Refusals {
         let mut refusals = Refusals::default();
@@ -139,6 +145,20 @@ impl Caller {
         self.call(
             Action::OpenCircuit,
             json!({"task_id": id, "reason": "all attempts are used"}),
+        )
+    }
+
+    /// The call that asks a person for another reset of a task's circuit.
+    pub(crate) fn request_reset(&self, id: &TaskId, attempt: &AttemptId) -> NextCall {
+        self.call(
+            Action::RequestApproval,
+            json!({
+                "task_id": id,
+                "attempt_id": attempt,
+                "requested_action": "Close the circuit and allow further attempts",
+                "side_effect_kind": CIRCUIT_RESET,
+                "idempotency_key": attempt,
+            }),
         )
     }
 

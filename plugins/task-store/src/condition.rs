@@ -12,9 +12,9 @@ pub(crate) struct Facts {
     pub acceptance: bool,
     /// The latest review of the current spec itself.
     pub spec_review: Option<Verdict>,
-    /// The latest review of the current attempt against the spec.
+    /// The latest review of the current attempt against the spec, after the attempt ended.
     pub attempt_review: Option<Verdict>,
-    /// The latest quality review of the current attempt.
+    /// The latest quality review of the current attempt, after the attempt ended.
     pub quality_review: Option<Verdict>,
     /// Status of the current attempt, which is the latest.
     pub attempt: Option<AttemptStatus>,
@@ -24,6 +24,10 @@ pub(crate) struct Facts {
     pub approval_pending: bool,
     /// True if an approval for the current attempt was granted.
     pub approved: bool,
+    /// True if an approval for the current attempt was denied and not requested again.
+    pub approval_denied: bool,
+    /// True if leaving the open circuit would reset the retry count once more than is allowed without an approval.
+    pub is_reset_barred: bool,
 }
 
 /// Evidence that an edge of the table needs.
@@ -36,21 +40,27 @@ pub(crate) enum Need {
     AttemptRunning,
     AttemptSucceeded,
     RetriesLeft,
+    NothingDenied,
     Approved,
     NothingPending,
+    ResetAllowed,
 }
 
 /// Evidence of the spec, which every path into `executing` needs.
 pub(crate) const SPEC: &[Need] = &[Need::Acceptance, Need::SpecApproved];
 
 /// Everything that a legal transition needs. Entries of `executing` and `completed` depend on the target alone, so
-/// that no edge leads around them.
+/// that no edge leads around them. Nothing keeps a task from failing.
 pub(crate) const fn needs(place: Place, to: Phase) -> &'static [Need] {
     match (place.phase, to) {
+        (_, Phase::Failed) => &[],
         // Leaving the circuit counts retries anew.
-        (Phase::CircuitOpen, Phase::Executing) => {
-            &[Need::Acceptance, Need::SpecApproved, Need::AttemptRunning]
-        }
+        (Phase::CircuitOpen, Phase::Executing) => &[
+            Need::ResetAllowed,
+            Need::Acceptance,
+            Need::SpecApproved,
+            Need::AttemptRunning,
+        ],
         (_, Phase::Executing) => &[
             Need::Acceptance,
             Need::SpecApproved,
@@ -58,15 +68,22 @@ pub(crate) const fn needs(place: Place, to: Phase) -> &'static [Need] {
             Need::RetriesLeft,
         ],
         (_, Phase::Completed) => &[
+            Need::SpecApproved,
             Need::AttemptApproved,
             Need::QualityApproved,
             Need::AttemptSucceeded,
+            Need::NothingDenied,
             Need::NothingPending,
         ],
         (Phase::SpecReview, Phase::ExecutionReady) => SPEC,
-        (Phase::CircuitOpen, Phase::ExecutionReady) if place.circuit_from.is_none() => SPEC,
+        (Phase::CircuitOpen, Phase::ExecutionReady) if place.circuit_from.is_none() => {
+            &[Need::ResetAllowed, Need::Acceptance, Need::SpecApproved]
+        }
+        (Phase::CircuitOpen, _) => &[Need::ResetAllowed],
         (Phase::SpecGate, Phase::QualityGate) => &[Need::AttemptApproved],
-        (Phase::AwaitingApproval, Phase::ReadyToResume) => &[Need::Approved, Need::NothingPending],
+        (Phase::AwaitingApproval, Phase::ReadyToResume) => {
+            &[Need::NothingDenied, Need::Approved, Need::NothingPending]
+        }
         _ => &[],
     }
 }
@@ -98,8 +115,14 @@ impl Need {
                 Condition::AttemptNotSucceeded(facts.attempt),
             ),
             Need::RetriesLeft => (!facts.is_exhausted, Condition::CircuitOpen),
-            Need::Approved => (facts.approved, Condition::ApprovalMissing),
+            Need::NothingDenied => (!facts.approval_denied, Condition::ApprovalDenied),
+            // Of a denied approval, its denial says more.
+            Need::Approved => (
+                facts.approved || facts.approval_denied,
+                Condition::ApprovalMissing,
+            ),
             Need::NothingPending => (!facts.approval_pending, Condition::ApprovalPending),
+            Need::ResetAllowed => (!facts.is_reset_barred, Condition::ResetsExhausted),
         };
         (!is_met).then_some(condition)
     }
@@ -115,14 +138,16 @@ pub(crate) fn unmet_of(needs: &[Need], facts: &Facts) -> Vec<Condition> {
     needs.iter().filter_map(|need| need.unmet(facts)).collect()
 }
 
-/// Returns whether a review of the spec itself may be appended: in `spec_review`, and later as long as the spec is not
-/// approved. An approval of the spec is thus final for its revision once work may begin.
-pub(crate) fn takes_spec_review(phase: Phase, facts: &Facts) -> bool {
-    match phase {
-        Phase::SpecReview => true,
-        Phase::SpecDraft | Phase::Completed | Phase::Failed => false,
-        _ => facts.spec_review != Some(Verdict::Approved),
-    }
+/// Returns whether the spec itself may be reviewed in a phase: once it is complete, until the task is over.
+pub(crate) const fn takes_spec_review(phase: Phase) -> bool {
+    !matches!(phase, Phase::SpecDraft | Phase::Completed | Phase::Failed)
+}
+
+/// Returns whether a verdict on the spec itself says something new. After `spec_review`, another approval of an approved
+/// spec is most likely meant for an attempt. Other verdicts withdraw the approval.
+pub(crate) fn tells_of_spec(phase: Phase, facts: &Facts, verdict: Verdict) -> bool {
+    let approved = Verdict::Approved;
+    phase == Phase::SpecReview || verdict != approved || facts.spec_review != Some(approved)
 }
 
 /// Unmet condition of a legal transition.
@@ -146,6 +171,10 @@ pub(crate) enum Condition {
     ApprovalPending,
     #[error("no approval was granted for the current attempt")]
     ApprovalMissing,
+    #[error("an approval for the current attempt was denied")]
+    ApprovalDenied,
+    #[error("the circuit was reset as often as is allowed without an approval")]
+    ResetsExhausted,
 }
 
 impl Condition {
@@ -160,6 +189,8 @@ impl Condition {
             Condition::CircuitOpen => "CIRCUIT_OPEN",
             Condition::ApprovalPending => "APPROVAL_PENDING",
             Condition::ApprovalMissing => "APPROVAL_MISSING",
+            Condition::ApprovalDenied => "APPROVAL_DENIED",
+            Condition::ResetsExhausted => "RESETS_EXHAUSTED",
         }
     }
 
@@ -173,10 +204,11 @@ impl Condition {
                 "Have a spec_reviewer approve the spec with task_append_review, without attempt_id."
             }
             Condition::AttemptNotApproved(_) => {
-                "Have a spec_reviewer approve the attempt with task_append_review, with its attempt_id."
+                "When the attempt has ended, have a spec_reviewer approve it with task_append_review, with its attempt_id."
             }
             Condition::QualityNotApproved(_) => {
-                "Have a quality_reviewer approve the attempt with task_append_review, with its attempt_id."
+                "When the attempt has ended, have a quality_reviewer approve it with task_append_review, with its \
+                 attempt_id."
             }
             Condition::NoRunningAttempt => "Start an attempt with task_start_attempt.",
             Condition::AttemptNotSucceeded(Some(AttemptStatus::Running)) => {
@@ -192,6 +224,14 @@ impl Condition {
             Condition::ApprovalPending => "Have a gateway or human decide it with task_resolve_approval.",
             Condition::ApprovalMissing => {
                 "Request approval for the current attempt with task_request_approval and have it granted."
+            }
+            Condition::ApprovalDenied => {
+                "Request the side effect again with task_request_approval, with the same side_effect_kind and another \
+                 idempotency_key, which replaces the denied request, or start another attempt."
+            }
+            Condition::ResetsExhausted => {
+                "Request a person's approval with task_request_approval, with side_effect_kind circuit_reset and the \
+                 current attempt_id, or move the task to failed."
             }
         }
     }

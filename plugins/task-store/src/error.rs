@@ -53,10 +53,12 @@ pub(crate) enum Reason {
     },
     #[error("attempt {given} is not the task's current one, which is {current}")]
     StaleAttempt { given: String, current: String },
-    #[error(
-        "attempt_id is required, except for a spec review in spec_review or of a spec that is not approved"
-    )]
+    #[error("a quality review is of an attempt, so attempt_id is required")]
     AttemptRequired,
+    #[error("the spec is approved already; a review of an attempt needs its attempt_id")]
+    SpecApproved,
+    #[error("attempt {0} is still running, and reviews of an attempt are of its result")]
+    ReviewTooEarly(String),
     #[error("attempt {attempt} already ended as {status}")]
     AttemptFinished { attempt: String, status: AttemptStatus },
     #[error("approval {approval} was already answered with {status}")]
@@ -118,7 +120,8 @@ impl tollgate_kit::Reason for Reason {
             Reason::IllegalTransition { .. } => "ILLEGAL_TRANSITION",
             Reason::WrongPhase { .. } => "WRONG_PHASE",
             Reason::StaleAttempt { .. } => "STALE_ATTEMPT",
-            Reason::AttemptRequired => "ATTEMPT_REQUIRED",
+            Reason::AttemptRequired | Reason::SpecApproved => "ATTEMPT_REQUIRED",
+            Reason::ReviewTooEarly(_) => "ATTEMPT_RUNNING",
             Reason::AttemptFinished { .. } => "ATTEMPT_FINISHED",
             Reason::AlreadyResolved { .. } => "ALREADY_RESOLVED",
             Reason::Condition(condition) => condition.code(),
@@ -136,6 +139,13 @@ impl tollgate_kit::Reason for Reason {
             Reason::TaskNotFound(_) => "Look the task up with task_list.",
             Reason::AttemptNotFound { .. } | Reason::StaleAttempt { .. } | Reason::AttemptRequired => {
                 "Look the attempt up with task_get."
+            }
+            Reason::SpecApproved => {
+                "To review the attempt, pass its attempt_id from task_get. To withdraw the approval of the spec, append \
+                 a review with verdict changes_requested or blocked."
+            }
+            Reason::ReviewTooEarly(_) => {
+                "Append the review when the attempt has been ended with task_finish_attempt."
             }
             Reason::ApprovalNotFound { .. } => "Look the approval up with task_get.",
             Reason::UnknownCursor { .. } => {
@@ -171,6 +181,8 @@ impl tollgate_kit::Reason for Reason {
             Reason::AttemptNotFound { .. }
             | Reason::StaleAttempt { .. }
             | Reason::AttemptRequired
+            | Reason::SpecApproved
+            | Reason::ReviewTooEarly(_)
             | Reason::AttemptFinished { .. } => Some("attempt_id"),
             Reason::ApprovalNotFound { .. } => Some("approval_id"),
             Reason::UnknownCursor { field, .. } => Some(field),
@@ -216,8 +228,10 @@ impl tollgate_kit::Reason for Reason {
             | Reason::UnknownCursor { .. }
             | Reason::StaleAttempt { .. }
             | Reason::AttemptRequired
+            | Reason::SpecApproved
             | Reason::AttemptFinished { .. }
             | Reason::Condition(_) => Value::Null,
+            Reason::ReviewTooEarly(attempt) => json!({"running_attempt_id": attempt}),
         }
     }
 }

@@ -41,6 +41,10 @@ pub const PACK: Pack = Pack {
     migrations: &[
         migration!("../../../migrations/task-store", "0001_init"),
         migration!("../../../migrations/task-store", "0002_circuits_and_workers"),
+        migration!(
+            "../../../migrations/task-store",
+            "0003_reviews_approvals_and_resets"
+        ),
     ],
     tools: tollgate_sdk::tools![
         tools::create::TaskCreate,

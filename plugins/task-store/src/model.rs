@@ -151,6 +151,13 @@ text_enum! {
     }
 }
 
+impl ApprovalStatus {
+    /// Returns whether the side effect was not allowed.
+    pub(crate) const fn is_denied(self) -> bool {
+        matches!(self, ApprovalStatus::Rejected | ApprovalStatus::RequestChanges)
+    }
+}
+
 text_enum! {
     /// Initial status of a request, of which there is one.
     pub(crate) enum RequestedStatus {

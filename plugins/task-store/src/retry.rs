@@ -25,6 +25,9 @@ pub(crate) struct Policy {
     /// Time in milliseconds after which the worker of a running attempt counts as gone, if it records nothing
     /// (default 3600000). 0 means never.
     pub lost_after_ms: u32,
+    /// Times that leaving the open circuit may reset the retry count of a task (default 2). Each further reset needs
+    /// the approval of a person, of the kind circuit_reset. 0 means that each reset needs one.
+    pub max_resets: u32,
 }
 
 impl Default for Policy {
@@ -35,6 +38,7 @@ impl Default for Policy {
             escalate_at: THREE,
             backoff_ms: vec![30_000, 120_000],
             lost_after_ms: 3_600_000,
+            max_resets: 2,
         }
     }
 }

@@ -31,6 +31,8 @@ pub(crate) enum Action {
     AppendReview(ReviewType),
     RequestApproval,
     ResolveApproval,
+    /// To grant another reset of a circuit.
+    GrantReset,
     OpenCircuit,
 }
 
@@ -52,6 +54,7 @@ impl Action {
             Action::AppendReview(ReviewType::Quality) => &[QualityReviewer],
             Action::RequestApproval => &[Orchestrator, Gateway],
             Action::ResolveApproval => &[Gateway, Human],
+            Action::GrantReset => &[Human],
         }
     }
 
@@ -67,7 +70,7 @@ impl Action {
             Action::RecordArtifact => "task_record_artifact",
             Action::AppendReview(_) => "task_append_review",
             Action::RequestApproval => "task_request_approval",
-            Action::ResolveApproval => "task_resolve_approval",
+            Action::ResolveApproval | Action::GrantReset => "task_resolve_approval",
             Action::OpenCircuit => "task_open_circuit",
         }
     }
@@ -79,6 +82,7 @@ impl fmt::Display for Action {
         f.write_str(self.tool())?;
         match self {
             Action::AppendReview(review_type) => write!(f, " with review_type {review_type}"),
+            Action::GrantReset => f.write_str(" to approve a circuit_reset"),
             _ => Ok(()),
         }
     }
@@ -104,6 +108,7 @@ mod tests {
             Action::AppendReview(ReviewType::Quality),
             Action::RequestApproval,
             Action::ResolveApproval,
+            Action::GrantReset,
             Action::OpenCircuit,
         ];
         let mut matrix = String::new();
@@ -123,6 +128,7 @@ mod tests {
             AppendReview(Quality): quality_reviewer
             RequestApproval: orchestrator gateway
             ResolveApproval: gateway human
+            GrantReset: human
             OpenCircuit: orchestrator
         "#]]
         .assert_eq(&matrix);

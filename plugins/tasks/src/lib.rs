@@ -18,6 +18,7 @@ mod lease;
 mod limits;
 mod model;
 mod mutation;
+mod named;
 mod patch;
 mod path;
 mod prompts;

@@ -113,6 +113,19 @@ impl ToolEntry {
         self.arguments.as_ref()
     }
 
+    /// Its input schema with every form of arguments that take two, of which lists show one.
+    pub fn described_schema(&self) -> Map<String, Value> {
+        let listed = &self.spec.input_schema;
+        let declared = match &self.body {
+            Body::Guest(pack) => pack.manifest.named().find(|spec| spec.name == self.spec.name),
+            Body::Core(_) => None,
+        };
+        declared.map_or_else(
+            || listed.clone(),
+            |spec| alternate_schema::described(listed, &spec.input_schema),
+        )
+    }
+
     /// The name of its pack.
     pub fn pack_name(&self) -> &str {
         match &self.body {

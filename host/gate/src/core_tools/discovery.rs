@@ -255,7 +255,7 @@ fn description(tool: &ToolEntry, output: bool) -> Description {
         effect: spec.effect.as_str(),
         destructive: spec.destructive,
         idempotent: spec.idempotent,
-        input_schema: spec.input_schema.clone(),
+        input_schema: tool.described_schema(),
         output_schema: output.then(|| spec.output_schema.clone()),
     }
 }

@@ -5,8 +5,12 @@ use serde::Serialize;
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::Where;
+use super::standing::gating;
 use crate::model::{ApprovalId, ApprovalStatus, AttemptId, TaskId};
 use crate::phase::Phase;
+
+/// Kind of an approval that lets a circuit be reset once more. It has no say in other steps.
+pub(crate) const CIRCUIT_RESET: &str = "circuit_reset";
 
 /// A request for approval of a side effect, with its decision.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -40,10 +44,13 @@ pub(crate) struct Approval {
     /// Time of the decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved_at: Option<Timestamp>,
+    /// Id of the later request that replaces this denied one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<ApprovalId>,
 }
 
 const COLUMNS: &str = "id, task_id, attempt_id, requested_action, side_effect_kind, idempotency_key, status, \
-    requested_by, resolved_by, note, created_at, resolved_at";
+    requested_by, resolved_by, note, created_at, resolved_at, replaced_by";
 
 impl TryFrom<Row> for Approval {
     type Error = DbError;
@@ -64,6 +71,7 @@ impl TryFrom<Row> for Approval {
             note: row.get(9)?,
             created_at: row.get(10)?,
             resolved_at: row.get(11)?,
+            replaced_by: row.get(12)?,
         })
     }
 }
@@ -131,15 +139,38 @@ pub(crate) fn pending(db: &Db<'_>, task_id: &TaskId, limit: u32) -> Result<Vec<A
     )
 }
 
-/// The latest approval of an attempt.
-pub(crate) fn latest_of(db: &Db<'_>, attempt_id: &AttemptId) -> Result<Option<Approval>, DbError> {
+/// The approval that decides for a task: the latest denied one of its current attempt, else the latest one.
+pub(crate) fn deciding(db: &Db<'_>, task_id: &TaskId) -> Result<Option<Approval>, DbError> {
     db.query_one(
         &format!(
-            "SELECT {COLUMNS} FROM task_store_approvals \
-             WHERE task_id = (SELECT a.task_id FROM task_store_attempts a WHERE a.id = ?1) AND attempt_id = ?1 \
-             ORDER BY seq DESC LIMIT 1"
+            "SELECT {} FROM task_store_approvals p JOIN task_store_tasks t ON t.id = p.task_id \
+             WHERE t.id = ?1 AND {} \
+             ORDER BY CASE WHEN p.status IN ('rejected', 'request_changes') THEN 0 ELSE 1 END, p.seq DESC LIMIT 1",
+            columns_of_p(),
+            gating()
         ),
-        params![attempt_id],
+        params![task_id],
+    )
+}
+
+/// Notes a new request as the replacement of denied ones of its kind in its attempt.
+pub(crate) fn replace_denied(db: &Db<'_>, by: &Approval) -> Result<(), DbError> {
+    db.execute(
+        "UPDATE task_store_approvals SET replaced_by = ?1 WHERE task_id = ?2 AND attempt_id = ?3 \
+         AND side_effect_kind = ?4 AND status IN ('rejected', 'request_changes') AND replaced_by IS NULL",
+        params![by.id, by.task_id, by.attempt_id, by.side_effect_kind],
+    )?;
+    Ok(())
+}
+
+/// Up to `limit` denied requests that a request replaces, newest first.
+pub(crate) fn replaced(db: &Db<'_>, by: &Approval, limit: u32) -> Result<Vec<Approval>, DbError> {
+    db.query_as(
+        &format!(
+            "SELECT {COLUMNS} FROM task_store_approvals WHERE task_id = ?1 AND replaced_by = ?2 \
+             ORDER BY seq DESC LIMIT ?3"
+        ),
+        params![by.task_id, by.id, limit],
     )
 }
 
@@ -157,12 +188,19 @@ pub(crate) struct Listed {
     pub title: String,
     pub workspace: String,
     pub phase: Phase,
-    /// True if the answer counts for the task: the task is not over, and the attempt is its current one.
+    /// True if the answer counts for the task: the task is not over, the attempt is its current one, and no later
+    /// request replaces this one.
     pub is_current: bool,
 }
 
 /// Number of columns in [`COLUMNS`].
-const COLUMN_COUNT: usize = 12;
+const COLUMN_COUNT: usize = 13;
+
+/// The columns of a table `p`.
+fn columns_of_p() -> String {
+    let columns = COLUMNS.split(", ").map(|column| format!("p.{}", column.trim()));
+    columns.collect::<Vec<_>>().join(", ")
+}
 
 impl TryFrom<Row> for Listed {
     type Error = DbError;
@@ -197,14 +235,13 @@ pub(crate) fn list(
         ));
     }
     let limit = wanted.param(&limit);
-    let columns = COLUMNS.split(", ").map(|column| format!("p.{}", column.trim()));
-    let columns = columns.collect::<Vec<_>>().join(", ");
     db.query_as(
         &format!(
-            "SELECT {columns}, t.title, t.workspace, t.phase, \
-             CASE WHEN p.attempt_id = t.current_attempt_id THEN 1 ELSE 0 END \
+            "SELECT {}, t.title, t.workspace, t.phase, \
+             CASE WHEN p.attempt_id = t.current_attempt_id AND p.replaced_by IS NULL THEN 1 ELSE 0 END \
              FROM task_store_approvals p JOIN task_store_tasks t ON t.id = p.task_id \
              WHERE {} ORDER BY p.seq LIMIT {limit}",
+            columns_of_p(),
             wanted.sql
         ),
         &wanted.params,

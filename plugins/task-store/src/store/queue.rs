@@ -25,11 +25,15 @@ pub(crate) struct Wanted<'a> {
     pub workspace: Option<&'a String>,
 }
 
-/// Tasks with an approval of the current attempt, in phases that wait for its answer.
-const ANSWERED: &str = "t.phase IN ('awaiting_approval', 'ready_to_resume') \
-    AND EXISTS (SELECT 1 FROM task_store_approvals p WHERE p.task_id = t.id AND p.attempt_id = t.current_attempt_id) \
-    AND NOT EXISTS (SELECT 1 FROM task_store_approvals p WHERE p.task_id = t.id \
-        AND p.attempt_id = t.current_attempt_id AND p.status = 'pending')";
+/// The condition of tasks with approvals of the current attempt, all of them answered, in phases that wait for it.
+fn answered() -> String {
+    let approval = standing::gating();
+    format!(
+        "t.phase IN ('awaiting_approval', 'ready_to_resume') \
+         AND EXISTS (SELECT 1 FROM task_store_approvals p WHERE {approval}) \
+         AND NOT EXISTS (SELECT 1 FROM task_store_approvals p WHERE {approval} AND p.status = 'pending')"
+    )
+}
 
 /// Up to `limit` tasks after the cursor, oldest first.
 pub(crate) fn list(
@@ -41,7 +45,7 @@ pub(crate) fn list(
 ) -> Result<Vec<Standing>, DbError> {
     let mut tasks = match queue {
         Queue::Ready | Queue::Waiting => Where::new("t.phase = 'execution_ready'"),
-        Queue::Answered => Where::new(ANSWERED),
+        Queue::Answered => Where::new(&answered()),
     };
     let startable = match queue {
         Queue::Ready => startable(&mut tasks, wanted),

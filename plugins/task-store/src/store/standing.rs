@@ -2,6 +2,7 @@
 
 use tollgate_sdk::{Db, DbError, Row, params};
 
+use super::approval::CIRCUIT_RESET;
 use super::task::{HEAD, HEAD_COLUMNS, TaskHead};
 use crate::condition::{Condition, Facts, SPEC, unmet, unmet_of};
 use crate::model::{AttemptId, AttemptStatus, TaskId, Verdict};
@@ -18,7 +19,9 @@ pub(crate) struct Standing {
     attempt_review: Option<Verdict>,
     quality_review: Option<Verdict>,
     approval_pending: bool,
-    pub approved: bool,
+    approved: bool,
+    approval_denied: bool,
+    reset_approved: bool,
 }
 
 impl TryFrom<Row> for Standing {
@@ -34,6 +37,8 @@ impl TryFrom<Row> for Standing {
             quality_review: row.get(HEAD_COLUMNS + 4)?,
             approval_pending: row.get(HEAD_COLUMNS + 5)?,
             approved: row.get(HEAD_COLUMNS + 6)?,
+            approval_denied: row.get(HEAD_COLUMNS + 7)?,
+            reset_approved: row.get(HEAD_COLUMNS + 8)?,
         })
     }
 }
@@ -57,7 +62,16 @@ impl Standing {
             is_exhausted: is_exhausted && self.running().is_none(),
             approval_pending: self.approval_pending,
             approved: self.approved,
+            approval_denied: self.approval_denied,
+            is_reset_barred: self.task.resets_retries()
+                && self.task.circuit_resets >= policy.max_resets
+                && !self.reset_approved,
         }
+    }
+
+    /// Returns whether every approval of the current attempt was granted.
+    pub(crate) fn is_granted(&self) -> bool {
+        self.approved && !self.approval_denied
     }
 
     /// Every condition of a legal transition that does not hold.
@@ -72,11 +86,11 @@ impl Standing {
 }
 
 /// The latest verdict of a type on the current spec, and on an attempt or none. Reviews and approvals of an attempt count
-/// for that attempt alone.
+/// for that attempt alone, and reviews from before its end for none.
 fn verdict(review_type: &str, of: &str) -> String {
     format!(
         "(SELECT r.verdict FROM task_store_reviews r WHERE r.task_id = t.id AND r.review_type = '{review_type}' \
-         AND r.spec_revision = t.spec_revision AND r.attempt_id {of} ORDER BY r.seq DESC LIMIT 1)"
+         AND r.spec_revision = t.spec_revision AND r.too_early = 0 AND r.attempt_id {of} ORDER BY r.seq DESC LIMIT 1)"
     )
 }
 
@@ -85,14 +99,21 @@ pub(super) fn spec_verdict() -> String {
     verdict("spec", "IS NULL")
 }
 
+/// The condition that an approval `p` has a say in the steps of its task `t`: it is of the current attempt, was not
+/// requested again, and is not of a reset.
+pub(super) fn gating() -> String {
+    format!(
+        "p.task_id = t.id AND p.attempt_id = t.current_attempt_id AND p.replaced_by IS NULL \
+         AND p.side_effect_kind <> '{CIRCUIT_RESET}'"
+    )
+}
+
 /// The columns that [`Standing`] is read from, with `t` as the table of tasks.
 pub(super) fn columns() -> String {
-    let approvals = |status: &str| {
-        format!(
-            "CASE WHEN EXISTS (SELECT 1 FROM task_store_approvals p WHERE p.task_id = t.id \
-             AND p.attempt_id = t.current_attempt_id AND p.status = '{status}') THEN 1 ELSE 0 END"
-        )
+    let exists = |approval: String| {
+        format!("CASE WHEN EXISTS (SELECT 1 FROM task_store_approvals p WHERE {approval}) THEN 1 ELSE 0 END")
     };
+    let approvals = |status: &str| exists(format!("{} AND p.status {status}", gating()));
     [
         HEAD.to_owned(),
         "(SELECT a.status FROM task_store_attempts a WHERE a.id = t.current_attempt_id)".to_owned(),
@@ -100,8 +121,13 @@ pub(super) fn columns() -> String {
         spec_verdict(),
         verdict("spec", "= t.current_attempt_id"),
         verdict("quality", "= t.current_attempt_id"),
-        approvals("pending"),
-        approvals("approved"),
+        approvals("= 'pending'"),
+        approvals("= 'approved'"),
+        approvals("IN ('rejected', 'request_changes')"),
+        exists(format!(
+            "p.task_id = t.id AND p.attempt_id = t.current_attempt_id \
+             AND p.side_effect_kind = '{CIRCUIT_RESET}' AND p.status = 'approved'"
+        )),
     ]
     .join(", ")
 }

@@ -39,6 +39,9 @@ pub(crate) struct TaskHead {
     /// Number of attempts that no longer count as retries.
     #[serde(skip)]
     pub retry_base: u32,
+    /// Number of times that leaving the open circuit has reset the retry count, absent if none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub circuit_resets: u32,
     /// Earliest start of the next attempt, if it must wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_retry_at: Option<Timestamp>,
@@ -53,10 +56,16 @@ pub(crate) struct TaskHead {
 /// The columns that [`TaskHead`] is read from, with `t` as the table.
 pub(super) const HEAD: &str = "t.id, t.title, t.workspace, t.phase, t.labels_json, t.circuit_status, \
     t.current_attempt_id, t.attempt_count, t.retry_base, t.next_retry_at, t.spec_revision, t.created_at, t.updated_at, \
-    CASE WHEN t.phase = 'circuit_open' THEN (SELECT c.from_phase FROM task_store_circuits c WHERE c.task_id = t.id) END";
+    CASE WHEN t.phase = 'circuit_open' THEN (SELECT c.from_phase FROM task_store_circuits c WHERE c.task_id = t.id) END, \
+    coalesce((SELECT r.resets FROM task_store_resets r WHERE r.task_id = t.id), 0)";
 
 /// Number of columns in [`HEAD`].
-pub(super) const HEAD_COLUMNS: usize = 14;
+pub(super) const HEAD_COLUMNS: usize = 15;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
 
 impl TaskHead {
     /// A new task.
@@ -80,6 +89,7 @@ impl TaskHead {
             current_attempt_id: None,
             attempt_count: 0,
             retry_base: 0,
+            circuit_resets: 0,
             next_retry_at: None,
             spec_revision: 1,
             created_at: now,
@@ -105,6 +115,7 @@ impl TaskHead {
             created_at: row.get(11)?,
             updated_at: row.get(12)?,
             circuit_from: row.get(13)?,
+            circuit_resets: row.get(14)?,
         })
     }
 
@@ -121,6 +132,12 @@ impl TaskHead {
         self.attempt_count.saturating_sub(self.retry_base)
     }
 
+    /// Returns whether leaving the present phase resets the retry count: that of an open circuit with attempts since
+    /// the last reset.
+    pub(crate) fn resets_retries(&self) -> bool {
+        self.phase == Phase::CircuitOpen && self.attempts_used() > 0
+    }
+
     /// Facts of the task for starting an attempt.
     pub(crate) fn candidate<'a>(&self, running: Option<&'a AttemptId>) -> Candidate<'a> {
         Candidate {
@@ -133,15 +150,19 @@ impl TaskHead {
 
     /// Fields that a transition changes, for the log.
     pub(crate) fn position(&self) -> Json {
-        json!({
+        let mut position = json!({
             "phase": self.phase,
             "circuit_status": self.circuit_status,
             "attempts_used": self.attempts_used(),
-        })
+        });
+        if self.circuit_resets > 0 {
+            position["circuit_resets"] = json!(self.circuit_resets);
+        }
+        position
     }
 
     /// The task after a transition. Entering `circuit_open` opens the circuit. Leaving it closes the circuit
-    /// and resets the retry count.
+    /// and resets the retry count. Resets after which work goes on are counted.
     pub(crate) fn moved(&self, to: Phase) -> TaskHead {
         let mut moved = TaskHead {
             phase: to,
@@ -152,6 +173,9 @@ impl TaskHead {
             },
             ..self.clone()
         };
+        if self.resets_retries() && !to.is_terminal() {
+            moved.circuit_resets = self.circuit_resets.saturating_add(1);
+        }
         if self.phase == Phase::CircuitOpen {
             moved.retry_base = self.attempt_count;
             moved.next_retry_at = None;
@@ -292,14 +316,19 @@ pub(crate) fn replace_spec(db: &Db<'_>, task: &Task, spec_markdown: &str) -> Res
     Ok(changed == 1)
 }
 
-/// Moves a task from its known phase, and notes or forgets where its circuit returns to. `false` if the phase has
-/// changed.
+/// Moves a task from its known phase, and notes or forgets where its circuit returns to, and how often it was reset.
+/// `false` if the phase has changed.
 pub(crate) fn set_phase(db: &Db<'_>, seen: Phase, moved: &TaskHead) -> Result<bool, DbError> {
     let is_moved = move_row(db, seen, moved)?;
     if is_moved && seen == Phase::CircuitOpen {
         db.execute(
             "DELETE FROM task_store_circuits WHERE task_id = ?1",
             params![moved.id],
+        )?;
+        db.execute(
+            "INSERT INTO task_store_resets (task_id, resets) VALUES (?1, ?2) \
+             ON CONFLICT (task_id) DO UPDATE SET resets = excluded.resets",
+            params![moved.id, moved.circuit_resets],
         )?;
     }
     if let Some(from) = moved.circuit_from.filter(|_| is_moved) {

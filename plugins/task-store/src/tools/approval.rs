@@ -12,12 +12,14 @@ use crate::caller::{Caller, Change};
 use crate::error::{Reason, Refusals, explained, look_call};
 use crate::model::{ApprovalId, ApprovalStatus, AttemptId, EventType, RequestedStatus, Resolution, TaskId};
 use crate::role::{Action, Role};
-use crate::store::approval::{self, Approval};
+use crate::store::SHOWN;
+use crate::store::approval::{self, Approval, CIRCUIT_RESET};
 use crate::store::task::{self, TaskHead};
 
 /// Request approval of a side effect of the current attempt. A second request with the same `side_effect_kind` and
-/// `idempotency_key` returns the first one with `replayed`. Takes a unit of the budget `approvals`, if the envelope has
-/// it. Does not move the task. Next: task_resolve_approval. Roles: orchestrator, gateway.
+/// `idempotency_key` returns the first one with `replayed`. Another key replaces denied requests of the kind. Takes a
+/// unit of the budget `approvals`, if the envelope has it. Does not move the task. Next: task_resolve_approval. Roles:
+/// orchestrator, gateway.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskRequestApproval {
@@ -28,7 +30,7 @@ pub(crate) struct TaskRequestApproval {
     /// Action to approve, in words.
     #[schemars(length(min = 1, max = TITLE))]
     requested_action: String,
-    /// Kind of side effect, for example `deploy`.
+    /// Kind of side effect, for example `deploy`. `circuit_reset` lets an open circuit be reset once more.
     #[schemars(length(min = 1, max = LABEL))]
     side_effect_kind: String,
     /// Key that is unique for this side effect within its kind, for example `v1.4.0`.
@@ -54,6 +56,9 @@ pub(crate) struct Answer {
     approval: Approval,
     /// True if an earlier call had the same effect, so that nothing changed.
     replayed: bool,
+    /// Denied requests that this one replaces, newest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replaces: Vec<ApprovalId>,
     /// Reasons why the approval does not count for the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -75,11 +80,13 @@ impl Tool for TaskRequestApproval {
         )?;
         let earlier = self.check(cx, &caller)?;
         if let Some(approval) = earlier {
-            asked::list(cx, &approval)?;
+            let replaced = approval::replaced(&cx.db, &approval, SHOWN)?;
+            asked::list(cx, &approval, &replaced)?;
             return Ok(Answer {
                 warnings: self.warnings(&approval),
                 approval,
                 replayed: true,
+                replaces: ids(&replaced),
             });
         }
         take_unit(cx, &self.task_id)?;
@@ -98,9 +105,17 @@ impl Tool for TaskRequestApproval {
             note: None,
             created_at: cx.now(),
             resolved_at: None,
+            replaced_by: None,
         };
         approval::insert(&cx.db, &approval)?;
-        asked::list(cx, &approval)?;
+        approval::replace_denied(&cx.db, &approval)?;
+        let replaced = approval::replaced(&cx.db, &approval, SHOWN)?;
+        asked::list(cx, &approval, &replaced)?;
+        let replaces = ids(&replaced);
+        let mut payload = json!({"after": approval});
+        if !replaces.is_empty() {
+            payload["replaces"] = json!(replaces);
+        }
         caller.log(
             cx,
             Change {
@@ -108,15 +123,20 @@ impl Tool for TaskRequestApproval {
                 task_id: &approval.task_id,
                 attempt_id: Some(&approval.attempt_id),
                 part: Some(approval.id.as_str()),
-                payload: json!({"after": approval}),
+                payload,
             },
         )?;
         Ok(Answer {
             approval,
             replayed: false,
+            replaces,
             warnings: Vec::new(),
         })
     }
+}
+
+fn ids(approvals: &[Approval]) -> Vec<ApprovalId> {
+    approvals.iter().map(|approval| approval.id.clone()).collect()
 }
 
 impl TaskRequestApproval {
@@ -139,16 +159,22 @@ impl TaskRequestApproval {
         Ok(earlier)
     }
 
-    /// A warning if the same side effect was asked for in another attempt, whose approval does not count for this one.
+    /// A warning if the earlier request does not count for this attempt: it was made in another one, or was denied.
     fn warnings(&self, earlier: &Approval) -> Vec<String> {
-        let is_same = earlier.attempt_id == self.attempt_id;
-        let warning = || {
+        let warning = if earlier.attempt_id != self.attempt_id {
             format!(
                 "the approval belongs to attempt {}; for attempt {} use another idempotency_key",
                 earlier.attempt_id, self.attempt_id
             )
+        } else if earlier.status.is_denied() {
+            format!(
+                "the approval was answered with {}; to request it again, use another idempotency_key",
+                earlier.status
+            )
+        } else {
+            return Vec::new();
         };
-        (!is_same).then(warning).into_iter().collect()
+        vec![warning]
     }
 }
 
@@ -183,7 +209,8 @@ fn stale(task: &TaskHead, approval: &Approval) -> Vec<String> {
 }
 
 /// Decide a request for approval. Repeating the decision changes nothing and returns `replayed`. Fails with
-/// ALREADY_RESOLVED if the other decision was made. Does not move the task. Roles: gateway, human.
+/// ALREADY_RESOLVED if the other decision was made. Does not move the task. Roles: gateway, human; a `circuit_reset` is
+/// approved by a human.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskResolveApproval {
@@ -226,6 +253,7 @@ impl Tool for TaskResolveApproval {
                 warnings: stale(&task, &pending),
                 approval: pending,
                 replayed: true,
+                replaces: Vec::new(),
             });
         }
         let approval = Approval {
@@ -256,6 +284,7 @@ impl Tool for TaskResolveApproval {
             warnings: stale(&task, &approval),
             approval,
             replayed: false,
+            replaces: Vec::new(),
         })
     }
 }
@@ -286,6 +315,13 @@ impl TaskResolveApproval {
             refusals.unfinished(Self::NAME, task);
             let attempt = find_attempt(cx, &mut refusals, &self.task_id, Some(&found.attempt_id))?;
             refusals.current(task, attempt.as_ref());
+            let action = Action::GrantReset;
+            if found.side_effect_kind == CIRCUIT_RESET && !action.roles().contains(&caller.role()) {
+                refusals.add(Reason::RoleForbidden {
+                    role: caller.role(),
+                    action,
+                });
+            }
         }
         refusals.finish_with(task.zip(approval))
     }

@@ -23,6 +23,7 @@ use crate::model::{AttemptId, AttemptStatus, TaskId};
 use crate::phase::Phase;
 use crate::retry::{Hold, holds};
 use crate::store;
+use crate::store::approval::CIRCUIT_RESET;
 use crate::store::attempt::Attempt;
 use crate::store::standing::Standing;
 use crate::store::task::{self, TaskHead};
@@ -181,6 +182,8 @@ fn condition_remedy(
             }
         }
         Condition::CircuitOpen => Some(caller.open_circuit(&task.id)),
+        Condition::ApprovalDenied => back(Phase::ExecutionReady, "an approval was denied"),
+        Condition::ResetsExhausted => reset_request(cx, caller, task)?,
         Condition::AttemptNotSucceeded(_)
         | Condition::SpecNotApproved(_)
         | Condition::AttemptNotApproved(_)
@@ -188,6 +191,15 @@ fn condition_remedy(
         | Condition::ApprovalPending
         | Condition::ApprovalMissing => None,
     })
+}
+
+/// The call that asks a person for another reset, unless it was made for the current attempt.
+fn reset_request(cx: &Cx<'_>, caller: &Caller, task: &TaskHead) -> Result<Option<NextCall>, DbError> {
+    let Some(attempt) = &task.current_attempt_id else {
+        return Ok(None);
+    };
+    let earlier = store::approval::find(&cx.db, &task.id, CIRCUIT_RESET, attempt.as_str())?;
+    Ok(earlier.is_none().then(|| caller.request_reset(&task.id, attempt)))
 }
 
 /// The call that resolves a hold, if it needs no judgement.
@@ -199,6 +211,9 @@ fn hold_remedy(
 ) -> Result<Option<NextCall>, DbError> {
     let task = &standing.task;
     Ok(match hold {
+        Hold::CircuitOpen if standing.facts(&caller.config.retry).is_reset_barred => {
+            reset_request(cx, caller, task)?
+        }
         // The first phase is the one that the task left; if an attempt must run there, the second one is next.
         Hold::CircuitOpen => {
             let next = task.place().next();

@@ -72,9 +72,10 @@ pub(crate) struct ReadyTask {
     task: TaskLine,
     /// True to use a stronger executor or a person, because earlier attempts failed.
     escalate: bool,
-    /// The call that starts the attempt.
+    /// The call that starts the attempt. Absent if you cannot call that tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Map<String, Json>")]
-    next_call: NextCall,
+    next_call: Option<NextCall>,
 }
 
 /// A task whose approval was answered.
@@ -82,13 +83,14 @@ pub(crate) struct ReadyTask {
 pub(crate) struct AnsweredTask {
     /// The task, which has not gone on since the answer.
     task: TaskLine,
-    /// Id of the latest approval of the current attempt.
+    /// Id of the latest denied approval of the current attempt, else of the latest one.
     approval_id: ApprovalId,
     /// Answer to that approval.
     status: ApprovalStatus,
-    /// The call that takes the task on.
+    /// The call that takes the task on. Absent if you cannot call that tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Map<String, Json>")]
-    next_call: NextCall,
+    next_call: Option<NextCall>,
 }
 
 /// A task whose next attempt may not start yet.
@@ -155,7 +157,7 @@ impl ReadyTask {
     fn new(caller: &Caller, task: TaskHead) -> ReadyTask {
         ReadyTask {
             escalate: caller.config.retry.turn(task.attempts_used()) == Turn::Escalate,
-            next_call: caller.start_attempt(&task.id),
+            next_call: Some(caller.start_attempt(&task.id)),
             task: task.into(),
         }
     }
@@ -163,19 +165,16 @@ impl ReadyTask {
 
 impl AnsweredTask {
     fn read(cx: &Cx<'_>, caller: &Caller, found: Standing) -> Result<AnsweredTask, DbError> {
+        let is_granted = found.is_granted();
         let task = found.task;
-        let approval = match &task.current_attempt_id {
-            Some(attempt) => approval::latest_of(&cx.db, attempt)?,
-            None => None,
-        };
-        let approval = approval.ok_or(DbError::Internal)?;
+        let approval = approval::deciding(&cx.db, &task.id)?.ok_or(DbError::Internal)?;
         let go = |to, reason| caller.transition(&task.id, task.phase, to, reason);
         Ok(AnsweredTask {
-            next_call: match (task.phase, found.approved) {
+            next_call: Some(match (task.phase, is_granted) {
                 (Phase::AwaitingApproval, true) => go(Phase::ReadyToResume, "the approval was granted"),
                 (Phase::AwaitingApproval, false) => go(Phase::ExecutionReady, "the approval was not granted"),
                 _ => look_call(Some(&task.id)),
-            },
+            }),
             approval_id: approval.id,
             status: approval.status,
             task: task.into(),

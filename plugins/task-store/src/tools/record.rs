@@ -8,15 +8,18 @@ use tollgate_sdk::{Cx, Effect, Timestamp, Tool, ToolError};
 use super::find_attempt;
 use crate::arguments::{ENTRY, FINDINGS, JSON, LABEL, PATH, REFERENCE, TEXT};
 use crate::caller::{Caller, Change};
-use crate::condition::takes_spec_review;
+use crate::condition::{Facts, takes_spec_review, tells_of_spec};
 use crate::error::{Reason, Refusals};
-use crate::model::{ArtifactId, ArtifactKind, AttemptId, EventType, ReviewId, ReviewType, TaskId, Verdict};
+use crate::model::{
+    ArtifactId, ArtifactKind, AttemptId, AttemptStatus, EventType, ReviewId, ReviewType, TaskId, Verdict,
+};
 use crate::phase::Phase;
 use crate::role::{Action, Role};
 use crate::store::artifact::{self, Artifact};
 use crate::store::review::{self, Finding, Review, ReviewLine};
 use crate::store::standing::{self, Standing};
-use crate::store::task::{self, TaskHead};
+use crate::store::task;
+use crate::worker;
 
 /// Append a checkpoint to a task's log: a heartbeat, summary, scheduled retry, recovery marker or note. Does
 /// not move the task. Checkpoints of a running attempt show that its worker is there. Roles: all but human.
@@ -179,9 +182,9 @@ impl Tool for TaskRecordArtifact {
     }
 }
 
-/// Append a review of the spec or of the current attempt. The latest review of each type counts. Fails with
-/// STALE_ATTEMPT for an earlier attempt. Does not move the task; the orchestrator calls task_transition next. Roles: spec_reviewer for `spec`, quality_reviewer for
-/// `quality`.
+/// Append a review of the spec or of the current attempt, once that has ended. The latest review of each type counts; a
+/// later review of the spec withdraws an approval. Fails with STALE_ATTEMPT for an earlier attempt. Does not move the
+/// task; the orchestrator calls task_transition next. Roles: spec_reviewer for `spec`, quality_reviewer for `quality`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskAppendReview {
@@ -217,6 +220,9 @@ pub(crate) struct Appended {
     /// The same fields, where earlier versions had them.
     #[serde(flatten)]
     flat: ReviewLine,
+    /// Consequences that the reviewer may not expect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 impl Tool for TaskAppendReview {
@@ -228,7 +234,9 @@ impl Tool for TaskAppendReview {
     fn run(self, cx: &Cx<'_>) -> Result<Appended, ToolError> {
         let action = Action::AppendReview(self.review_type);
         let caller = Caller::writer(cx, action, self.actor.as_deref(), self.actor_role)?;
-        let task = self.check(cx, &caller)?;
+        let standing = self.check(cx, &caller)?;
+        let warnings = self.warnings(&standing.facts(&caller.config.retry));
+        let task = standing.task;
         let id: ReviewId = cx.new_id();
         let line = ReviewLine {
             review_id: id.clone(),
@@ -261,13 +269,14 @@ impl Tool for TaskAppendReview {
         Ok(Appended {
             review: line.clone(),
             flat: line,
+            warnings,
         })
     }
 }
 
 impl TaskAppendReview {
-    /// The task, if the review can be appended to it.
-    fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<TaskHead, ToolError> {
+    /// The state of the task, if the review can be appended to it.
+    fn check(&self, cx: &Cx<'_>, caller: &Caller) -> Result<Standing, ToolError> {
         let mut refusals = caller.check();
         refusals.text("reviewer_ref", &self.reviewer_ref, REFERENCE);
         refusals.optional_text("summary", self.summary.as_deref(), TEXT);
@@ -278,31 +287,53 @@ impl TaskAppendReview {
         refusals.json("findings", &self.findings, JSON);
         let standing = refusals.known(&self.task_id, standing::get(&cx.db, &self.task_id)?);
         let named = find_attempt(cx, &mut refusals, &self.task_id, self.attempt_id.as_ref())?;
+        if let Some(running) = named
+            .as_ref()
+            .filter(|named| named.status == AttemptStatus::Running)
+        {
+            let remedy = worker::find(cx, caller, running)?.next_call;
+            refusals.add_with(Reason::ReviewTooEarly(running.id.to_string()), remedy);
+        }
         if let Some(standing) = &standing {
             refusals.current(&standing.task, named.as_ref());
-            self.check_subject(caller, standing, &mut refusals);
+            if self.attempt_id.is_none() {
+                self.check_spec(caller, standing, &mut refusals);
+            }
         }
-        Ok(refusals.finish_with(standing)?.task)
+        refusals.finish_with(standing)
     }
 
-    /// Requires an attempt, unless the review is of the spec itself and that may be reviewed.
-    fn check_subject(&self, caller: &Caller, standing: &Standing, refusals: &mut Refusals) {
+    /// Requires a review without an attempt to be of the spec, which may be reviewed, and to say something new of it.
+    fn check_spec(&self, caller: &Caller, standing: &Standing, refusals: &mut Refusals) {
         let task = &standing.task;
-        let is_of_spec = self.review_type == ReviewType::Spec
-            && takes_spec_review(task.phase, &standing.facts(&caller.config.retry));
-        if self.attempt_id.is_some() || is_of_spec {
-            return;
+        let facts = standing.facts(&caller.config.retry);
+        if self.review_type != ReviewType::Spec {
+            refusals.add(Reason::AttemptRequired);
+        } else if !takes_spec_review(task.phase) {
+            let allowed = Phase::ALL.iter().filter(|phase| takes_spec_review(**phase));
+            let reason = Reason::WrongPhase {
+                tool: Self::NAME,
+                phase: task.phase,
+                allowed: allowed.copied().collect(),
+            };
+            let (from, to) = (Phase::SpecDraft, Phase::SpecReview);
+            let call = || caller.transition(&task.id, from, to, "the spec is to be reviewed");
+            refusals.add_with(reason, (task.phase == from).then(call));
+        } else if !tells_of_spec(task.phase, &facts, self.verdict) {
+            refusals.add(Reason::SpecApproved);
         }
-        let is_draft = self.review_type == ReviewType::Spec && task.phase == Phase::SpecDraft;
-        let call = is_draft.then(|| {
-            caller.transition(
-                &task.id,
-                task.phase,
-                Phase::SpecReview,
-                "the spec is to be reviewed",
-            )
-        });
-        refusals.add_with(Reason::AttemptRequired, call);
+    }
+
+    /// A warning if the review withdraws the approval of a spec by which work may have begun.
+    fn warnings(&self, before: &Facts) -> Vec<String> {
+        let approved = Verdict::Approved;
+        let is_withdrawn = self.review_type == ReviewType::Spec
+            && self.attempt_id.is_none()
+            && self.verdict != approved
+            && before.spec_review == Some(approved);
+        let warning = "the approval of the spec is withdrawn: until a spec_reviewer approves it again, no attempt starts \
+            and the task is not completed";
+        is_withdrawn.then(|| warning.to_owned()).into_iter().collect()
     }
 }
 

@@ -83,9 +83,10 @@ pub(crate) struct LegalMove {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Map<String, Json>>")]
     unmet: Vec<Blocker>,
-    /// The call that makes the transition.
+    /// The call that makes the transition. Absent if you cannot call that tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Map<String, Json>")]
-    next_call: NextCall,
+    next_call: Option<NextCall>,
 }
 
 impl Tool for TaskRecover {
@@ -159,7 +160,7 @@ fn legal_moves(cx: &Cx<'_>, caller: &Caller, standing: &Standing) -> Result<Vec<
                 .into_iter()
                 .map(|condition| unmet_blocker(cx, caller, standing, condition))
                 .collect::<Result<_, DbError>>()?,
-            next_call: caller.transition(&task.id, task.phase, to, "the task continues"),
+            next_call: Some(caller.transition(&task.id, task.phase, to, "the task continues")),
         })
     };
     task.place().next().into_iter().map(legal_move).collect()

@@ -4,7 +4,7 @@ use expect_test::expect;
 use serde_json::json;
 use tollgate_sdk::native::Session;
 
-use crate::harness::{EXECUTING, check_after, refusal, reply, run};
+use crate::harness::{EXECUTING, check_after, line_of, refusal, reply, run};
 
 #[test]
 fn asking_again_is_not_asking_twice() {
@@ -25,7 +25,7 @@ fn asking_again_is_not_asking_twice() {
             ok {"approval":{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"pending","requested_by":"gate","created_at":"2026-01-01T00:00:07.000Z"},"replayed":true}
             ok {"approval":{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"rejected","requested_by":"gate","resolved_by":"ada","created_at":"2026-01-01T00:00:07.000Z","resolved_at":"2026-01-01T00:00:09.000Z"},"replayed":false}
             # Answered or not, it stays the same request.
-            ok {"approval":{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"rejected","requested_by":"gate","resolved_by":"ada","created_at":"2026-01-01T00:00:07.000Z","resolved_at":"2026-01-01T00:00:09.000Z"},"replayed":true}
+            ok {"approval":{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"rejected","requested_by":"gate","resolved_by":"ada","created_at":"2026-01-01T00:00:07.000Z","resolved_at":"2026-01-01T00:00:09.000Z"},"replayed":true,"warnings":["the approval was answered with rejected; to request it again, use another idempotency_key"]}
             # Another kind with the same key is another request.
             ok {"approval":{"id":"apr_2","approval_id":"apr_2","task_id":"tsk_1","attempt_id":"att_1","requested_action":"tell everybody","side_effect_kind":"mail","idempotency_key":"v1","status":"pending","requested_by":"boss","created_at":"2026-01-01T00:00:11.000Z"},"replayed":false}
             ok {"events":[{"id":7,"event_id":7,"task_id":"tsk_1","attempt_id":"att_1","event_type":"approval.requested","actor":"gate","actor_role":"gateway","payload":{"after":{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"pending","requested_by":"gate","created_at":"2026-01-01T00:00:07.000Z"}},"created_at":"2026-01-01T00:00:07.000Z"},{"id":8,"event_id":8,"task_id":"tsk_1","attempt_id":"att_1","event_type":"approval.resolved","actor":"ada","actor_role":"human","payload":{"before":{"status":"pending"},"after":{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"rejected","requested_by":"gate","resolved_by":"ada","created_at":"2026-01-01T00:00:07.000Z","resolved_at":"2026-01-01T00:00:09.000Z"}},"created_at":"2026-01-01T00:00:09.000Z"},{"id":9,"event_id":9,"task_id":"tsk_1","attempt_id":"att_1","event_type":"approval.requested","actor":"gate","actor_role":"orchestrator","payload":{"after":{"id":"apr_2","approval_id":"apr_2","task_id":"tsk_1","attempt_id":"att_1","requested_action":"tell everybody","side_effect_kind":"mail","idempotency_key":"v1","status":"pending","requested_by":"boss","created_at":"2026-01-01T00:00:11.000Z"}},"created_at":"2026-01-01T00:00:11.000Z"}],"has_more":false}
@@ -191,4 +191,98 @@ fn requests_take_from_the_budget_where_there_is_one() {
     assert_eq!(used, 1);
     session.set_envelope(None);
     run(&session, "- ask tsk_1 att_1 v4");
+}
+
+/// Brings `tsk_1` to `awaiting_approval`, `att_1` having succeeded.
+const AWAITING: &str = "reach 10\n- move tsk_1 quality_gate awaiting_approval";
+
+#[test]
+fn one_approval_of_two_is_not_enough() {
+    check_after(
+        AWAITING,
+        "
+        - ask tsk_1 att_1 v1
+        - ask tsk_1 att_1 v2
+        - answer tsk_1 apr_1 approved
+        move tsk_1 awaiting_approval ready_to_resume
+        - answer tsk_1 apr_2 rejected
+        move tsk_1 awaiting_approval ready_to_resume
+        task_list_ready ? answered.0.approval_id answered.0.status answered.0.next_call.arguments.to_phase
+        # Asking the same again is told that it was denied, and another key replaces it.
+        ask tsk_1 att_1 v2 ? replayed approval.status warnings
+        ask tsk_1 att_1 v3 ? replayed approval.status replaces
+        ask tsk_1 att_1 v3 ? replayed approval.status replaces
+        move tsk_1 awaiting_approval ready_to_resume
+        task_list_approvals {\"status\": \"rejected\"} ? approvals.0.replaced_by approvals.0.counts
+        - answer tsk_1 apr_3 approved
+        task_list_ready ? answered.0.approval_id answered.0.status answered.0.next_call.arguments.to_phase
+        move tsk_1 awaiting_approval ready_to_resume ? phase
+        ",
+        expect![[r#"
+            err APPROVAL_PENDING: an approval for the current attempt is still pending -> task_recover {"task_id":"tsk_1"}
+              - APPROVAL_PENDING: an approval for the current attempt is still pending
+            err APPROVAL_DENIED: an approval for the current attempt was denied
+              - APPROVAL_DENIED: an approval for the current attempt was denied -> task_transition {"task_id":"tsk_1","from_phase":"awaiting_approval","to_phase":"execution_ready","reason":"an approval was denied","actor":"boss","actor_role":"orchestrator"}
+            ok answered.0.approval_id="apr_2" answered.0.status="rejected" answered.0.next_call.arguments.to_phase="execution_ready"
+            # Asking the same again is told that it was denied, and another key replaces it.
+            ok replayed=true approval.status="rejected" warnings=["the approval was answered with rejected; to request it again, use another idempotency_key"]
+            ok replayed=false approval.status="pending" replaces=["apr_2"]
+            ok replayed=true approval.status="pending" replaces=["apr_2"]
+            err APPROVAL_PENDING: an approval for the current attempt is still pending -> task_recover {"task_id":"tsk_1"}
+              - APPROVAL_PENDING: an approval for the current attempt is still pending
+            ok approvals.0.replaced_by="apr_3" approvals.0.counts=false
+            ok answered.0.approval_id="apr_3" answered.0.status="approved" answered.0.next_call.arguments.to_phase="ready_to_resume"
+            ok phase="ready_to_resume"
+        "#]],
+    );
+}
+
+#[test]
+fn a_denial_is_not_outvoted_by_an_approval_of_something_else() {
+    let session = Session::new(&task_store::PACK);
+    run(&session, AWAITING);
+    run(
+        &session,
+        "
+        - ask tsk_1 att_1 v1
+        - answer tsk_1 apr_1 request_changes
+        - task_request_approval {\"task_id\": \"tsk_1\", \"attempt_id\": \"att_1\", \"requested_action\": \"tell everybody\", \"side_effect_kind\": \"mail\", \"idempotency_key\": \"v1\", \"actor_role\": \"gateway\"}
+        - answer tsk_1 apr_2 approved
+        ",
+    );
+    let refused = refusal(&session, "move tsk_1 awaiting_approval ready_to_resume");
+    assert_eq!(refused.code, "APPROVAL_DENIED", "{refused:?}");
+    // The remedy can be followed: the task gets another attempt, for which nothing was denied.
+    let back = refused.blockers[0].next_call.as_ref().unwrap();
+    assert_eq!(back.arguments["to_phase"], "execution_ready", "{back:?}");
+    reply(&session, &line_of(back));
+    run(&session, "- start tsk_1");
+    assert_eq!(
+        reply(&session, "move tsk_1 execution_ready executing")["phase"],
+        "executing"
+    );
+}
+
+#[test]
+fn what_was_denied_keeps_a_task_from_being_completed() {
+    check_after(
+        "reach 10
+        - review tsk_1 att_1 quality approved
+        - ask tsk_1 att_1 v1
+        - answer tsk_1 apr_1 rejected",
+        "
+        move tsk_1 quality_gate completed
+        - ask tsk_1 att_1 v2
+        move tsk_1 quality_gate completed
+        - answer tsk_1 apr_2 approved
+        move tsk_1 quality_gate completed ? phase
+        ",
+        expect![[r#"
+            err APPROVAL_DENIED: an approval for the current attempt was denied
+              - APPROVAL_DENIED: an approval for the current attempt was denied -> task_transition {"task_id":"tsk_1","from_phase":"quality_gate","to_phase":"execution_ready","reason":"an approval was denied","actor":"boss","actor_role":"orchestrator"}
+            err APPROVAL_PENDING: an approval for the current attempt is still pending -> task_recover {"task_id":"tsk_1"}
+              - APPROVAL_PENDING: an approval for the current attempt is still pending
+            ok phase="completed"
+        "#]],
+    );
 }

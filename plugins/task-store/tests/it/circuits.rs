@@ -198,3 +198,89 @@ fn tasks_without_a_reviewed_spec_are_led_out() {
           - WRONG_PHASE: task_update_spec is not allowed in phase executing
     "#]].assert_eq(&log);
 }
+
+/// Resets the circuit of `tsk_1` after one failed attempt each, in `execution_ready`.
+fn reset(session: &Session, attempt: u32) {
+    run(
+        session,
+        &format!(
+            "- start tsk_1
+             - finish att_{attempt} failed
+             - open tsk_1
+             - move tsk_1 circuit_open execution_ready"
+        ),
+    );
+}
+
+#[test]
+fn a_circuit_is_reset_so_often_and_then_a_person_decides() {
+    let session = Session::new(&task_store::PACK).config(&json!({"retry": {"backoff_ms": []}}));
+    run(&session, "reach 4");
+    reset(&session, 1);
+    reset(&session, 2);
+    run(&session, "- start tsk_1\n- finish att_3 failed\n- open tsk_1");
+    let log = run(
+        &session,
+        "
+        recover tsk_1 ? task.circuit_resets pending transitions.0.unmet
+        move tsk_1 circuit_open execution_ready
+        start tsk_1
+        # The suggested call asks a person, and nobody else can grant it.
+        task_request_approval {\"task_id\": \"tsk_1\", \"attempt_id\": \"att_3\", \"requested_action\": \"Close the circuit and allow further attempts\", \"side_effect_kind\": \"circuit_reset\", \"idempotency_key\": \"att_3\", \"actor\": \"boss\", \"actor_role\": \"orchestrator\"} ? approval.status
+        move tsk_1 circuit_open execution_ready
+        task_resolve_approval {\"task_id\": \"tsk_1\", \"approval_id\": \"apr_1\", \"resolution\": \"approved\", \"resolved_by\": \"gate\", \"actor_role\": \"gateway\"}
+        answer tsk_1 apr_1 approved ? approval.status
+        move tsk_1 circuit_open execution_ready ? phase
+        recover tsk_1 ? task.circuit_resets attempts_left
+        task_events {\"task_id\": \"tsk_1\", \"after\": 17} ? events.0.event_type events.0.payload
+        ",
+    );
+    expect![[r#"
+        ok task.circuit_resets=2 pending=[{"code":"CIRCUIT_OPEN","message":"the circuit is open","next_call":{"tool":"task_request_approval","arguments":{"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"orchestrator","actor_role":"orchestrator"}}}] transitions.0.unmet=[{"code":"RESETS_EXHAUSTED","message":"the circuit was reset as often as is allowed without an approval","next_call":{"tool":"task_request_approval","arguments":{"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"orchestrator","actor_role":"orchestrator"}}}]
+        err RESETS_EXHAUSTED: the circuit was reset as often as is allowed without an approval
+          - RESETS_EXHAUSTED: the circuit was reset as often as is allowed without an approval -> task_request_approval {"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"boss","actor_role":"orchestrator"}
+        err CIRCUIT_OPEN: the circuit is open
+          - CIRCUIT_OPEN: the circuit is open -> task_request_approval {"task_id":"tsk_1","attempt_id":"att_3","requested_action":"Close the circuit and allow further attempts","side_effect_kind":"circuit_reset","idempotency_key":"att_3","actor":"boss","actor_role":"orchestrator"}
+        # The suggested call asks a person, and nobody else can grant it.
+        ok approval.status="pending"
+        err RESETS_EXHAUSTED: the circuit was reset as often as is allowed without an approval -> task_recover {"task_id":"tsk_1"}
+          - RESETS_EXHAUSTED: the circuit was reset as often as is allowed without an approval
+        err ROLE_FORBIDDEN: gateway may not call task_resolve_approval to approve a circuit_reset {"role":"gateway","tool":"task_resolve_approval","allowed_roles":["human"]} -> task_recover {"task_id":"tsk_1"}
+          - ROLE_FORBIDDEN (actor_role): gateway may not call task_resolve_approval to approve a circuit_reset
+        ok approval.status="approved"
+        ok phase="execution_ready"
+        ok task.circuit_resets=3 attempts_left=3
+        ok events.0.event_type="task.transitioned" events.0.payload={"before":{"phase":"circuit_open","circuit_status":"open","attempts_used":1,"circuit_resets":2},"after":{"phase":"execution_ready","circuit_status":"closed","attempts_used":0,"circuit_resets":3},"reason":"because"}
+    "#]].assert_eq(&log);
+    // An approval is for one reset.
+    run(&session, "- start tsk_1\n- finish att_4 failed\n- open tsk_1");
+    let refused = refusal(&session, "move tsk_1 circuit_open execution_ready");
+    assert_eq!(refused.code, "RESETS_EXHAUSTED", "{refused:?}");
+    assert_eq!(
+        reply(&session, "move tsk_1 circuit_open failed")["phase"],
+        "failed"
+    );
+}
+
+#[test]
+fn a_circuit_that_stopped_no_attempt_costs_no_reset() {
+    let session = Session::new(&task_store::PACK).config(&json!({"retry": {"max_resets": 0}}));
+    run(&session, "- create one");
+    for _ in 0..3 {
+        run(&session, "- open tsk_1\n- move tsk_1 circuit_open spec_draft");
+    }
+    assert_eq!(
+        reply(&session, "recover tsk_1")["task"].get("circuit_resets"),
+        None
+    );
+}
+
+#[test]
+fn an_approval_of_a_reset_lets_nothing_else_pass() {
+    let session = Session::new(&task_store::PACK);
+    run(&session, "reach 10\n- move tsk_1 quality_gate awaiting_approval");
+    let ask = r#"- task_request_approval {"task_id": "tsk_1", "attempt_id": "att_1", "requested_action": "once more", "side_effect_kind": "circuit_reset", "idempotency_key": "x", "actor_role": "gateway"}"#;
+    run(&session, &format!("{ask}\n- answer tsk_1 apr_1 approved"));
+    let refused = refusal(&session, "move tsk_1 awaiting_approval ready_to_resume");
+    assert_eq!(refused.code, "APPROVAL_MISSING", "{refused:?}");
+}

@@ -253,7 +253,7 @@ fn sizes_end_where_they_say() {
     ];
     for (tool, field, largest, too_large) in cases {
         let session = Session::new(&task_store::PACK);
-        run(&session, EXECUTING);
+        run(&session, "reach 7");
         let with = |value: &Value| {
             let mut arguments = valid(tool);
             arguments[*field] = value.clone();

@@ -21,7 +21,7 @@ const PHASES: [&str; 11] = [
 ];
 
 /// Ways of `tsk_1` to each phase, some with an attempt that runs, failed, or was not followed by a review.
-const WAYS: [(&str, &str); 20] = [
+const WAYS: [(&str, &str); 25] = [
     ("spec_draft", "reach 1"),
     ("spec_review", "reach 2"),
     ("spec_review", "reach 3"),
@@ -52,7 +52,26 @@ const WAYS: [(&str, &str); 20] = [
     ("circuit_open", "reach 6 / open tsk_1"),
     ("circuit_open", "reach 6 / finish att_1 failed / open tsk_1"),
     ("circuit_open", "reach 10 / open tsk_1"),
+    ("circuit_open", RESET_ONCE),
+    (
+        "awaiting_approval",
+        "reach 10 / move tsk_1 quality_gate awaiting_approval / ask tsk_1 att_1 v0 / answer tsk_1 apr_1 rejected",
+    ),
+    (
+        "ready_to_resume",
+        "reach 10 / move tsk_1 quality_gate awaiting_approval / ask tsk_1 att_1 v0 / answer tsk_1 apr_1 approved / \
+         move tsk_1 awaiting_approval ready_to_resume / ask tsk_1 att_1 v1 / answer tsk_1 apr_2 request_changes",
+    ),
+    ("executing", "reach 6 / review tsk_1 none spec blocked"),
+    (
+        "quality_gate",
+        "reach 10 / review tsk_1 att_1 quality approved / review tsk_1 none spec changes_requested",
+    ),
 ];
+
+/// The way of `tsk_1` to a circuit that may not be reset again.
+const RESET_ONCE: &str = "reach 6 / finish att_1 failed / open tsk_1 / move tsk_1 circuit_open execution_ready / \
+    start tsk_1 / finish att_2 failed / open tsk_1";
 
 /// A call of each tool, and calls that miss: wrong phases, attempts, approvals and cursors.
 fn calls(phase: &str) -> Vec<String> {
@@ -131,7 +150,8 @@ fn is_explained(told: &str, err: &ToolError, next: &NextCall) {
 fn every_refusal_in_every_phase_can_be_followed() {
     let mut refused = 0;
     for (phase, way) in WAYS {
-        let session = Session::new(&task_store::PACK).config(&json!({"retry": {"max_attempts": 1}}));
+        let session =
+            Session::new(&task_store::PACK).config(&json!({"retry": {"max_attempts": 1, "max_resets": 1}}));
         for line in way.split(" / ") {
             let line = if line.starts_with("reach") {
                 line.to_owned()

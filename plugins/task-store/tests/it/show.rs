@@ -34,7 +34,7 @@ fn a_snapshot_adds_the_latest_events_in_order() {
 #[test]
 fn lists_of_a_snapshot_are_cut_and_say_so() {
     let session = Session::new(&task_store::PACK);
-    run(&session, EXECUTING);
+    run(&session, "reach 7");
     for n in 0..11 {
         run(
             &session,
@@ -59,7 +59,7 @@ fn lists_of_a_snapshot_are_cut_and_say_so() {
 #[test]
 fn the_largest_snapshot_is_bounded() {
     let session = Session::new(&task_store::PACK);
-    run(&session, EXECUTING);
+    run(&session, "reach 7");
     let findings = vec![json!({"severity": "minor", "message": "m".repeat(1_950)}); 32];
     let review = json!({"task_id": "tsk_1", "attempt_id": "att_1", "review_type": "spec", "reviewer_ref": "e",
         "verdict": "approved", "summary": "s".repeat(8_192), "findings": findings, "actor": "e",

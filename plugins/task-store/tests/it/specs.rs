@@ -74,8 +74,6 @@ fn a_changed_spec_needs_a_new_review() {
         spec tsk_1 -other ? task.spec_revision
         start tsk_1
         - review tsk_1 none spec approved
-        # An approval of the spec is final for its revision.
-        review tsk_1 none spec blocked
         start tsk_1 ? attempt.status
         # An attempt works by the spec, so the spec stays.
         spec tsk_1 -third
@@ -84,9 +82,6 @@ fn a_changed_spec_needs_a_new_review() {
             ok task.spec_revision=2
             err SPEC_NOT_APPROVED: the spec is not approved: there is no review -> task_recover {"task_id":"tsk_1"}
               - SPEC_NOT_APPROVED: the spec is not approved: there is no review
-            # An approval of the spec is final for its revision.
-            err ATTEMPT_REQUIRED: attempt_id is required, except for a spec review in spec_review or of a spec that is not approved -> task_recover {"task_id":"tsk_1"}
-              - ATTEMPT_REQUIRED (attempt_id): attempt_id is required, except for a spec review in spec_review or of a spec that is not approved
             ok attempt.status="running"
             # An attempt works by the spec, so the spec stays.
             err ATTEMPT_RUNNING: attempt att_1 is still running {"running_attempt_id":"att_1"} -> task_recover {"task_id":"tsk_1"}

@@ -75,9 +75,9 @@ fn a_worker_that_records_something_after_the_end_goes_on_elsewhere() {
     session.set_operations(vec![closed("env_1", 6_000)]);
     run(&session, "+60000\n- note tsk_1 att_1");
     assert_eq!(reply(&session, "recover tsk_1")["worker"]["state"], "active");
-    // A review is no sign of the worker.
+    // A review of the spec is no sign of the worker.
     session.set_operations(vec![closed("env_1", 90_000)]);
-    run(&session, "+60000\n- review tsk_1 att_1 quality blocked");
+    run(&session, "+60000\n- review tsk_1 none spec blocked");
     assert_eq!(reply(&session, "recover tsk_1")["worker"]["state"], "gone");
 }
 

@@ -1,5 +1,7 @@
 //! The focus: default plan or task of reads. The focus is not part of the plan's state.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
@@ -7,6 +9,7 @@ use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
 use crate::limits::NAME;
 use crate::model::Workspace;
 use crate::mutation;
+use crate::named;
 use crate::scope::Scope;
 use crate::store;
 
@@ -68,7 +71,7 @@ impl Tool for FocusSet {
     fn run(self, cx: &Cx<'_>) -> Result<Focus, ToolError> {
         let scope = Scope::known(cx, &self.workspace)?;
         let head = scope.head(&self.task)?;
-        move_focus(scope, Some(head.id))
+        move_focus(scope, Self::NAME, Some(head.id))
     }
 }
 
@@ -88,14 +91,15 @@ impl Tool for FocusClear {
     type Output = Focus;
 
     fn run(self, cx: &Cx<'_>) -> Result<Focus, ToolError> {
-        move_focus(Scope::known(cx, &self.workspace)?, None)
+        move_focus(Scope::known(cx, &self.workspace)?, Self::NAME, None)
     }
 }
 
-fn move_focus(mut scope: Scope<'_>, to: Option<String>) -> Result<Focus, ToolError> {
+fn move_focus(mut scope: Scope<'_>, tool: &str, to: Option<String>) -> Result<Focus, ToolError> {
     let previous = std::mem::replace(&mut scope.counters.focus, to);
     mutation::pass(scope.cx)?;
     store::workspace::save(scope.db(), &scope.workspace, &scope.counters)?;
+    named::record(scope.cx, tool, &BTreeSet::from([named::FOCUS.to_owned()]))?;
     Ok(Focus {
         focus: scope.counters.focus,
         previous,

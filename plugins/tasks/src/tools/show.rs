@@ -22,7 +22,7 @@ const PAGE: usize = 20_000;
 const AROUND: usize = 700;
 
 /// Show everything recorded about a plan, task, step or node: texts, criteria, checkpoints with notes, blockers,
-/// reasons of reopening, notes and evidence in full. To read the next page, pass `next_cursor` as `cursor`.
+/// reasons of reopening, notes and evidence in full. To read the next page, pass `next_after` as `after`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(extend("x-resources" = addresses()))]
 pub(crate) struct Show {
@@ -40,8 +40,11 @@ pub(crate) struct Show {
     /// Id of a note or piece of evidence, to show only that, for example EVD-8QZ3M0T4.
     #[schemars(length(max = NAME))]
     id: Option<String>,
-    /// Cursor: `next_cursor` of the previous page.
+    /// Cursor: `next_after` of the previous page.
     #[schemars(length(max = NAME))]
+    after: Option<String>,
+    /// Earlier name of `after`, which is still accepted.
+    #[schemars(length(max = NAME), extend("deprecated" = true))]
     cursor: Option<String>,
     /// Reply size limit in bytes (default 20000).
     max_chars: Option<i64>,
@@ -49,7 +52,7 @@ pub(crate) struct Show {
 
 fn addresses() -> Json {
     json!([{
-        "path": "{workspace}/{task}.json{?cursor}",
+        "path": "{workspace}/{task}.json{?after}",
         "name": "plan",
         "title": "Plan or task",
         "description": "A plan or task of a workspace with everything recorded about it.",
@@ -74,9 +77,9 @@ pub(crate) struct Shown {
     parts: Vec<Part>,
     /// True if there are more parts.
     has_more: bool,
-    /// Cursor for `cursor` of the next call.
+    /// Cursor for `after` of the next call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
+    next_after: Option<String>,
     /// Suggested next calls with complete arguments, on the last page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     next_calls: Vec<NextCall>,
@@ -103,7 +106,7 @@ impl Tool for Show {
             node: None,
             parts: Vec::new(),
             has_more: false,
-            next_cursor: None,
+            next_after: None,
             next_calls: Vec::new(),
         };
         let root = scope.root(&shown.task)?;
@@ -121,7 +124,7 @@ impl Tool for Show {
         let page = show::page(&scope, &parts, from, most.saturating_sub(AROUND))?;
         shown.parts = page.parts;
         shown.has_more = page.next.is_some();
-        shown.next_cursor = page.next.map(|next| next.to_string());
+        shown.next_after = page.next.map(|next| next.to_string());
         if !shown.has_more {
             let step = shown.step.as_ref().map(|step| step.step_id.as_str());
             let upcoming = work::at_hand(&scope, &root, step)?;
@@ -133,12 +136,14 @@ impl Tool for Show {
 
 impl Show {
     fn from(&self) -> Result<Cursor, ToolError> {
-        let Some(cursor) = &self.cursor else {
-            return Ok(Cursor::default());
+        let (field, cursor) = match (&self.after, &self.cursor) {
+            (Some(after), _) => ("after", after),
+            (None, Some(cursor)) => ("cursor", cursor),
+            (None, None) => return Ok(Cursor::default()),
         };
         cursor.parse().map_err(|_| {
-            let fault = "is not a cursor; pass next_cursor of the previous page";
-            refusal(Reason::input("cursor", fault), None)
+            let fault = "is not a cursor; pass next_after of the previous page";
+            refusal(Reason::input(field, fault), None)
         })
     }
 

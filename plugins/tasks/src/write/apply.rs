@@ -1,12 +1,13 @@
 //! Applying a write: journal, records, bodies, revisions, events and counters, in this order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tollgate_sdk::{DbError, ToolError};
 
 use super::{Journal, Pending, Receipt, Write};
 use crate::model::RootKind;
 use crate::mutation;
+use crate::named;
 use crate::store;
 use crate::store::event::{self, Event};
 use crate::store::operation::{self, Change, Operation, State};
@@ -43,6 +44,7 @@ impl Write<'_> {
         }
         mutation::advance(&mut self.scope, self.tool)?;
         store::workspace::save(&db, &workspace, &self.scope.counters)?;
+        named::record(self.scope.cx, self.tool, &self.names())?;
         Ok(Receipt {
             revisions,
             events: if self.shows_events { events } else { Vec::new() },
@@ -50,9 +52,33 @@ impl Write<'_> {
         })
     }
 
+    /// Changed entities, as the ledger names them: plans and tasks, then their parts.
+    fn names(&self) -> BTreeSet<String> {
+        let part = |pending: &Pending| {
+            let (id, root) = (&pending.columns.id, &pending.columns.root);
+            match self.named.get(root) {
+                Some(name) if id == root => name.clone(),
+                Some(name) => format!("{name}/{id}"),
+                None => named::template(id),
+            }
+        };
+        self.named
+            .values()
+            .cloned()
+            .chain(self.pending.iter().map(part))
+            .collect()
+    }
+
     /// Receipt of a write without changes. Revisions stay.
     fn unchanged(self) -> Result<Receipt, ToolError> {
         mutation::pass(self.scope.cx)?;
+        if let Some(envelope) = self.scope.cx.envelope_id() {
+            named::record(
+                self.scope.cx,
+                self.tool,
+                &BTreeSet::from([named::envelope(envelope)]),
+            )?;
+        }
         let mut revisions = BTreeMap::new();
         for root in self.touched.iter().chain(self.heads.keys()) {
             if let Some(head) = store::root::head(self.scope.db(), &self.scope.workspace, root)? {
@@ -114,6 +140,7 @@ impl Write<'_> {
                 continue;
             };
             head.touched_at = self.scope.now();
+            self.named.insert(root.clone(), named::root(&head));
             revisions.insert(root.clone(), store::root::advance(&db, &workspace, &head)?);
         }
         Ok(revisions)

@@ -56,6 +56,8 @@ pub(crate) struct Write<'a> {
     events: Vec<Planned>,
     bodies: Vec<Body>,
     places: i64,
+    /// Changed plans and tasks, by id, as the ledger names them.
+    named: BTreeMap<String, String>,
 }
 
 /// A record that is about to change.
@@ -131,6 +133,7 @@ impl<'a> Write<'a> {
             events: Vec::new(),
             bodies: Vec::new(),
             places: 0,
+            named: BTreeMap::new(),
         }
     }
 

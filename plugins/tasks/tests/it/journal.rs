@@ -1,10 +1,11 @@
 //! Random writes, undoing and redoing over several plans and tasks at once: what hangs together stays together.
 
+use expect_test::expect;
 use proptest::prelude::*;
 use tollgate_sdk::Row;
 use tollgate_sdk::native::Session;
 
-use crate::harness::{after, call, refused};
+use crate::harness::{after, call, ok, refused, session};
 
 /// Writes over plans and tasks that may or may not be there.
 const WRITES: [&str; 12] = [
@@ -117,4 +118,70 @@ proptest! {
         }
         prop_assert_eq!(records(&session), end);
     }
+}
+
+/// The ledger names plans, tasks and their parts instead of tables.
+#[test]
+fn changes_are_named_in_the_ledger() {
+    let session = session();
+    session.set_envelope(Some("env_1"));
+    for line in [
+        r#"bootstrap {"plan_title": "P", "task_title": "T", "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]}"#,
+        r#"step_claim {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
+        r#"step_release {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
+        r#"note {"task": "TASK-001", "path": "s:0", "note": "n"}"#,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checks": ["c"]}"#,
+        r#"edit {"task": "PLAN-001", "title": "renamed"}"#,
+        r#"edit {"task": "PLAN-001", "title": "renamed"}"#,
+        r#"undo {}"#,
+        r#"focus_set {"task": "TASK-001"}"#,
+        r#"template_save {"name": "ours", "kind": "task", "description": "d", "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]}"#,
+        r#"batch {"operations": [{"tool": "tasks_verify", "args": {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}}, {"tool": "tasks_create", "args": {"title": "Q"}}]}"#,
+        r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+        r#"delete {"task": "PLAN-001"}"#,
+        r#"radar {"task": "PLAN-002"}"#,
+    ] {
+        ok(&session, line);
+    }
+    let names: Vec<String> = session
+        .events()
+        .iter()
+        .map(|event| format!("{} {}", event.event_type, event.changed.join(" ")))
+        .collect();
+    expect![[r#"
+        tasks.bootstrap tasks/PLAN-001 tasks/PLAN-001/TASK-001 tasks/PLAN-001/TASK-001/STEP-00000001
+        tasks.step_claim tasks/PLAN-001/TASK-001 tasks/PLAN-001/TASK-001/STEP-00000001
+        tasks.step_release tasks/PLAN-001/TASK-001 tasks/PLAN-001/TASK-001/STEP-00000001
+        tasks.note tasks/PLAN-001/TASK-001 tasks/PLAN-001/TASK-001/NOTE-00000002
+        tasks.evidence_capture tasks/PLAN-001/TASK-001 tasks/PLAN-001/TASK-001/EVD-00000003
+        tasks.edit tasks/PLAN-001
+        tasks.edit tasks/envelopes/env_1
+        tasks.undo tasks/PLAN-001
+        tasks.focus_set tasks/focus
+        tasks.template_save tasks/templates/ours
+        tasks.verify tasks/PLAN-001/TASK-001 tasks/PLAN-001/TASK-001/STEP-00000001
+        tasks.create tasks/PLAN-002
+        tasks.close_step tasks/PLAN-001/TASK-001 tasks/PLAN-001/TASK-001/STEP-00000001
+        tasks.delete tasks/PLAN-001 tasks/PLAN-001/TASK-001
+    "#]]
+    .assert_eq(&(names.join("\n") + "\n"));
+}
+
+/// A row of the ledger takes a number of names, and no write fails for them.
+#[test]
+fn many_changes_are_named_in_part() {
+    let session = after(&[
+        r#"bootstrap {"plan_title": "P", "task_title": "T", "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]}"#,
+    ]);
+    let step = r#"{"title": "s", "success_criteria": ["c"], "tests": ["t"]}"#;
+    for _ in 0..6 {
+        let steps = vec![step; 100].join(", ");
+        ok(
+            &session,
+            &format!(r#"decompose {{"task": "TASK-001", "steps": [{steps}]}}"#),
+        );
+    }
+    ok(&session, r#"delete {"task": "TASK-001"}"#);
+    let most = session.events().iter().map(|event| event.changed.len()).max();
+    assert!(most <= Some(500), "{most:?}");
 }

@@ -13,7 +13,9 @@ fn whole(session: &tollgate_sdk::native::Session, target: &Value, max_chars: i64
         let mut arguments = target.clone();
         arguments["max_chars"] = json!(max_chars);
         if !cursor.is_null() {
-            arguments["cursor"] = cursor.clone();
+            // The earlier name is still accepted.
+            let name = if reads % 2 == 0 { "cursor" } else { "after" };
+            arguments[name] = cursor.clone();
         }
         let reply = call_tool(session, "tasks_show", arguments).unwrap();
         let page: Value = serde_json::from_str(&reply.structured).unwrap();
@@ -32,8 +34,8 @@ fn whole(session: &tollgate_sdk::native::Session, target: &Value, max_chars: i64
                 }
             }
         }
-        assert_eq!(page["has_more"], page.get("next_cursor").is_some());
-        cursor = page["next_cursor"].clone();
+        assert_eq!(page["has_more"], page.get("next_after").is_some());
+        cursor = page["next_after"].clone();
         if cursor.is_null() {
             break;
         }
@@ -158,6 +160,7 @@ fn plans_tasks_and_nodes_show_their_texts() {
     assert_eq!(below["steps"][1]["path"], "s:0.t:0");
     for (line, code) in [
         (r#"show {"task": "TASK-001", "cursor": "x"}"#, "INVALID_ARGUMENTS"),
+        (r#"show {"task": "TASK-001", "after": "x"}"#, "INVALID_ARGUMENTS"),
         (r#"show {"task": "TASK-001", "id": "NOTE-00000009"}"#, "NOT_FOUND"),
         (r#"show {"task": "TASK-001", "path": "s:9"}"#, "NOT_FOUND"),
         (
