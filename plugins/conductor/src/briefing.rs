@@ -12,6 +12,9 @@ const LINE: usize = 320;
 /// Maximum number of accepted steps shown, and characters of each.
 const STEPS: usize = 12;
 const STEP: usize = 160;
+/// Maximum characters of the notes of one step, and of all notes.
+const NOTES: usize = 600;
+const ALL_NOTES: usize = 2_000;
 /// Maximum number of context blocks that are named.
 const BLOCKS: usize = 8;
 
@@ -21,6 +24,8 @@ pub(crate) struct Accepted {
     pub step_id: String,
     pub summary: String,
     pub commit: Option<String>,
+    /// Findings, for a step whose evidence has to have notes.
+    pub notes: Option<String>,
 }
 
 /// Facts that a prompt repeats besides the plan.
@@ -137,7 +142,8 @@ impl Briefing {
                 first.step_id, last.step_id
             );
         }
-        for done in self.accepted.iter().skip(hidden) {
+        let kept = self.kept_notes();
+        for (place, done) in self.accepted.iter().enumerate().skip(hidden) {
             let commit = done
                 .commit
                 .as_deref()
@@ -150,8 +156,29 @@ impl Briefing {
                 commit.unwrap_or_default(),
                 clip_to(&summary.join(" "), STEP)
             );
+            if let Some((_, notes)) = kept.iter().find(|(of, _)| *of == place) {
+                let _ = writeln!(text, "  Notes: {notes}");
+            }
         }
         text
+    }
+
+    /// Notes of accepted steps by their place, each in one line. The newest go first where there is no room for all.
+    fn kept_notes(&self) -> Vec<(usize, String)> {
+        let mut room = ALL_NOTES;
+        let mut kept = Vec::new();
+        for (place, done) in self.accepted.iter().enumerate().rev() {
+            let Some(notes) = &done.notes else { continue };
+            let words: Vec<&str> = notes.split_whitespace().collect();
+            let notes = clip_to(&words.join(" "), NOTES.min(room));
+            let length = notes.chars().count();
+            if words.is_empty() || length > room {
+                continue;
+            }
+            room -= length;
+            kept.push((place, notes));
+        }
+        kept
     }
 }
 

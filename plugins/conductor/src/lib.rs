@@ -14,6 +14,8 @@ mod briefing;
 mod checkpoint;
 mod digest;
 mod edits;
+mod entity;
+mod entry;
 mod error;
 mod evidence;
 mod export;
@@ -25,6 +27,7 @@ mod interview;
 mod listed;
 mod mistakes;
 mod model;
+mod page;
 mod person;
 mod plan;
 mod policy;
@@ -75,6 +78,13 @@ use crate::tools::submit::JobSubmitStepResult;
 use crate::tools::templates::{TemplateApply, TemplateList, TemplateSave};
 use crate::tools::tidy::{RepoFindStaleCandidates, RepoHygieneSuggest};
 
+/// The tool table, with what every tool has in common.
+macro_rules! entries {
+    ($($tool:ty),+ $(,)?) => {
+        &[$(entry::entry::<$tool>()),+]
+    };
+}
+
 /// Definition of the pack.
 pub const PACK: Pack = Pack {
     name: "conductor",
@@ -103,9 +113,10 @@ pub const PACK: Pack = Pack {
         migration!("../../../migrations/conductor", "0005_baselines"),
         migration!("../../../migrations/conductor", "0006_memory"),
         migration!("../../../migrations/conductor", "0007_gone"),
+        migration!("../../../migrations/conductor", "0008_runs"),
     ],
     prompts: tollgate_sdk::prompts![PlanJob, ExecuteJob],
-    tools: tollgate_sdk::tools![
+    tools: entries![
         ConductorInit,
         ConductorNextQuestions,
         ConductorAnswer,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use conductor_repo::language::Role;
+use conductor_repo::map::{MapFile, RepoMap};
 use conductor_repo::path;
 use tollgate_sdk::{Cx, Db, DbError};
 
@@ -13,6 +15,9 @@ use crate::workspaces;
 
 /// Maximum entries of a suggestion.
 const ENTRIES: usize = 10;
+/// Maximum introductions and manifests, and maximum entry points, among the files to read first.
+const INTRODUCTIONS: usize = 4;
+const STARTS: usize = 3;
 /// Maximum number of files for which a map is built to suggest entry points.
 const FILES: u32 = 3_000;
 
@@ -46,11 +51,17 @@ pub(crate) fn add(cx: &Cx<'_>, db: &Db<'_>, job: &Job, interview: &mut Interview
     let tests = line.map(|line| line.tests).unwrap_or_default();
     let key_files: &[String] = taken.as_ref().map_or(&[], |taken| &taken.key_files);
     let small = taken.as_ref().is_some_and(|taken| taken.files <= FILES);
+    let is_asked = |key| interview.questions.iter().any(|question| question.key == key);
+    let known = match small && (is_asked("key_files") || is_asked("entrypoints")) {
+        true => Knowledge::find(db, &job.id)?,
+        false => None,
+    };
+    let map = known.map(|known| known.map());
     for question in &mut interview.questions {
         let mut found = match question.key {
             "repo_root" => cx.workspaces(),
-            "key_files" => key_files.to_vec(),
-            "entrypoints" if small => entry_points(db, job)?,
+            "key_files" => first_files(key_files, map.as_ref()),
+            "entrypoints" => map.as_ref().map(entry_points).unwrap_or_default(),
             "target_environment" => environment(key_files),
             "tests_expected" => tests
                 .iter()
@@ -65,18 +76,42 @@ pub(crate) fn add(cx: &Cx<'_>, db: &Db<'_>, job: &Job, interview: &mut Interview
     Ok(())
 }
 
-/// Files in which programs start, according to the map.
-fn entry_points(db: &Db<'_>, job: &Job) -> Result<Vec<String>, DbError> {
-    let Some(knowledge) = Knowledge::find(db, &job.id)? else {
-        return Ok(Vec::new());
+/// Files to read first: introductions and manifests, then files in which programs start, then those that most others
+/// import.
+fn first_files(key_files: &[String], map: Option<&RepoMap>) -> Vec<String> {
+    let introductions = key_files.iter().take(INTRODUCTIONS).cloned();
+    let mut files: Vec<String> = introductions.collect();
+    let Some(map) = map else {
+        return files;
     };
+    let sources = map.files.iter().filter(|file| file.role == Role::Source);
+    let mut hubs: Vec<&MapFile> = sources.filter(|file| file.imported_by > 0).collect();
+    hubs.sort_by(|one, other| {
+        other
+            .imported_by
+            .cmp(&one.imported_by)
+            .then_with(|| one.path.cmp(&other.path))
+    });
+    let hubs = hubs.into_iter().map(|file| file.path.clone());
+    let mut add = |path: String| {
+        if !files.contains(&path) {
+            files.push(path);
+        }
+    };
+    entry_points(map).into_iter().take(STARTS).for_each(&mut add);
+    hubs.take(ENTRIES).for_each(&mut add);
+    files
+}
+
+/// Files in which programs start.
+fn entry_points(map: &RepoMap) -> Vec<String> {
     let mut files: Vec<String> = Vec::new();
-    for entry in knowledge.map().entry_points {
-        if let Some(file) = entry.file.filter(|file| !files.contains(file)) {
-            files.push(file);
+    for file in map.entry_points.iter().filter_map(|entry| entry.file.as_ref()) {
+        if !files.contains(file) {
+            files.push(file.clone());
         }
     }
-    Ok(files)
+    files
 }
 
 /// Languages of the manifests, in one text.

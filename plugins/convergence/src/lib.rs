@@ -21,21 +21,20 @@
 #![warn(missing_docs)]
 
 mod config;
-mod digest;
 mod error;
 mod store;
 mod tools;
 mod work_tree;
 
 pub mod cycle;
-pub mod fingerprint;
 pub mod git;
 pub mod mutation;
 
 pub use test_readers::{
-    Counts, Ended, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Normaliser, Outcome, TestReport, readers,
+    Counts, Ended, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Normaliser, Outcome, TestReport, fingerprint,
+    readers,
 };
-use test_readers::{report, text};
+use test_readers::{digest, report, text};
 
 use tollgate_sdk::{GitAccess, Pack, Want, config_schema, migration};
 

@@ -1,7 +1,7 @@
 //! Readers of test tools' output, shared by packs.
 //!
 //! A test run is parsed into a [`TestReport`], independent of the tool that ran it. Names, paths and messages are
-//! normalised, so that the same failure reads the same at any time and in any checkout.
+//! normalised, so that the same failure reads the same at any time and in any checkout. [`fingerprint`] gives it a hash.
 //!
 //! ```
 //! use test_readers::{Normaliser, Outcome, readers};
@@ -14,6 +14,8 @@
 //! ```
 #![warn(missing_docs)]
 
+pub mod digest;
+pub mod fingerprint;
 mod normalise;
 pub mod readers;
 pub mod report;

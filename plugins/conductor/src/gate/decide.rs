@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
+use test_readers::Ended;
 
 use super::settings::TEST_SETTINGS;
 use super::{Gate, Source, commit, glob_set, suite};
@@ -128,6 +129,8 @@ pub(crate) struct Run {
     pub exit: Option<i32>,
     /// Standard output and standard error.
     pub output: String,
+    /// End of the command.
+    pub ended: Ended,
 }
 
 /// Fields of a submission that gates read.

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use test_readers::Ended;
 use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
 
 use super::decide::{Change, Facts, GitFacts, Presence, Run};
+use super::runs::TestRuns;
 use super::{Gate, Need, agreed, data, delivered, settings, suite};
 use crate::access::{self, Access};
 use crate::error::GitFault;
@@ -18,7 +20,7 @@ use crate::store::step::Step;
 /// Maximum size of a file that is checked against a schema or a pattern, in bytes.
 const CONTENT: usize = 1 << 20;
 /// Maximum bytes of a command's output that are read.
-const OUTPUT: u32 = 256 << 10;
+const OUTPUT: u32 = 1 << 20;
 /// Longest time that a command of a gate takes.
 const TIME: Duration = Duration::from_secs(600);
 
@@ -37,6 +39,8 @@ pub(crate) struct Aftermath {
     pub baseline: Option<Baseline>,
     /// Untracked files that the commands wrote, with the hash of their content.
     pub written: BTreeMap<String, String>,
+    /// Registered tests among the commands.
+    pub tests: TestRuns,
 }
 
 /// Gates of a step, with the workspace's test `default` where a test command is not given.
@@ -75,7 +79,11 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
         _ => first.clone(),
     };
     let commands = commands(&access, &gates);
-    let mut aftermath = Aftermath::default();
+    let seen_by = git.as_ref().ok().zip(first.as_ref().ok());
+    let mut aftermath = Aftermath {
+        tests: TestRuns::of(&access, seen_by, since, &facts, &gates),
+        ..Aftermath::default()
+    };
     let seen = match (&git, &first, &second) {
         (Ok(git), Ok(first), Ok(second)) => {
             let moved = moved(since, first, second, asked.evidence);
@@ -374,13 +382,23 @@ fn run(workspace: &Workspace<'_>, words: &[String], time: Duration) -> Result<Ru
         .output_limit(OUTPUT);
     let outcome = workspace.run(&command).map_err(|err| err.to_string())?;
     let mut output = outcome.stdout.text().into_owned();
-    output += &outcome.stderr.text();
+    let errors = outcome.stderr.text();
+    if !output.is_empty() && !errors.is_empty() {
+        output.push('\n');
+    }
+    output += &errors;
+    let ended = match outcome.ending {
+        Ending::Exited(code) => Ended::Exited(code),
+        Ending::Signalled(signal) => Ended::Signalled(signal),
+        Ending::TimedOut => Ended::TimedOut,
+    };
     Ok(Run {
-        exit: match outcome.ending {
-            Ending::Exited(code) => Some(code),
-            Ending::Signalled(_) | Ending::TimedOut => None,
+        exit: match ended {
+            Ended::Exited(code) => Some(code),
+            Ended::Signalled(_) | Ended::TimedOut | Ended::Unknown => None,
         },
         output,
+        ended,
     })
 }
 

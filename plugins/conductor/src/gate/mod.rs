@@ -11,6 +11,7 @@ pub(crate) mod delivered;
 mod describe;
 pub(crate) mod facts;
 mod parse;
+pub(crate) mod runs;
 mod settings;
 pub(crate) mod start;
 pub(crate) mod suite;

@@ -7,6 +7,7 @@ use serde_json::Map;
 use tollgate_sdk::{Cx, ToolError};
 
 use super::decide::{Facts, Run, some};
+use super::runs::TestRuns;
 use super::{Gate, Need, TEST_FILES, agreed, facts, glob_set};
 use crate::access::{self, Access};
 use crate::error::GitFault;
@@ -26,6 +27,8 @@ pub(crate) struct Start {
     pub warnings: Vec<String>,
     /// Line for the log, if a person allowed tests that are not those of the plan.
     pub allowed: Option<String>,
+    /// Registered tests that ran.
+    pub tests: TestRuns,
 }
 
 /// Looks at the work tree and runs the tests that gates name. Fails if the tests are not those of the agreed plan and
@@ -47,6 +50,8 @@ pub(crate) fn begin(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Start, Too
         (Ok(git), Ok(_)) if !known.commands.is_empty() => git.look(),
         _ => first.clone(),
     };
+    let seen_by = git.as_ref().ok().zip(first.as_ref().ok());
+    let tests = TestRuns::of(&access, seen_by, None, &known, &gates);
     let mut warnings = late(&known);
     let recorded = Baseline {
         tests: facts::tallies(&known, &gates),
@@ -80,6 +85,7 @@ pub(crate) fn begin(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Start, Too
         baseline,
         warnings,
         allowed,
+        tests,
     })
 }
 

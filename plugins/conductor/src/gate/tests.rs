@@ -132,6 +132,7 @@ fn all_hold() {
     let run = Run {
         exit: Some(0),
         output: "12 passed\n".to_owned(),
+        ..Run::default()
     };
     let met = verdicts(
         &evidence,
@@ -169,6 +170,7 @@ fn none_holds() {
     let run = Run {
         exit: Some(1),
         output: "1 failed\n".to_owned(),
+        ..Run::default()
     };
     let all = facts(git, [true, false, false, true], run, "{\"a\": 1}", false);
     expect![[r#"

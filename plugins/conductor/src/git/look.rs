@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use test_readers::digest::Encoder;
 use tollgate_kit::git::{RepoPath, lines};
 use tollgate_sdk::FileKind;
 use tollgate_sdk::workspace::MAX_ENTRIES;
@@ -70,6 +71,21 @@ impl Look {
             .chain(veiled)
             .cloned()
             .collect()
+    }
+
+    /// Hash of the state, without what commands of gates left behind.
+    pub(crate) fn state(&self, since: Option<&Baseline>) -> String {
+        let is_dropping = |path: &String, hash: &String| {
+            since.is_some_and(|baseline| baseline.is_dropping(path, Some(hash)))
+        };
+        let paths = self.hashes.iter().filter(|(path, hash)| !is_dropping(path, hash));
+        let mut encoder = Encoder::new("conductor.work_tree.v1");
+        encoder.optional(self.commit.as_deref().map(str::as_bytes));
+        for (path, hash) in paths {
+            encoder.field(path.as_bytes());
+            encoder.field(hash.as_bytes());
+        }
+        encoder.finish()
     }
 
     /// The state as the baseline of a step.

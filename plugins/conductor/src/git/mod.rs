@@ -200,6 +200,12 @@ impl<'a> Git<'a> {
         self.commit("HEAD")
     }
 
+    /// Absolute path of the repository's top directory.
+    pub(crate) fn top(&self) -> Option<String> {
+        let printed = self.run(&["rev-parse", "--show-toplevel"]).ok()?;
+        Some(text(printed.trim_ascii_end()))
+    }
+
     /// True if one commit is in the history of the other.
     pub(crate) fn is_ancestor(&self, ancestor: &str, of: &str) -> Result<bool, GitFault> {
         self.asks(&["merge-base", "--is-ancestor", ancestor, of])

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::{json_column, to_json};
+use crate::entity;
 use crate::model::{AttemptId, Claim, JobId, StepId};
 
 /// A submission for a step.
@@ -75,6 +76,7 @@ const COLUMNS: &str = "id, step_id, at, model_claim, accepted, commit_hash, batc
 
 /// Stores a submission.
 pub(crate) fn insert(db: &Db<'_>, job: &JobId, attempt: &Attempt) -> Result<(), DbError> {
+    entity::of_step(job, attempt.step_id.as_str(), attempt.attempt_id.as_str());
     db.execute(
         "INSERT INTO conductor_attempts (job_id, id, step_id, at, model_claim, accepted, commit_hash, \
          batch_commit_token, devlog_line, summary, feedback, rejection_reasons_json, evidence_json, \
@@ -147,6 +149,13 @@ pub(crate) fn commits(db: &Db<'_>, job: &JobId, but: &StepId) -> Result<Vec<(Str
 /// Latest submission for a step.
 pub(crate) fn last(db: &Db<'_>, job: &JobId, step: &StepId) -> Result<Option<Attempt>, DbError> {
     Ok(latest(db, job, Some(step), 1)?.0.pop())
+}
+
+/// Notes in the evidence of the accepted submission of a step.
+pub(crate) fn notes(db: &Db<'_>, job: &JobId, step: &StepId) -> Result<Option<String>, DbError> {
+    let found = last(db, job, step)?.filter(|last| last.accepted);
+    let notes = found.and_then(|attempt| Some(attempt.evidence.get("notes")?.as_str()?.trim().to_owned()));
+    Ok(notes.filter(|notes| !notes.is_empty()))
 }
 
 /// Accepted submissions of a job, oldest first: step, summary and commit.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::{json_column, to_json};
+use crate::entity;
 use crate::model::{BatchId, JobId};
 
 /// A batch of steps whose changes are committed together.
@@ -41,6 +42,7 @@ impl TryFrom<Row> for Batch {
 
 /// Stores a batch.
 pub(crate) fn insert(db: &Db<'_>, job: &JobId, batch: &Batch) -> Result<(), DbError> {
+    entity::part(job, batch.token.as_str());
     db.execute(
         "INSERT INTO conductor_batches (job_id, id, reason, steps_left, steps_json, settled_by, created_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

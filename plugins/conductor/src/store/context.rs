@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::{gone, json_column, to_json};
+use crate::entity;
 use crate::model::{BlockType, ContextId, JobId};
 
 /// A block of notes, research, code or output.
@@ -47,6 +48,7 @@ const COLUMNS: &str = "id, block_type, tags_json, created_at, updated_at, conten
 
 /// Stores a new block.
 pub(crate) fn insert(db: &Db<'_>, job: &JobId, block: &Block) -> Result<(), DbError> {
+    entity::part(job, block.context_id.as_str());
     db.execute(
         "INSERT INTO conductor_contexts (job_id, id, block_type, tags_json, created_at, updated_at, content, changed_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -66,6 +68,7 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, block: &Block) -> Result<(), DbEr
 
 /// Replaces a block.
 pub(crate) fn update(db: &Db<'_>, job: &JobId, block: &Block) -> Result<(), DbError> {
+    entity::part(job, block.context_id.as_str());
     db.execute(
         "UPDATE conductor_contexts SET block_type = ?3, tags_json = ?4, updated_at = ?5, content = ?6, \
          changed_at = ?7 WHERE job_id = ?1 AND id = ?2",
@@ -93,6 +96,7 @@ pub(crate) fn agree(db: &Db<'_>, job: &JobId) -> Result<(), DbError> {
 
 /// Removes a block, whose id is not given again.
 pub(crate) fn delete(db: &Db<'_>, job: &JobId, id: &ContextId) -> Result<(), DbError> {
+    entity::part(job, id.as_str());
     gone::keep(db, id.as_str())?;
     db.execute(
         "DELETE FROM conductor_contexts WHERE job_id = ?1 AND id = ?2",

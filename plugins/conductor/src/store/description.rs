@@ -3,6 +3,7 @@
 use conductor_repo::describe::Descriptions;
 use tollgate_sdk::{Db, DbError, Timestamp, params};
 
+use crate::entity;
 use crate::model::JobId;
 
 /// Rows per query.
@@ -46,6 +47,7 @@ pub(crate) fn set(
     description: &str,
     at: Timestamp,
 ) -> Result<(), DbError> {
+    entity::part(job, "descriptions");
     let place = super::job::place(db, job)?.unwrap_or_else(|| job.to_string());
     if place != job.as_str() {
         delete(db, job.as_str(), path)?;
@@ -61,6 +63,7 @@ pub(crate) fn set_own(
     description: &str,
     at: Timestamp,
 ) -> Result<(), DbError> {
+    entity::part(job, "descriptions");
     insert(db, job.as_str(), path, description, at)
 }
 
@@ -76,6 +79,7 @@ fn insert(db: &Db<'_>, place: &str, path: &str, description: &str, at: Timestamp
 
 /// Removes the description of a file. Returns whether there was one.
 pub(crate) fn remove(db: &Db<'_>, job: &JobId, path: &str) -> Result<bool, DbError> {
+    entity::part(job, "descriptions");
     let own = delete(db, job.as_str(), path)?;
     let shared = match super::job::place(db, job)? {
         Some(place) => delete(db, &place, path)?,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, Value, params};
 
 use super::{baseline, gone, json_column, optional_json, to_json};
+use crate::entity;
 use crate::model::{JobId, StepId};
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
@@ -218,6 +219,7 @@ pub(crate) fn neighbour_with_map(db: &Db<'_>, id: &JobId) -> Result<Option<JobId
 
 /// Deletes a job with everything that belongs to it alone. The memory of its repository stays.
 pub(crate) fn delete(db: &Db<'_>, id: &JobId) -> Result<(), DbError> {
+    entity::job(id);
     gone::keep(db, id.as_str())?;
     db.execute(
         "INSERT INTO conductor_gone (id) SELECT id FROM conductor_contexts WHERE job_id = ?1 \
@@ -232,6 +234,7 @@ pub(crate) fn delete(db: &Db<'_>, id: &JobId) -> Result<(), DbError> {
         "conductor_batches",
         "conductor_snapshots",
         "conductor_parts",
+        "conductor_runs",
     ] {
         db.execute(&format!("DELETE FROM {table} WHERE job_id = ?1"), params![id])?;
     }
@@ -244,6 +247,7 @@ pub(crate) fn delete(db: &Db<'_>, id: &JobId) -> Result<(), DbError> {
 
 /// Stores a new job.
 pub(crate) fn insert(db: &Db<'_>, job: &Job) -> Result<(), DbError> {
+    entity::job(&job.id);
     db.execute(
         "INSERT INTO conductor_jobs (id, title, goal, status, status_reason, repo_root, tags_json, policies_json, \
          plan_json, baseline_json, created_at, updated_at, last_step) \
@@ -275,6 +279,7 @@ fn columns(job: &Job) -> Result<Vec<Value>, DbError> {
 /// Replaces everything but the id of a job whose status is still the one that was read. Returns `false` if the
 /// status has changed since.
 pub(crate) fn update(db: &Db<'_>, seen: Status, job: &Job) -> Result<bool, DbError> {
+    entity::job(&job.id);
     let mut values = columns(job)?;
     values.push(Value::Text(seen.as_str().to_owned()));
     let changed = db.execute(
@@ -291,6 +296,7 @@ pub(crate) fn update(db: &Db<'_>, seen: Status, job: &Job) -> Result<bool, DbErr
 
 /// Sets the time of the last change.
 pub(crate) fn touch(db: &Db<'_>, id: &JobId, now: Timestamp) -> Result<(), DbError> {
+    entity::job(id);
     db.execute(
         "UPDATE conductor_jobs SET updated_at = ?2 WHERE id = ?1",
         params![id, now],
@@ -337,9 +343,11 @@ impl TryFrom<Row> for JobLine {
 pub(crate) fn list(
     db: &Db<'_>,
     status: Option<Status>,
+    after: Option<(&str, &str)>,
     offset: u32,
     limit: u32,
 ) -> Result<Vec<JobLine>, DbError> {
+    let (time, id) = after.unzip();
     let condition = match status {
         Some(_) => "j.status = ?1",
         None => "j.status <> 'ARCHIVED' AND ?1 IS NULL",
@@ -350,8 +358,9 @@ pub(crate) fn list(
              (SELECT count(*) FROM conductor_steps s WHERE s.job_id = j.id), \
              (SELECT count(*) FROM conductor_steps s WHERE s.job_id = j.id AND s.status = 'DONE'), \
              j.tags_json, j.updated_at FROM conductor_jobs j WHERE {condition} \
+             AND (?4 IS NULL OR j.updated_at < ?4 OR (j.updated_at = ?4 AND j.id < ?5)) \
              ORDER BY j.updated_at DESC, j.id DESC LIMIT ?2 OFFSET ?3"
         ),
-        params![status, limit, offset],
+        params![status, limit, offset, time, id],
     )
 }

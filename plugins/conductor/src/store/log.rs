@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Db, DbError, Row, Timestamp, params};
 
+use crate::entity;
 use crate::model::{JobId, LogId, LogType, StepId};
 
 /// An entry of a job's log.
@@ -63,6 +64,7 @@ pub(crate) fn append(
 
 /// Stores an entry.
 pub(crate) fn insert(db: &Db<'_>, job: &JobId, entry: &LogEntry) -> Result<(), DbError> {
+    entity::part(job, entry.log_id.as_str());
     db.execute(
         "INSERT INTO conductor_logs (job_id, id, log_type, step_id, commit_hash, at, content) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -79,19 +81,38 @@ pub(crate) fn insert(db: &Db<'_>, job: &JobId, entry: &LogEntry) -> Result<(), D
     Ok(())
 }
 
+/// Entries to read. Absent fields do not restrict.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Filter<'a> {
+    pub log_type: Option<LogType>,
+    pub step: Option<&'a StepId>,
+    /// Only entries older than this one.
+    pub before: Option<&'a LogId>,
+}
+
+impl Filter<'_> {
+    /// All entries of one type.
+    pub(crate) fn of_type(log_type: LogType) -> Filter<'static> {
+        Filter {
+            log_type: Some(log_type),
+            ..Filter::default()
+        }
+    }
+}
+
 /// Latest entries of a job, oldest first, and whether there are more.
 pub(crate) fn latest(
     db: &Db<'_>,
     job: &JobId,
-    log_type: Option<LogType>,
-    step: Option<&StepId>,
+    of: Filter<'_>,
     limit: u32,
 ) -> Result<(Vec<LogEntry>, bool), DbError> {
     let mut rows: Vec<LogEntry> = db.query_as(
         "SELECT id, log_type, step_id, commit_hash, at, content FROM conductor_logs \
          WHERE job_id = ?1 AND (?2 IS NULL OR log_type = ?2) AND (?3 IS NULL OR step_id = ?3) \
-         ORDER BY number DESC LIMIT ?4",
-        params![job, log_type, step, limit.saturating_add(1)],
+         AND (?4 IS NULL OR number < (SELECT number FROM conductor_logs WHERE id = ?4)) \
+         ORDER BY number DESC LIMIT ?5",
+        params![job, of.log_type, of.step, of.before, limit.saturating_add(1)],
     )?;
     let more = rows.len() > limit as usize;
     rows.truncate(limit as usize);

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::{json_column, to_json};
+use crate::entity;
 use crate::model::{AttemptId, JobId, MistakeId, StepId};
 
 /// A mistake and its lesson.
@@ -79,6 +80,7 @@ pub(crate) fn insert_own(db: &Db<'_>, job: &JobId, mistake: &Mistake) -> Result<
 }
 
 fn insert_at(db: &Db<'_>, job: &JobId, place: &str, mistake: &Mistake) -> Result<(), DbError> {
+    entity::part(job, mistake.mistake_id.as_str());
     db.execute(
         "INSERT INTO conductor_lessons (job_id, place, id, related_step_id, attempt_id, title, what_happened, why, \
          lesson, avoid_next_time, tags_json, at, automatic) \
@@ -104,6 +106,7 @@ fn insert_at(db: &Db<'_>, job: &JobId, place: &str, mistake: &Mistake) -> Result
 
 /// Replaces the texts and tags of a recorded mistake.
 pub(crate) fn update(db: &Db<'_>, mistake: &Mistake) -> Result<(), DbError> {
+    entity::apart("lessons", mistake.mistake_id.as_str());
     db.execute(
         "UPDATE conductor_lessons SET related_step_id = ?2, title = ?3, what_happened = ?4, why = ?5, lesson = ?6, \
          avoid_next_time = ?7, tags_json = ?8, automatic = ?9 WHERE id = ?1",
@@ -122,13 +125,25 @@ pub(crate) fn update(db: &Db<'_>, mistake: &Mistake) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Mistakes of a job and of its repository, newest first, at most `limit`.
+/// Latest mistakes of a job and of others on the same repository, newest first.
 pub(crate) fn latest(db: &Db<'_>, job: &JobId, limit: u32) -> Result<Vec<Mistake>, DbError> {
+    before(db, job, None, limit)
+}
+
+/// The same, only those that were recorded before another one.
+pub(crate) fn before(
+    db: &Db<'_>,
+    job: &JobId,
+    other: Option<&MistakeId>,
+    limit: u32,
+) -> Result<Vec<Mistake>, DbError> {
     db.query_as(
         &format!(
-            "SELECT {COLUMNS} FROM conductor_lessons WHERE job_id = ?1 OR place = {PLACE} ORDER BY number DESC LIMIT ?2"
+            "SELECT {COLUMNS} FROM conductor_lessons WHERE (job_id = ?1 OR place = {PLACE}) \
+             AND (?3 IS NULL OR number < (SELECT number FROM conductor_lessons WHERE id = ?3)) \
+             ORDER BY number DESC LIMIT ?2"
         ),
-        params![job, limit],
+        params![job, limit, other],
     )
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod job;
 pub(crate) mod log;
 pub(crate) mod mistake;
 pub(crate) mod part;
+pub(crate) mod run;
 pub(crate) mod snapshot;
 pub(crate) mod step;
 pub(crate) mod template;

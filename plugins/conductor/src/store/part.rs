@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tollgate_sdk::{Db, DbError, params, text_enum};
 
+use crate::entity;
 use crate::model::JobId;
 
 /// Maximum bytes of one row. A value holds at most 1 MB.
@@ -91,6 +92,7 @@ pub(crate) fn put_all(db: &Db<'_>, job: &JobId, kind: Kind, changed: &Buckets) -
 
 /// Replaces one bucket.
 pub(crate) fn put(db: &Db<'_>, job: &JobId, kind: Kind, bucket: u32, content: &[u8]) -> Result<(), DbError> {
+    entity::part(job, kind.as_str());
     let mut pieces = 0_u32;
     for piece in content.chunks(PIECE) {
         db.execute(

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::{json_column, optional_json, to_json};
+use crate::entity;
 use crate::model::{JobId, SnapshotId};
 
 /// A snapshot.
@@ -72,6 +73,7 @@ impl TryFrom<Row> for SnapshotRecord {
 
 /// Stores a snapshot.
 pub(crate) fn insert(db: &Db<'_>, job: &JobId, taken: &SnapshotRecord) -> Result<(), DbError> {
+    entity::part(job, taken.snapshot_id.as_str());
     db.execute(
         "INSERT INTO conductor_snapshots (job_id, id, sequence, repo_root, taken_at, files, bytes, changes_json, \
          key_files_json, notes, file_tree) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",

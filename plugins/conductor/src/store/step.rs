@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::{json_column, optional_json, to_json};
+use crate::entity;
 use crate::model::{JobId, StepId, StepStatus};
 use crate::step::StepSpec;
 
@@ -79,6 +80,13 @@ pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<Step>, DbError> {
 
 /// Replaces the job's steps by these, in this order.
 pub(crate) fn replace(db: &Db<'_>, job: &JobId, steps: &[Step]) -> Result<(), DbError> {
+    let before = all(db, job)?;
+    let other = |step: &Step, steps: &[Step]| !steps.contains(step);
+    let changed = steps.iter().filter(|step| other(step, &before));
+    let gone = before.iter().filter(|step| other(step, steps));
+    for step in changed.chain(gone) {
+        entity::part(job, step.step_id.as_str());
+    }
     db.execute("DELETE FROM conductor_steps WHERE job_id = ?1", params![job])?;
     for (position, step) in (0_u32..).zip(steps) {
         db.execute(
@@ -100,6 +108,7 @@ pub(crate) fn replace(db: &Db<'_>, job: &JobId, steps: &[Step]) -> Result<(), Db
 
 /// Stores a step unless its status has changed since it was read. Returns `false` if it has.
 pub(crate) fn update(db: &Db<'_>, job: &JobId, seen: StepStatus, step: &Step) -> Result<bool, DbError> {
+    entity::part(job, step.step_id.as_str());
     let changed = db.execute(
         "UPDATE conductor_steps SET status = ?3, rejections = ?4, approval_json = ?5 \
          WHERE job_id = ?1 AND step_id = ?2 AND status = ?6",
@@ -117,6 +126,7 @@ pub(crate) fn update(db: &Db<'_>, job: &JobId, seen: StepStatus, step: &Step) ->
 
 /// Resets the rejection counts of a job's open steps.
 pub(crate) fn forgive(db: &Db<'_>, job: &JobId) -> Result<(), DbError> {
+    entity::job(job);
     db.execute(
         "UPDATE conductor_steps SET rejections = 0 WHERE job_id = ?1 AND status <> 'DONE'",
         params![job],

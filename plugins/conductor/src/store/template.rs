@@ -3,6 +3,7 @@
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::{json_column, to_json};
+use crate::entity;
 use crate::template::Body;
 
 /// A template saved from a finished job.
@@ -56,6 +57,7 @@ pub(crate) fn each(db: &Db<'_>, mut visit: impl FnMut(Saved)) -> Result<(), DbEr
 
 /// Saves a template, in place of one with the same name.
 pub(crate) fn save(db: &Db<'_>, saved: &Saved, now: Timestamp) -> Result<(), DbError> {
+    entity::apart("templates", &saved.name);
     db.execute(
         "INSERT INTO conductor_templates (name, summary, source_job_id, created_at, body_json) \
          VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET summary = excluded.summary, \

@@ -8,6 +8,7 @@ use super::find_job;
 use crate::arguments::{BLOCK, BLOCKS, TEXT, clip_to, tidy_tags};
 use crate::error::{Reason, Refusals};
 use crate::model::{BlockType, ContextId, JobId};
+use crate::page::{self, CURSOR};
 use crate::search::{Hit, search};
 use crate::state::Status;
 use crate::store::context::{self, Block};
@@ -167,9 +168,12 @@ fn find_block(cx: &Cx<'_>, job: &JobId, id: &ContextId) -> Result<Block, ToolErr
 pub(crate) struct ContextGetBlock {
     job_id: JobId,
     context_id: ContextId,
-    /// First character to return, from 0: next_offset of the previous part. Default 0.
-    #[serde(default)]
-    offset: u32,
+    /// next_cursor of the previous part. Default: the beginning.
+    #[schemars(length(max = CURSOR))]
+    cursor: Option<String>,
+    /// Old name of cursor: first character to return, from 0.
+    #[schemars(extend("deprecated" = true))]
+    offset: Option<u32>,
     /// Maximum number of characters, 1 to 200000. Default 20000.
     #[schemars(range(min = 1, max = 200_000))]
     max_chars: Option<u32>,
@@ -183,9 +187,9 @@ pub(crate) struct BlockPart {
     line: BlockLine,
     /// Content, or the requested part of it.
     content: String,
-    /// Value of `offset` for the next part, if there is one.
+    /// Value of `cursor` for the next part, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_offset: Option<u32>,
+    next_cursor: Option<String>,
 }
 
 impl Tool for ContextGetBlock {
@@ -199,16 +203,15 @@ impl Tool for ContextGetBlock {
         if !(1..=200_000).contains(&most) {
             return Err(Reason::argument("max_chars", format!("is {most}, not within 1 to 200000")).into());
         }
+        let mut refusals = Refusals::default();
+        let start = page::skipped(&mut refusals, self.cursor.as_deref(), self.offset);
+        refusals.finish()?;
         let block = find_block(cx, &self.job_id, &self.context_id)?;
         let line = BlockLine::from(&block);
-        let part = block
-            .content
-            .chars()
-            .skip(self.offset as usize)
-            .take(most as usize);
-        let end = self.offset.saturating_add(most);
+        let part = block.content.chars().skip(start as usize).take(most as usize);
+        let end = start.saturating_add(most);
         Ok(BlockPart {
-            next_offset: ((end as usize) < line.chars).then_some(end),
+            next_cursor: page::after(end, line.chars),
             content: part.collect(),
             line,
         })
@@ -328,6 +331,9 @@ pub(crate) struct ContextSearch {
     /// Maximum number of matches, 1 to 200. Default 10.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
+    /// next_cursor of the previous page. Default: the first page.
+    #[schemars(length(max = CURSOR))]
+    cursor: Option<String>,
 }
 
 /// Search results.
@@ -337,6 +343,9 @@ pub(crate) struct Found {
     matches: Vec<Hit>,
     /// Total number of matching blocks.
     total: usize,
+    /// Value of `cursor` for the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 impl Tool for ContextSearch {
@@ -349,6 +358,7 @@ impl Tool for ContextSearch {
         let mut refusals = Refusals::default();
         refusals.text("query", &self.query, TEXT);
         let limit = refusals.limit(self.limit, 10);
+        let skipped = page::skipped(&mut refusals, self.cursor.as_deref(), None);
         refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
         let mut matches = search(&self.query, |visit| {
@@ -359,7 +369,12 @@ impl Tool for ContextSearch {
             })
         })?;
         let total = matches.len();
-        matches.truncate(limit as usize);
-        Ok(Found { matches, total })
+        let shown = matches.into_iter().skip(skipped as usize).take(limit as usize);
+        matches = shown.collect();
+        Ok(Found {
+            next_cursor: page::after(skipped.saturating_add(limit), total),
+            matches,
+            total,
+        })
     }
 }

@@ -68,7 +68,7 @@ impl Tool for JobDelete {
             deleted.attempts,
             why.unwrap_or_default()
         );
-        let record = Record::new("job.deleted").changed([format!("conductor/{}", deleted.deleted)]);
+        let record = Record::new("job.deleted");
         cx.ledger().append(&record.note(&note))?;
         Ok(deleted)
     }

@@ -203,22 +203,39 @@ impl Telling {
     }
 
     fn briefing(db: &Db<'_>, job: &Job, workspace: Option<WorkspaceLine>) -> Result<Briefing, DbError> {
-        let (decisions, _) = log::latest(db, &job.id, Some(LogType::Decision), None, Telling::DECISIONS)?;
+        let (decisions, _) = log::latest(
+            db,
+            &job.id,
+            log::Filter::of_type(LogType::Decision),
+            Telling::DECISIONS,
+        )?;
         let first_line = |text: String| text.lines().next().unwrap_or_default().to_owned();
-        let accepted = attempt::accepted(db, &job.id)?.into_iter();
+        let mut accepted = Vec::new();
+        let steps = step::all(db, &job.id)?;
+        for (step_id, summary, commit) in attempt::accepted(db, &job.id)? {
+            let spec = steps
+                .iter()
+                .find(|step| step.step_id == step_id)
+                .map(|step| &step.spec);
+            let wants_notes =
+                spec.is_some_and(|spec| !spec.checkpoint && spec.required_evidence.contains_key("notes"));
+            accepted.push(Accepted {
+                notes: match wants_notes {
+                    true => attempt::notes(db, &job.id, &step_id)?,
+                    false => None,
+                },
+                step_id: step_id.to_string(),
+                summary,
+                commit,
+            });
+        }
         Ok(Briefing {
             workspace,
             decisions: decisions
                 .into_iter()
                 .map(|entry| first_line(entry.content))
                 .collect(),
-            accepted: accepted
-                .map(|(step_id, summary, commit)| Accepted {
-                    step_id: step_id.to_string(),
-                    summary,
-                    commit,
-                })
-                .collect(),
+            accepted,
             blocks: context::ids(db, &job.id)?,
         })
     }
@@ -292,7 +309,8 @@ pub(crate) struct Running {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     /// Call that returns the prompt of the current step.
-    next_call: NextCall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_call: Option<NextCall>,
 }
 
 impl Running {
@@ -311,7 +329,7 @@ impl Running {
             steps: steps.len(),
             steps_done: done,
             warnings,
-            next_call: job_call("job_next_step_prompt", &job.id),
+            next_call: Some(job_call("job_next_step_prompt", &job.id)),
         })
     }
 }
@@ -331,6 +349,7 @@ impl Tool for JobStart {
         })?;
         after(&job, Event::Start)?;
         let start = start::begin(cx, &job, &steps)?;
+        start.tests.tell(cx, &job.id, None)?;
         cx.transaction(|db| {
             let mut job = find_job(&db, &self.job_id)?;
             if step::all(&db, &job.id)? != steps {

@@ -9,7 +9,9 @@ use super::find_job;
 use crate::error::{GitFault, Reason, Refusals};
 use crate::git::{Git, parse};
 use crate::model::JobId;
+use crate::page::{self, CURSOR};
 use crate::store::job::Job;
+use crate::submission::is_hash;
 
 /// Maximum number of paths in one reply.
 const SHOWN: usize = 500;
@@ -174,6 +176,9 @@ pub(crate) struct GitLog {
     /// Maximum number of commits, 1 to 200. Default 20.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
+    /// next_cursor of the previous page. Default: the first page.
+    #[schemars(length(max = CURSOR))]
+    cursor: Option<String>,
 }
 
 /// A commit.
@@ -194,6 +199,9 @@ pub(crate) struct CommitLine {
 pub(crate) struct LogView {
     /// Commits, newest first.
     commits: Vec<CommitLine>,
+    /// Value of `cursor` for the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 impl Tool for GitLog {
@@ -206,14 +214,40 @@ impl Tool for GitLog {
     fn run(self, cx: &Cx<'_>) -> Result<LogView, ToolError> {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 20);
+        // The commit that the first page began with, and the number of commits before this page.
+        let from = self.cursor.as_deref().and_then(|cursor| cursor.split_once('.'));
+        let from = from.and_then(|(head, skipped)| Some((head, skipped.parse::<u32>().ok()?)));
+        if self.cursor.is_some() && !from.is_some_and(|(head, _)| is_hash(head)) {
+            page::unknown(&mut refusals);
+        }
         refusals.finish()?;
         let job = job_of(cx, &self.job_id)?;
         let git = Git::open(cx, job.repo_root.as_deref())?;
-        if git.head()?.is_none() {
-            return Ok(LogView { commits: Vec::new() });
-        }
-        let count = format!("--max-count={limit}");
-        let printed = git.run(&["log", "-z", &count, "--format=%H%x1f%an%x1f%aI%x1f%s"])?;
+        let head = match from {
+            Some((head, _)) => git.commit(head)?,
+            None => git.head()?,
+        };
+        let Some(head) = head else {
+            let mut refusals = Refusals::default();
+            if from.is_some() {
+                page::unknown(&mut refusals);
+            }
+            refusals.finish()?;
+            return Ok(LogView {
+                commits: Vec::new(),
+                next_cursor: None,
+            });
+        };
+        let skipped = from.map_or(0, |(_, skipped)| skipped);
+        let (count, skip) = (format!("--max-count={}", limit + 1), format!("--skip={skipped}"));
+        let printed = git.run(&[
+            "log",
+            "-z",
+            &count,
+            &skip,
+            "--format=%H%x1f%an%x1f%aI%x1f%s",
+            &head,
+        ])?;
         let commits = printed.split(|byte| *byte == 0).filter_map(|record| {
             let mut fields = record.splitn(4, |byte| *byte == 0x1f).map(text);
             Some(CommitLine {
@@ -223,8 +257,12 @@ impl Tool for GitLog {
                 subject: fields.next()?,
             })
         });
+        let mut commits: Vec<CommitLine> = commits.collect();
+        let has_more = commits.len() > limit as usize;
+        commits.truncate(limit as usize);
         Ok(LogView {
-            commits: commits.collect(),
+            next_cursor: has_more.then(|| format!("{head}.{}", skipped.saturating_add(limit))),
+            commits,
         })
     }
 }

@@ -2,12 +2,15 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use test_readers::digest::Encoder;
 use tollgate_kit::git::lines;
-use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+use tollgate_kit::test_runs::names;
+use tollgate_sdk::{Cx, Effect, Event, Hints, Tool, ToolError};
 
 use super::current;
 use super::git::job_of;
 use crate::arguments::{ENTRY, PATH, TITLE};
+use crate::entity;
 use crate::error::{GitFault, Reason, Refusals};
 use crate::git::Git;
 use crate::model::{JobId, StepId};
@@ -15,6 +18,9 @@ use crate::root::stays_inside;
 use crate::store::batch::{self, Batch};
 use crate::store::job::Job;
 use crate::store::{short_id, step};
+
+/// Most paths of a commit that its row names.
+const MAX_PATHS: usize = 500;
 
 /// Commit only the named paths of the job's repository, with a message from the job's template. With
 /// defer_reason, commit nothing and return a batch token, which a few submissions may pass in place of a commit
@@ -212,6 +218,8 @@ impl GitCommit {
         git.run_with(&commit, message.as_bytes())?;
         let hash = git.head()?.ok_or(GitFault::NothingToCommit)?;
         let settled_batch = cx.transaction(|db| batch::settle(&db, &job.id, &hash))?;
+        entity::job(&job.id);
+        cx.ledger().append(&recorded(&hash, &files))?;
         Ok(Committed {
             commit_hash: Some(hash),
             message: Some(message),
@@ -286,6 +294,21 @@ impl GitCommit {
         files.dedup();
         Ok(files)
     }
+}
+
+/// A commit for the row of the call.
+fn recorded(hash: &str, files: &[String]) -> Event {
+    let mut fingerprint = Encoder::new("conductor.commit.v1");
+    fingerprint.field(hash.as_bytes());
+    let paths = names(files.iter().map(String::as_str));
+    let note = match files.len() {
+        1 => format!("commit {hash} of 1 file"),
+        many => format!("commit {hash} of {many} files"),
+    };
+    Event::new("git.committed")
+        .changed(paths.into_iter().take(MAX_PATHS))
+        .mutation(&fingerprint.finish())
+        .note(note)
 }
 
 /// Fills a template in one pass, so that braces in a summary stay as they are.

@@ -11,6 +11,7 @@ use crate::error::{Reason, Refusals};
 use crate::freeze;
 use crate::interview::interview;
 use crate::model::{JobId, LogType, StepId};
+use crate::page::{self, CURSOR};
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
 use crate::state::{Event, Status};
@@ -155,7 +156,7 @@ impl Tool for JobGet {
 fn plan_changes(cx: &Cx<'_>, job: &JobId) -> Result<Vec<String>, DbError> {
     /// Number of log entries that are searched.
     const SEARCHED: u32 = 200;
-    let (entries, _) = log::latest(&cx.db, job, Some(LogType::System), None, SEARCHED)?;
+    let (entries, _) = log::latest(&cx.db, job, log::Filter::of_type(LogType::System), SEARCHED)?;
     let lines = entries.into_iter().map(|entry| entry.content);
     Ok(lines.filter(|line| line.starts_with("plan changed")).collect())
 }
@@ -171,9 +172,12 @@ pub(crate) struct JobList {
     /// Maximum number of jobs, 1 to 200. Default 20.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
-    /// Number of jobs to skip: next_offset of the previous page. Default 0.
-    #[serde(default)]
-    offset: u32,
+    /// next_cursor of the previous page. Default: the first page.
+    #[schemars(length(max = CURSOR))]
+    cursor: Option<String>,
+    /// Old name of cursor: number of jobs to skip.
+    #[schemars(extend("deprecated" = true))]
+    offset: Option<u32>,
 }
 
 fn pages() -> Json {
@@ -191,9 +195,9 @@ fn pages() -> Json {
 pub(crate) struct Jobs {
     /// Jobs, most recently changed first.
     jobs: Vec<JobLine>,
-    /// Value of `offset` for the next page, if there is one.
+    /// Value of `cursor` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_offset: Option<u32>,
+    next_cursor: Option<String>,
 }
 
 impl Tool for JobList {
@@ -205,12 +209,22 @@ impl Tool for JobList {
     fn run(self, cx: &Cx<'_>) -> Result<Jobs, ToolError> {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 20);
+        // The time and the id of the last job of the page before.
+        let after = self.cursor.as_deref().map(|cursor| cursor.split_once(' '));
+        if after == Some(None) {
+            page::unknown(&mut refusals);
+        }
+        if self.cursor.is_some() && self.offset.is_some() {
+            refusals.add(Reason::argument("offset", "cannot be combined with cursor"));
+        }
         refusals.finish()?;
-        let mut jobs = job::list(&cx.db, self.status, self.offset, limit + 1)?;
+        let offset = self.offset.unwrap_or_default();
+        let mut jobs = job::list(&cx.db, self.status, after.flatten(), offset, limit + 1)?;
         let more = jobs.len() > limit as usize;
         jobs.truncate(limit as usize);
+        let last = jobs.last().filter(|_| more);
         Ok(Jobs {
-            next_offset: more.then(|| self.offset.saturating_add(limit)),
+            next_cursor: last.map(|last| format!("{} {}", last.updated_at, last.job_id)),
             jobs,
         })
     }

@@ -50,7 +50,8 @@ pub(crate) struct Ready {
     /// Gates that will fail for lack of a grant, and other problems to know before the work begins.
     warnings: Vec<String>,
     /// Call that starts the execution.
-    next_call: NextCall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_call: Option<NextCall>,
 }
 
 impl Tool for JobSetReady {
@@ -123,7 +124,7 @@ impl JobSetReady {
                 .map(|step| format!("{}: {}", step.step_id, step.spec.title))
                 .collect(),
             warnings,
-            next_call: job_call("job_start", &job.id),
+            next_call: Some(job_call("job_start", &job.id)),
             status: job.status,
             job_id: job.id,
         })

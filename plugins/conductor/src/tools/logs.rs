@@ -6,12 +6,13 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tollgate_sdk::{Cx, Db, DbError, Effect, Tool, ToolError};
+use tollgate_sdk::{Cx, Db, DbError, Effect, Id as _, Tool, ToolError};
 
 use super::{find_job, known_step};
 use crate::arguments::{ENTRY, TEXT};
 use crate::error::{Reason, Refusals};
-use crate::model::{JobId, LogType, StepId};
+use crate::model::{JobId, LogId, LogType, StepId};
+use crate::page::{self, CURSOR};
 use crate::store::attempt::{self, Attempt};
 use crate::store::job;
 use crate::store::log::{self, LogEntry};
@@ -78,6 +79,9 @@ pub(crate) struct DevlogList {
     /// Maximum number of entries, 1 to 200. Default 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
+    /// next_cursor of the previous page, for older entries. Default: the latest.
+    #[schemars(length(max = CURSOR))]
+    cursor: Option<String>,
 }
 
 /// Entries of a log.
@@ -87,6 +91,9 @@ pub(crate) struct Entries {
     entries: Vec<LogEntry>,
     /// True if there are older entries.
     truncated: bool,
+    /// Value of `cursor` for older entries, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
 impl Tool for DevlogList {
@@ -98,10 +105,26 @@ impl Tool for DevlogList {
     fn run(self, cx: &Cx<'_>) -> Result<Entries, ToolError> {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 50);
-        refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
-        let (entries, truncated) = log::latest(&cx.db, &job.id, self.log_type, self.step_id.as_ref(), limit)?;
-        Ok(Entries { entries, truncated })
+        let before = self.cursor.map(LogId::from_text);
+        if let Some(before) = &before
+            && !log::exists(&cx.db, before)?
+        {
+            page::unknown(&mut refusals);
+        }
+        refusals.finish()?;
+        let of = log::Filter {
+            log_type: self.log_type,
+            step: self.step_id.as_ref(),
+            before: before.as_ref(),
+        };
+        let (entries, truncated) = log::latest(&cx.db, &job.id, of, limit)?;
+        let oldest = entries.first().filter(|_| truncated);
+        Ok(Entries {
+            next_cursor: oldest.map(|entry| entry.log_id.to_string()),
+            entries,
+            truncated,
+        })
     }
 }
 

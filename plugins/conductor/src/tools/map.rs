@@ -65,7 +65,8 @@ pub(crate) struct MapSummary {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     /// Call that exports the map.
-    next_call: NextCall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_call: Option<NextCall>,
 }
 
 /// Import counts of one language.
@@ -182,7 +183,7 @@ impl RepoMapUpdate {
             dropped_descriptions: dropped,
             problems: problems(&map.problems),
             warnings,
-            next_call: job_call("repo_map_export", &self.job_id),
+            next_call: Some(job_call("repo_map_export", &self.job_id)),
             conventions: map.conventions,
             job_id: self.job_id,
         })
@@ -235,11 +236,14 @@ pub(crate) struct RepoMapQuery {
     /// Levels of imports to follow, 1 to 100. Default 1.
     #[schemars(range(min = 1, max = 100))]
     depth: Option<u32>,
-    /// Only files after this path: `after` of the previous page.
-    after: Option<String>,
     /// Maximum number of files, 1 to 200. Default 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
+    /// next_cursor of the previous page. Default: the first page.
+    cursor: Option<String>,
+    /// Old name of cursor: only files after this path.
+    #[schemars(extend("deprecated" = true))]
+    after: Option<String>,
 }
 
 /// A page of files of the map.
@@ -249,9 +253,9 @@ pub(crate) struct MapPage {
     files: Vec<FileLine>,
     /// Total number of matching files.
     total: usize,
-    /// Value of `after` for the next page, if there is one.
+    /// Value of `cursor` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<String>,
+    next_cursor: Option<String>,
     /// Number of files added or changed since the last update of the map; their imports are not known.
     unread: usize,
 }
@@ -323,6 +327,9 @@ impl Tool for RepoMapQuery {
                 format!("is {depth}, not within 1 to 100"),
             ));
         }
+        if self.cursor.is_some() && self.after.is_some() {
+            refusals.add(Reason::argument("after", "cannot be combined with cursor"));
+        }
         refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
         let knowledge = Knowledge::load(&cx.db, &job.id)?;
@@ -333,14 +340,14 @@ impl Tool for RepoMapQuery {
             importers_of: self.importers_of,
             imports_of: self.imports_of,
             depth: self.depth.map(|depth| depth as usize),
-            after: self.after,
+            after: self.cursor.or(self.after),
             limit: Some(limit as usize),
         };
         let Page { files, total, after } = map.query(&query).map_err(unknown)?;
         Ok(MapPage {
             files: files.iter().map(FileLine::new).collect(),
             total,
-            after: after.map(str::to_owned),
+            next_cursor: after.map(str::to_owned),
             unread: knowledge.unread(),
         })
     }

@@ -2,12 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, Id as _, Tool, ToolError};
 
 use super::{find_job, known_step};
 use crate::arguments::{ENTRY, TITLE, tidy_tags};
 use crate::error::{Reason, Refusals};
-use crate::model::{AttemptId, JobId, StepId};
+use crate::model::{AttemptId, JobId, MistakeId, StepId};
+use crate::page::{self, CURSOR};
 use crate::store::mistake::{self, Mistake};
 use crate::store::{attempt, job, short_id};
 
@@ -142,6 +143,9 @@ pub(crate) struct MistakeList {
     /// Maximum number of mistakes, 1 to 200. Default 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
+    /// next_cursor of the previous page. Default: the first page.
+    #[schemars(length(max = CURSOR))]
+    cursor: Option<String>,
 }
 
 /// Recorded mistakes.
@@ -151,9 +155,12 @@ pub(crate) struct Mistakes {
     mistakes: Vec<Mistake>,
     /// True if there are more.
     truncated: bool,
+    /// Value of `cursor` for the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
 }
 
-/// Maximum number of mistakes searched.
+/// Number of mistakes that are searched at a time.
 const SEARCHED: u32 = 200;
 
 impl Tool for MistakeList {
@@ -165,16 +172,35 @@ impl Tool for MistakeList {
     fn run(self, cx: &Cx<'_>) -> Result<Mistakes, ToolError> {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 50) as usize;
-        refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
+        let mut before = self.cursor.map(MistakeId::from_text);
+        if let Some(before) = &before
+            && !mistake::exists(&cx.db, before)?
+        {
+            page::unknown(&mut refusals);
+        }
+        refusals.finish()?;
         let tag = self.tag.map(|tag| tag.trim().to_lowercase());
-        let mut mistakes = mistake::latest(&cx.db, &job.id, SEARCHED)?;
-        mistakes.retain(|mistake| {
-            tag.as_ref().is_none_or(|tag| mistake.tags.contains(tag))
-                && (self.step_id.is_none() || mistake.related_step_id == self.step_id)
-        });
+        let mut mistakes = Vec::new();
+        while mistakes.len() <= limit {
+            let found = mistake::before(&cx.db, &job.id, before.as_ref(), SEARCHED)?;
+            let is_end = found.len() < SEARCHED as usize;
+            before = found.last().map(|last| last.mistake_id.clone());
+            mistakes.extend(found.into_iter().filter(|mistake| {
+                tag.as_ref().is_none_or(|tag| mistake.tags.contains(tag))
+                    && (self.step_id.is_none() || mistake.related_step_id == self.step_id)
+            }));
+            if is_end {
+                break;
+            }
+        }
         let truncated = mistakes.len() > limit;
         mistakes.truncate(limit);
-        Ok(Mistakes { mistakes, truncated })
+        let last = mistakes.last().filter(|_| truncated);
+        Ok(Mistakes {
+            next_cursor: last.map(|last| last.mistake_id.to_string()),
+            mistakes,
+            truncated,
+        })
     }
 }

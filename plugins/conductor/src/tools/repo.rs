@@ -72,7 +72,8 @@ pub(crate) struct SnapshotView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     /// Call that creates or updates the map.
-    next_call: NextCall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_call: Option<NextCall>,
 }
 
 /// Changed paths between two snapshots, at most 100 of each kind.
@@ -215,7 +216,7 @@ fn view(
             bytes: look.effort.bytes,
         },
         warnings: look.warnings,
-        next_call: job_call("repo_map_update", &job_id),
+        next_call: Some(job_call("repo_map_update", &job_id)),
         job_id,
         snapshot,
     }

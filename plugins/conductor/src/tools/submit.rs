@@ -110,7 +110,11 @@ impl Tool for JobSubmitStepResult {
     fn run(self, cx: &Cx<'_>) -> Result<Submitted, ToolError> {
         self.check()?;
         let standing = cx.transaction(|db| self.standing(&db))?;
-        let (verdict, looked_up, aftermath) = self.judge(cx, &standing);
+        let (verdict, mut looked_up, aftermath) = self.judge(cx, &standing);
+        let stuck = aftermath
+            .tests
+            .tell(cx, &standing.job.id, Some(&standing.step.step_id))?;
+        looked_up.notes.extend(stuck);
         let settled = cx.transaction(|db| {
             // Gathering facts took time: another call may have submitted since.
             let now = self.standing(&db)?;

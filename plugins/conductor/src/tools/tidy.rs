@@ -16,6 +16,7 @@ use super::repo::root_of;
 use crate::error::{GitFault, Reason, Refusals};
 use crate::git::Git;
 use crate::model::JobId;
+use crate::page::{self, CURSOR};
 use crate::repo::kept::{self, KeptAges};
 use crate::repo::knowledge::Knowledge;
 use crate::store::part::{self, Kind};
@@ -35,9 +36,12 @@ pub(crate) struct RepoFindStaleCandidates {
     /// Maximum number of files, 1 to 200. Default 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
-    /// Number of files to skip: next_offset of the previous page. Default 0.
-    #[serde(default)]
-    offset: u32,
+    /// next_cursor of the previous page. Default: the first page.
+    #[schemars(length(max = CURSOR))]
+    cursor: Option<String>,
+    /// Old name of cursor: number of files to skip.
+    #[schemars(extend("deprecated" = true))]
+    offset: Option<u32>,
 }
 
 /// Files that may be stale.
@@ -47,9 +51,9 @@ pub(crate) struct StalePage {
     candidates: Vec<StaleLine>,
     /// Total number of files.
     total: usize,
-    /// Value of `offset` for the next page, if there is one.
+    /// Value of `cursor` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_offset: Option<u32>,
+    next_cursor: Option<String>,
     /// Commit up to which Git reported the ages of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     ages_at: Option<String>,
@@ -71,7 +75,8 @@ pub(crate) struct StaleLine {
     /// Reasons, strongest first.
     reasons: Vec<String>,
     /// Call that shows which files import it.
-    next_call: NextCall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_call: Option<NextCall>,
 }
 
 impl StaleLine {
@@ -80,10 +85,10 @@ impl StaleLine {
             path: candidate.path.clone(),
             score: candidate.score,
             reasons: candidate.reasons.iter().map(ToString::to_string).collect(),
-            next_call: NextCall::new(
+            next_call: Some(NextCall::new(
                 "repo_map_query",
                 json!({"job_id": job, "importers_of": candidate.path}),
-            ),
+            )),
         }
     }
 }
@@ -96,7 +101,7 @@ impl Tool for RepoFindStaleCandidates {
     type Output = StalePage;
 
     fn run(self, cx: &Cx<'_>) -> Result<StalePage, ToolError> {
-        let (least, limit) = self.check()?;
+        let (least, limit, offset) = self.check()?;
         let (job, mut knowledge) = cx.transaction(|db| {
             let job = find_job(&db, &self.job_id)?;
             let knowledge = Knowledge::load(&db, &job.id)?;
@@ -114,14 +119,14 @@ impl Tool for RepoFindStaleCandidates {
         }
         let stale = knowledge.map().stale;
         let wanted: Vec<&Candidate> = stale.iter().filter(|found| found.score >= least).collect();
-        let end = self.offset.saturating_add(limit);
-        let shown = wanted.iter().skip(self.offset as usize).take(limit as usize);
+        let end = offset.saturating_add(limit);
+        let shown = wanted.iter().skip(offset as usize).take(limit as usize);
         Ok(StalePage {
             candidates: shown
                 .map(|candidate| StaleLine::new(&job.id, candidate))
                 .collect(),
             total: wanted.len(),
-            next_offset: ((end as usize) < wanted.len()).then_some(end),
+            next_cursor: page::after(end, wanted.len()),
             unread: knowledge.unread(),
             ages_at: knowledge.ages.map(|ages| ages.commit),
             warnings,
@@ -130,9 +135,10 @@ impl Tool for RepoFindStaleCandidates {
 }
 
 impl RepoFindStaleCandidates {
-    fn check(&self) -> Result<(u32, u32), ToolError> {
+    fn check(&self) -> Result<(u32, u32, u32), ToolError> {
         let mut refusals = Refusals::default();
         let limit = refusals.limit(self.limit, 50);
+        let offset = page::skipped(&mut refusals, self.cursor.as_deref(), self.offset);
         let least = self.min_score.unwrap_or(30);
         if !(30..=100).contains(&least) {
             refusals.add(Reason::argument(
@@ -141,7 +147,7 @@ impl RepoFindStaleCandidates {
             ));
         }
         refusals.finish()?;
-        Ok((least, limit))
+        Ok((least, limit, offset))
     }
 }
 
@@ -162,6 +168,9 @@ pub(crate) struct RepoHygieneSuggest {
     /// Maximum number of suggestions, 1 to 200. Default 50.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<u32>,
+    /// next_cursor of the previous page. Default: the first page.
+    #[schemars(length(max = CURSOR))]
+    cursor: Option<String>,
 }
 
 /// A clean-up plan.
@@ -171,6 +180,9 @@ pub(crate) struct HygienePlan {
     suggestions: Vec<SuggestionLine>,
     /// Total number of suggestions.
     total: usize,
+    /// Value of `cursor` for the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
     /// Number of files added or changed since the last update of the map.
     unread: usize,
     /// Call that stores the plan in a context block, ready to run. Absent if there is nothing to do.
@@ -195,7 +207,8 @@ pub(crate) struct SuggestionLine {
     /// Reasons for the suggestion.
     reasons: Vec<String>,
     /// Next call.
-    next_call: NextCall,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_call: Option<NextCall>,
 }
 
 impl SuggestionLine {
@@ -209,7 +222,7 @@ impl SuggestionLine {
             paths: suggestion.paths.clone(),
             target: suggestion.target.clone(),
             reasons: suggestion.reasons.clone(),
-            next_call: NextCall::new(suggestion.next_call.tool.as_str(), arguments),
+            next_call: Some(NextCall::new(suggestion.next_call.tool.as_str(), arguments)),
         }
     }
 }
@@ -222,12 +235,16 @@ impl Tool for RepoHygieneSuggest {
 
     fn run(self, cx: &Cx<'_>) -> Result<HygienePlan, ToolError> {
         let mut refusals = Refusals::default();
-        let limit = refusals.limit(self.limit, 50) as usize;
+        let limit = refusals.limit(self.limit, 50);
+        let skipped = page::skipped(&mut refusals, self.cursor.as_deref(), None);
         refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
         let knowledge = Knowledge::load(&cx.db, &job.id)?;
         let all = hygiene::suggest(&knowledge.map(), &knowledge.undescribed());
-        let shown = all.get(..limit.min(all.len())).unwrap_or_default();
+        let end = skipped.saturating_add(limit);
+        let shown = all
+            .get(skipped as usize..(end as usize).min(all.len()))
+            .unwrap_or_default();
         Ok(HygienePlan {
             keep_plan: (!shown.is_empty()).then(|| {
                 let block = json!({
@@ -246,6 +263,7 @@ impl Tool for RepoHygieneSuggest {
                 .map(|suggestion| SuggestionLine::new(&job.id, suggestion))
                 .collect(),
             total: all.len(),
+            next_cursor: page::after(end, all.len()),
             unread: knowledge.unread(),
         })
     }

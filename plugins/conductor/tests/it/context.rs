@@ -19,7 +19,7 @@ fn blocks_are_kept_changed_and_deleted() {
     let id = add(&bench, "NOTES", "äöü and more", &["Umlaut", "umlaut "]);
     let log = bench.run(&format!(
         r#"
-        context_get_block {{"context_id": "{id}", "offset": 1, "max_chars": 4}} ? content next_offset tags chars
+        context_get_block {{"context_id": "{id}", "offset": 1, "max_chars": 4}} ? content next_cursor tags chars
         context_update_block {{"context_id": "{id}", "block_type": "DECISION", "tags": []}} ? block_type tags chars
         context_update_block {{"context_id": "{id}"}}
         context_get_block {{"context_id": "{id}", "max_chars": 0}}
@@ -29,7 +29,7 @@ fn blocks_are_kept_changed_and_deleted() {
         "#
     ));
     expect![[r#"
-        ok content="öü a" next_offset=5 tags=["umlaut"] chars=12
+        ok content="öü a" next_cursor="5" tags=["umlaut"] chars=12
         ok block_type="DECISION" tags=[] chars=12
         err INVALID_ARGUMENTS: content is missing; pass block_type, content or tags
           - INVALID_ARGUMENTS (content): content is missing; pass block_type, content or tags

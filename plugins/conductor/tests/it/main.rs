@@ -12,6 +12,7 @@ mod cheats;
 mod context;
 mod delivered;
 mod documents;
+mod entities;
 mod execution;
 mod frozen;
 mod git;

@@ -358,7 +358,7 @@ fn questions_offer_what_the_repository_shows() {
         "target_environment" ["Rust"]
         "tests_expected" ["the registered test passes: fail = sh -c 'echo 1 failed; exit 3'","the registered test passes: pass = true","the registered test passes: say = echo '12 passed'"]
         "invariants" ["Patch files; never overwrite a whole file.","Add no dependency without approval.","Do not change or remove existing tests.","Change no public interface without its documentation and tests.","Add a test for every fixed bug.","Keep results deterministic."]
-        "key_files" ["Cargo.toml"]
+        "key_files" ["Cargo.toml","src/main.rs"]
         "entrypoints" ["src/main.rs"]
     "#]].assert_eq(&offered);
 }

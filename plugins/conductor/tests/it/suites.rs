@@ -1,5 +1,6 @@
 //! Gates about tests: what a test run has to show, and the built-in templates that use them.
 
+use expect_test::expect;
 use serde_json::{Value, json};
 use tollgate_sdk::native::Workspace;
 
@@ -299,4 +300,114 @@ fn inserted_checkpoints_run_the_suite() {
     );
     bench.write("suite", &libtest(3, 0, 0));
     ends(&report(&bench, &[], json!(true), false));
+}
+
+/// A failing run of `cargo test`, with the message of the assertion.
+fn panicked(message: &str) -> String {
+    format!(
+        "running 2 tests\ntest t0 ... FAILED\ntest t1 ... ok\n\nfailures:\n\n---- t0 stdout ----\n\n\
+         thread 't0' panicked at src/lib.rs:3:5:\n{message}\n\n\
+         test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n"
+    )
+}
+
+/// Type, fingerprint, failing tests and note of the events of the newest call.
+fn told(bench: &Bench, calls_before: usize) -> Vec<(String, bool, Vec<String>, String)> {
+    let events = bench.session.events();
+    let new = events.into_iter().skip(calls_before);
+    new.filter(|event| event.event_type.starts_with("test."))
+        .map(|event| {
+            let has_failure = event.failure_fingerprint.is_some();
+            (
+                event.event_type,
+                has_failure,
+                event.failing_tests,
+                event.note.unwrap_or_default(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn tests_of_gates_are_told_to_the_ledger_with_failures_that_stay() {
+    let bench = begun(&libtest(2, 0, 0), &[json!([{"gate": "tests_passed"}])]);
+    let submitted = |suite: &str| {
+        let before = bench.session.events().len();
+        bench.write("suite", suite);
+        let reasons = submit(&bench, "S1", true);
+        (
+            reasons,
+            told(&bench, before),
+            bench.session.test_outcome().unwrap(),
+        )
+    };
+    let (_, first, outcome) = submitted(&panicked("assertion failed: quoted"));
+    expect![[r#"
+        [("test.regression", false, [], ""), ("test.failed", true, ["t0"], "default failed: 1 passed, 1 failed, 0 skipped; regression: the last run passed")]
+        Failed Some(1) of Some(2): t0: assertion failed: quoted"#]]
+    .assert_eq(&format!(
+        "{first:?}\n{:?} {:?} of {:?}: {}",
+        outcome.result,
+        outcome.failed,
+        outcome.total,
+        outcome.message.unwrap()
+    ));
+    // The same submission again, without an edit.
+    let (_, again, _) = submitted(&panicked("assertion failed: quoted"));
+    assert_eq!(again[0].0, "test.failed", "{again:?}");
+    // An edit that does not help is no progress, whoever reads it.
+    bench.write("a.txt", "edited\n");
+    let (_, stays, _) = submitted(&panicked("assertion failed: quoted"));
+    assert_eq!(stays[0].0, "test.non_progress", "{stays:?}");
+    assert!(
+        stays[0].3.ends_with("same failure seen 3 times; no progress"),
+        "{stays:?}"
+    );
+    let attempts = bench.reply("job_get", json!({"attempts": 5}))["attempts"].clone();
+    assert!(
+        attempts
+            .to_string()
+            .contains("no progress: `default` fails in the same way as before, 3 times"),
+        "{attempts}"
+    );
+    // Another assertion of the same test is a step.
+    let (_, moved, _) = submitted(&panicked("assertion failed: header"));
+    assert_eq!(moved[0].0, "test.failed", "{moved:?}");
+    let (reasons, passed, outcome) = submitted(&libtest(2, 0, 0));
+    assert_eq!((reasons.as_str(), passed[0].0.as_str()), ("", "test.passed"));
+    assert_eq!((outcome.failed, outcome.total), (Some(0), Some(2)));
+}
+
+#[test]
+fn a_red_test_that_a_gate_wants_is_no_lack_of_progress() {
+    let gates = json!([{"gate": "tests_fail"}, {"gate": "file_exists", "paths": ["new.txt"]}]);
+    let bench = begun(&panicked("assertion failed: x"), &[gates]);
+    let before = bench.session.events().len();
+    caught(&submit(&bench, "S1", false), "new.txt does not exist");
+    bench.write("new.txt", "new\n");
+    assert_eq!(submit(&bench, "S1", false), "");
+    let told = told(&bench, before);
+    assert!(told.iter().all(|event| event.0 == "test.failed"), "{told:?}");
+}
+
+#[test]
+fn the_fingerprint_of_a_gate_is_that_of_a_test_run() {
+    let bench = begun(&libtest(2, 0, 0), &[json!([{"gate": "tests_passed"}])]);
+    let suite = panicked("assertion failed: quoted");
+    bench.write("suite", &suite);
+    submit(&bench, "S1", true);
+    let run = test_readers::readers::Run {
+        output: suite.as_bytes(),
+        exit_code: Some(1),
+        command: "sh -c cat suite; ! grep -q FAILED suite",
+        reader: None,
+    };
+    let report = test_readers::readers::read(&run, &test_readers::Normaliser::default());
+    let expected = test_readers::fingerprint::failure(&report);
+    let found = bench.session.events();
+    let found = found
+        .iter()
+        .rev()
+        .find_map(|event| event.failure_fingerprint.clone());
+    assert_eq!(found, expected);
 }

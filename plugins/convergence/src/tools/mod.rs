@@ -8,10 +8,11 @@ pub(crate) mod told;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate_sdk::{Cx, Db, DbError, Event, TestOutcome, TestResult, Timestamp, ToolError};
+use tollgate_kit::test_runs;
+use tollgate_sdk::{Cx, Db, DbError, TestResult, Timestamp, ToolError};
 
 use crate::cycle::{Repetition, Unit};
-use crate::report::{Failure, Outcome, TestReport};
+use crate::report::{Failure, TestReport};
 use crate::store::{self, Earlier, Scope, Verdict};
 use crate::{Normaliser, cycle, fingerprint};
 
@@ -21,10 +22,6 @@ const SHOWN: usize = 20;
 const MAX_MESSAGE: usize = 500;
 /// Most stack frames in a reply.
 const MAX_FRAMES: usize = 10;
-/// Size limit of names in the ledger, in bytes.
-const MAX_NAMES: usize = 24 << 10;
-/// Longest name in the ledger, in bytes.
-const MAX_NAME: usize = 500;
 
 fn default_workspace() -> String {
     "default".to_owned()
@@ -375,69 +372,19 @@ fn known(
 
 /// Writes the result of a test run to the ledger. `how` is how the run ended, if not by itself.
 fn record(cx: &Cx<'_>, report: &TestReport, run: &RunView, how: Option<TestResult>) -> Result<(), ToolError> {
-    let event = match &run.failure_fingerprint {
-        None => Event::new("test.passed"),
-        Some(failure) => {
-            let event = if run.non_progress {
-                Event::new("test.non_progress")
-            } else {
-                Event::new("test.failed")
-            };
-            event.failure(
-                failure,
-                names(report.failing_tests.iter().map(|test| test.name.as_str())),
-            )
-        }
+    let told = test_runs::Told {
+        failure: run.failure_fingerprint.as_deref(),
+        non_progress: run.non_progress,
+        flaky: run.flaky,
+        regression: run.regression,
+        note: run.message.clone(),
     };
-    cx.ledger().set_test_outcome(&outcome(report, how))?;
-    for (holds, kind) in [(run.flaky, "test.flaky"), (run.regression, "test.regression")] {
-        if holds {
-            cx.ledger().append(&Event::new(kind))?;
-        }
-    }
-    Ok(cx.ledger().append(&event.note(run.message.clone()))?)
-}
-
-/// Outcome of a run for its row in the ledger.
-fn outcome(report: &TestReport, how: Option<TestResult>) -> TestOutcome {
-    let count = |count: Option<u64>| count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-    let first = report.failing_tests.first().or(report.errors.first());
-    let message = first.map(|failure| {
-        let message = match (failure.name.as_str(), failure.message_head.as_str()) {
-            (name, "") => name.to_owned(),
-            ("", message) => message.to_owned(),
-            (name, message) => format!("{name}: {message}"),
-        };
-        let line = message.lines().collect::<Vec<_>>().join(" ");
-        line[..line.floor_char_boundary(MAX_MESSAGE)].to_owned()
-    });
-    TestOutcome {
-        result: how.unwrap_or(match report.outcome {
-            Outcome::Passed => TestResult::Passed,
-            Outcome::Failed => TestResult::Failed,
-            Outcome::Error => TestResult::Error,
-            Outcome::NoTests => TestResult::NoTests,
-        }),
-        failed: count(report.counts.failed),
-        total: count(report.counts.total),
-        message,
-    }
-}
-
-/// As many names as fit into the ledger.
-fn names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut bytes = 0;
-    names
-        .map(|name| {
-            name.get(..name.floor_char_boundary(MAX_NAME))
-                .unwrap_or(name)
-                .to_owned()
-        })
-        .take_while(|name| {
-            bytes += name.len();
-            bytes <= MAX_NAMES
-        })
-        .collect()
+    Ok(test_runs::tell(
+        cx.ledger(),
+        &test_runs::outcome(report, how),
+        report,
+        told,
+    )?)
 }
 
 /// Normaliser for runs in a workspace.

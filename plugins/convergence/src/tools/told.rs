@@ -4,9 +4,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
+use tollgate_kit::test_runs::names;
 use tollgate_sdk::{Event, WorkTreeChange};
 
-use super::{is_false, is_zero, names};
+use super::{is_false, is_zero};
 use crate::cycle::Cycle;
 use crate::work_tree::WorkTree;
 
