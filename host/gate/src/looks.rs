@@ -9,7 +9,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Charge;
 use tollgate_sandbox::work_tree;
 use tollgate_sandbox::workspaces::{Workspace, Workspaces};
-use tollgate_store::storage::{Cause, Database, Sighting};
+use tollgate_store::storage::{Cause, Database, Sighting, TextOf};
 
 use super::guest::Runtime;
 use super::pending_operation::{PendingOperation, Unseen};
@@ -22,6 +22,8 @@ pub(super) struct Watch {
     generation: Arc<Generation>,
     /// The workspace that the call names. Without one it is the envelope's.
     named: Option<String>,
+    /// Place of the workspace's name in a table of the pack, which outweighs the envelope's.
+    stored: Option<TextOf>,
     /// Possible effect of the call on the work tree.
     pub(super) may: May,
 }
@@ -50,6 +52,8 @@ impl Watch {
         arguments: &Value,
     ) -> Option<Watch> {
         let named = named(&generation.workspaces, tool, arguments);
+        let declared = tool.workspace.as_ref().filter(|_| named.is_none());
+        let stored = declared.and_then(|workspace| workspace.place(arguments));
         let may = match &tool.body {
             Body::Core(_) => {
                 let opened = core_tools::envelope_change(&tool.spec.name);
@@ -58,7 +62,7 @@ impl Watch {
                 May::Open
             }
             Body::Guest(pack) => {
-                let own = draft.operation.envelope_id.is_some();
+                let own = draft.operation.envelope_id.is_some() || stored.is_some();
                 let own = own.then(|| in_envelope(tool, draft.charge, pack, named.as_deref()));
                 let asks = || {
                     let (looks, named) = (tool.looks.as_ref()?, named.as_ref()?);
@@ -70,20 +74,25 @@ impl Watch {
         Some(Watch {
             generation: Arc::clone(generation),
             named,
+            stored,
             may,
         })
     }
 
     fn workspace(&self, database: &Database, envelope: Option<&str>) -> Result<Arc<Workspace>, String> {
-        let name = match (&self.named, envelope) {
-            (Some(name), _) => Some(name.clone()),
-            (None, Some(envelope)) => database
-                .read_session()
-                .ok()
-                .and_then(|session| session.envelope(envelope).ok().flatten())
-                .and_then(|envelope| envelope.workspace),
-            (None, None) => None,
+        let stored = || {
+            let stored = self.stored.as_ref()?;
+            let text = database.read_session().ok()?.text_at(stored).ok()??;
+            // Packs keep paths in workspaces as well.
+            let name = text.split('/').next()?;
+            let is_known = self.generation.workspaces.get(name).is_some();
+            is_known.then(|| name.to_owned())
         };
+        let of_envelope = || {
+            let session = database.read_session().ok()?;
+            session.envelope(envelope?).ok()??.workspace
+        };
+        let name = self.named.clone().or_else(stored).or_else(of_envelope);
         let Some(name) = name else {
             return Err("neither the call nor its envelope names a workspace".to_owned());
         };

@@ -12,6 +12,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Charge;
 use tollgate_core::hash;
 use tollgate_core::share::Share;
+use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::permit::Permit;
 use tollgate_sandbox::work_tree::Change;
 use tollgate_sdk::{Timestamp, ToolError};
@@ -242,7 +243,7 @@ impl PendingOperation {
         operation.policy_rows.extend(remembered.iter().cloned());
         operation.events = None;
         settled.additions.fill(operation);
-        fill_changes(&self.changes, operation);
+        fill_changes(&self.changes, &settled.additions, operation);
         if let Some(result) = settled.tests.filter(|_| operation.outcome.is_none()) {
             let outcome = Outcome {
                 result,
@@ -253,10 +254,8 @@ impl PendingOperation {
         settled.told.fill(operation);
         operation.counters.clone_from(&settled.counters);
         // The call did what it was asked to; what it looked at fails.
-        if refusal.is_none()
-            && operation.op_type == OpType::TestRun
-            && operation.failure_fingerprint.is_some()
-        {
+        let ran_tests = operation.op_type == OpType::TestRun || operation.outcome.is_some();
+        if refusal.is_none() && ran_tests && operation.failure_fingerprint.is_some() {
             operation.failure_class = Some("test_failure".to_owned());
         }
         operation.artifacts = self.recording.kept(&settled.result);
@@ -307,9 +306,12 @@ impl Recording {
     }
 }
 
+/// Events by which a component tells the whole difference from the last commit.
+const DIFFERENCES: [&str; 3] = ["mutation.recorded", "mutation.no_op", "mutation.oscillation"];
+
 /// Fills in what changed in the work tree since the last look, which outweighs what a component says of the whole
-/// difference from the last commit.
-pub(super) fn fill_changes(changes: &[Change], operation: &mut Operation) {
+/// difference from the last commit. What else it names stays, such as entities of its own and the paths of a commit.
+pub(super) fn fill_changes(changes: &[Change], additions: &Annotations, operation: &mut Operation) {
     let Some((first, others)) = changes.split_first() else {
         return;
     };
@@ -325,7 +327,13 @@ pub(super) fn fill_changes(changes: &[Change], operation: &mut Operation) {
             }
         }
     }
-    operation.changed_paths = Some(all.changed_paths());
+    let tells_difference = DIFFERENCES.iter().any(|event| additions.has_event(event));
+    let named: &[String] = if tells_difference {
+        &[]
+    } else {
+        additions.changed()
+    };
+    operation.changed_paths = Some(all.changed_paths_and(named));
     operation.diff_stats = Some(all.stats());
     operation.short_diff = Some(all.short());
 }

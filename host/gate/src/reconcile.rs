@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::work_tree::{self, Change};
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{Database, LeftState, Operation, Session, Sighting, StoreResult};
@@ -86,6 +87,6 @@ fn row(runtime: &Runtime, left: &LeftState, found: &Sighting, change: Option<Cha
     let clock = &runtime.equipment.clock;
     let now = Timestamp::from_ms(clock.now_ms()).to_string();
     let mut row = left.moved(&clock.new_id("op"), runtime.host.id(), &now, found);
-    fill_changes(change.as_slice(), &mut row);
+    fill_changes(change.as_slice(), &Annotations::default(), &mut row);
     row
 }

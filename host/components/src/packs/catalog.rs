@@ -21,6 +21,7 @@ use super::resources::{self, DeclaredCharge, Resource, Values};
 use super::search::Index;
 use super::task_mode::{self, TaskMode};
 use super::views::{self, View};
+use super::workspace_of::WorkspaceOf;
 use crate::builtin;
 use crate::host_tool::{self, HostTool, HostTools};
 use crate::policies::{self, Chain, PolicyChange};
@@ -67,6 +68,8 @@ pub struct ToolEntry {
     pub charge: Option<DeclaredCharge>,
     /// Setting under which the host looks at the work tree before a call.
     pub looks: Option<Looks>,
+    /// Row that names the workspace of a call which names none.
+    pub workspace: Option<WorkspaceOf>,
     /// Clients over HTTP repeat arguments in headers.
     pub has_headers: bool,
     /// Rule by which calls become tasks.
@@ -515,6 +518,7 @@ impl Catalog {
             inherited: Vec::new(),
             charge: None,
             looks: None,
+            workspace: None,
             has_headers: false,
             task: TaskMode::Never,
             view: None,
@@ -554,6 +558,7 @@ impl Catalog {
             inherited: declared.inherited,
             charge: declared.charge.filter(|_| is_believed),
             looks: declared.looks,
+            workspace: declared.workspace,
             has_headers,
             task,
             view: declared.view,

@@ -26,6 +26,7 @@ mod version;
 mod views;
 pub mod wants;
 mod wording;
+mod workspace_of;
 
 pub use cache::How;
 pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Preparing, Selection, ToolEntry};
@@ -47,3 +48,4 @@ pub use resources::{DeclaredCharge, Resource, Source as ValueSource, Values};
 pub use task_mode::TaskMode;
 pub use version::{Anatomy, NotAPack, World, check as check_component};
 pub use views::{Form, Items, Opens, View};
+pub use workspace_of::WorkspaceOf;

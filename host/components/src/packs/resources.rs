@@ -3,7 +3,7 @@
 //! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
 //! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
 //! of a tool that runs members says that members have it, too. `x-charge` at the root says what a call
-//! costs its envelope, `x-looks` when the host looks at the work tree before it, and `x-views` that the reply makes a
+//! costs its envelope, `x-looks` when the host looks at the work tree before it, `x-workspace` which workspace it is about, and `x-views` that the reply makes a
 //! page of the console. Lists show none of them.
 
 use std::collections::BTreeMap;
@@ -16,6 +16,7 @@ use tollgate_core::effect::Effect;
 use super::looks::Looks;
 use super::manifest::ToolSpec;
 use super::views::{self, View};
+use super::workspace_of::WorkspaceOf;
 use crate::host_tool::HostTools;
 
 /// Key of a schema's addresses.
@@ -99,6 +100,8 @@ pub(super) struct Declared {
     pub(super) charge: Option<DeclaredCharge>,
     /// Setting under which the host looks at the work tree before a call.
     pub(super) looks: Option<Looks>,
+    /// Row that names the workspace of a call.
+    pub(super) workspace: Option<WorkspaceOf>,
     /// Page of the console.
     pub(super) view: Option<View>,
 }
@@ -160,6 +163,10 @@ pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
     }
     match Looks::take(spec) {
         Ok(looks) => declared.looks = looks,
+        Err(problem) => problems.push(problem),
+    }
+    match WorkspaceOf::take(pack, spec) {
+        Ok(workspace) => declared.workspace = workspace,
         Err(problem) => problems.push(problem),
     }
     match spec

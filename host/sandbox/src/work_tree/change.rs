@@ -1,6 +1,6 @@
 //! Change of a work tree from one state to another: paths, numbers of lines, and a unified diff.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 
 use serde_json::json;
@@ -41,13 +41,21 @@ pub struct Change {
 impl Change {
     /// Changed paths as a JSON array, with `cut` in the statistics if there are more.
     pub fn changed_paths(&self) -> String {
-        let paths: Vec<&str> = self
-            .paths
-            .iter()
-            .take(MAX_PATHS)
-            .map(|(_, path)| path.as_str())
-            .collect();
-        json!(paths).to_string()
+        self.changed_paths_and(&[])
+    }
+
+    /// The same, followed by other names, each once.
+    pub fn changed_paths_and(&self, names: &[String]) -> String {
+        let paths = self.paths.iter().take(MAX_PATHS);
+        let mut all: Vec<&str> = paths.map(|(_, path)| path.as_str()).collect();
+        let known: HashSet<&str> = all.iter().copied().collect();
+        all.extend(
+            names
+                .iter()
+                .map(String::as_str)
+                .filter(|name| !known.contains(name)),
+        );
+        json!(all).to_string()
     }
 
     /// Statistics as a JSON object. `cut` says that they leave something out, and `uncounted_files` how much.

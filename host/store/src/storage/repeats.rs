@@ -88,7 +88,8 @@ impl Session {
         let mut statement = self.db.prepare_cached(
             "SELECT max(o.seq), o.events FROM core_operations o
              JOIN core_work_tree_states s ON s.envelope_id = o.envelope_id AND s.state = o.repo_before_hash
-             WHERE o.envelope_id = ?1 AND o.op_type = 'test_run' AND o.success = 1 GROUP BY s.workspace",
+             WHERE o.envelope_id = ?1 AND (o.op_type = 'test_run' OR o.outcome IS NOT NULL) AND o.success = 1
+             GROUP BY s.workspace",
         )?;
         let mut rows = statement.query([id])?;
         let mut said: Option<SaidOfTests> = None;
@@ -137,7 +138,8 @@ impl Session {
             .db
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM core_operations
-                     WHERE envelope_id = ?1 AND seq > ?2 AND op_type = 'test_run' AND success = 1)",
+                     WHERE envelope_id = ?1 AND seq > ?2 AND (op_type = 'test_run' OR outcome IS NOT NULL)
+                       AND success = 1)",
             )?
             .query_row(params![id, last], |row| row.get(0))?;
         Ok(Some(RepeatedFailure {

@@ -287,6 +287,7 @@ impl Telling {
 /// Start the execution of a READY job. A person has to agree if its tests changed since. Then call job_next_step_prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct JobStart {
     job_id: JobId,
 }

@@ -27,6 +27,7 @@ const MAX_PATHS: usize = 500;
 /// hash. A commit closes the open batch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct GitCommit {
     job_id: JobId,
     /// Summary of the changes for the message. Required unless defer_reason is given.
@@ -410,6 +411,7 @@ fn check_free(git: &Git<'_>, name: &str, others: &str, what: &str) -> Result<(),
 /// List the branches of the job's repository, or switch to one. A branch that does not exist is created.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct GitBranch {
     job_id: JobId,
     /// Branch to switch to, for example feature/csv. Default: only list the branches.
@@ -478,6 +480,7 @@ fn refs(git: &Git<'_>, prefix: &str) -> Result<Vec<String>, GitFault> {
 /// List the tags of the job's repository, or tag the current commit.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct GitTag {
     job_id: JobId,
     /// Tag to create, for example v1.2.0. Default: only list the tags.

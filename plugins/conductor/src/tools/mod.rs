@@ -36,6 +36,11 @@ use crate::state::{Event, Status};
 use crate::store::job::{self, Job};
 use crate::store::step::{self, Step};
 
+/// Row with the repository of the job that a call names.
+fn workspace() -> serde_json::Value {
+    json!({"argument": "job_id", "table": "conductor_jobs", "key": "id", "column": "repo_root"})
+}
+
 /// Any list: entries that are texts are accepted where the listed schema has objects.
 fn list() -> serde_json::Value {
     json!({"type": "array"})

@@ -31,6 +31,7 @@ use crate::submission::{self, Batch, Rejection, Submission, is_hash};
 /// not claims. A rejection returns the fixes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct JobSubmitStepResult {
     job_id: JobId,
     /// Id of the current step. For example S1.
