@@ -59,7 +59,7 @@ impl Tasks {
         match said {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(refusal) => {
-                refuse(&refusal, global);
+                out::refuse_call(&refusal, global.json);
                 Ok(ExitCode::FAILURE)
             }
         }
@@ -166,15 +166,4 @@ fn described(task: &StoredTask) -> Value {
         "updated_at": time(task.updated_ms),
         "kept_until": time(task.until_ms),
     })
-}
-
-fn refuse(refusal: &ToolError, global: &Global) {
-    if global.json {
-        out::print_json(&json!({ "error": refusal }));
-        return;
-    }
-    out::refuse(&format!("{}: {}\n", refusal.code, text::clean(&refusal.message)));
-    if !refusal.remediation.is_empty() {
-        out::warn(&text::clean(&refusal.remediation));
-    }
 }

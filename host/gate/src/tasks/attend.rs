@@ -21,6 +21,7 @@ use super::slot::{Latest, TaskSlot, Tasking};
 use super::waiting::{CanAnswer, Waiting};
 use super::{Fit, TTL_MS};
 use crate::Gate;
+use crate::approval::Consent;
 use crate::call::{Answers, Call, Caller, Outcome, UnknownTool};
 use crate::pending_operation::failure_class;
 
@@ -229,6 +230,7 @@ struct Attending {
 impl Attending {
     /// Runs the call. It is the client's until it becomes a task.
     async fn run(self, answers: Answers, client: Client) {
+        let agreed = answers.agreed();
         let (mut call, mut words) = self.again.call(&self.slot, self.cancel.clone(), answers);
         // The client hears the component's lines only while it waits.
         call.progress = call.progress.with_lines(client.wanted.lines);
@@ -251,7 +253,7 @@ impl Attending {
             }
         };
         if let Some(place) = place {
-            return self.follow(&place, ended, 1).await;
+            return self.follow(&place, ended, 1, agreed).await;
         }
         let Some(client) = client else { return };
         while let Ok(word) = words.try_recv() {
@@ -319,7 +321,13 @@ impl Attending {
     }
 
     /// Ends the task with what its call came to, or waits for answers and calls again.
-    async fn follow(&self, place: &Place, ended: Result<Outcome, UnknownTool>, round: u32) {
+    async fn follow(
+        &self,
+        place: &Place,
+        ended: Result<Outcome, UnknownTool>,
+        round: u32,
+        agreed: Option<Consent>,
+    ) {
         let outcome = match ended {
             Ok(outcome) => outcome,
             Err(unknown) => {
@@ -348,7 +356,7 @@ impl Attending {
             })
             .await;
         if is_asked == Ok(true) {
-            Box::pin(self.wait(place, waiting, round)).await;
+            Box::pin(self.wait(place, waiting.after(agreed), round)).await;
         } else {
             self.end(outcome).await;
         }
@@ -373,8 +381,9 @@ impl Attending {
         if goes_on != Ok(true) {
             return;
         }
+        let agreed = answers.agreed();
         let ended = self.call_again(place, answers).await;
-        Box::pin(self.follow(place, ended, round + 1)).await;
+        Box::pin(self.follow(place, ended, round + 1, agreed)).await;
     }
 
     /// Makes the call of a task once more.

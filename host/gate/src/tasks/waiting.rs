@@ -7,9 +7,6 @@ use tollgate_store::storage::StoredTask;
 use crate::approval::{Consent, Pending};
 use crate::call::{Answers, Asked, Outcome};
 
-/// Key of a policy's question, and of the answer in its form.
-const ALLOW: &str = "allow";
-
 /// Questions that a client can answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CanAnswer {
@@ -40,6 +37,8 @@ pub(super) struct Waiting {
     pending: Option<Pending>,
     /// State that the tool wants back.
     state: Option<String>,
+    /// A yes to a policy's question, which holds for the rounds that follow it.
+    agreed: Option<Consent>,
 }
 
 impl Waiting {
@@ -47,7 +46,7 @@ impl Waiting {
     pub(super) fn of(outcome: &Outcome, can: CanAnswer, round: u32) -> Option<Waiting> {
         let (questions, pending, state) = match outcome.asked.clone() {
             None => (Vec::new(), None, None),
-            Some(Asked::Policy(pending)) => (vec![consent(&pending)], Some(pending), None),
+            Some(Asked::Policy(pending)) => (vec![pending.question()], Some(pending), None),
             Some(Asked::Tool(asking)) => (asking.questions, None, asking.state),
         };
         let (questions, rest): (Vec<Question>, Vec<Question>) =
@@ -72,7 +71,13 @@ impl Waiting {
             questions,
             pending,
             state,
+            agreed: None,
         })
+    }
+
+    /// The same after a yes to a policy's question.
+    pub(super) fn after(self, agreed: Option<Consent>) -> Waiting {
+        Waiting { agreed, ..self }
     }
 
     /// Answers for the call.
@@ -93,33 +98,17 @@ impl Waiting {
         let answers: Vec<Answer> = answers.collect();
         let Some(pending) = &self.pending else {
             return Answers {
-                consent: None,
+                consent: self.agreed.clone(),
                 answers,
                 remembered: self.state.clone(),
             };
         };
-        let is_yes = |answer: &Answer| {
-            answer.action == Action::Accept && answer.content.get(ALLOW) == Some(&Value::Bool(true))
-        };
-        let consent = Consent {
-            about: pending.about.clone(),
-            agreed: answers.iter().any(is_yes),
-        };
+        let said = answers.first();
         Answers {
-            consent: Some(consent),
+            consent: said.map(|said| Consent::to(pending.about.clone(), said)),
             ..Answers::default()
         }
     }
-}
-
-/// A policy's question.
-fn consent(pending: &Pending) -> Question {
-    let form = json!({
-        "type": "object",
-        "properties": {ALLOW: {"type": "boolean", "title": "Allow this call"}},
-        "required": [ALLOW],
-    });
-    Question::with_form(ALLOW, pending.message.as_str(), form)
 }
 
 /// A question as it is stored.
