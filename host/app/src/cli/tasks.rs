@@ -155,6 +155,7 @@ fn described(task: &StoredTask) -> Value {
         "envelope_id": task.envelope_id,
         "op_id": task.op_id,
         "host_id": task.host_id,
+        "resumed": task.resumed,
         "args_hash": task.args_hash,
         "note": task.note,
         "error_code": task.error_code,

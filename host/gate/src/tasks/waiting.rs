@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use tollgate_sdk::{Action, Answer, AnsweredBy, Question};
-use tollgate_store::storage::StoredTask;
+use tollgate_store::storage::{NewApproval, StoredTask};
 
+use super::attend::Again;
+use super::listed;
+use super::slot::Latest;
 use crate::approval::{Consent, Pending};
 use crate::call::{Answers, Asked, Outcome};
 
@@ -39,6 +42,8 @@ pub(super) struct Waiting {
     state: Option<String>,
     /// A yes to a policy's question, which holds for the rounds that follow it.
     agreed: Option<Consent>,
+    /// The question in the list of approvals.
+    pub(super) listed: Option<Box<NewApproval>>,
 }
 
 impl Waiting {
@@ -72,7 +77,45 @@ impl Waiting {
             pending,
             state,
             agreed: None,
+            listed: None,
         })
+    }
+
+    /// The same with its question in the list of approvals, if others can answer it there and no policy asks there.
+    pub(super) fn listed(self, task_id: &str, again: &Again, latest: &Latest, at: (u32, i64)) -> Waiting {
+        let listed = match self.questions.as_slice() {
+            [(_, question)] if self.approvals.is_empty() => {
+                listed::request(task_id, question, again, latest, at)
+            }
+            _ => None,
+        };
+        Waiting {
+            listed: listed.map(Box::new),
+            ..self
+        }
+    }
+
+    /// Requests for approval whose end wakes the task.
+    pub(super) fn watched(&self) -> Vec<String> {
+        let listed = self.listed.iter().map(|new| new.id.clone());
+        self.approvals.iter().cloned().chain(listed).collect()
+    }
+
+    /// Answers for the call after a decision on the question in the list.
+    pub(super) fn decided(&self, is_yes: bool) -> Answers {
+        let answer = self.questions.first().and_then(|(_, question)| {
+            let field = listed::yes_field(question)?;
+            let (action, content) = match is_yes {
+                true => (Action::Accept, json!({ field: true })),
+                false => (Action::Decline, Value::Null),
+            };
+            Some(Answer {
+                key: question.key.clone(),
+                action,
+                content,
+            })
+        });
+        self.answers(answer.into_iter().collect())
     }
 
     /// The same after a yes to a policy's question.
@@ -95,7 +138,10 @@ impl Waiting {
                 content: said.get("content").cloned().unwrap_or_default(),
             })
         });
-        let answers: Vec<Answer> = answers.collect();
+        self.answers(answers.collect())
+    }
+
+    fn answers(&self, answers: Vec<Answer>) -> Answers {
         let Some(pending) = &self.pending else {
             return Answers {
                 consent: self.agreed.clone(),

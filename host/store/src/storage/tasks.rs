@@ -8,18 +8,23 @@ use rusqlite::{OptionalExtension, params, params_from_iter};
 use serde_json::{Map, Value};
 use tollgate_core::hash;
 use tollgate_core::task::{TaskEvent, TaskState};
+use tollgate_sdk::ApprovalStatus;
 
+use super::approvals::Answered;
 use super::error::StoreResult;
 use super::schema::exactly_one;
 use super::session::Session;
 use stored::{COLUMNS, stored};
 
+pub use lost::MAX_RESUMED;
 pub use stored::{NewTask, StoredTask, TaskEnd, TaskFilter, Tasks};
 
 /// Bytes of one part of a reply, well below the longest value.
 const PART: usize = 400_000;
 /// Largest reply that is kept with a task, in bytes of JSON.
 pub const MAX_REPLY: usize = 8 << 20;
+/// Component of requests for approval that are questions of tasks, with the task's id as key. No pack has such a name.
+pub const QUESTIONS_OF_TASKS: &str = "mcp/tasks";
 /// Most expired tasks that go for each new one.
 const EXPIRED_BATCH: u32 = 16;
 
@@ -111,10 +116,34 @@ impl Session {
 
     /// Has a task go on that waited. Whether it waited. Wants a write transaction.
     pub fn task_goes_on(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
-        self.move_task(id, TaskEvent::Answered, now_ms, |task| {
+        let mut waited = None;
+        let moved = self.move_task(id, TaskEvent::Answered, now_ms, |task| {
+            waited = Some(task.clone());
             task.asked = None;
             task.answers = Map::new();
-        })
+        })?;
+        if let Some(task) = waited.filter(|_| moved) {
+            self.withdraw_question(&task, now_ms)?;
+        }
+        Ok(moved)
+    }
+
+    /// Takes the question of a task that does not wait any more out of the list of approvals, if it is there. Wants a
+    /// write transaction.
+    fn withdraw_question(&self, task: &StoredTask, now_ms: i64) -> StoreResult<()> {
+        if task.approvals().next().is_none() {
+            return Ok(());
+        }
+        let withdrawn = Answered {
+            status: ApprovalStatus::Withdrawn,
+            by: None,
+            identity: task.owner.clone(),
+            op_id: task.op_id.clone(),
+            note: Some("the task does not wait any more".to_owned()),
+            at_ms: now_ms,
+        };
+        self.settle_approval(QUESTIONS_OF_TASKS, &task.id, &withdrawn)
+            .map(drop)
     }
 
     /// Stores an answer to something that a task waits for. Whether it was asked and not answered before. Wants a write
@@ -132,7 +161,9 @@ impl Session {
 
     /// Ends a task with its reply. Whether it was not over before. Wants a write transaction.
     pub fn end_task(&self, id: &str, end: &TaskEnd, now_ms: i64) -> StoreResult<bool> {
+        let mut waited = None;
         let moved = self.move_task(id, end.event, now_ms, |task| {
+            waited = Some(task.clone()).filter(|task| task.asked.is_some());
             task.asked = None;
             task.answers = Map::new();
             task.note.clone_from(&end.note);
@@ -142,6 +173,9 @@ impl Session {
         })?;
         if moved {
             self.keep_reply(id, &end.reply)?;
+            if let Some(task) = waited {
+                self.withdraw_question(&task, now_ms)?;
+            }
         }
         Ok(moved)
     }
