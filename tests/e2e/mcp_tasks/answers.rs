@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Client, TOKENS};
 use crate::approvals::{POLICY, task};
 use crate::console::{answered, log_in};
-use crate::harness::Place;
+
 use crate::http_auth::{ADA, BOB, place_with_tokens};
 
 /// The console, where Bob answers.

@@ -4,6 +4,8 @@
 mod lost;
 mod stored;
 
+use std::collections::HashMap;
+
 use rusqlite::{OptionalExtension, params, params_from_iter};
 use serde_json::{Map, Value};
 use tollgate_core::hash;
@@ -166,6 +168,9 @@ impl Session {
             waited = Some(task.clone()).filter(|task| task.asked.is_some());
             task.asked = None;
             task.answers = Map::new();
+            if let Some(op_id) = &end.op_id {
+                task.op_id.clone_from(op_id);
+            }
             task.note.clone_from(&end.note);
             task.error_code.clone_from(&end.error_code);
             task.reply_hash = Some(hash::sha256_hex(end.reply.as_bytes()));
@@ -237,6 +242,22 @@ impl Session {
             .collect::<rusqlite::Result<_>>()?)
     }
 
+    /// Ids of the tasks whose latest calls are among operations, by operation.
+    pub fn tasks_of_operations<'a>(
+        &self,
+        op_ids: impl Iterator<Item = &'a str>,
+    ) -> StoreResult<HashMap<String, String>> {
+        let mut statement = self
+            .db
+            .prepare_cached("SELECT id FROM core_tasks WHERE op_id = ?1")?;
+        let mut found = HashMap::new();
+        for op_id in op_ids {
+            let id: Option<String> = statement.query_row([op_id], |row| row.get(0)).optional()?;
+            found.extend(id.map(|id| (op_id.to_owned(), id)));
+        }
+        Ok(found)
+    }
+
     /// Numbers of an owner's tasks.
     pub fn count_tasks(&self, owner: Option<&str>) -> StoreResult<Tasks> {
         Ok(self
@@ -304,7 +325,7 @@ impl Session {
             .db
             .prepare_cached(
                 "UPDATE core_tasks SET state = ?3, note = ?4, updated_at = ?5, asked = ?6, answers = ?7,
-                     error_code = ?8, reply_hash = ?9, reply_bytes = ?10,
+                     error_code = ?8, reply_hash = ?9, reply_bytes = ?10, op_id = ?11,
                      arguments = CASE WHEN ?3 IN ('working', 'input_required') THEN arguments END
                  WHERE id = ?1 AND state = ?2",
             )?
@@ -319,6 +340,7 @@ impl Session {
                 task.error_code,
                 task.reply_hash,
                 task.reply_bytes,
+                task.op_id,
             ])?;
         Ok(changed == 1)
     }

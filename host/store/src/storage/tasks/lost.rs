@@ -134,6 +134,7 @@ fn end(task: &StoredTask, known: &Known, why: &str) -> TaskEnd {
     let error = failure(task.asked.is_some(), known, why).context("op_id", task.op_id.as_str());
     TaskEnd {
         event: TaskEvent::Broke,
+        op_id: None,
         note: Some(error.message.clone()),
         error_code: Some(error.code.clone()),
         reply: json!({"op_id": task.op_id, "envelope_id": task.envelope_id, "error": error}).to_string(),

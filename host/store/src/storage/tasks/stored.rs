@@ -44,6 +44,8 @@ pub struct NewTask {
 pub struct TaskEnd {
     /// Event that ends the task.
     pub event: TaskEvent,
+    /// Operation of the call whose end is the task's. `None` leaves what the task names.
+    pub op_id: Option<String>,
     /// Code of the refusal or the failure.
     pub error_code: Option<String>,
     /// Description of the end for people.

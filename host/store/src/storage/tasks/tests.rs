@@ -22,6 +22,7 @@ fn new(id: &str, number: usize) -> NewTask {
 fn replied(reply: &str) -> TaskEnd {
     TaskEnd {
         event: TaskEvent::Replied,
+        op_id: None,
         error_code: None,
         note: None,
         reply: reply.to_owned(),
