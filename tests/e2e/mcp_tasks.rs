@@ -131,6 +131,12 @@ async fn a_call_that_takes_long_becomes_a_task_of_clients_that_have_tasks() {
     let op_id = done["result"]["_meta"]["tollgate/op_id"].as_str().unwrap();
     assert_eq!(place.sql("SELECT op_id FROM core_tasks"), [op_id]);
     assert_eq!(place.ledger(), ["limit_sleep_run run ok"]);
+    let tail = place.run(&["ledger", "tail"]);
+    let tail = String::from_utf8_lossy(&tail.stdout).into_owned();
+    assert!(tail.contains(&format!("ok; {id}")), "{tail}");
+    let rows = place.run(&["--json", "ledger", "query"]);
+    let row: Value = serde_json::from_slice(&rows.stdout).unwrap();
+    assert_eq!(row["task_id"], id, "{row:#}");
 
     // A quick one is answered at once, and so is everybody who has no tasks.
     let mut quick = client.call("limit_sleep_run", slow(1)).await;

@@ -1,4 +1,5 @@
 //! Answers to tasks that wait: by their clients, on the console and at the command line.
+#![allow(clippy::disallowed_methods, reason = "tests make folders")]
 
 use serde_json::json;
 
@@ -6,6 +7,7 @@ use super::{Client, TOKENS};
 use crate::approvals::{POLICY, task};
 use crate::console::{answered, log_in};
 
+use crate::harness::guest;
 use crate::http_auth::{ADA, BOB, place_with_tokens};
 
 /// The console, where Bob answers.
@@ -183,4 +185,39 @@ async fn a_question_of_a_task_leaves_the_list_with_the_task() {
     ada.about("tasks/cancel", &id).await;
     ada.once(&id, "cancelled").await;
     assert_eq!(place.sql(listed), ["mcp/tasks Really? withdrawn"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_or_no_that_a_tool_asks_is_answered_at_the_command_line() {
+    let pack = format!(
+        "[packs.conformance]\nsource = {:?}\nfull_schemas = true\ngrants.workspaces = [\"conformance\"]\n\
+         grants.client = [\"model\", \"roots\"]\n[workspaces.conformance]\npath = \"work\"\n",
+        guest("conformance")
+    );
+    let place = place_with_tokens(&[TOKENS, &pack].concat());
+    std::fs::create_dir(place.path().join("work")).unwrap();
+    let server = place.serve_http(&[]);
+    let ada = Client::bearing(&server, ADA).with_user();
+    for (command, said) in [("allow", "deleted"), ("deny", "kept")] {
+        let id = ada.start("confirm_delete", json!({"filename": "notes.txt"})).await;
+        ada.once(&id, "input_required").await;
+        let listed = place.sql("SELECT id FROM core_approvals WHERE status = 'pending'");
+        let [approval] = listed.as_slice() else {
+            panic!("{listed:?}");
+        };
+        let shown = place.run(&["approvals", "show", approval]);
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert!(shown.contains("Delete notes.txt?") && shown.contains(&id), "{shown}");
+        let answered = place.run(&["approvals", command, approval, "--as", "grace"]);
+        assert!(answered.status.success(), "{answered:?}");
+        let done = ada.once(&id, "completed").await;
+        assert_eq!(done["result"]["structuredContent"]["said"], said, "{done:#}");
+    }
+    // A name is no yes or no, so two questions are for the client alone.
+    let id = ada.start("multi_input", json!({})).await;
+    ada.once(&id, "input_required").await;
+    assert_eq!(
+        place.sql("SELECT count(*) FROM core_approvals WHERE status = 'pending'"),
+        ["0"]
+    );
 }

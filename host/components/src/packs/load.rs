@@ -28,6 +28,7 @@ use tollgate_store::storage::{self, Database, MigrationError, Namespace, Problem
 use wasmtime::component::InstancePre;
 use wasmtime::{Store, Trap};
 
+use super::lint;
 use super::bring::pinned;
 use super::cache::{Cache, How};
 use super::code_cache::{Code, Codes};

@@ -105,14 +105,10 @@ impl Waiting {
     pub(super) fn decided(&self, is_yes: bool) -> Answers {
         let answer = self.questions.first().and_then(|(_, question)| {
             let field = listed::yes_field(question)?;
-            let (action, content) = match is_yes {
-                true => (Action::Accept, json!({ field: true })),
-                false => (Action::Decline, Value::Null),
-            };
             Some(Answer {
                 key: question.key.clone(),
-                action,
-                content,
+                action: Action::Accept,
+                content: json!({ field: is_yes }),
             })
         });
         self.answers(answer.into_iter().collect())
