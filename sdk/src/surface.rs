@@ -125,7 +125,9 @@ pub fn faults(tool: &Surface<'_>) -> Faults {
             faults.refuse(format!("the {side} schema is not of type object"));
         }
         if side == "input" && is_full(schema) {
-            faults.unclear("the input schema uses all of JSON Schema 2020-12, which some clients refuse".to_owned());
+            faults.unclear(
+                "the input schema uses all of JSON Schema 2020-12, which some clients refuse".to_owned(),
+            );
             schema.values().for_each(|value| faults.walk_full(value, 1));
         } else {
             faults.walk(schema, side, 0);
@@ -318,7 +320,15 @@ mod tests {
         };
         let mut schema = json!({"type": "object", "additionalProperties": false, "allOf": [{"required": ["a"]}],
             "$defs": {"a": {"$anchor": "a", "type": ["string", "null"]}}, "properties": {"a": {"$ref": "#a"}}});
-        assert_eq!(told(schema.clone()).0, ["input uses $defs", "input uses allOf", "input.a uses $ref", "input.a has no type"]);
+        assert_eq!(
+            told(schema.clone()).0,
+            [
+                "input uses $defs",
+                "input uses allOf",
+                "input.a uses $ref",
+                "input.a has no type"
+            ]
+        );
         schema["$schema"] = DIALECT.into();
         let note = "the input schema uses all of JSON Schema 2020-12, which some clients refuse".to_owned();
         assert_eq!(told(schema.clone()), (Vec::new(), vec![note]));
@@ -330,7 +340,10 @@ mod tests {
         schema["not"] = deep;
         assert_eq!(
             told(schema).0,
-            [r#"input refers to another document, "https://example.org/a""#, "input is nested deeper than 24"]
+            [
+                r#"input refers to another document, "https://example.org/a""#,
+                "input is nested deeper than 24"
+            ]
         );
     }
 

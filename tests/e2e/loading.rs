@@ -226,7 +226,8 @@ async fn schemas_that_use_all_of_json_schema_need_the_word_of_the_operator() {
     }
     assert_eq!(listed["additionalProperties"], false);
     // The host keeps what it lists.
-    let by_phone = json!({"name": "Ada", "contactMethod": "phone", "phone": "1", "address": {"city": "London"}});
+    let by_phone =
+        json!({"name": "Ada", "contactMethod": "phone", "phone": "1", "address": {"city": "London"}});
     let said = session.ok(TOOL, by_phone).await;
     assert_eq!(said["said"], "Ada London 1");
     for bad in [

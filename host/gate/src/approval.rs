@@ -177,7 +177,12 @@ mod tests {
         assert!(agreed(sdk::Action::Accept, yes.clone()));
         assert!(!agreed(sdk::Action::Decline, yes.clone()));
         assert!(!agreed(sdk::Action::Cancel, yes));
-        for other in [json!({"allow": false}), json!({"allow": "true"}), json!({}), Value::Null] {
+        for other in [
+            json!({"allow": false}),
+            json!({"allow": "true"}),
+            json!({}),
+            Value::Null,
+        ] {
             assert!(!agreed(sdk::Action::Accept, other.clone()), "{other}");
         }
     }

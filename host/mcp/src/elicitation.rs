@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tollgate_core::hash;
 use tollgate_core::identity::Identity;
-use tollgate_gate::{Answers, Asked, Consent, Gate, Outcome, Pending};
+use tollgate_gate::{Answers, Asked, Consent, Gate, Outcome};
 use tollgate_sdk::{Answer, Question};
 
 use super::elicitation_form::{self, Abilities, PATIENCE, When, Who};

@@ -143,7 +143,9 @@ async fn a_question_of_a_task_is_settled_once_wherever_it_is_answered() {
             match round / 2 {
                 // The other ways have time to be first.
                 0 => None,
-                _ => tokio::task::spawn_blocking(move || terminal.output().unwrap()).await.ok(),
+                _ => tokio::task::spawn_blocking(move || terminal.output().unwrap())
+                    .await
+                    .ok(),
             }
         };
         let on_console = async {
@@ -152,10 +154,13 @@ async fn a_question_of_a_task_is_settled_once_wherever_it_is_answered() {
                 _ => Some(answered(&server, &bob, approval, decision).await.0),
             }
         };
-        let (taken, terminal, console) = tokio::join!(ada.request("tasks/update", update), at_terminal, on_console);
+        let (taken, terminal, console) =
+            tokio::join!(ada.request("tasks/update", update), at_terminal, on_console);
         assert_eq!(taken["result"]["resultType"], "complete", "{taken:#}");
         let done = ada.once(&id, "completed").await;
-        let status = place.sql(&format!("SELECT status FROM core_approvals WHERE id = '{approval}'"));
+        let status = place.sql(&format!(
+            "SELECT status FROM core_approvals WHERE id = '{approval}'"
+        ));
         let is_made = match status[0].as_str() {
             "approved" => true,
             "rejected" => false,
@@ -168,7 +173,11 @@ async fn a_question_of_a_task_is_settled_once_wherever_it_is_answered() {
             console == Some(303),
             status[0] == "withdrawn",
         ];
-        assert_eq!(first.iter().filter(|is_first| **is_first).count(), 1, "{first:?} {status:?}");
+        assert_eq!(
+            first.iter().filter(|is_first| **is_first).count(),
+            1,
+            "{first:?} {status:?}"
+        );
     }
     let rows = "SELECT count(*) FROM core_operations WHERE tool = 'task_create'";
     assert_eq!(place.sql(rows), ["12"], "each call is refused once and made once");
@@ -180,11 +189,11 @@ async fn a_question_of_a_task_leaves_the_list_with_the_task() {
     let server = place.serve_http(&["--tier", "full"]);
     let ada = Client::bearing(&server, ADA).with_user();
     let id = ada.start("task_create", task("Cancelled")).await;
-    let listed = "SELECT component || ' ' || title || ' ' || status FROM core_approvals";
-    assert_eq!(place.sql(listed), ["mcp/tasks Really? pending"]);
+    let listed = "SELECT component || ' ' || status FROM core_approvals";
+    assert_eq!(place.sql(listed), ["mcp/tasks pending"]);
     ada.about("tasks/cancel", &id).await;
     ada.once(&id, "cancelled").await;
-    assert_eq!(place.sql(listed), ["mcp/tasks Really? withdrawn"]);
+    assert_eq!(place.sql(listed), ["mcp/tasks withdrawn"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,7 +208,9 @@ async fn a_yes_or_no_that_a_tool_asks_is_answered_at_the_command_line() {
     let server = place.serve_http(&[]);
     let ada = Client::bearing(&server, ADA).with_user();
     for (command, said) in [("allow", "deleted"), ("deny", "kept")] {
-        let id = ada.start("confirm_delete", json!({"filename": "notes.txt"})).await;
+        let id = ada
+            .start("confirm_delete", json!({"filename": "notes.txt"}))
+            .await;
         ada.once(&id, "input_required").await;
         let listed = place.sql("SELECT id FROM core_approvals WHERE status = 'pending'");
         let [approval] = listed.as_slice() else {
@@ -207,7 +218,10 @@ async fn a_yes_or_no_that_a_tool_asks_is_answered_at_the_command_line() {
         };
         let shown = place.run(&["approvals", "show", approval]);
         let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-        assert!(shown.contains("Delete notes.txt?") && shown.contains(&id), "{shown}");
+        assert!(
+            shown.contains("Delete notes.txt?") && shown.contains(&id),
+            "{shown}"
+        );
         let answered = place.run(&["approvals", command, approval, "--as", "grace"]);
         assert!(answered.status.success(), "{answered:?}");
         let done = ada.once(&id, "completed").await;

@@ -109,7 +109,9 @@ async fn a_call_of_an_idempotent_tool_is_made_again_by_one_host() {
     let mut server = place.serve_http(&["--tier", "full"]);
     let ada = Client::bearing(&server, ADA);
     // An envelope of a host that is gone is closed, and its tasks end.
-    let opened = Client::bearing(&hosts[0], ADA).call("envelope_open", json!({"label": "night"})).await;
+    let opened = Client::bearing(&hosts[0], ADA)
+        .call("envelope_open", json!({"label": "night"}))
+        .await;
     let envelope = &opened["structuredContent"]["id"];
     let mut arguments = slow(3_000);
     arguments["envelope_id"] = envelope.clone();
@@ -127,7 +129,10 @@ async fn a_call_of_an_idempotent_tool_is_made_again_by_one_host() {
         assert_eq!(seen["status"], "working", "{seen:#}");
     }
     let lost = owners[0].get(&plain).await;
-    assert_eq!(lost["error"]["data"]["error"]["code"], "OUTCOME_UNKNOWN", "{lost:#}");
+    assert_eq!(
+        lost["error"]["data"]["error"]["code"], "OUTCOME_UNKNOWN",
+        "{lost:#}"
+    );
     let done = owners[1].once(&id, "completed").await;
     assert_eq!(done["result"]["structuredContent"]["result"], "awake", "{done:#}");
     // Both calls are in the ledger and in the envelope's account, and one of them completed the task.
@@ -147,8 +152,13 @@ async fn a_call_of_an_idempotent_tool_is_made_again_by_one_host() {
 async fn a_call_is_made_again_only_where_the_operator_wants_it() {
     let place = Place::with(&sleeping());
     let mut server = place.serve_http(&["--tier", "full"]);
-    let id = Client::of(&server).start("limit_sleep_idempotent", slow(60_000)).await;
-    assert_eq!(place.sql("SELECT coalesce(arguments, 'none') FROM core_tasks"), ["none"]);
+    let id = Client::of(&server)
+        .start("limit_sleep_idempotent", slow(60_000))
+        .await;
+    assert_eq!(
+        place.sql("SELECT coalesce(arguments, 'none') FROM core_tasks"),
+        ["none"]
+    );
     kill(server.pid());
     server.wait();
 
@@ -156,8 +166,13 @@ async fn a_call_is_made_again_only_where_the_operator_wants_it() {
     std::fs::write(place.config(), [&sleeping(), "resume = true\n"].concat()).unwrap();
     let mut server = place.serve_http(&["--tier", "full"]);
     let lost = Client::of(&server).get(&id).await;
-    assert_eq!(lost["error"]["data"]["error"]["code"], "OUTCOME_UNKNOWN", "{lost:#}");
-    let kept = Client::of(&server).start("limit_sleep_idempotent", slow(60_000)).await;
+    assert_eq!(
+        lost["error"]["data"]["error"]["code"], "OUTCOME_UNKNOWN",
+        "{lost:#}"
+    );
+    let kept = Client::of(&server)
+        .start("limit_sleep_idempotent", slow(60_000))
+        .await;
     kill(server.pid());
     server.wait();
 
@@ -165,14 +180,19 @@ async fn a_call_is_made_again_only_where_the_operator_wants_it() {
     std::fs::write(place.config(), sleeping()).unwrap();
     let server = place.serve_http(&["--tier", "full"]);
     let lost = Client::of(&server).get(&kept).await;
-    assert_eq!(lost["error"]["data"]["error"]["code"], "OUTCOME_UNKNOWN", "{lost:#}");
+    assert_eq!(
+        lost["error"]["data"]["error"]["code"], "OUTCOME_UNKNOWN",
+        "{lost:#}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operator_ends_a_task_that_no_host_took_up() {
     let place = Place::with(&[&sleeping(), "resume = true\n"].concat());
     let mut server = place.serve_http(&["--tier", "full"]);
-    let id = Client::of(&server).start("limit_sleep_idempotent", slow(60_000)).await;
+    let id = Client::of(&server)
+        .start("limit_sleep_idempotent", slow(60_000))
+        .await;
     kill(server.pid());
     server.wait();
     assert!(place.run(&["tasks", "list"]).status.success());

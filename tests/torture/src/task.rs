@@ -45,7 +45,10 @@ pub(crate) fn seen(id: &str, reply: &Value, known: &mut Known) {
     }
     let end = (
         status.to_owned(),
-        said.get("result").or(said.get("error")).cloned().unwrap_or_default(),
+        said.get("result")
+            .or(said.get("error"))
+            .cloned()
+            .unwrap_or_default(),
     );
     match &task.end {
         Some(before) if *before != end => {
@@ -67,9 +70,14 @@ fn acknowledged(tool: &str, (status, result): &(String, Value)) -> Option<Acknow
         return None;
     }
     let body = &result["structuredContent"];
-    let code = body["error"]["code"].as_str().filter(|_| result["isError"] == true);
+    let code = body["error"]["code"]
+        .as_str()
+        .filter(|_| result["isError"] == true);
     Some(Acknowledged {
-        op_id: result["_meta"]["tollgate/op_id"].as_str().unwrap_or("none").to_owned(),
+        op_id: result["_meta"]["tollgate/op_id"]
+            .as_str()
+            .unwrap_or("none")
+            .to_owned(),
         tool: tool.to_owned(),
         reads: false,
         outcome: match code {

@@ -16,7 +16,10 @@ pub(super) fn check(tool: &ToolSpec) -> Vec<String> {
 
 /// Tools whose schemas use all of JSON Schema, which the operator did not allow.
 pub(super) fn full(table: &str, manifest: &Manifest) -> Vec<String> {
-    let full = manifest.tools.iter().filter(|tool| surface::is_full(&tool.input_schema));
+    let full = manifest
+        .tools
+        .iter()
+        .filter(|tool| surface::is_full(&tool.input_schema));
     full.map(|tool| {
         format!(
             "tool {}: its input schema uses all of JSON Schema, for which some clients refuse the whole list; \

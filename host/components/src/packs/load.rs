@@ -28,7 +28,6 @@ use tollgate_store::storage::{self, Database, MigrationError, Namespace, Problem
 use wasmtime::component::InstancePre;
 use wasmtime::{Store, Trap};
 
-use super::lint;
 use super::bring::pinned;
 use super::cache::{Cache, How};
 use super::code_cache::{Code, Codes};
@@ -36,6 +35,7 @@ use super::compile::Compiler;
 use super::download::Downloads;
 use super::grants::{self, Grants, Trust};
 use super::inspect::{self, Inspection, Said};
+use super::lint;
 use super::manifest::Manifest;
 use super::origin::Origin;
 use super::ready::{Linked, Ready};

@@ -444,8 +444,12 @@ impl Attending {
                 }
                 Ok((Some(task), ..)) if task.has_all_answers() => return Woken::Go(waiting.answered(&task)),
                 Ok((Some(_), true, _)) => return Woken::Go(Answers::default()),
-                Ok((Some(_), false, Some(ApprovalStatus::Approved))) => return Woken::Go(waiting.decided(true)),
-                Ok((Some(_), false, Some(ApprovalStatus::Rejected))) => return Woken::Go(waiting.decided(false)),
+                Ok((Some(_), false, Some(ApprovalStatus::Approved))) => {
+                    return Woken::Go(waiting.decided(true));
+                }
+                Ok((Some(_), false, Some(ApprovalStatus::Rejected))) => {
+                    return Woken::Go(waiting.decided(false));
+                }
                 Ok((Some(_), false, _)) => {}
                 Err(err) => tracing::warn!(%err, "a task that waits was not read"),
             }

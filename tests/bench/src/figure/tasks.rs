@@ -52,7 +52,10 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
         .open(&tokens)?;
     writeln!(file, "ada {TOKEN}")?;
     let mut config = NamedTempFile::with_suffix_in(".toml", &setup.place)?;
-    write!(config, "{CONFIG_FILE}{POLICY}[server.auth]\ntoken_file = {tokens:?}\n")?;
+    write!(
+        config,
+        "{CONFIG_FILE}{POLICY}[server.auth]\ntoken_file = {tokens:?}\n"
+    )?;
     cost(setup, config.path(), &dir.path().join("cost"), report)?;
     waiting(setup, config.path(), &dir.path().join("waiting"), report)
 }

@@ -106,9 +106,14 @@ impl Tool for Contact {
             Some(Method::Phone) => self.phone.unwrap_or_default(),
             Some(Method::Email) | None => self.email.unwrap_or_default(),
         };
-        let place = self.address.map(|at| [at.street, at.city].into_iter().flatten().collect::<Vec<_>>());
+        let place = self
+            .address
+            .map(|at| [at.street, at.city].into_iter().flatten().collect::<Vec<_>>());
         let place = place.unwrap_or_default().join(", ");
-        Ok(Said::new(format!("{} {place} {by}", self.name.unwrap_or_default())))
+        Ok(Said::new(format!(
+            "{} {place} {by}",
+            self.name.unwrap_or_default()
+        )))
     }
 
     fn text(output: &Said) -> Option<String> {

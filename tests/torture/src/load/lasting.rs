@@ -11,13 +11,15 @@ use crate::place::{LONG, REPOSITORY, Seen};
 use crate::promise::{Broken, Promise};
 
 /// Tasks whose state and the ledger disagree. A call of unknown outcome has a row without success.
-const APART: &str = "SELECT 'task ' || id || ' of ' || core_tasks.tool || ' is ' || state || ', and the ledger has '
+const APART: &str =
+    "SELECT 'task ' || id || ' of ' || core_tasks.tool || ' is ' || state || ', and the ledger has '
            || CASE WHEN core_operations.op_id IS NULL THEN 'no row'
               ELSE coalesce(success, 'no outcome') || ' ' || coalesce(core_operations.error_code, '') END
      FROM core_tasks LEFT JOIN core_operations USING (op_id)
      WHERE (state = 'completed' AND success IS NULL) OR (state <> 'completed' AND success = 1)";
 /// Tasks that are over and have no reply, or that have one and are not over.
-const WITHOUT: &str = "SELECT 'task ' || id || ' is ' || state || ' and has ' || count(content) || ' parts of a reply'
+const WITHOUT: &str =
+    "SELECT 'task ' || id || ' is ' || state || ' and has ' || count(content) || ' parts of a reply'
      FROM core_tasks LEFT JOIN core_task_replies ON task_id = id GROUP BY id
      HAVING (count(content) > 0) <> (state NOT IN ('working', 'input_required'))";
 

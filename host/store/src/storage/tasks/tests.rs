@@ -231,9 +231,16 @@ fn a_call_that_is_kept_is_taken_up_by_the_first_host() {
         arguments: Some("{}".to_owned()),
         ..new(id, number)
     };
-    for (number, id) in ["tsk_none", "tsk_unknown", "tsk_done", "tsk_refused", "tsk_waits", "tsk_ends"]
-        .into_iter()
-        .enumerate()
+    for (number, id) in [
+        "tsk_none",
+        "tsk_unknown",
+        "tsk_done",
+        "tsk_refused",
+        "tsk_waits",
+        "tsk_ends",
+    ]
+    .into_iter()
+    .enumerate()
     {
         session.add_task(&kept(id, number)).unwrap();
     }
@@ -250,7 +257,11 @@ fn a_call_that_is_kept_is_taken_up_by_the_first_host() {
     let seen = ["tsk_none", "tsk_unknown", "tsk_waits"].map(|id| session.task(id, 1_100).unwrap().unwrap());
     for task in &seen {
         assert!(session.take_up_task(task, "hst_2", 1_200).unwrap(), "{}", task.id);
-        assert!(!session.take_up_task(task, "hst_3", 1_200).unwrap(), "{}", task.id);
+        assert!(
+            !session.take_up_task(task, "hst_3", 1_200).unwrap(),
+            "{}",
+            task.id
+        );
         assert!(!session.give_up_task(task, 1_200).unwrap(), "{}", task.id);
         let taken = session.task(&task.id, 1_200).unwrap().unwrap();
         assert_eq!(
@@ -266,7 +277,10 @@ fn a_call_that_is_kept_is_taken_up_by_the_first_host() {
     }
     let task = session.task("tsk_none", 1_200).unwrap().unwrap();
     assert!(!session.take_up_task(&task, "hst_9", 1_200).unwrap());
-    assert_eq!(session.give_up_tasks(&task.host_id, "HOST_GONE", 1_200).unwrap(), 1);
+    assert_eq!(
+        session.give_up_tasks(&task.host_id, "HOST_GONE", 1_200).unwrap(),
+        1
+    );
     // Neither is one whose time is over, nor one of a host that stops.
     assert_eq!(session.give_up_tasks("hst_2", "HOST_GONE", 1_600).unwrap(), 2);
     session.add_task(&kept("tsk_stops", 9)).unwrap();
