@@ -1,7 +1,7 @@
 //! Tasks whose hosts are gone: what they end with, and which of them another host takes up.
 #![allow(clippy::disallowed_methods, reason = "tests change configurations")]
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Client, TOKENS, sleeping, slow};
 use crate::approvals::{POLICY, task};
@@ -136,7 +136,7 @@ async fn a_call_of_an_idempotent_tool_is_made_again_by_one_host() {
     let done = owners[1].once(&id, "completed").await;
     assert_eq!(done["result"]["structuredContent"]["result"], "awake", "{done:#}");
     // Both calls are in the ledger and in the envelope's account, and one of them completed the task.
-    let rows = "SELECT coalesce(success, 'unknown') || ' ' || coalesce(identity, '-') FROM core_operations
+    let rows = "SELECT coalesce(success, 'unknown') || ' ' || coalesce(actor, '-') FROM core_operations
                 WHERE tool = 'limit_sleep_idempotent' ORDER BY seq";
     assert_eq!(place.sql(rows), ["unknown token:ada", "1 token:ada"]);
     let task = "SELECT resumed || ' ' || state || ' ' || (arguments IS NULL) || ' ' ||
