@@ -19,6 +19,10 @@ const LARGEST_SCHEMA: usize = 16 << 10;
 const DEEPEST: usize = 5;
 /// Shortest description of a parameter that can say what the value is and where it comes from, in characters.
 const SHORTEST_PARAMETER: usize = 25;
+/// Deepest nesting of a schema that uses all of JSON Schema.
+const DEEPEST_FULL: usize = 24;
+/// Dialect that a schema names in order to use all of JSON Schema.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Keywords for which some client refuses the whole list.
 const BANNED: [&str; 7] = ["$ref", "$schema", "$defs", "oneOf", "anyOf", "allOf", "not"];
 
@@ -50,6 +54,25 @@ pub struct Faults {
     pub unclear: Vec<String>,
     /// Parameters whose descriptions are too short to explain them, or only repeat their names.
     pub vague: Vec<String>,
+}
+
+/// Returns whether a schema claims all of JSON Schema 2020-12: its `$schema` names that dialect.
+///
+/// Some clients refuse the whole list because of such a schema. A host therefore lists the tool only if the operator sets
+/// `full_schemas` for its pack.
+///
+/// ```
+/// # use tollgate_sdk::surface::is_full;
+/// let schema = serde_json::json!({
+///     "$schema": "https://json-schema.org/draft/2020-12/schema",
+///     "type": "object",
+///     "anyOf": [{"required": ["phone"]}, {"required": ["email"]}],
+/// });
+/// assert!(is_full(schema.as_object().unwrap()));
+/// ```
+#[must_use]
+pub fn is_full(schema: &Map<String, Value>) -> bool {
+    schema.get("$schema").and_then(Value::as_str) == Some(DIALECT)
 }
 
 /// Finds every fault of a tool's surface.
@@ -101,7 +124,14 @@ pub fn faults(tool: &Surface<'_>) -> Faults {
         if schema.get("type").and_then(Value::as_str) != Some("object") {
             faults.refuse(format!("the {side} schema is not of type object"));
         }
-        faults.walk(schema, side, 0);
+        if side == "input" && is_full(schema) {
+            faults.unclear(
+                "the input schema uses all of JSON Schema 2020-12, which some clients refuse".to_owned(),
+            );
+            schema.values().for_each(|value| faults.walk_full(value, 1));
+        } else {
+            faults.walk(schema, side, 0);
+        }
     }
     faults
 }
@@ -133,6 +163,28 @@ impl Faults {
 
     fn unclear(&mut self, fault: String) {
         self.unclear.push(fault);
+    }
+
+    /// Looks for what no client should follow: other documents, and endless nesting.
+    fn walk_full(&mut self, value: &Value, depth: usize) {
+        if depth > DEEPEST_FULL {
+            return self.refuse(format!("input is nested deeper than {DEEPEST_FULL}"));
+        }
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    match (name.as_str(), member) {
+                        ("$ref" | "$dynamicRef", Value::String(to)) if !to.starts_with('#') => {
+                            let to = &to[..to.floor_char_boundary(80)];
+                            self.refuse(format!("input refers to another document, {to:?}"));
+                        }
+                        _ => self.walk_full(member, depth + 1),
+                    }
+                }
+            }
+            Value::Array(entries) => entries.iter().for_each(|entry| self.walk_full(entry, depth + 1)),
+            _ => {}
+        }
     }
 
     fn walk(&mut self, schema: &Map<String, Value>, path: &str, depth: usize) {
@@ -249,6 +301,50 @@ mod tests {
             --
         "#]]
         .assert_eq(&told);
+    }
+
+    #[test]
+    fn a_schema_that_names_its_dialect_uses_all_of_it_within_one_document() {
+        let told = |schema: Value| {
+            let input = object(schema);
+            let told = faults(&Surface {
+                names: vec!["fine_name"],
+                title: "A title",
+                description: "Call somebody.",
+                effect: Effect::Read,
+                destructive: false,
+                input: &input,
+                output: &object(json!({"type": "object", "properties": {}})),
+            });
+            (told.refused, told.unclear)
+        };
+        let mut schema = json!({"type": "object", "additionalProperties": false, "allOf": [{"required": ["a"]}],
+            "$defs": {"a": {"$anchor": "a", "type": ["string", "null"]}}, "properties": {"a": {"$ref": "#a"}}});
+        assert_eq!(
+            told(schema.clone()).0,
+            [
+                "input uses $defs",
+                "input uses allOf",
+                "input.a uses $ref",
+                "input.a has no type"
+            ]
+        );
+        schema["$schema"] = DIALECT.into();
+        let note = "the input schema uses all of JSON Schema 2020-12, which some clients refuse".to_owned();
+        assert_eq!(told(schema.clone()), (Vec::new(), vec![note]));
+        schema["properties"]["a"]["$ref"] = "https://example.org/a".into();
+        let mut deep = json!({});
+        for _ in 0..30 {
+            deep = json!([deep]);
+        }
+        schema["not"] = deep;
+        assert_eq!(
+            told(schema).0,
+            [
+                r#"input refers to another document, "https://example.org/a""#,
+                "input is nested deeper than 24"
+            ]
+        );
     }
 
     #[test]

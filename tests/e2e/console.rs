@@ -8,9 +8,9 @@ use crate::http_auth::{ADA, BOB, place_with_tokens};
 use crate::person::waiting_in;
 
 /// Reply to a request.
-struct Answer {
+pub(crate) struct Answer {
     status: u16,
-    cookie: String,
+    pub(crate) cookie: String,
     location: String,
     body: String,
 }
@@ -40,7 +40,7 @@ async fn ask(server: &HttpServer, method: &str, path: &str, headers: &[(&str, &s
     }
 }
 
-async fn log_in(server: &HttpServer, token: &str) -> Answer {
+pub(crate) async fn log_in(server: &HttpServer, token: &str) -> Answer {
     let origin = server.url.trim_end_matches("/mcp");
     let headers = [
         ("origin", origin),
@@ -184,7 +184,7 @@ async fn the_console_is_off_unless_it_is_wanted() {
 }
 
 /// Status and page of an answer that somebody gives on the page of a request.
-async fn answered(server: &HttpServer, cookie: &str, id: &str, decision: &str) -> (u16, String) {
+pub(crate) async fn answered(server: &HttpServer, cookie: &str, id: &str, decision: &str) -> (u16, String) {
     let path = format!("/console/approvals/{id}");
     let page = ask(server, "GET", &path, &[("cookie", cookie)], "").await.body;
     let form = page.split("class=\"answer\"").nth(1).unwrap_or(&page);

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use serde_json::{Value, json};
+
 use crate::harness::{Place, guest};
 
 /// Message of `packs list` about a component under a name. Checks that task-store is still available.
@@ -13,7 +15,7 @@ fn refusal(name: &str, file: &Path) -> String {
     assert!(String::from_utf8_lossy(&output.stdout).contains("task-store"));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains(&file.display().to_string()), "{said}");
-    let (code, _) = place.call("task_list", &serde_json::json!({}));
+    let (code, _) = place.call("task_list", &json!({}));
     assert_eq!(code, 0);
     said
 }
@@ -191,4 +193,51 @@ fn a_migration_that_was_changed_after_it_was_applied() {
     let output = place.run(&["packs", "list"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("was changed after it was applied"), "{said}");
+}
+
+#[tokio::test]
+async fn schemas_that_use_all_of_json_schema_need_the_word_of_the_operator() {
+    const TOOL: &str = "json_schema_2020_12_tool";
+    let granted = |more: &str| {
+        let place = Place::with(&format!(
+            "[packs.conformance]\nsource = {:?}\n{more}grants.workspaces = [\"conformance\"]\n\
+             grants.client = [\"model\", \"roots\"]\n[workspaces.conformance]\npath = \"work\"\n",
+            guest("conformance")
+        ));
+        std::fs::create_dir(place.path().join("work")).unwrap();
+        place
+    };
+    let output = granted("").run(&["packs", "list"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let remedy = "if yours do not, set `full_schemas = true` in [packs.conformance]";
+    assert!(said.contains(TOOL) && said.contains(remedy), "{said}");
+
+    let place = granted("full_schemas = true\n");
+    let session = place.serve(&[]).await;
+    let tools = session.client().list_all_tools().await.unwrap();
+    let listed = &tools.iter().find(|tool| tool.name == TOOL).unwrap().input_schema;
+    let listed = Value::Object((**listed).clone());
+    assert_eq!(listed["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(listed["$defs"]["address"]["$anchor"], "addressDef", "{listed:#}");
+    assert_eq!(listed["properties"]["address"]["$ref"], "#/$defs/address");
+    assert_eq!(listed["allOf"][0]["anyOf"][1]["required"][0], "email");
+    for key in ["if", "then", "else"] {
+        assert!(listed[key].is_object(), "{listed:#}");
+    }
+    assert_eq!(listed["additionalProperties"], false);
+    // The host keeps what it lists.
+    let by_phone =
+        json!({"name": "Ada", "contactMethod": "phone", "phone": "1", "address": {"city": "London"}});
+    let said = session.ok(TOOL, by_phone).await;
+    assert_eq!(said["said"], "Ada London 1");
+    for bad in [
+        json!({"contactMethod": "phone", "email": "a@example.org"}),
+        json!({"contactMethod": "email", "phone": "1"}),
+        json!({"email": "a@example.org", "address": {"city": 1}}),
+        json!({"email": "a@example.org", "fax": "1"}),
+    ] {
+        let refused = session.refused(TOOL, bad.clone()).await;
+        assert_eq!(refused["code"], "INVALID_ARGUMENTS", "{bad}: {refused:#}");
+    }
+    session.close().await;
 }

@@ -1,8 +1,10 @@
 //! MCP's tasks: calls that outlive their clients, and the hosts that ran them.
 
+mod answers;
+mod lost;
+
 use serde_json::{Map, Value, json};
 
-use crate::approvals::{POLICY, task};
 use crate::harness::{HttpServer, Place, guest, until};
 use crate::http::{NEWEST, post};
 use crate::http_auth::{ADA, BOB, place_with_tokens};
@@ -129,6 +131,12 @@ async fn a_call_that_takes_long_becomes_a_task_of_clients_that_have_tasks() {
     let op_id = done["result"]["_meta"]["tollgate/op_id"].as_str().unwrap();
     assert_eq!(place.sql("SELECT op_id FROM core_tasks"), [op_id]);
     assert_eq!(place.ledger(), ["limit_sleep_run run ok"]);
+    let tail = place.run(&["ledger", "tail"]);
+    let tail = String::from_utf8_lossy(&tail.stdout).into_owned();
+    assert!(tail.contains(&format!("ok; {id}")), "{tail}");
+    let rows = place.run(&["--json", "ledger", "query"]);
+    let row: Value = serde_json::from_slice(&rows.stdout).unwrap();
+    assert_eq!(row["task_id"], id, "{row:#}");
 
     // A quick one is answered at once, and so is everybody who has no tasks.
     let mut quick = client.call("limit_sleep_run", slow(1)).await;
@@ -184,38 +192,6 @@ async fn tools_say_whether_their_calls_become_tasks() {
     let called = place.run(&["call", "limit_sleep_required", &arguments]);
     let said = String::from_utf8_lossy(&called.stdout);
     assert!(said.contains("awake"), "{called:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_task_of_a_killed_host_says_what_the_ledger_knows() {
-    let place = Place::with(&sleeping());
-    let mut server = place.serve_http(&["--tier", "full"]);
-    let client = Client::of(&server);
-    let done = client.start("limit_sleep_run", slow(2_000)).await;
-    client.once(&done, "completed").await;
-    let lost = client.start("limit_sleep_run", slow(60_000)).await;
-    // Another host that works already, and one that is started later.
-    let other = place.serve_http(&["--tier", "full"]);
-    assert_eq!(Client::of(&other).get(&lost).await["status"], "working");
-    std::process::Command::new("kill")
-        .args(["-9", &server.pid().to_string()])
-        .status()
-        .unwrap();
-    server.wait();
-    let seen = Client::of(&other).get(&lost).await;
-    assert_eq!(seen["status"], "failed", "{seen:#}");
-    assert_eq!(
-        seen["error"]["data"]["error"]["code"], "OUTCOME_UNKNOWN",
-        "{seen:#}"
-    );
-    drop(other);
-    let next = place.serve_http(&["--tier", "full"]);
-    let client = Client::of(&next);
-    assert_eq!(client.get(&lost).await["error"], seen["error"]);
-    let kept = client.get(&done).await;
-    assert_eq!(kept["result"]["structuredContent"]["result"], "awake", "{kept:#}");
-    let rows = "SELECT coalesce(success, 'unknown') FROM core_operations ORDER BY seq";
-    assert_eq!(place.sql(rows), ["1", "unknown"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -286,91 +262,6 @@ async fn the_end_of_an_envelope_ends_its_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approval_at_the_command_line_lets_a_waiting_task_finish() {
-    let place = place_with_tokens(&[TOKENS, POLICY].concat());
-    let server = place.serve_http(&["--tier", "full"]);
-    let ada = Client::bearing(&server, ADA);
-    let id = ada.start("task_create", task("Approved")).await;
-    let waiting = ada.get(&id).await;
-    let approvals = place.sql("SELECT id FROM core_approvals WHERE status = 'pending'");
-    let [approval] = approvals.as_slice() else {
-        panic!("{approvals:?}");
-    };
-    // What others answer is no request to this client.
-    assert_eq!(waiting["status"], "working", "{waiting:#}");
-    assert_eq!(
-        waiting["statusMessage"],
-        format!("waits for a person to answer {approval}")
-    );
-    let allowed = place.run(&["approvals", "allow", approval, "--as", "grace"]);
-    assert!(allowed.status.success(), "{allowed:?}");
-    let done = ada.once(&id, "completed").await;
-    let made = &done["result"]["structuredContent"]["task"];
-    assert_eq!(made["title"], "Approved", "{done:#}");
-
-    let denied = ada.start("task_create", task("Rejected")).await;
-    let approvals = place.sql("SELECT id FROM core_approvals WHERE status = 'pending'");
-    let rejected = place.run(&["approvals", "deny", &approvals[0], "--as", "grace"]);
-    assert!(rejected.status.success(), "{rejected:?}");
-    let done = ada.once(&denied, "completed").await;
-    assert_eq!(done["result"]["isError"], true, "{done:#}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_question_of_a_task_is_answered_once() {
-    let policy = POLICY.replace("ask = false", "ask = true");
-    let place = place_with_tokens(&[TOKENS, &policy].concat());
-    let server = place.serve_http(&["--tier", "full"]);
-    let ada = Client::bearing(&server, ADA).with_user();
-    let id = ada.start("task_create", task("Allowed")).await;
-    let asked = ada.get(&id).await;
-    assert_eq!(asked["status"], "input_required", "{asked:#}");
-    let requests = asked["inputRequests"].as_object().unwrap();
-    let (key, request) = requests.iter().next().unwrap();
-    assert_eq!(request["method"], "elicitation/create", "{asked:#}");
-    let answer = |allow: bool| {
-        json!({"taskId": id, "inputResponses": {
-            key: {"action": "accept", "content": {"allow": allow}},
-            "9_other": {"action": "accept", "content": {"allow": true}},
-        }})
-    };
-    let taken = ada.request("tasks/update", answer(true)).await;
-    assert_eq!(taken["result"]["resultType"], "complete", "{taken:#}");
-    let late = ada.request("tasks/update", answer(false)).await;
-    assert_eq!(late["result"]["resultType"], "complete", "{late:#}");
-    let done = ada.once(&id, "completed").await;
-    assert_eq!(
-        done["result"]["structuredContent"]["task"]["title"], "Allowed",
-        "{done:#}"
-    );
-    // The list of approvals had the same question, which nobody can answer any more.
-    let listed = place.sql("SELECT status || ': ' || note FROM core_approvals");
-    assert_eq!(listed, ["withdrawn: the client's user answered it"]);
-
-    // An answer that came first at the command line is the one that counts.
-    let id = ada.start("task_create", task("Denied")).await;
-    let approvals = place.sql("SELECT id FROM core_approvals WHERE status = 'pending'");
-    let rejected = place.run(&["approvals", "deny", &approvals[0], "--as", "grace"]);
-    assert!(rejected.status.success(), "{rejected:?}");
-    let late =
-        json!({"taskId": id, "inputResponses": {key: {"action": "accept", "content": {"allow": true}}}});
-    ada.request("tasks/update", late).await;
-    let done = ada.once(&id, "completed").await;
-    assert_eq!(done["result"]["isError"], true, "{done:#}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_stops_ends_its_tasks() {
-    let place = place_with_tokens(&[TOKENS, POLICY, &sleeping()].concat());
-    let server = place.serve_http(&["--tier", "full"]);
-    let ada = Client::bearing(&server, ADA);
-    ada.start("task_create", task("Waits")).await;
-    server.stop();
-    let ended = place.sql("SELECT state || ' ' || error_code FROM core_tasks");
-    assert_eq!(ended, ["failed HOST_STOPPED"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_operator_sees_and_ends_tasks_of_everybody() {
     let place = place_with_tokens(&[TOKENS, &sleeping()].concat());
     let server = place.serve_http(&["--tier", "full"]);
@@ -405,52 +296,4 @@ async fn the_operator_sees_and_ends_tasks_of_everybody() {
         (code, &unknown["error"]["code"]),
         (Some(1), &json!("UNKNOWN_TASK"))
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn hosts_that_are_killed_lose_no_task_and_complete_none_twice() {
-    let place = Place::with(&sleeping());
-    let mut started: Vec<String> = Vec::new();
-    for round in 0..4_u64 {
-        let mut server = place.serve_http(&["--tier", "full"]);
-        let client = Client::of(&server);
-        let calls =
-            (0..6_u64).map(|number| client.start("limit_sleep_run", slow(1_500 + 250 * (number + round))));
-        let new = futures::future::join_all(calls).await;
-        // Killed when some of them are over, at another moment in each round.
-        client
-            .once(&new[usize::try_from(round).unwrap()], "completed")
-            .await;
-        started.extend(new);
-        std::process::Command::new("kill")
-            .args(["-9", &server.pid().to_string()])
-            .status()
-            .unwrap();
-        server.wait();
-    }
-    let server = place.serve_http(&["--tier", "full"]);
-    let client = Client::of(&server);
-    let mut ends = std::collections::BTreeMap::new();
-    for id in &started {
-        let seen = client.get(id).await;
-        *ends.entry(seen["status"].to_string()).or_insert(0) += 1;
-        if seen["status"] == "completed" {
-            assert_eq!(seen["result"]["structuredContent"]["result"], "awake", "{seen:#}");
-        } else {
-            assert_eq!(
-                seen["error"]["data"]["error"]["code"], "OUTCOME_UNKNOWN",
-                "{seen:#}"
-            );
-        }
-    }
-    assert_eq!(ends.values().sum::<usize>(), started.len());
-    assert!(
-        ends.keys()
-            .all(|status| status == "\"completed\"" || status == "\"failed\""),
-        "{ends:?}"
-    );
-    let apart = "SELECT count(*) FROM core_tasks LEFT JOIN core_operations USING (op_id)
-                 WHERE (state = 'completed') <> (success IS 1)";
-    assert_eq!(place.sql(apart), ["0"]);
-    assert!(place.run(&["ledger", "verify"]).status.success());
 }

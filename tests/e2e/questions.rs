@@ -14,6 +14,7 @@ fn place() -> Place {
         r#"
         [packs.conformance]
         source = {:?}
+        full_schemas = true
         grants.workspaces = ["conformance"]
         grants.client = ["model", "roots"]
         [workspaces.conformance]

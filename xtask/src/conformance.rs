@@ -205,7 +205,7 @@ fn configuration(work: &Path) -> String {
     let others = components::names().map(|name| format!("[packs.{name}]\nenabled = false\n"));
     format!(
         "data_dir = {data:?}\n{others}\
-         [packs.{PACK}]\nsource = {component:?}\nexclude = []\n\
+         [packs.{PACK}]\nsource = {component:?}\nexclude = []\nfull_schemas = true\n\
          grants.workspaces = [{PACK:?}]\ngrants.client = [\"model\", \"roots\"]\n\
          [workspaces.{PACK}]\npath = {folder:?}\nwrite = [\"tollgate.toml\"]\n",
         data = work.join("data"),

@@ -475,6 +475,8 @@ fn source(name: &str, settings: &PackConfig) -> anyhow::Result<Source> {
         limits: settings.limits.limits(&builtin::limits(name)),
         config: settings.config.clone(),
         exclude: settings.exclude.clone(),
+        full_schemas: settings.full_schemas,
+        resume: settings.resume,
     })
 }
 

@@ -54,6 +54,13 @@ pub struct Answers {
     pub remembered: Option<String>,
 }
 
+impl Answers {
+    /// A yes to a policy's question, which holds for the rounds of questions that follow it.
+    pub(crate) fn agreed(&self) -> Option<Consent> {
+        self.consent.clone().filter(|consent| consent.agreed)
+    }
+}
+
 /// Question of a call that was refused without an answer. The call can come again with one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {

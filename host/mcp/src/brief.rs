@@ -7,6 +7,7 @@
 
 use serde_json::{Map, Value, json};
 use tollgate_components::packs::ENVELOPE_ARGUMENT;
+use tollgate_sdk::surface;
 
 /// An input schema of more characters than this loses more words.
 const LONG: usize = 700;
@@ -45,8 +46,12 @@ const EMPTY_WORDS: &[&str] = &[
     "so", "that", "the", "this", "to", "was", "what", "which", "who", "with",
 ];
 
-/// The arguments of a tool in short.
+/// The arguments of a tool in short. A schema that uses all of JSON Schema stays whole, because its keywords depend on
+/// each other.
 pub(super) fn input(tool: &str, schema: &Map<String, Value>) -> Map<String, Value> {
+    if surface::is_full(schema) {
+        return schema.clone();
+    }
     let brief = shorten(&Value::Object(schema.clone()), "", tool, false);
     let passes: [fn(&mut Map<String, Value>); 3] = [cut_descriptions, quiet_members, quiet_options];
     let mut brief = match brief {

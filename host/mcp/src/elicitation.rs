@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tollgate_core::hash;
 use tollgate_core::identity::Identity;
-use tollgate_gate::{Answers, Asked, Consent, Gate, Outcome, Pending};
-use tollgate_sdk::{Action, Answer, Question};
+use tollgate_gate::{Answers, Asked, Consent, Gate, Outcome};
+use tollgate_sdk::{Answer, Question};
 
 use super::elicitation_form::{self, Abilities, PATIENCE, When, Who};
 use super::handler::Handler;
@@ -26,8 +26,6 @@ use super::request::{self, ClientRequest, ENVELOPE};
 const MAX_ROUNDS: usize = 10;
 /// Most answers that a request brings to what it was not asked.
 const MAX_UNASKED: usize = 20;
-/// Name of a policy's question, and of the answer in its form.
-const ALLOW: &str = "allow";
 
 /// Seals what was asked, so that nobody answers what was not.
 #[derive(Clone)]
@@ -208,7 +206,7 @@ impl<'a> Conversation<'a> {
     fn take_up(&mut self, asked: Asked) -> Vec<Question> {
         match asked {
             Asked::Policy(pending) => {
-                let question = consent(&pending);
+                let question = pending.question();
                 self.kept.open = Some(pending.about);
                 self.kept.agreed = None;
                 vec![question]
@@ -231,10 +229,10 @@ impl<'a> Conversation<'a> {
         let mut answers: Vec<Answer> = answers.collect();
         let consent = match self.kept.open.take() {
             Some(about) => {
-                let said = answers.pop();
-                let agreed = said.as_ref().is_some_and(is_yes);
-                self.kept.agreed = agreed.then(|| about.clone());
-                said.map(|_| Consent { about, agreed })
+                let consent = answers.pop().map(|said| Consent::to(about, &said));
+                let agreed = consent.as_ref().filter(|consent| consent.agreed);
+                self.kept.agreed = agreed.map(|consent| consent.about.clone());
+                consent
             }
             // A yes holds for the rounds that follow it.
             None => self
@@ -302,18 +300,4 @@ fn subject(context: &RequestContext<RoleServer>, connection: &str, errand: &Clie
         context.meta.get(ENVELOPE),
     ]);
     hash::sha256_hex(all.to_string().as_bytes())
-}
-
-/// A policy's question.
-fn consent(pending: &Pending) -> Question {
-    let form = json!({
-        "type": "object",
-        "properties": {ALLOW: {"type": "boolean", "title": "Allow this call"}},
-        "required": [ALLOW],
-    });
-    Question::with_form(ALLOW, pending.message.as_str(), form)
-}
-
-fn is_yes(answer: &Answer) -> bool {
-    answer.action == Action::Accept && answer.content.get(ALLOW) == Some(&Value::Bool(true))
 }

@@ -90,8 +90,8 @@ impl Handler {
         id: &str,
         context: &RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let owner = request::identity(context);
-        let found = self.gate.task(id, owner.as_ref()).await;
+        let (caller, can) = (self.caller(context), Abilities::of(context).in_tasks());
+        let found = self.gate.task_for(id, &caller, can).await;
         found
             .map(|found| GetTaskResult::new(detailed(found)))
             .map_err(|err| failure(&err))

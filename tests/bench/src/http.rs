@@ -13,6 +13,8 @@ use crate::workload::{Request, Tools};
 
 /// Protocol revision of the client, in which each request is independent.
 const PROTOCOL: &str = "2026-07-28";
+/// Method of calls.
+const CALL: &str = "tools/call";
 
 /// A server over HTTP in a child process.
 pub(crate) struct Server {
@@ -59,8 +61,9 @@ impl Server {
             head: format!(
                 "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                  accept: application/json, text/event-stream\r\nauthorization: Bearer {token}\r\n\
-                 mcp-protocol-version: {PROTOCOL}\r\nmcp-method: tools/call\r\n"
+                 mcp-protocol-version: {PROTOCOL}\r\n"
             ),
+            capabilities: json!({}),
             stream: BufReader::new(connection),
             body: Vec::new(),
         })
@@ -77,16 +80,39 @@ impl Drop for Server {
 /// One connection to a server.
 pub(crate) struct Connection {
     head: String,
+    capabilities: Value,
     stream: BufReader<TcpStream>,
     body: Vec<u8>,
 }
 
 impl Connection {
+    /// The same for a client with these capabilities.
+    pub(crate) fn with(self, capabilities: Value) -> Connection {
+        Connection { capabilities, ..self }
+    }
+
+    /// Result of a request and its duration. A call that is refused has a result as well.
+    pub(crate) fn ask(
+        &mut self,
+        method: &str,
+        name: &str,
+        params: Value,
+    ) -> anyhow::Result<(Value, Duration)> {
+        let message = self.message(method, params);
+        let started = Instant::now();
+        let status = self.exchange(method, name, &message)?;
+        let took = started.elapsed();
+        let mut answer = self.answer()?;
+        let result = answer.get_mut("result").map(Value::take);
+        let result = result.with_context(|| format!("{method} of {name} failed with {status}: {answer}"))?;
+        Ok((result, took))
+    }
+
     /// Duration of a call, which must succeed.
     pub(crate) fn time(&mut self, request: &Request) -> anyhow::Result<Duration> {
-        let message = message(request);
+        let message = self.call_message(request);
         let started = Instant::now();
-        let status = self.exchange(request.tool, &message)?;
+        let status = self.exchange(CALL, request.tool, &message)?;
         let took = started.elapsed();
         let failed = self.body.windows(14).any(|part| part == b"\"isError\":true");
         anyhow::ensure!(
@@ -100,12 +126,39 @@ impl Connection {
 
     /// Makes a call, and returns whether it succeeded.
     pub(crate) fn attempt(&mut self, request: &Request) -> anyhow::Result<bool> {
-        Ok(self.exchange(request.tool, &message(request))? == 200)
+        let message = self.call_message(request);
+        Ok(self.exchange(CALL, request.tool, &message)? == 200)
     }
 
-    fn exchange(&mut self, tool: &str, message: &str) -> anyhow::Result<u16> {
+    fn call_message(&self, request: &Request) -> String {
+        let params = json!({"name": request.tool, "arguments": request.arguments});
+        self.message(CALL, params)
+    }
+
+    fn message(&self, method: &str, mut params: Value) -> String {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": PROTOCOL,
+            "io.modelcontextprotocol/clientInfo": {"name": "tollgate-bench", "version": env!("CARGO_PKG_VERSION")},
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+        });
+        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+    }
+
+    /// The last answer as JSON.
+    fn answer(&self) -> anyhow::Result<Value> {
+        let text = String::from_utf8_lossy(&self.body);
+        let events = text
+            .lines()
+            .map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
+        let mut answers = events.filter_map(|event| serde_json::from_str::<Value>(event).ok());
+        answers.next_back().context("the server wrote no JSON")
+    }
+
+    fn exchange(&mut self, method: &str, name: &str, message: &str) -> anyhow::Result<u16> {
         let (head, length) = (&self.head, message.len());
-        let request = format!("{head}mcp-name: {tool}\r\ncontent-length: {length}\r\n\r\n{message}");
+        let request = format!(
+            "{head}mcp-method: {method}\r\nmcp-name: {name}\r\ncontent-length: {length}\r\n\r\n{message}"
+        );
         self.stream.get_mut().write_all(request.as_bytes())?;
         let (mut status, mut length, mut is_chunked) = (0, 0, false);
         let mut line = String::new();
@@ -160,23 +213,8 @@ impl Connection {
 impl Tools for Connection {
     fn call(&mut self, request: &Request) -> anyhow::Result<Value> {
         self.time(request)?;
-        let text = String::from_utf8_lossy(&self.body);
-        let events = text
-            .lines()
-            .map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
-        let mut answers = events.filter_map(|event| serde_json::from_str::<Value>(event).ok());
-        let mut answer = answers.next_back().context("the server wrote no JSON")?;
+        let mut answer = self.answer()?;
         let structured = answer.pointer_mut("/result/structuredContent");
         Ok(structured.map(Value::take).unwrap_or_default())
     }
-}
-
-fn message(request: &Request) -> String {
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": PROTOCOL,
-        "io.modelcontextprotocol/clientInfo": {"name": "tollgate-bench", "version": env!("CARGO_PKG_VERSION")},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let params = json!({"name": request.tool, "arguments": request.arguments, "_meta": meta});
-    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
 }

@@ -61,6 +61,14 @@ pub(crate) fn resident_mib(process: u32) -> anyhow::Result<f64> {
     Ok(kib.context("the process has no VmRSS")? / 1024.0)
 }
 
+/// Number of threads of a process.
+pub(crate) fn threads(process: u32) -> anyhow::Result<f64> {
+    let status = read(&format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+    let threads = line.and_then(|line| line.trim().parse::<f64>().ok());
+    threads.context("the process has no number of threads")
+}
+
 /// The processor time that a process has used, in seconds.
 pub(crate) fn processor_seconds(process: u32) -> anyhow::Result<f64> {
     let stat = read(&format!("/proc/{process}/stat"))?;

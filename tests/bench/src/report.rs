@@ -11,6 +11,8 @@ pub(crate) enum Unit {
     Microseconds,
     Milliseconds,
     Mebibytes,
+    /// A number of things.
+    Count,
     /// A ratio.
     Times,
     /// Percentage.
@@ -27,6 +29,7 @@ impl fmt::Display for Unit {
             Unit::Microseconds => "µs",
             Unit::Milliseconds => "ms",
             Unit::Mebibytes => "MiB",
+            Unit::Count => "",
             Unit::Times => "x",
             Unit::Percent => "%",
         })
@@ -37,6 +40,7 @@ impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Quantity(value, unit) = self;
         f.pad(&match unit {
+            Unit::Count => format!("{value:.0}"),
             Unit::Times | Unit::Percent => format!("{value:.2} {unit}"),
             _ => format!("{value:.1} {unit}"),
         })

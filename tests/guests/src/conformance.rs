@@ -227,6 +227,7 @@ const PACK: Pack = Pack {
         reading::TemplateData,
         reading::ListIds,
         schemas::Routed,
+        schemas::Contact,
         tasks::Greet,
         tasks::SlowCompute,
         tasks::FailingJob,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use guests::Done;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tollgate_sdk::{Cx, Effect, Pack, Tool, ToolError, tools};
+use tollgate_sdk::{Cx, Effect, Hints, Pack, Tool, ToolError, tools};
 use wasip2::clocks::monotonic_clock::{now, subscribe_duration, subscribe_instant};
 use wasip2::io::poll::poll;
 
@@ -13,7 +13,7 @@ use wasip2::io::poll::poll;
 const HOUR: u64 = 3_600_000_000_000;
 
 macro_rules! waits {
-    ($(#[$doc:meta])* $name:ident, $tool:literal, $effect:ident) => {
+    ($(#[$doc:meta])* $name:ident, $tool:literal, $effect:ident $(, $hints:ident)?) => {
         #[derive(Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         $(#[$doc])*
@@ -29,6 +29,7 @@ macro_rules! waits {
             const NAME: &'static str = $tool;
             const TITLE: &'static str = stringify!($name);
             const EFFECT: Effect = Effect::$effect;
+            $(const HINTS: Hints = Hints::$hints;)?
             type Output = Done;
 
             fn run(self, _cx: &Cx<'_>) -> Result<Done, ToolError> {
@@ -60,6 +61,11 @@ waits!(
     /// Wait in a run call that never becomes a task.
     #[schemars(extend("x-task" = "never"))]
     Attended, "limit_sleep_attended", Run
+);
+
+waits!(
+    /// Wait in a run call that may be made again.
+    Repeatable, "limit_sleep_idempotent", Run, IDEMPOTENT
 );
 
 fn hour() -> u64 {
@@ -100,7 +106,7 @@ const PACK: Pack = Pack {
     name: "limit-sleep",
     version: "0.1.0",
     summary: "Waits for hours.",
-    tools: tools![Reading, Writing, Running, Lasting, Attended],
+    tools: tools![Reading, Writing, Running, Lasting, Attended, Repeatable],
     ..Pack::EMPTY
 };
 tollgate_sdk::export_pack!(PACK);

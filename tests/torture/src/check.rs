@@ -137,6 +137,14 @@ impl Checker {
                 broken.push(Broken::new(Promise::Buried, what));
             }
         }
+        for (id, host) in
+            hosts("SELECT id, host_id FROM core_tasks WHERE state IN ('working', 'input_required')")?
+        {
+            if !alive.contains(&host) {
+                let what = format!("task {id} is open, and its host {host} is gone");
+                broken.push(Broken::new(Promise::Buried, what));
+            }
+        }
         Ok(broken)
     }
 

@@ -13,6 +13,7 @@ use crate::known::{Acknowledged, Known, Outcome, Shared, Told};
 use crate::load::{ALL, ENVELOPE, Kind, Load, Request};
 use crate::place::hex;
 use crate::promise::{Broken, Promise};
+use crate::task;
 
 /// Maximum calls in flight.
 const IN_FLIGHT: usize = 12;
@@ -35,15 +36,38 @@ pub(crate) struct Client {
     output: BufReader<ChildStdout>,
     random: Rng,
     next_id: u64,
-    waiting: HashMap<u64, (&'static dyn Load, Request)>,
+    waiting: HashMap<u64, Waiting>,
+    /// True for a client of the newest era, which has tasks and makes its calls without a session.
+    has_tasks: bool,
 }
+
+/// A request without a reply.
+enum Waiting {
+    Call(&'static dyn Load, Request),
+    /// A look at the task with this id.
+    Task(String),
+}
+
+/// One of this many requests of clients that have tasks is a look at one.
+const LOOKS: u8 = 12;
 
 impl Client {
     /// Begins a session. `None` if the host was killed before.
     pub(crate) fn begin(
         input: ChildStdin,
         output: ChildStdout,
+        mut random: Rng,
+    ) -> anyhow::Result<Option<Client>> {
+        let has_tasks = random.bool();
+        Client::begin_as(input, output, random, has_tasks)
+    }
+
+    /// The same for a client that has tasks, or has none.
+    pub(crate) fn begin_as(
+        input: ChildStdin,
+        output: ChildStdout,
         random: Rng,
+        has_tasks: bool,
     ) -> anyhow::Result<Option<Client>> {
         let mut client = Client {
             input,
@@ -51,7 +75,14 @@ impl Client {
             random,
             next_id: 1,
             waiting: HashMap::new(),
+            has_tasks,
         };
+        if has_tasks {
+            let params = with_meta(json!({}));
+            let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "server/discover", "params": params});
+            let is_there = client.send(&hello) && client.receive()?.is_some();
+            return Ok(is_there.then_some(client));
+        }
         let about = json!({"name": "torture", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
@@ -101,10 +132,31 @@ impl Client {
             let reply = reply.context("a host ended while it was asked")?;
             self.acknowledge(&reply, shared)?;
         }
+        let tasks: Vec<String> = shared.known().tasks.iter().map(|task| task.id.clone()).collect();
+        for id in tasks {
+            let reply = match self.look(id) {
+                true => self.receive()?,
+                false => None,
+            };
+            let reply = reply.context("a host ended while it was asked for a task")?;
+            self.acknowledge(&reply, shared)?;
+        }
         Ok(())
     }
 
+    /// Asks for a task. False if the host is gone.
+    fn look(&mut self, task: String) -> bool {
+        let params = with_meta(json!({ "taskId": task }));
+        self.ask_for("tasks/get", params, Waiting::Task(task))
+    }
+
     fn call(&mut self, shared: &Shared) -> bool {
+        if self.has_tasks && self.random.u8(..LOOKS) == 0 {
+            let task = shared.known().any_task(&mut self.random);
+            if let Some(task) = task {
+                return self.look(task);
+            }
+        }
         let load = ALL[self.random.usize(..ALL.len())];
         let request = {
             let known = shared.known();
@@ -122,23 +174,40 @@ impl Client {
 
     /// Sends a request. False if the host is gone.
     fn request(&mut self, load: &'static dyn Load, request: Request) -> bool {
-        let params = json!({"name": request.tool, "arguments": request.arguments});
+        let mut params = json!({"name": request.tool, "arguments": request.arguments});
+        if self.has_tasks {
+            params = with_meta(params);
+        }
+        self.ask_for("tools/call", params, Waiting::Call(load, request))
+    }
+
+    fn ask_for(&mut self, method: &str, params: Value, waiting: Waiting) -> bool {
         let id = self.next_id;
         self.next_id += 1;
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-        self.waiting.insert(id, (load, request));
-        self.send(&message)
+        self.waiting.insert(id, waiting);
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     }
 
     /// Records the promise of a reply.
     fn acknowledge(&mut self, reply: &Value, shared: &Shared) -> anyhow::Result<()> {
         let id = reply["id"].as_u64();
-        let (load, request) = id
+        let waiting = id
             .and_then(|id| self.waiting.remove(&id))
             .with_context(|| format!("a reply that nobody waits for: {reply}"))?;
-        let result = &reply["result"];
-        let body = &result["structuredContent"];
         let mut known = shared.known();
+        let (load, request) = match waiting {
+            Waiting::Call(load, request) => (load, request),
+            Waiting::Task(task) => {
+                task::seen(&task, reply, &mut known);
+                return Ok(());
+            }
+        };
+        let result = &reply["result"];
+        if result["resultType"] == "task" {
+            task::begun(request.tool, reply, &mut known);
+            return Ok(());
+        }
+        let body = &result["structuredContent"];
         let Some(op_id) = result["_meta"]["tollgate/op_id"].as_str() else {
             let what = format!("{} was answered without an operation: {reply}", request.tool);
             known.broken.push(Broken::new(Promise::Serving, what));
@@ -154,7 +223,7 @@ impl Client {
                     let what = format!("{} could not write files: {}", request.tool, body["warnings"]);
                     known.broken.push(Broken::new(Promise::Serving, what));
                 }
-                Outcome::Done(hex(&Sha256::digest(recorded(request.tool, body).to_string())))
+                Outcome::Done(hash(request.tool, body))
             }
             Some(code) => {
                 let said = format!("{} was answered {}", request.tool, body["error"]);
@@ -195,6 +264,16 @@ impl Client {
     }
 }
 
+/// Parameters of a request that stands alone, of a client that has tasks.
+fn with_meta(mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "torture", "version": env!("CARGO_PKG_VERSION")},
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+    });
+    params
+}
+
 /// Records the things in a reply, unless one is older than acknowledged before the call.
 fn learn(request: &Request, told: Vec<Told>, known: &mut Known) {
     if let Some(about) = &request.about {
@@ -211,6 +290,11 @@ fn learn(request: &Request, told: Vec<Told>, known: &mut Known) {
     for told in told {
         known.learn(told);
     }
+}
+
+/// Hash of a reply, as the ledger has it.
+pub(crate) fn hash(tool: &str, reply: &Value) -> String {
+    hex(&Sha256::digest(recorded(tool, reply).to_string()))
 }
 
 /// Reply as the ledger hashes it: without the rest of the envelope that the host adds.

@@ -49,7 +49,7 @@ pub(crate) fn ask(recipe: &Recipe, shared: &Shared, last: Vec<Request>) -> anyho
     let mut child = recipe.spawn()?;
     let pipes = child.stdin.take().zip(child.stdout.take());
     let (input, output) = pipes.context("a host without pipes")?;
-    let client = Client::begin(input, output, Rng::new())?;
+    let client = Client::begin_as(input, output, Rng::new(), true)?;
     client
         .context("a host that nobody killed ended at its start")?
         .ask(shared, last)?;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fastrand::Rng;
+use serde_json::Value;
 
 use crate::promise::Broken;
 
@@ -44,8 +45,19 @@ impl Told {
     }
 }
 
+/// A task of a client, and its end as soon as anybody was told.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    pub(crate) id: String,
+    pub(crate) tool: &'static str,
+    /// State and content of the end.
+    pub(crate) end: Option<(String, Value)>,
+}
+
 #[derive(Default)]
 pub(crate) struct Known {
+    /// All tasks. Each of them is asked for at the end.
+    pub(crate) tasks: Vec<Task>,
     things: HashMap<&'static str, Vec<Told>>,
     /// Replies that are not checked yet.
     pub(crate) replies: Vec<Acknowledged>,
@@ -71,6 +83,12 @@ impl Known {
     pub(crate) fn any(&self, kind: &str, random: &mut Rng) -> Option<Told> {
         let things = self.things.get(kind).filter(|things| !things.is_empty())?;
         things.get(random.usize(..things.len())).cloned()
+    }
+
+    /// A random task of the newest.
+    pub(crate) fn any_task(&self, random: &mut Rng) -> Option<String> {
+        let newest = &self.tasks[self.tasks.len().saturating_sub(REMEMBERED)..];
+        (!newest.is_empty()).then(|| newest[random.usize(..newest.len())].id.clone())
     }
 
     /// All remembered things.

@@ -10,6 +10,7 @@ mod place;
 mod promise;
 mod round;
 mod sabotage;
+mod task;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

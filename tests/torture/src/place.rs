@@ -14,6 +14,9 @@ pub(crate) const REPOSITORY: &str = "repository";
 
 /// A test tool that adds a line to a file outside of the repository on each run.
 const TESTS: &str = "echo run >> ../ran\necho \"$$ survived\"\n";
+/// Name of a test that takes so long that its call becomes a task, and its tool.
+pub(crate) const LONG: &str = "long";
+const LONG_TESTS: &str = "echo run >> ../ran\nsleep 0.4\necho \"$$ survived\"\n";
 
 /// Paths of one run.
 #[derive(Debug, Clone)]
@@ -42,11 +45,13 @@ impl Place {
         let config = format!(
             "[ledger]\nretention_envelopes = 1000000\n[artifacts]\nenabled = true\narguments = true\n\
              [workspaces.{PROJECT}]\npath = {:?}\nwrite = [\".gsd/\"]\n\
-             [workspaces.{REPOSITORY}]\npath = {repository:?}\ngit = \"read\"\ntests.default = [\"sh\", \"tests.sh\"]\n",
+             [workspaces.{REPOSITORY}]\npath = {repository:?}\ngit = \"read\"\n\
+             tests.default = [\"sh\", \"tests.sh\"]\ntests.{LONG} = [\"sh\", \"{LONG}.sh\"]\n",
             place.project
         );
         std::fs::write(&place.config, config)?;
         std::fs::write(repository.join("tests.sh"), TESTS)?;
+        std::fs::write(repository.join(format!("{LONG}.sh")), LONG_TESTS)?;
         for arguments in [
             &["init", "--quiet"][..],
             &["add", "."],

@@ -94,6 +94,11 @@ pub(crate) const ALL: &[Sabotage] = &[
         deed: Deed::Rows("DELETE FROM conductor_logs"),
     },
     Sabotage {
+        what: "tasks are gone whose clients may come back",
+        promise: Promise::Visible,
+        deed: Deed::Rows("DELETE FROM core_tasks"),
+    },
+    Sabotage {
         what: "a file shows what never happened",
         promise: Promise::Behind,
         deed: Deed::File,

@@ -58,6 +58,9 @@ pub(super) async fn check(
         limits: limits(&manifest.name, &subject.bytes),
         config: report.config.clone(),
         exclude: Vec::new(),
+        // The report says so.
+        full_schemas: true,
+        resume: false,
     };
     let gate = place.gate(Some(source), None, prepared.workspaces).await?;
     for failure in gate.catalog().failures() {

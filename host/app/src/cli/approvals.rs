@@ -73,7 +73,7 @@ impl Approvals {
         match said? {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(refusal) => {
-                refuse(&refusal, global);
+                out::refuse_call(&refusal, global.json);
                 Ok(ExitCode::FAILURE)
             }
         }
@@ -235,15 +235,4 @@ fn described(found: &Value) -> String {
     let detail = found.get("detail").cloned().unwrap_or_default();
     let detail = serde_json::to_string_pretty(&detail).unwrap_or_default();
     lines + &text::escape_json(&detail)
-}
-
-fn refuse(refusal: &ToolError, global: &Global) {
-    if global.json {
-        out::print_json(&json!({ "error": refusal }));
-        return;
-    }
-    out::refuse(&format!("{}: {}\n", refusal.code, text::clean(&refusal.message)));
-    if !refusal.remediation.is_empty() {
-        out::warn(&text::clean(&refusal.remediation));
-    }
 }

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
 use tollgate_core::text;
+use tollgate_sdk::ToolError;
 
 // Marks where colours begin in a line of a table: code points that are no characters, which no cell has left.
 const BOLD: char = '\u{fdd0}';
@@ -131,6 +133,18 @@ pub(super) fn error(err: &anyhow::Error) {
 /// Prints what is wrong with a command line, as it is but for what a terminal would obey.
 pub(super) fn refuse(text: &str) {
     let _ = write!(std::io::stderr().lock(), "{}", text::clean_lines(text));
+}
+
+/// Tells of the refusal of a call: as JSON where results are, or in words where failures are.
+pub(super) fn refuse_call(refusal: &ToolError, as_json: bool) {
+    if as_json {
+        print_json(&json!({ "error": refusal }));
+        return;
+    }
+    refuse(&format!("{}: {}\n", refusal.code, text::clean(&refusal.message)));
+    if !refusal.remediation.is_empty() {
+        warn(&text::clean(&refusal.remediation));
+    }
 }
 
 /// Prints something that deserves attention.

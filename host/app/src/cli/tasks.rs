@@ -59,7 +59,7 @@ impl Tasks {
         match said {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(refusal) => {
-                refuse(&refusal, global);
+                out::refuse_call(&refusal, global.json);
                 Ok(ExitCode::FAILURE)
             }
         }
@@ -155,6 +155,7 @@ fn described(task: &StoredTask) -> Value {
         "envelope_id": task.envelope_id,
         "op_id": task.op_id,
         "host_id": task.host_id,
+        "resumed": task.resumed,
         "args_hash": task.args_hash,
         "note": task.note,
         "error_code": task.error_code,
@@ -166,15 +167,4 @@ fn described(task: &StoredTask) -> Value {
         "updated_at": time(task.updated_ms),
         "kept_until": time(task.until_ms),
     })
-}
-
-fn refuse(refusal: &ToolError, global: &Global) {
-    if global.json {
-        out::print_json(&json!({ "error": refusal }));
-        return;
-    }
-    out::refuse(&format!("{}: {}\n", refusal.code, text::clean(&refusal.message)));
-    if !refusal.remediation.is_empty() {
-        out::warn(&text::clean(&refusal.remediation));
-    }
 }

@@ -305,7 +305,7 @@ tests.lint = "cargo clippy"
             10:39: envelope.budgets.mutations: this is a limit of its own; set envelope.max_mutations
             12:10: packs.mine.source must be text
             13:11: packs.mine.exclude must be a list of globs: error parsing glob '[': unclosed character class; missing ']'
-            14:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, grants, limits, config
+            14:1: there is no key packs.mine.colour; legal here: enabled, source, sha256, exclude, full_schemas, resume, grants, limits, config
             16:14: packs.mine.limits.memory_mib must be a whole number from 1 to 4096
             17:11: packs.mine.limits.read_ms must be a whole number from 1 to 600000
             19:11: packs.mine.grants.process must be a list of texts

@@ -326,6 +326,10 @@ pub struct PackConfig {
     pub sha256: Option<String>,
     /// Tools that must not exist, as globs.
     pub exclude: Vec<String>,
+    /// True if its schemas may use all of JSON Schema, although some clients refuse such lists.
+    pub full_schemas: bool,
+    /// True if tasks of its idempotent tools are repeated whose hosts are gone.
+    pub resume: bool,
     /// Grants of the pack.
     pub grants: Grants,
     /// Limits of the pack's calls.

@@ -4,7 +4,7 @@
 use tollgate_core::effect::Effect;
 use tollgate_sdk::surface::{self, Faults, Surface};
 
-use super::manifest::ToolSpec;
+use super::manifest::{Manifest, ToolSpec};
 
 /// Everything about a tool that some client would refuse.
 pub(super) fn check(tool: &ToolSpec) -> Vec<String> {
@@ -12,6 +12,22 @@ pub(super) fn check(tool: &ToolSpec) -> Vec<String> {
     refused
         .map(|problem| format!("tool {}: {problem}", tool.name))
         .collect()
+}
+
+/// Tools whose schemas use all of JSON Schema, which the operator did not allow.
+pub(super) fn full(table: &str, manifest: &Manifest) -> Vec<String> {
+    let full = manifest
+        .tools
+        .iter()
+        .filter(|tool| surface::is_full(&tool.input_schema));
+    full.map(|tool| {
+        format!(
+            "tool {}: its input schema uses all of JSON Schema, for which some clients refuse the whole list; \
+             if yours do not, set `full_schemas = true` in [{table}]",
+            tool.name
+        )
+    })
+    .collect()
 }
 
 /// Everything about a tool that no client refuses, and that somebody would not understand.

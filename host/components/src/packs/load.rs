@@ -35,6 +35,7 @@ use super::compile::Compiler;
 use super::download::Downloads;
 use super::grants::{self, Grants, Trust};
 use super::inspect::{self, Inspection, Said};
+use super::lint;
 use super::manifest::Manifest;
 use super::origin::Origin;
 use super::ready::{Linked, Ready};
@@ -65,6 +66,10 @@ pub struct Source {
     pub config: serde_json::Map<String, Value>,
     /// Tools of it that must not exist.
     pub exclude: Vec<String>,
+    /// True if its schemas may use all of JSON Schema, although some clients refuse such lists.
+    pub full_schemas: bool,
+    /// True if tasks of its idempotent tools are repeated whose hosts are gone.
+    pub resume: bool,
 }
 
 /// A loaded pack.
@@ -83,6 +88,8 @@ pub struct Pack {
     pub config: String,
     /// Globs of tools that must not exist.
     pub exclude: Vec<String>,
+    /// True if tasks of its idempotent tools are repeated whose hosts are gone.
+    pub resume: bool,
     /// Its tables.
     pub namespace: Namespace,
     /// Further granted capabilities.
@@ -435,6 +442,9 @@ impl Loader {
             manifest.config_schema.as_ref(),
             &source.config,
         ));
+        if !source.full_schemas {
+            problems.extend(lint::full(&table, &manifest));
+        }
         let namespace = Namespace::of_pack(&manifest.name).with_tables(&manifest.migrations);
         problems.extend(migration_problems(&namespace));
         let (Ok(namespace), true) = (namespace, problems.is_empty()) else {
@@ -455,6 +465,7 @@ impl Loader {
             limits: source.limits.clone(),
             config: Value::Object(source.config.clone()).to_string(),
             exclude: source.exclude.clone(),
+            resume: source.resume,
             ready,
             spares: match source.origin {
                 Origin::Builtin(_) => InstancePool::default(),

@@ -11,9 +11,10 @@ use tollgate_core::deadline::Cancel;
 use tollgate_core::identity::Identity;
 use tollgate_core::task::TaskEvent;
 use tollgate_sandbox::progress::{Progress, Wanted, Word};
-use tollgate_sdk::ToolError;
+use tollgate_sdk::{ApprovalStatus, ToolError};
 use tollgate_store::storage::{NewTask, StoredTask, TaskEnd};
 
+use super::listed;
 use super::live::{LiveTasks, Place};
 use super::notes::Notes;
 use super::reply::KeptReply;
@@ -21,6 +22,7 @@ use super::slot::{Latest, TaskSlot, Tasking};
 use super::waiting::{CanAnswer, Waiting};
 use super::{Fit, TTL_MS};
 use crate::Gate;
+use crate::approval::Consent;
 use crate::call::{Answers, Call, Caller, Outcome, UnknownTool};
 use crate::pending_operation::failure_class;
 
@@ -30,8 +32,8 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const BEGUN_INTERVAL: Duration = Duration::from_millis(50);
 /// Words that wait for the client.
 const WORDS: usize = 16;
-/// Most rounds of questions.
-const MAX_ROUNDS: u32 = 10;
+/// Most rounds of questions on one host.
+pub(super) const MAX_ROUNDS: u32 = 10;
 
 /// A call that can be made again.
 #[derive(Debug, Clone)]
@@ -145,6 +147,7 @@ impl Gate {
             slot: TaskSlot::new(),
             again,
             cancel: cancel.clone(),
+            first_round: 1,
         };
         let client = Client {
             say,
@@ -174,7 +177,10 @@ impl Gate {
             slot,
             again,
             cancel: Cancel::default(),
+            first_round: 1,
         };
+        let at = (attending.first_round, self.clock.now_ms());
+        let waiting = waiting.listed(attending.slot.id(), &attending.again, &latest, at);
         let new = NewTask {
             asked: Some(waiting.asked.clone()),
             ..attending.new_task(latest)
@@ -184,7 +190,8 @@ impl Gate {
         let (tell, stored) = oneshot::channel();
         tokio::spawn(async move {
             let slot = &attending.slot;
-            if attending.gate.store_task(slot, new).await != Fit::Stored {
+            let listed = waiting.listed.clone();
+            if attending.gate.store_task(slot, new, listed).await != Fit::Stored {
                 return;
             }
             let place = LiveTasks::enter(&attending.gate, slot.id(), attending.cancel.clone());
@@ -219,16 +226,19 @@ impl Client {
 }
 
 /// A call and its task, with who runs them.
-struct Attending {
-    gate: Arc<Gate>,
-    slot: TaskSlot,
-    again: Again,
-    cancel: Cancel,
+pub(super) struct Attending {
+    pub(super) gate: Arc<Gate>,
+    pub(super) slot: TaskSlot,
+    pub(super) again: Again,
+    pub(super) cancel: Cancel,
+    /// Number of its first round of questions. Rounds of earlier hosts had others.
+    pub(super) first_round: u32,
 }
 
 impl Attending {
     /// Runs the call. It is the client's until it becomes a task.
     async fn run(self, answers: Answers, client: Client) {
+        let agreed = answers.agreed();
         let (mut call, mut words) = self.again.call(&self.slot, self.cancel.clone(), answers);
         // The client hears the component's lines only while it waits.
         call.progress = call.progress.with_lines(client.wanted.lines);
@@ -251,7 +261,7 @@ impl Attending {
             }
         };
         if let Some(place) = place {
-            return self.follow(&place, ended, 1).await;
+            return self.follow(&place, ended, 1, agreed).await;
         }
         let Some(client) = client else { return };
         while let Ok(word) = words.try_recv() {
@@ -280,7 +290,7 @@ impl Attending {
     /// Makes the call a task. The client stays if that cannot be.
     async fn begin(&self, client: &mut Option<Client>) -> Option<Place> {
         let new = self.new_task(self.slot.latest()?);
-        if self.gate.store_task(&self.slot, new).await != Fit::Stored {
+        if self.gate.store_task(&self.slot, new, None).await != Fit::Stored {
             return None;
         }
         let place = LiveTasks::enter(&self.gate, self.slot.id(), self.cancel.clone());
@@ -305,8 +315,15 @@ impl Attending {
             args_hash: latest.args_hash,
             envelope_id: latest.envelope_id,
             op_id: latest.op_id,
+            arguments: self.gate.kept_call(&self.again),
             ..NewTask::default()
         }
+    }
+
+    /// Makes the call of a task again whose host is gone, and follows the task to its end.
+    pub(super) async fn resume(self, place: Place) {
+        let ended = self.call_again(&place, Answers::default()).await;
+        self.follow(&place, ended, self.first_round, None).await;
     }
 
     async fn stored(&self) -> Option<StoredTask> {
@@ -319,7 +336,13 @@ impl Attending {
     }
 
     /// Ends the task with what its call came to, or waits for answers and calls again.
-    async fn follow(&self, place: &Place, ended: Result<Outcome, UnknownTool>, round: u32) {
+    async fn follow(
+        &self,
+        place: &Place,
+        ended: Result<Outcome, UnknownTool>,
+        round: u32,
+        agreed: Option<Consent>,
+    ) {
         let outcome = match ended {
             Ok(outcome) => outcome,
             Err(unknown) => {
@@ -327,28 +350,30 @@ impl Attending {
                 return self.end_with(TaskEvent::Broke, failure).await;
             }
         };
-        let waiting = match round <= MAX_ROUNDS && !place.cancel().is_cancelled() {
+        let waiting = match round < self.first_round + MAX_ROUNDS && !place.cancel().is_cancelled() {
             true => Waiting::of(&outcome, self.again.can, round),
             false => None,
         };
         let Some(waiting) = waiting else {
             return self.end(outcome).await;
         };
-        let (id, asked, now_ms) = (
-            self.slot.id().to_owned(),
-            waiting.asked.clone(),
-            self.gate.clock.now_ms(),
-        );
-        let op_id = outcome.op_id.clone();
+        let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
+        let latest = Latest {
+            op_id: outcome.op_id.clone(),
+            ..self.slot.latest().unwrap_or_default()
+        };
+        let waiting = waiting.listed(&id, &self.again, &latest, (round, now_ms));
+        let (asked, listed) = (waiting.asked.clone(), waiting.listed.clone());
         let is_asked = self
             .gate
             .change_task(move |session| {
-                session.task_calls(&id, &op_id)?;
+                session.task_calls(&id, &latest.op_id)?;
+                let asked = listed::enter(session, listed.as_deref(), &asked)?;
                 session.task_asks(&id, &asked, now_ms)
             })
             .await;
         if is_asked == Ok(true) {
-            Box::pin(self.wait(place, waiting, round)).await;
+            Box::pin(self.wait(place, waiting.after(agreed), round)).await;
         } else {
             self.end(outcome).await;
         }
@@ -356,7 +381,7 @@ impl Attending {
 
     /// Waits for answers, and calls again with them.
     async fn wait(&self, place: &Place, waiting: Waiting, round: u32) {
-        place.wait_for(waiting.approvals.clone());
+        place.wait_for(waiting.watched());
         let woken = self.woken(place, waiting).await;
         place.wait_for(Vec::new());
         let answers = match woken {
@@ -373,8 +398,9 @@ impl Attending {
         if goes_on != Ok(true) {
             return;
         }
+        let agreed = answers.agreed();
         let ended = self.call_again(place, answers).await;
-        Box::pin(self.follow(place, ended, round + 1)).await;
+        Box::pin(self.follow(place, ended, round + 1, agreed)).await;
     }
 
     /// Makes the call of a task once more.
@@ -396,6 +422,7 @@ impl Attending {
         let until = Instant::now() + Duration::from_millis(TTL_MS.unsigned_abs());
         loop {
             let (id, approvals) = (self.slot.id().to_owned(), waiting.approvals.clone());
+            let listed = waiting.listed.as_ref().map(|new| new.id.clone());
             let now_ms = self.gate.clock.now_ms();
             let looked = self.gate.look(move |session| {
                 let task = session.task(&id, now_ms)?;
@@ -403,17 +430,27 @@ impl Attending {
                 for approval in &approvals {
                     is_settled |= !session.is_approval_open(approval, now_ms)?;
                 }
-                Ok((task, is_settled))
+                let listed = match listed {
+                    Some(listed) => session.approval(&listed)?,
+                    None => None,
+                };
+                Ok((task, is_settled, listed.map(|found| found.status(now_ms))))
             });
             match looked.await {
-                Ok((None, _)) => return Woken::Over,
-                Ok((Some(task), _)) if task.state.is_over() => return Woken::Over,
-                Ok((Some(task), _)) if task.is_cancelled || place.cancel().is_cancelled() => {
+                Ok((None, ..)) => return Woken::Over,
+                Ok((Some(task), ..)) if task.state.is_over() => return Woken::Over,
+                Ok((Some(task), ..)) if task.is_cancelled || place.cancel().is_cancelled() => {
                     return Woken::Cancelled;
                 }
-                Ok((Some(task), _)) if task.has_all_answers() => return Woken::Go(waiting.answered(&task)),
-                Ok((Some(_), true)) => return Woken::Go(Answers::default()),
-                Ok((Some(_), false)) => {}
+                Ok((Some(task), ..)) if task.has_all_answers() => return Woken::Go(waiting.answered(&task)),
+                Ok((Some(_), true, _)) => return Woken::Go(Answers::default()),
+                Ok((Some(_), false, Some(ApprovalStatus::Approved))) => {
+                    return Woken::Go(waiting.decided(true));
+                }
+                Ok((Some(_), false, Some(ApprovalStatus::Rejected))) => {
+                    return Woken::Go(waiting.decided(false));
+                }
+                Ok((Some(_), false, _)) => {}
                 Err(err) => tracing::warn!(%err, "a task that waits was not read"),
             }
             tokio::select! {

@@ -4,10 +4,12 @@
 //! that says how it stands, on any host. The row ends in the commit of the call's own row.
 
 mod attend;
+mod listed;
 mod live;
 mod notes;
 mod pace;
 mod reply;
+mod resume;
 mod slot;
 mod waiting;
 
@@ -19,7 +21,7 @@ use tollgate_components::packs::{TaskMode, ToolEntry};
 use tollgate_core::identity::Identity;
 use tollgate_sdk::{ApprovalStatus, ToolError};
 use tollgate_store::storage::{
-    Answered, Database, NewTask, Session, StoreResult, StoredTask, TaskEnd, TaskFilter,
+    Answered, Database, NewApproval, NewTask, Session, StoreResult, StoredTask, TaskEnd, TaskFilter,
 };
 
 use crate::call::Outcome;
@@ -118,6 +120,11 @@ impl Gate {
             }
             false => found,
         };
+        self.seen(found).await
+    }
+
+    /// A task with its reply, if it is over.
+    async fn seen(&self, found: StoredTask) -> Result<TaskReply, ToolError> {
         if !found.state.is_over() {
             return Ok(TaskReply {
                 task: found,
@@ -169,6 +176,9 @@ impl Gate {
             .change_task(move |session| session.want_task_cancelled(&key, now_ms))
             .await?;
         self.tasks.live.wake(id, wanted);
+        if wanted && self.is_of_nobody(id).await? {
+            self.bury_the_dead().await;
+        }
         Ok(wanted)
     }
 
@@ -215,6 +225,12 @@ impl Gate {
         !task.state.is_over() && is_other && !self.host.is_alive(&task.host_id)
     }
 
+    async fn is_of_nobody(&self, id: &str) -> Result<bool, ToolError> {
+        let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
+        let found = self.look(move |session| session.task(&key, now_ms)).await?;
+        Ok(found.is_some_and(|task| self.is_abandoned(&task)))
+    }
+
     async fn bury_the_dead(&self) {
         let buried = self.lanes.aside(|runtime, database| {
             let clock = &*runtime.equipment.clock;
@@ -226,7 +242,7 @@ impl Gate {
     }
 
     /// Stores a task.
-    async fn store_task(&self, slot: &TaskSlot, mut new: NewTask) -> Fit {
+    async fn store_task(&self, slot: &TaskSlot, mut new: NewTask, listed: Option<Box<NewApproval>>) -> Fit {
         new.now_ms = self.clock.now_ms();
         (new.ttl_ms, new.poll_ms) = (TTL_MS, POLL_MS);
         new.host_id = self.host.id().to_owned();
@@ -235,6 +251,11 @@ impl Gate {
             .change_task(move |session| {
                 let counted = session.count_tasks(new.owner.as_deref())?;
                 let is_room = counted.open < MAX_OPEN && counted.all < MAX_ALL && counted.bytes < MAX_BYTES;
+                let mut new = new.clone();
+                if let Some(asked) = new.asked.take() {
+                    let listed = listed.as_deref().filter(|_| is_room);
+                    new.asked = Some(listed::enter(session, listed, &asked)?);
+                }
                 let is_added = is_room && session.add_task(&new)?;
                 stored.set_stored(is_added);
                 Ok(is_added)

@@ -88,6 +88,7 @@ impl KeptReply {
         };
         TaskEnd {
             event,
+            op_id: Some(self.op_id).filter(|id| !id.is_empty()),
             error_code: code.map(str::to_owned),
             note: self.error.as_ref().map(|error| error.message.clone()),
             reply,

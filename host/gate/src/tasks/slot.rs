@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tollgate_store::storage::Operation;
+use tollgate_store::storage::{Operation, StoredTask};
 
 /// Use of tasks by a caller.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +55,22 @@ impl TaskSlot {
             is_stored: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             latest: Mutex::default(),
+        }))
+    }
+
+    /// The place of a task that is stored.
+    pub(super) fn of(task: &StoredTask) -> TaskSlot {
+        let latest = Latest {
+            op_id: task.op_id.clone(),
+            envelope_id: task.envelope_id.clone(),
+            tool: task.tool.clone(),
+            args_hash: task.args_hash.clone(),
+        };
+        TaskSlot(Arc::new(Inner {
+            id: task.id.clone(),
+            is_stored: AtomicBool::new(true),
+            is_over: AtomicBool::new(false),
+            latest: Mutex::new(Some(latest)),
         }))
     }
 

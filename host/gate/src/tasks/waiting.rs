@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 use tollgate_sdk::{Action, Answer, AnsweredBy, Question};
-use tollgate_store::storage::StoredTask;
+use tollgate_store::storage::{NewApproval, StoredTask};
 
+use super::attend::Again;
+use super::listed;
+use super::slot::Latest;
 use crate::approval::{Consent, Pending};
 use crate::call::{Answers, Asked, Outcome};
-
-/// Key of a policy's question, and of the answer in its form.
-const ALLOW: &str = "allow";
 
 /// Questions that a client can answer.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,6 +40,10 @@ pub(super) struct Waiting {
     pending: Option<Pending>,
     /// State that the tool wants back.
     state: Option<String>,
+    /// A yes to a policy's question, which holds for the rounds that follow it.
+    agreed: Option<Consent>,
+    /// The question in the list of approvals.
+    pub(super) listed: Option<Box<NewApproval>>,
 }
 
 impl Waiting {
@@ -47,7 +51,7 @@ impl Waiting {
     pub(super) fn of(outcome: &Outcome, can: CanAnswer, round: u32) -> Option<Waiting> {
         let (questions, pending, state) = match outcome.asked.clone() {
             None => (Vec::new(), None, None),
-            Some(Asked::Policy(pending)) => (vec![consent(&pending)], Some(pending), None),
+            Some(Asked::Policy(pending)) => (vec![pending.question()], Some(pending), None),
             Some(Asked::Tool(asking)) => (asking.questions, None, asking.state),
         };
         let (questions, rest): (Vec<Question>, Vec<Question>) =
@@ -72,7 +76,47 @@ impl Waiting {
             questions,
             pending,
             state,
+            agreed: None,
+            listed: None,
         })
+    }
+
+    /// The same with its question in the list of approvals, if others can answer it there and no policy asks there.
+    pub(super) fn listed(self, task_id: &str, again: &Again, latest: &Latest, at: (u32, i64)) -> Waiting {
+        let listed = match self.questions.as_slice() {
+            [(_, question)] if self.approvals.is_empty() => {
+                listed::request(task_id, question, again, latest, at)
+            }
+            _ => None,
+        };
+        Waiting {
+            listed: listed.map(Box::new),
+            ..self
+        }
+    }
+
+    /// Requests for approval whose end wakes the task.
+    pub(super) fn watched(&self) -> Vec<String> {
+        let listed = self.listed.iter().map(|new| new.id.clone());
+        self.approvals.iter().cloned().chain(listed).collect()
+    }
+
+    /// Answers for the call after a decision on the question in the list.
+    pub(super) fn decided(&self, is_yes: bool) -> Answers {
+        let answer = self.questions.first().and_then(|(_, question)| {
+            let field = listed::yes_field(question)?;
+            Some(Answer {
+                key: question.key.clone(),
+                action: Action::Accept,
+                content: json!({ field: is_yes }),
+            })
+        });
+        self.answers(answer.into_iter().collect())
+    }
+
+    /// The same after a yes to a policy's question.
+    pub(super) fn after(self, agreed: Option<Consent>) -> Waiting {
+        Waiting { agreed, ..self }
     }
 
     /// Answers for the call.
@@ -90,36 +134,23 @@ impl Waiting {
                 content: said.get("content").cloned().unwrap_or_default(),
             })
         });
-        let answers: Vec<Answer> = answers.collect();
+        self.answers(answers.collect())
+    }
+
+    fn answers(&self, answers: Vec<Answer>) -> Answers {
         let Some(pending) = &self.pending else {
             return Answers {
-                consent: None,
+                consent: self.agreed.clone(),
                 answers,
                 remembered: self.state.clone(),
             };
         };
-        let is_yes = |answer: &Answer| {
-            answer.action == Action::Accept && answer.content.get(ALLOW) == Some(&Value::Bool(true))
-        };
-        let consent = Consent {
-            about: pending.about.clone(),
-            agreed: answers.iter().any(is_yes),
-        };
+        let said = answers.first();
         Answers {
-            consent: Some(consent),
+            consent: said.map(|said| Consent::to(pending.about.clone(), said)),
             ..Answers::default()
         }
     }
-}
-
-/// A policy's question.
-fn consent(pending: &Pending) -> Question {
-    let form = json!({
-        "type": "object",
-        "properties": {ALLOW: {"type": "boolean", "title": "Allow this call"}},
-        "required": [ALLOW],
-    });
-    Question::with_form(ALLOW, pending.message.as_str(), form)
 }
 
 /// A question as it is stored.

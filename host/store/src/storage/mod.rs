@@ -100,7 +100,9 @@ pub use schema::Misplaced;
 pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
 pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
-pub use tasks::{MAX_REPLY, NewTask, StoredTask, TaskEnd, TaskFilter, Tasks};
+pub use tasks::{
+    MAX_REPLY, MAX_RESUMED, NewTask, QUESTIONS_OF_TASKS, StoredTask, TaskEnd, TaskFilter, Tasks,
+};
 pub use tollgate_sql::Problems;
 pub use value::{Statement, Value};
 pub use verify::{Broken, Verified};

@@ -4,22 +4,29 @@
 mod lost;
 mod stored;
 
+use std::collections::HashMap;
+
 use rusqlite::{OptionalExtension, params, params_from_iter};
 use serde_json::{Map, Value};
 use tollgate_core::hash;
 use tollgate_core::task::{TaskEvent, TaskState};
+use tollgate_sdk::ApprovalStatus;
 
+use super::approvals::Answered;
 use super::error::StoreResult;
 use super::schema::exactly_one;
 use super::session::Session;
 use stored::{COLUMNS, stored};
 
+pub use lost::MAX_RESUMED;
 pub use stored::{NewTask, StoredTask, TaskEnd, TaskFilter, Tasks};
 
 /// Bytes of one part of a reply, well below the longest value.
 const PART: usize = 400_000;
 /// Largest reply that is kept with a task, in bytes of JSON.
 pub const MAX_REPLY: usize = 8 << 20;
+/// Component of requests for approval that are questions of tasks, with the task's id as key. No pack has such a name.
+pub const QUESTIONS_OF_TASKS: &str = "mcp/tasks";
 /// Most expired tasks that go for each new one.
 const EXPIRED_BATCH: u32 = 16;
 
@@ -111,10 +118,34 @@ impl Session {
 
     /// Has a task go on that waited. Whether it waited. Wants a write transaction.
     pub fn task_goes_on(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
-        self.move_task(id, TaskEvent::Answered, now_ms, |task| {
+        let mut waited = None;
+        let moved = self.move_task(id, TaskEvent::Answered, now_ms, |task| {
+            waited = Some(task.clone());
             task.asked = None;
             task.answers = Map::new();
-        })
+        })?;
+        if let Some(task) = waited.filter(|_| moved) {
+            self.withdraw_question(&task, now_ms)?;
+        }
+        Ok(moved)
+    }
+
+    /// Takes the question of a task that does not wait any more out of the list of approvals, if it is there. Wants a
+    /// write transaction.
+    fn withdraw_question(&self, task: &StoredTask, now_ms: i64) -> StoreResult<()> {
+        if task.approvals().next().is_none() {
+            return Ok(());
+        }
+        let withdrawn = Answered {
+            status: ApprovalStatus::Withdrawn,
+            by: None,
+            identity: task.owner.clone(),
+            op_id: task.op_id.clone(),
+            note: Some("the task does not wait any more".to_owned()),
+            at_ms: now_ms,
+        };
+        self.settle_approval(QUESTIONS_OF_TASKS, &task.id, &withdrawn)
+            .map(drop)
     }
 
     /// Stores an answer to something that a task waits for. Whether it was asked and not answered before. Wants a write
@@ -132,9 +163,14 @@ impl Session {
 
     /// Ends a task with its reply. Whether it was not over before. Wants a write transaction.
     pub fn end_task(&self, id: &str, end: &TaskEnd, now_ms: i64) -> StoreResult<bool> {
+        let mut waited = None;
         let moved = self.move_task(id, end.event, now_ms, |task| {
+            waited = Some(task.clone()).filter(|task| task.asked.is_some());
             task.asked = None;
             task.answers = Map::new();
+            if let Some(op_id) = &end.op_id {
+                task.op_id.clone_from(op_id);
+            }
             task.note.clone_from(&end.note);
             task.error_code.clone_from(&end.error_code);
             task.reply_hash = Some(hash::sha256_hex(end.reply.as_bytes()));
@@ -142,6 +178,9 @@ impl Session {
         })?;
         if moved {
             self.keep_reply(id, &end.reply)?;
+            if let Some(task) = waited {
+                self.withdraw_question(&task, now_ms)?;
+            }
         }
         Ok(moved)
     }
@@ -201,6 +240,22 @@ impl Session {
             .prepare_cached(&sql)?
             .query_map(values, stored)?
             .collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Ids of the tasks whose latest calls are among operations, by operation.
+    pub fn tasks_of_operations<'a>(
+        &self,
+        op_ids: impl Iterator<Item = &'a str>,
+    ) -> StoreResult<HashMap<String, String>> {
+        let mut statement = self
+            .db
+            .prepare_cached("SELECT id FROM core_tasks WHERE op_id = ?1")?;
+        let mut found = HashMap::new();
+        for op_id in op_ids {
+            let id: Option<String> = statement.query_row([op_id], |row| row.get(0)).optional()?;
+            found.extend(id.map(|id| (op_id.to_owned(), id)));
+        }
+        Ok(found)
     }
 
     /// Numbers of an owner's tasks.
@@ -270,7 +325,7 @@ impl Session {
             .db
             .prepare_cached(
                 "UPDATE core_tasks SET state = ?3, note = ?4, updated_at = ?5, asked = ?6, answers = ?7,
-                     error_code = ?8, reply_hash = ?9, reply_bytes = ?10,
+                     error_code = ?8, reply_hash = ?9, reply_bytes = ?10, op_id = ?11,
                      arguments = CASE WHEN ?3 IN ('working', 'input_required') THEN arguments END
                  WHERE id = ?1 AND state = ?2",
             )?
@@ -285,6 +340,7 @@ impl Session {
                 task.error_code,
                 task.reply_hash,
                 task.reply_bytes,
+                task.op_id,
             ])?;
         Ok(changed == 1)
     }

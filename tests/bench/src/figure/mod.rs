@@ -16,6 +16,7 @@ pub(crate) mod repository;
 pub(crate) mod scale;
 pub(crate) mod start;
 pub(crate) mod stdio;
+pub(crate) mod tasks;
 
 use std::fmt;
 use std::io::Write as _;

@@ -5,6 +5,7 @@ mod conductor;
 mod convergence;
 mod envelopes;
 mod gsd;
+mod lasting;
 mod task_store;
 mod tasks;
 
@@ -31,6 +32,7 @@ pub(crate) const ALL: &[&dyn Load] = &[
     &conductor::Conductor,
     &convergence::Convergence,
     &artifacts::Artifacts,
+    &lasting::Lasting,
 ];
 
 /// Load on one pack.

@@ -9,6 +9,7 @@ mod report;
 mod tail;
 mod verify;
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -129,7 +130,15 @@ impl Shown {
     }
 }
 
-fn cells(operation: &StoredOperation, shown: &Shown) -> Vec<String> {
+/// Tasks of operations, by operation: calls whose clients do not wait for the reply.
+type Tasks = HashMap<String, String>;
+
+fn tasks_of(session: &Session, operations: &[StoredOperation]) -> anyhow::Result<Tasks> {
+    let ids = operations.iter().map(|operation| operation.op_id.as_str());
+    Ok(session.tasks_of_operations(ids)?)
+}
+
+fn cells(operation: &StoredOperation, tasks: &Tasks, shown: &Shown) -> Vec<String> {
     let outcome = match (operation.success, &operation.error_code) {
         (Some(true), _) => "ok",
         (Some(false), Some(code)) => code,
@@ -141,16 +150,25 @@ fn cells(operation: &StoredOperation, shown: &Shown) -> Vec<String> {
         operation.timestamp.clone(),
         operation.tool.clone(),
         operation.actor.clone().unwrap_or_default(),
-        match &operation.outcome {
-            Some(tests) => format!("{outcome}; {}", tests.in_short()),
-            None => outcome.to_owned(),
-        },
+        [
+            Some(outcome.to_owned()),
+            operation.outcome.as_ref().map(|tests| tests.in_short()),
+            tasks.get(&operation.op_id).cloned(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; "),
         format!("{:.3}", operation.duration_ms),
         operation.envelope_id.clone().unwrap_or_default(),
         shown.verdicts(operation),
     ]
 }
 
-fn line(operation: &StoredOperation) -> String {
-    json!(operation).to_string()
+fn line(operation: &StoredOperation, tasks: &Tasks) -> String {
+    let mut said = json!(operation);
+    if let Some(task) = tasks.get(&operation.op_id) {
+        said["task_id"] = json!(task);
+    }
+    said.to_string()
 }

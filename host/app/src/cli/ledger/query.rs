@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tollgate_store::storage::OperationFilter;
 
-use super::{Global, Shown, TITLES, cells, line, open, tell_none};
+use super::{Global, Shown, TITLES, cells, line, open, tasks_of, tell_none};
 use crate::cli::{out, time};
 
 /// Show the operations that fit, newest first
@@ -45,14 +45,15 @@ impl Query {
         let limit = self.limit;
         let opened = open(global)?;
         let operations = opened.session.operations(&self.filter(), limit)?;
+        let tasks = tasks_of(&opened.session, &operations)?;
         if global.json {
             operations
                 .iter()
-                .all(|operation| out::try_print_json(&line(operation)));
+                .all(|operation| out::try_print_json(&line(operation, &tasks)));
         } else {
             let rows: Vec<Vec<String>> = operations
                 .iter()
-                .map(|operation| cells(operation, &self.shown))
+                .map(|operation| cells(operation, &tasks, &self.shown))
                 .collect();
             out::print(&out::table(TITLES, &rows));
             tell_none(rows.is_empty(), "operation fits", &opened.data);

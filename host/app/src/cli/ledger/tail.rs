@@ -7,7 +7,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate_store::storage::{OperationFilter, Session, StoredOperation};
 
-use super::{Global, Opened, PAGE, Shown, TITLES, cells, line, open, tell_none};
+use super::{Global, Opened, PAGE, Shown, TITLES, Tasks, cells, line, open, tasks_of, tell_none};
 use crate::cli::out::{self, Table};
 
 /// Interval at which `-f` looks for new rows.
@@ -38,11 +38,12 @@ impl Tail {
             ..OperationFilter::default()
         };
         let mut operations = session.operations(&filter, self.lines)?;
+        let tasks = tasks_of(&session, &operations)?;
         session.commit()?;
         operations.reverse();
         let rows: Vec<Vec<String>> = operations
             .iter()
-            .map(|operation| cells(operation, &self.shown))
+            .map(|operation| cells(operation, &tasks, &self.shown))
             .collect();
         let least = if self.follow { WIDTHS } else { &[] };
         let printer = Printer {
@@ -52,7 +53,7 @@ impl Tail {
         if !global.json && !self.follow {
             tell_none(rows.is_empty(), "call was recorded yet", &data);
         }
-        let mut goes_on = printer.head() && printer.rows(&operations);
+        let mut goes_on = printer.head() && printer.rows(&operations, &tasks);
         let mut interrupted = signal(SignalKind::interrupt())?;
         let mut terminated = signal(SignalKind::terminate())?;
         while self.follow && goes_on {
@@ -81,10 +82,10 @@ impl Printer<'_> {
             .is_none_or(|table| out::try_print(&table.head()))
     }
 
-    fn rows(&self, operations: &[StoredOperation]) -> bool {
+    fn rows(&self, operations: &[StoredOperation], tasks: &Tasks) -> bool {
         operations.iter().all(|operation| match &self.table {
-            Some(table) => out::try_print(&table.line(&cells(operation, self.shown))),
-            None => out::try_print_json(&line(operation)),
+            Some(table) => out::try_print(&table.line(&cells(operation, tasks, self.shown))),
+            None => out::try_print_json(&line(operation, tasks)),
         })
     }
 
@@ -101,7 +102,7 @@ impl Printer<'_> {
                 return Ok(true);
             };
             *last = newest.seq;
-            if !self.rows(&operations) {
+            if !self.rows(&operations, &tasks_of(session, &operations)?) {
                 return Ok(false);
             }
         }

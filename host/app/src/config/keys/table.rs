@@ -613,6 +613,18 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "[\"hello_admin_*\"]",
         "Globs of tools that do not exist.",
     ),
+    key(
+        "packs.*.full_schemas",
+        Kind::Bool,
+        "false",
+        "Accept schemas that use all of JSON Schema, such as `$ref` and `anyOf`. Some clients refuse the whole list of tools because of one.",
+    ),
+    key(
+        "packs.*.resume",
+        Kind::Bool,
+        "false",
+        "Repeat the calls of MCP tasks whose host is gone, if their tools are idempotent.",
+    ),
     table(
         "packs.*.grants",
         Kind::Table,

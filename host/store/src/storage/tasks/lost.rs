@@ -9,6 +9,13 @@ use super::super::session::Session;
 use super::COLUMNS;
 use super::stored::{StoredTask, TaskEnd, stored};
 
+/// Reason of the end of tasks whose host is gone.
+const GONE: &str = "HOST_GONE";
+/// Most times that a task is taken up. A call that ends its host does so again.
+pub const MAX_RESUMED: u32 = 3;
+/// Note of a task that was taken up.
+const TAKEN_UP: &str = "its host is gone; another host makes the call again";
+
 /// Knowledge of the ledger about the call of a task.
 enum Known {
     /// The call left no row, so that nothing ran.
@@ -33,8 +40,8 @@ impl Session {
             .collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Ends the open tasks of a host that is gone or stops, once its intents are given up. How many there were. Wants a
-    /// write transaction.
+    /// Ends the open tasks of a host that is gone or stops, once its intents are given up. How many ended. Those that
+    /// another host may take up stay open while there is time. Wants a write transaction.
     pub fn give_up_tasks(&self, host_id: &str, why: &str, now_ms: i64) -> StoreResult<usize> {
         let open: Vec<StoredTask> = self
             .db
@@ -44,11 +51,56 @@ impl Session {
             ))?
             .query_map([host_id], stored)?
             .collect::<rusqlite::Result<_>>()?;
+        let mut ended = 0;
         for task in &open {
-            let end = end(task, &self.known(task)?, why);
-            self.end_task(&task.id, &end, now_ms)?;
+            let known = self.known(task)?;
+            if why == GONE && now_ms < task.until_ms && may_be_taken_up(task, &known) {
+                continue;
+            }
+            self.end_task(&task.id, &end(task, &known, why), now_ms)?;
+            ended += 1;
         }
-        Ok(open.len())
+        Ok(ended)
+    }
+
+    /// Ends an open task of a host that is gone, which no host takes up. Whether it was open. Wants a write transaction.
+    pub fn give_up_task(&self, seen: &StoredTask, now_ms: i64) -> StoreResult<bool> {
+        match self.task(&seen.id, now_ms)? {
+            Some(task) if task.host_id == seen.host_id => {
+                let end = end(&task, &self.known(&task)?, GONE);
+                self.end_task(&task.id, &end, now_ms)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Gives an open task of a host that is gone to another host, which makes its call again. Whether no other host was
+    /// first, and the call may be made again. Wants a write transaction.
+    pub fn take_up_task(&self, seen: &StoredTask, host_id: &str, now_ms: i64) -> StoreResult<bool> {
+        let Some(task) = self.task(&seen.id, now_ms)? else {
+            return Ok(false);
+        };
+        let is_free = task.host_id == seen.host_id && !task.state.is_over();
+        if !is_free || self.has_intent(&task.op_id)? || !may_be_taken_up(&task, &self.known(&task)?) {
+            return Ok(false);
+        }
+        self.withdraw_question(&task, now_ms)?;
+        let changed = self
+            .db
+            .prepare_cached(
+                "UPDATE core_tasks SET host_id = ?2, state = 'working', resumed = resumed + 1, asked = NULL,
+                     answers = NULL, note = ?3, updated_at = max(updated_at, ?4)
+                 WHERE id = ?1",
+            )?
+            .execute((&task.id, host_id, TAKEN_UP, now_ms))?;
+        Ok(changed == 1)
+    }
+
+    fn has_intent(&self, op_id: &str) -> StoreResult<bool> {
+        let mut statement = self
+            .db
+            .prepare_cached("SELECT 1 FROM core_intents WHERE op_id = ?1")?;
+        Ok(statement.exists([op_id])?)
     }
 
     fn known(&self, task: &StoredTask) -> StoreResult<Known> {
@@ -68,10 +120,21 @@ impl Session {
     }
 }
 
+/// True if the call of a task may be made again: it is kept, and did not come to an end.
+fn may_be_taken_up(task: &StoredTask, known: &Known) -> bool {
+    let is_open = match known {
+        Known::Nothing | Known::Interrupted => true,
+        Known::Refused(_) => task.asked.is_some(),
+        Known::Done => false,
+    };
+    is_open && task.arguments.is_some() && !task.is_cancelled && task.resumed < MAX_RESUMED
+}
+
 fn end(task: &StoredTask, known: &Known, why: &str) -> TaskEnd {
     let error = failure(task.asked.is_some(), known, why).context("op_id", task.op_id.as_str());
     TaskEnd {
         event: TaskEvent::Broke,
+        op_id: None,
         note: Some(error.message.clone()),
         error_code: Some(error.code.clone()),
         reply: json!({"op_id": task.op_id, "envelope_id": task.envelope_id, "error": error}).to_string(),

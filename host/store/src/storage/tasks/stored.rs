@@ -7,7 +7,8 @@ use tollgate_core::task::{TaskEvent, TaskState};
 /// Columns of a task, for [`stored`].
 pub(super) const COLUMNS: &str =
     "id, owner, tool, args_hash, envelope_id, op_id, state, note, created_at, updated_at,
-    until_ms, poll_ms, host_id, cancel, asked, answers, arguments, error_code, reply_hash, reply_bytes";
+    until_ms, poll_ms, host_id, cancel, asked, answers, arguments, error_code, reply_hash, reply_bytes,
+    resumed";
 
 /// A task that begins.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +44,8 @@ pub struct NewTask {
 pub struct TaskEnd {
     /// Event that ends the task.
     pub event: TaskEvent,
+    /// Operation of the call whose end is the task's. `None` leaves what the task names.
+    pub op_id: Option<String>,
     /// Code of the refusal or the failure.
     pub error_code: Option<String>,
     /// Description of the end for people.
@@ -94,6 +97,8 @@ pub struct StoredTask {
     pub reply_hash: Option<String>,
     /// Bytes of the reply.
     pub reply_bytes: i64,
+    /// Number of times that another host took it up again.
+    pub resumed: u32,
 }
 
 /// Tasks of a list.
@@ -183,5 +188,6 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredTask> {
         error_code: row.get(17)?,
         reply_hash: row.get(18)?,
         reply_bytes: row.get(19)?,
+        resumed: row.get(20)?,
     })
 }

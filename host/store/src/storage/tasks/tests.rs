@@ -22,6 +22,7 @@ fn new(id: &str, number: usize) -> NewTask {
 fn replied(reply: &str) -> TaskEnd {
     TaskEnd {
         event: TaskEvent::Replied,
+        op_id: None,
         error_code: None,
         note: None,
         reply: reply.to_owned(),
@@ -221,4 +222,82 @@ fn the_end_of_an_envelope_wants_its_tasks_to_end() {
     let awake = session.tasks_to_wake("hst_1").unwrap();
     let ids: Vec<&str> = awake.iter().map(|task| task.id.as_str()).collect();
     assert_eq!(ids, ["tsk_0"]);
+}
+
+#[test]
+fn a_call_that_is_kept_is_taken_up_by_the_first_host() {
+    let session = session();
+    let kept = |id: &str, number: usize| NewTask {
+        arguments: Some("{}".to_owned()),
+        ..new(id, number)
+    };
+    for (number, id) in [
+        "tsk_none",
+        "tsk_unknown",
+        "tsk_done",
+        "tsk_refused",
+        "tsk_waits",
+        "tsk_ends",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        session.add_task(&kept(id, number)).unwrap();
+    }
+    session.add_task(&new("tsk_plain", 8)).unwrap();
+    let asked = json!({"questions": {"1.ok": {}}});
+    session.task_asks("tsk_waits", &asked, 1_001).unwrap();
+    session.want_task_cancelled("tsk_ends", 1_001).unwrap();
+    record(&session, 1, None, None);
+    record(&session, 2, Some(true), None);
+    record(&session, 3, Some(false), Some("NO_TESTS"));
+    record(&session, 4, Some(false), Some("ANSWER_NEEDED"));
+    // What came to an end, what somebody wants to end, and what is not kept ends.
+    assert_eq!(session.give_up_tasks("hst_1", "HOST_GONE", 1_100).unwrap(), 4);
+    let seen = ["tsk_none", "tsk_unknown", "tsk_waits"].map(|id| session.task(id, 1_100).unwrap().unwrap());
+    for task in &seen {
+        assert!(session.take_up_task(task, "hst_2", 1_200).unwrap(), "{}", task.id);
+        assert!(
+            !session.take_up_task(task, "hst_3", 1_200).unwrap(),
+            "{}",
+            task.id
+        );
+        assert!(!session.give_up_task(task, 1_200).unwrap(), "{}", task.id);
+        let taken = session.task(&task.id, 1_200).unwrap().unwrap();
+        assert_eq!(
+            (taken.host_id.as_str(), taken.state, taken.resumed, taken.asked),
+            ("hst_2", TaskState::Working, 1, None)
+        );
+    }
+    // One that ends its hosts is not taken up for ever.
+    for round in 1..MAX_RESUMED {
+        let task = session.task("tsk_none", 1_200).unwrap().unwrap();
+        let host = format!("hst_{}", round + 2);
+        assert!(session.take_up_task(&task, &host, 1_200).unwrap());
+    }
+    let task = session.task("tsk_none", 1_200).unwrap().unwrap();
+    assert!(!session.take_up_task(&task, "hst_9", 1_200).unwrap());
+    assert_eq!(
+        session.give_up_tasks(&task.host_id, "HOST_GONE", 1_200).unwrap(),
+        1
+    );
+    // Neither is one whose time is over, nor one of a host that stops.
+    assert_eq!(session.give_up_tasks("hst_2", "HOST_GONE", 1_600).unwrap(), 2);
+    session.add_task(&kept("tsk_stops", 9)).unwrap();
+    assert_eq!(session.give_up_tasks("hst_1", "HOST_STOPPED", 1_100).unwrap(), 1);
+}
+
+#[test]
+fn a_call_that_may_still_run_is_not_taken_up() {
+    let session = session();
+    let kept = NewTask {
+        arguments: Some("{}".to_owned()),
+        ..new("tsk_a", 1)
+    };
+    session.add_task(&kept).unwrap();
+    session
+        .intend(&Operation::for_tests(1, None, "2026-03-01T00:00:00.000Z"))
+        .unwrap();
+    let seen = session.task("tsk_a", 1_100).unwrap().unwrap();
+    assert!(!session.take_up_task(&seen, "hst_2", 1_200).unwrap());
 }

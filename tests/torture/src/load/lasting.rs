@@ -1,0 +1,60 @@
+//! Calls that take so long that they become MCP's tasks, if their client has tasks. Checks that a task is over exactly if its
+//! call is.
+
+use fastrand::Rng;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::{Load, Request};
+use crate::known::{Known, Told};
+use crate::place::{LONG, REPOSITORY, Seen};
+use crate::promise::{Broken, Promise};
+
+/// Tasks whose state and the ledger disagree. A call of unknown outcome has a row without success.
+const APART: &str =
+    "SELECT 'task ' || id || ' of ' || core_tasks.tool || ' is ' || state || ', and the ledger has '
+           || CASE WHEN core_operations.op_id IS NULL THEN 'no row'
+              ELSE coalesce(success, 'no outcome') || ' ' || coalesce(core_operations.error_code, '') END
+     FROM core_tasks LEFT JOIN core_operations USING (op_id)
+     WHERE (state = 'completed' AND success IS NULL) OR (state <> 'completed' AND success = 1)";
+/// Tasks that are over and have no reply, or that have one and are not over.
+const WITHOUT: &str =
+    "SELECT 'task ' || id || ' is ' || state || ' and has ' || count(content) || ' parts of a reply'
+     FROM core_tasks LEFT JOIN core_task_replies ON task_id = id GROUP BY id
+     HAVING (count(content) > 0) <> (state NOT IN ('working', 'input_required'))";
+
+pub(crate) struct Lasting;
+
+impl Load for Lasting {
+    fn next(&self, random: &mut Rng, _: &Known) -> Request {
+        let here = json!({"workspace": REPOSITORY});
+        match random.u8(..3) {
+            0 => Request::write("test_run", json!({"workspace": REPOSITORY, "test": LONG})),
+            _ => Request::read("convergence_status", here),
+        }
+    }
+
+    fn told(&self, _: &Request, _: &Value) -> Vec<Told> {
+        Vec::new()
+    }
+
+    fn ask(&self, _: &Told) -> Option<Request> {
+        None
+    }
+
+    fn lost(&self, _: &str) -> bool {
+        false
+    }
+
+    fn check(&self, db: &Connection, _: &Seen) -> anyhow::Result<Vec<Broken>> {
+        let mut broken = Vec::new();
+        for sql in [APART, WITHOUT] {
+            let mut statement = db.prepare(sql)?;
+            let found = statement.query_map([], |row| row.get::<_, String>(0))?;
+            for what in found {
+                broken.push(Broken::new(Promise::Whole, what?));
+            }
+        }
+        Ok(broken)
+    }
+}
