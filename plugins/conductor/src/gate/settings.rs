@@ -207,8 +207,7 @@ fn sections(text: &str, parts: &[&str], keys: &[&str]) -> String {
             true => key.contains(wanted),
             false => key == *wanted,
         };
-        if (inside || keys.iter().any(|wanted| is_key(&wanted))) && !line.is_empty() && !line.starts_with('#')
-        {
+        if (inside || keys.iter().any(is_key)) && !line.is_empty() && !line.starts_with('#') {
             kept += line;
             kept.push('\n');
         }
