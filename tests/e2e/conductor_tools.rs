@@ -289,3 +289,22 @@ async fn know_the_repository(call: &mut impl AsyncFnMut(&str, Value) -> Value) {
     let plan = call("repo_hygiene_suggest", json!({})).await;
     assert_eq!(plan["unread"], 0, "{plan}");
 }
+
+#[tokio::test]
+async fn a_committer_without_a_name_is_told_before_the_work() {
+    let project = Project::new();
+    project.git(&["config", "--unset", "user.name"]);
+    let home = format!("HOME={}", project.place.path().display());
+    let session = project
+        .place
+        .serve_by(&["env", &home, "GIT_CONFIG_NOSYSTEM=1"])
+        .await;
+    let steps = json!({"steps": [step("Change it", &["it is changed"], json!([{"gate": "commit_exists"}]))]});
+    let job = crate::conductor_stories::ready(&session, "Change it", ("plan_propose_steps", steps)).await;
+    let word = "Git knows no user.name and user.email here: pass author_name and author_email to git_commit";
+    for tool in ["job_set_ready", "job_start"] {
+        let reply = session.ok(tool, json!({"job_id": job})).await;
+        assert!(reply["warnings"].to_string().contains(word), "{reply:#}");
+    }
+    session.close().await;
+}

@@ -14,6 +14,7 @@ mod collector;
 mod command_line;
 mod compact;
 mod conductor;
+mod conductor_caches;
 mod conductor_ledger;
 mod conductor_misuse;
 mod conductor_reader;

@@ -68,7 +68,8 @@ async fn only_what_was_granted_runs_and_nothing_is_expanded() {
         Signalled(9) 0 0 [] []
         Exited(0) 10 0 [fed /main
         ] []"#]].assert_eq(&log);
-    let known = "CARGO_HOME HOME LANG LC_ALL LOGNAME OLDPWD PATH PWD RUSTUP_HOME SHLVL TERM TMPDIR USER _";
+    let known = "BABEL_DISABLE_CACHE CARGO_HOME HOME LANG LC_ALL LOGNAME MYPY_CACHE_DIR NODE_DISABLE_COMPILE_CACHE OLDPWD PATH \
+        PWD PYTHONPYCACHEPREFIX RUFF_CACHE_DIR RUSTUP_HOME SHLVL TERM TMPDIR TSX_DISABLE_CACHE USER _";
     let environment = sh(&session, "env | cut -d= -f1").await;
     let names = environment.split_once('[').unwrap().1.split(']').next().unwrap();
     let unknown = names

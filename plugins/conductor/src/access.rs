@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use tollgate_sdk::{Cx, Db, DbError, GitAccess, Workspace, WorkspaceInfo};
 
 use crate::gate::{Gate, Need};
+use crate::git::Git;
 use crate::model::StepId;
 use crate::policy::Policies;
 use crate::root::Root;
 use crate::step::StepSpec;
 use crate::store;
+use crate::store::job::Job;
+use crate::store::step::Step;
 use crate::workspaces::{self, WorkspaceLine};
 
 /// A repository that can be read.
@@ -141,6 +144,20 @@ pub(crate) fn warnings(
         warnings.push("a person must approve steps with step_approve".to_owned());
     }
     warnings
+}
+
+/// Warning that a job will commit and Git does not know who does. Runs Git.
+pub(crate) fn nobody(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Option<String> {
+    let wants = |step: &Step| step.spec.strict_git || step.spec.parsed_gates().iter().any(Gate::wants_commit);
+    if !job.effective().require_commit_per_step && !steps.iter().any(wants) {
+        return None;
+    }
+    let git = Git::open_to_write(cx, job.repo_root.as_deref()).ok()?;
+    (!git.knows_committer().ok()?).then(|| {
+        "Git knows no user.name and user.email here: pass author_name and author_email to git_commit, or a person sets \
+         them with git config"
+            .to_owned()
+    })
 }
 
 /// Missing grant for a fact that a gate needs.

@@ -179,6 +179,12 @@ pub(crate) fn faults(
         }
     }
     if mode == EvidenceMode::Strict {
+        for key in required.keys().filter(|key| *key != "diff_summary") {
+            let text = evidence.get(key).and_then(Value::as_str);
+            if let Some(text) = text.filter(|text| !text.trim().is_empty() && !says_something(text)) {
+                faults.push(fault(key, false, format!("{key} has no content: {text:?}")));
+            }
+        }
         faults.extend(poor("summary", summary, SUMMARY));
         if let Some(text) = evidence.get("diff_summary").and_then(Value::as_str) {
             faults.extend(poor("diff_summary", text, DIFF_SUMMARY));
@@ -260,11 +266,12 @@ fn type_name(value: &Value) -> &'static str {
 
 /// Error for text that is too short or has no content.
 fn poor(key: &str, text: &str, least: usize) -> Option<Fault> {
-    let length = text.trim().chars().count();
-    let message = if EMPTY_PHRASES.contains(&plain(text).as_str()) {
+    let plain = plain(text);
+    let length = plain.chars().count();
+    let message = if plain.is_empty() || EMPTY_PHRASES.contains(&plain.as_str()) {
         format!("{key} has no content: {text:?}")
     } else if length < least {
-        format!("{key} has {length} characters, but at least {least} are required")
+        format!("{key} has {length} characters in words, but at least {least} are required")
     } else {
         return None;
     };
@@ -274,11 +281,31 @@ fn poor(key: &str, text: &str, least: usize) -> Option<Fault> {
 /// Lower-case words with single spaces and without punctuation.
 fn plain(text: &str) -> String {
     let words: Vec<String> = text
-        .split(|c: char| !c.is_alphanumeric())
+        .split(|c: char| !is_meaningful(c))
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
         .collect();
     words.join(" ")
+}
+
+/// Checks whether a character is part of a word. Letters that nobody sees are none.
+fn is_meaningful(c: char) -> bool {
+    c.is_alphanumeric() && !is_invisible(c)
+}
+
+/// Checks whether a text has a word.
+pub(crate) fn says_something(text: &str) -> bool {
+    text.chars().any(is_meaningful)
+}
+
+/// Checks whether a character is shown as nothing, though it is no blank.
+pub(crate) fn is_invisible(c: char) -> bool {
+    let is_control = c.is_control() && !c.is_whitespace();
+    is_control
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -351,6 +378,13 @@ mod tests {
             diff_summary has no content: "Fixed it!"
         "#]]
         .assert_eq(&check(evidence.clone(), "Done.", EvidenceMode::Strict));
+        let unseen = json!({"changed_files": [], "speed": 1, "tests_run": [], "tests_passed": null,
+            "diff_summary": "\u{3164}\u{200b}, ................................", "criteria_checklist": {"c1": true}});
+        expect![[r#"
+            summary has no content: "...............!"
+            diff_summary has no content: "ㅤ\u{200b}, ................................"
+        "#]]
+        .assert_eq(&check(unseen, "...............!", EvidenceMode::Strict));
         let fine = json!({"changed_files": [], "speed": 1, "tests_run": [], "tests_passed": null,
             "diff_summary": "the exporter writes a header row", "criteria_checklist": {"c1": true}});
         expect![[""]].assert_eq(&check(fine, "wrote the CSV exporter", EvidenceMode::Strict));

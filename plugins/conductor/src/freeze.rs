@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::arguments::clip_to;
 use crate::gate::GateSpec;
 use crate::model::{EvidenceMode, Exhausted, StepStatus};
+use crate::plan::Plan;
 use crate::policy::Policies;
 use crate::step::StepSpec;
 use crate::store::step::Step;
@@ -36,15 +37,7 @@ pub(crate) fn steps(before: &[Step], after: &[Step]) -> Vec<Change> {
     for old in before.iter().filter(|old| old.status != StepStatus::Done) {
         match after.iter().find(|new| new.step_id == old.step_id) {
             Some(new) => step(&old.step_id, &old.spec, &new.spec, &mut changes),
-            None => changes.push(Change {
-                loosens: true,
-                line: format!(
-                    "{} \"{}\" is removed, with {}",
-                    old.step_id,
-                    old.spec.title,
-                    shown(&old.spec)
-                ),
-            }),
+            None => changes.push(removed(old)),
         }
     }
     for (place, new) in after.iter().enumerate() {
@@ -88,6 +81,64 @@ pub(crate) fn steps(before: &[Step], after: &[Step]) -> Vec<Change> {
         });
     }
     changes
+}
+
+/// Steps, gates, criteria and evidence that an edit takes out of a plan that no job runs yet. Instructions may change
+/// freely while a plan is made. Chains that were proposed anew are compared by the titles of their steps.
+pub(crate) fn taken(before: &[Step], after: &[Step]) -> Vec<Change> {
+    let by = |is_same: &dyn Fn(&Step) -> bool| after.iter().find(|new| is_same(new));
+    let mut changes = Vec::new();
+    for old in before {
+        let same = by(&|new| new.step_id == old.step_id && new.spec.title == old.spec.title)
+            .or_else(|| by(&|new| new.spec.title == old.spec.title))
+            .or_else(|| by(&|new| new.step_id == old.step_id));
+        match same {
+            Some(new) => {
+                let drafted = StepSpec {
+                    instruction_prompt: old.spec.instruction_prompt.clone(),
+                    expected_outputs: old.spec.expected_outputs.clone(),
+                    ..new.spec.clone()
+                };
+                step(&old.step_id, &old.spec, &drafted, &mut changes);
+            }
+            None => changes.push(removed(old)),
+        }
+    }
+    changes.retain(|change| change.loosens);
+    changes
+}
+
+/// Entries that an edit takes out of the lists of a plan that say when the job is done and what must hold.
+pub(crate) fn taken_from_lists(before: &Plan, after: &Plan) -> Vec<Change> {
+    const LISTS: [&str; 4] = [
+        "deliverables",
+        "definition_of_done",
+        "tests_expected",
+        "invariants",
+    ];
+    let lists = before.lists().into_iter().zip(after.lists());
+    let lists = lists.filter(|((name, _), _)| LISTS.contains(name));
+    let taken = lists.filter_map(|((name, was), (_, is))| {
+        let (was, is) = (was?, is.unwrap_or_default());
+        let is_kept = was.iter().all(|entry| is.contains(entry));
+        (!is_kept).then(|| Change {
+            loosens: true,
+            line: format!("{name}: {} becomes {}", shown(&was), shown(&is)),
+        })
+    });
+    taken.collect()
+}
+
+fn removed(old: &Step) -> Change {
+    Change {
+        loosens: true,
+        line: format!(
+            "{} \"{}\" is removed, with {}",
+            old.step_id,
+            old.spec.title,
+            shown(&old.spec)
+        ),
+    }
 }
 
 /// Gates of a step that limit changes.

@@ -129,7 +129,9 @@ fn fault(key: &str, missing: bool, message: impl Into<String>) -> Fault {
 /// Devlog line, and the commit or the token in its place.
 fn records(step: &StepSpec, policies: &Policies, said: &Submission<'_>, batch: &Batch<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
-    if policies.require_devlog_per_step && said.devlog.is_none_or(|line| line.trim().is_empty()) {
+    let is_strict = policies.evidence_schema_mode == EvidenceMode::Strict;
+    let says_nothing = |line: &str| line.trim().is_empty() || (is_strict && !evidence::says_something(line));
+    if policies.require_devlog_per_step && said.devlog.is_none_or(says_nothing) {
         faults.push(fault("devlog_line", true, "devlog_line is missing"));
     }
     if let Some(hash) = said.commit.filter(|hash| !is_hash(hash)) {

@@ -5,6 +5,7 @@
 //! the call is cancelled, and when the host is gone. If a program kills or stops its supervisor, the host does the same.
 
 mod alone;
+mod caches;
 pub mod children;
 mod environment;
 mod supervisor;
@@ -25,6 +26,7 @@ use tollgate_core::deadline::Deadline;
 use tollgate_sdk::process::MAX_OUTPUT;
 use tollgate_sdk::{Capture, Ending, Outcome, ProcessError};
 
+use caches::Caches;
 use children::Started;
 pub use environment::Environment;
 pub use supervisor::{SUBCOMMAND, run_child};
@@ -119,12 +121,20 @@ impl Launcher {
             return Err(ProcessError::Cancelled);
         }
         let program = find(environment, &job.argv)?;
+        // Git that starts no other program has no caches of this kind.
+        let caches = if job.alone {
+            None
+        } else {
+            Some(Caches::new().map_err(no_caches)?)
+        };
+        let mut variables = caches.as_ref().map(Caches::variables).unwrap_or_default();
+        variables.extend(job.variables.iter().cloned());
         let started = Instant::now();
         let mut running = self.start(&job).map_err(failed)?;
         let task = Task {
             program,
             arguments: job.argv[1..].to_vec(),
-            environment: environment.of(&job.argv[0], &job.variables),
+            environment: environment.of(&job.argv[0], &variables),
             alone: job.alone,
             memory: job.memory,
             umask: self.umask,
@@ -184,6 +194,13 @@ impl Launcher {
 fn failed(err: std::io::Error) -> ProcessError {
     tracing::error!(%err, "a program could not be supervised");
     ProcessError::Internal
+}
+
+/// Without a folder of its own a program would trust the caches of the workspace, so it does not start.
+fn no_caches(err: std::io::Error) -> ProcessError {
+    ProcessError::NotStarted(format!(
+        "no temporary folder could be created for its caches: {err}"
+    ))
 }
 
 /// A program's path. A name is looked up in the host's own PATH, never in the workspace; only a test that the operator

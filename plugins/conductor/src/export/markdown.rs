@@ -6,6 +6,7 @@ use conductor_repo::path::show;
 
 use super::Bundle;
 use crate::gate::Gate;
+use crate::import::IMPORTED;
 use crate::model::{BlockType, LogType};
 use crate::step::StepSpec;
 use crate::store::attempt::Attempt;
@@ -63,6 +64,13 @@ fn overview(bundle: &Bundle) -> String {
         bundle.steps.len(),
         bundle.attempts.len()
     );
+    let origin = bundle
+        .log
+        .iter()
+        .rfind(|entry| entry.log_type == LogType::System && entry.content.starts_with(IMPORTED));
+    if let Some(origin) = origin {
+        let _ = writeln!(text, "- Origin: {}", origin.content);
+    }
     if let Some(root) = &job.repo_root {
         let _ = writeln!(text, "- Repository: {root}");
     }
@@ -91,8 +99,13 @@ fn deliverables(bundle: &Bundle) -> String {
         .filter(|attempt| attempt.accepted)
         .map(|attempt| {
             let commit = attempt.commit_hash.as_ref().map(|hash| format!(" ({hash})"));
+            let elsewhere = if attempt.is_judged_elsewhere() {
+                " (not judged by this host)"
+            } else {
+                ""
+            };
             format!(
-                "{}: {}{}",
+                "{}: {}{}{elsewhere}",
                 attempt.step_id,
                 attempt.summary,
                 commit.unwrap_or_default()
@@ -200,7 +213,11 @@ fn particulars(spec: &StepSpec) -> String {
 }
 
 fn attempt_section(attempt: &Attempt) -> String {
-    let verdict = if attempt.accepted { "accepted" } else { "rejected" };
+    let verdict = match attempt.accepted {
+        true if attempt.is_judged_elsewhere() => "accepted elsewhere",
+        true => "accepted",
+        false => "rejected",
+    };
     let mut text = format!(
         "\n#### {} {verdict} at {}, claim {}\n\n{}\n",
         attempt.attempt_id, attempt.at, attempt.model_claim, attempt.summary

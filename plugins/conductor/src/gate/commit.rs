@@ -13,7 +13,7 @@ pub(crate) const SUMMARY: char = '\u{1}';
 pub(crate) struct Rules {
     /// Filled message templates with [`SUMMARY`] in place of the summary. Empty accepts every message.
     pub messages: Vec<String>,
-    /// Commits that earlier steps were accepted with, and the step.
+    /// Commits that other steps of this or another job were accepted with, and that step.
     pub used: Vec<(String, String)>,
     /// True if a batch is open, whose commit holds the work of several steps.
     pub in_batch: bool,
@@ -35,6 +35,9 @@ pub(crate) fn fault(
         Commit::Elsewhere => "is not part of the current branch".to_owned(),
         Commit::Old => "was there before the step began".to_owned(),
         Commit::New if commit.is_empty => "is empty, or changes nothing since the step began".to_owned(),
+        Commit::New if commit.is_undone => {
+            "changes nothing that is left: its files are as they were when the step began".to_owned()
+        }
         Commit::New => used(&commit.hash, rules)
             .or_else(|| foreign(&commit.files, evidence, rules))
             .or_else(|| misworded(&commit.message, rules))?,
@@ -45,8 +48,8 @@ pub(crate) fn fault(
 /// A commit that an earlier step was accepted with.
 fn used(hash: &str, rules: &Rules) -> Option<String> {
     let is_same = |given: &str| hash.starts_with(&given.to_lowercase());
-    let (_, step) = rules.used.iter().find(|(given, _)| is_same(given))?;
-    Some(format!("was already submitted for step {step}"))
+    let (_, place) = rules.used.iter().find(|(given, _)| is_same(given))?;
+    Some(format!("was already submitted for {place}"))
 }
 
 /// A commit without any of the claimed files.

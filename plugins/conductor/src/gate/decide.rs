@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 use test_readers::Ended;
 
+use super::red::{self, Between};
 use super::settings::TEST_SETTINGS;
 use super::{Gate, Source, commit, glob_set, suite};
 use crate::arguments::{clip, clip_to};
@@ -72,6 +73,10 @@ pub(crate) struct GitFacts {
     pub settings: Vec<String>,
     /// Changed data that tests read and the plan does not name, each with the test.
     pub data: BTreeMap<String, String>,
+    /// Changes since the recorded runs of test commands, by the words of the command.
+    pub between: BTreeMap<String, Between>,
+    /// Tests that changed files defined when the step began, and that no changed file defines now.
+    pub gone: Vec<String>,
     /// Paths whose changes the index began to hide during the step.
     pub hides: Vec<String>,
     /// Paths that changed while the commands of the gates ran.
@@ -88,6 +93,8 @@ pub(crate) struct CommitFacts {
     pub standing: Commit,
     /// True if the commit changes nothing.
     pub is_empty: bool,
+    /// True if all that the commit changes is at HEAD as it was when the step began.
+    pub is_undone: bool,
     /// Paths that the commit changes, below the job's repository.
     pub files: Vec<String>,
     /// Whole message.
@@ -149,7 +156,7 @@ pub(crate) fn unmet(gate: &Gate, said: &Said<'_>, facts: &Facts) -> Option<Strin
             None => None,
         }),
         Gate::TestsFail(command) => tests_failed(said.evidence).or_else(|| match command {
-            Some(command) => with_run(facts, command, |run| suite::failed(run, command)),
+            Some(command) => with_run(facts, command, |run| red::failed(run, command, facts)),
             None => None,
         }),
         Gate::FailToPass(command) => tests_passed(said.evidence).or_else(|| match command {

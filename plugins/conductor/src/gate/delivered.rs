@@ -6,6 +6,8 @@ use tollgate_sdk::{Cx, FileKind};
 use super::decide::Presence;
 use super::facts::presence;
 use crate::access::{self, Access};
+use crate::evidence;
+use crate::model::EvidenceMode;
 use crate::store::job::Job;
 
 /// Mark of a deliverable that may be an empty file.
@@ -34,6 +36,7 @@ pub(crate) fn found(cx: &Cx<'_>, job: &Job) -> Vec<(String, Presence)> {
     let Ok(access) = access::open(cx, job.repo_root.as_deref()) else {
         return Vec::new();
     };
+    let is_strict = job.effective().evidence_schema_mode == EvidenceMode::Strict;
     let texts = job.plan.deliverables.iter().flatten();
     let known = texts.flat_map(|text| {
         let may_be_empty = text.contains(MAY_BE_EMPTY);
@@ -42,6 +45,12 @@ pub(crate) fn found(cx: &Cx<'_>, job: &Job) -> Vec<(String, Presence)> {
     known
         .filter_map(|(path, may_be_empty)| {
             let there = look(&access, path, may_be_empty)?;
+            let there = match there {
+                Presence::File if is_strict && !may_be_empty && is_mute_file(&access, path) => {
+                    Presence::Empty
+                }
+                there => there,
+            };
             Some((path.to_owned(), there))
         })
         .collect()
@@ -66,6 +75,12 @@ pub(super) fn is_blank_file(access: &Access<'_>, path: &str) -> bool {
     let read = access.workspace.read_at(&access.root.join(path), 0, READ);
     // A longer file than this has content, unless its beginning is all comments.
     read.is_ok_and(|bytes| is_blank(path, &String::from_utf8_lossy(&bytes)))
+}
+
+/// Checks whether a file has no letter and no digit.
+fn is_mute_file(access: &Access<'_>, path: &str) -> bool {
+    let read = access.workspace.read_at(&access.root.join(path), 0, READ);
+    read.is_ok_and(|bytes| !evidence::says_something(&String::from_utf8_lossy(&bytes)))
 }
 
 /// Checks whether a directory has a file with content, at any depth.
@@ -123,9 +138,10 @@ fn is_path(text: &str) -> bool {
 }
 
 /// Marks of comments in files of an extension: those up to the end of a line, and pairs.
-type Comments = (&'static [&'static str], &'static [(&'static str, &'static str)]);
+pub(super) type Comments = (&'static [&'static str], &'static [(&'static str, &'static str)]);
 
-fn comments(path: &str) -> Comments {
+/// Marks of comments, by the extension of a path.
+pub(super) fn comments(path: &str) -> Comments {
     let name = path.rsplit('/').next().unwrap_or_default();
     match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
         "py" | "pyi" => (&["#"], &[("\"\"\"", "\"\"\""), ("'''", "'''")]),
@@ -144,7 +160,8 @@ fn comments(path: &str) -> Comments {
 /// Checks whether a text has nothing but blanks, comments and, in Python, statements without effect.
 fn is_blank(path: &str, text: &str) -> bool {
     let (lines, pairs) = comments(path);
-    let mut rest = text.trim_start_matches('\u{feff}').trim_start();
+    let text: String = text.chars().filter(|c| !evidence::is_invisible(*c)).collect();
+    let mut rest = text.trim_start();
     'text: while !rest.is_empty() {
         for (begin, end) in pairs {
             if let Some(inner) = rest.strip_prefix(begin) {
@@ -221,6 +238,7 @@ mod tests {
             ("a.html", "<!-- later -->\n"),
             ("a.csv", "\n \n"),
             ("a.sql", "-- later"),
+            ("a.csv", "\u{200b}\u{3164}\n\u{2060}"),
         ] {
             assert!(is_blank(path, text), "{path} {text:?}");
         }

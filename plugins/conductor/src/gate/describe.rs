@@ -19,16 +19,18 @@ impl Gate {
             }
             Gate::TestsFail(Some(command)) => {
                 format!(
-                    "tests_run names the tests, tests_passed is false, and a test of `{}` fails",
+                    "tests_run names the tests, tests_passed is false, and a test of `{}` fails; write that test, and break no \
+                     code for it",
                     shell(command)
                 )
             }
             Gate::FailToPass(None) => "tests_run names the tests, tests_passed is true, and tests that \
-                failed before this step pass now"
+                failed when they last ran before this step pass now, because code changed since"
                 .to_owned(),
             Gate::FailToPass(Some(command)) => {
                 format!(
-                    "tests_run names the tests, tests_passed is true, and `{}` failed before this step and passes now",
+                    "tests_run names the tests, tests_passed is true, and `{}`, which failed when it last ran before this step, passes now \
+                     because code changed since",
                     shell(command)
                 )
             }

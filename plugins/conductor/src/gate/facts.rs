@@ -8,8 +8,9 @@ use test_readers::Ended;
 use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
 
 use super::decide::{Change, Facts, GitFacts, Presence, Run};
+use super::runners::{self, Runner};
 use super::runs::TestRuns;
-use super::{Gate, Need, agreed, data, delivered, settings, suite};
+use super::{Gate, Need, agreed, data, delivered, named, red, settings, suite};
 use crate::access::{self, Access};
 use crate::error::GitFault;
 use crate::git::Git;
@@ -70,12 +71,13 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
         ..Facts::default()
     };
     let git = Git::open(cx, job.repo_root.as_deref());
-    let first = git.as_ref().map_err(Clone::clone).and_then(Git::look);
+    let look = |git: &Git<'_>| git.look_since(since);
+    let first = git.as_ref().map_err(Clone::clone).and_then(look);
     for need in gates.iter().flat_map(Gate::needs) {
-        look(&access, need, TIME, &mut facts);
+        learn(&access, need, TIME, &mut facts);
     }
     let second = match (&git, &first) {
-        (Ok(git), Ok(_)) if !facts.commands.is_empty() => git.look(),
+        (Ok(git), Ok(_)) if !facts.commands.is_empty() => look(git),
         _ => first.clone(),
     };
     let commands = commands(&access, &gates);
@@ -98,13 +100,21 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
                 .as_ref()
                 .map(|since| since.commands.clone())
                 .unwrap_or_default();
+            next.runs = since.map(|since| since.runs.clone()).unwrap_or_default();
+            next.named = named::uncommitted(git, second);
             aftermath.baseline = Some(next);
-            view(git, since, first, (&gates, &commands), asked).map(|facts| GitFacts {
-                data: data_of_tests(git, first, &facts, (step, &gates)),
-                unsteady: moved.unsteady,
-                touched: moved.touched.into_iter().collect(),
-                ..facts
-            })
+            let runs = red::between(git, since, first, &gates);
+            let facts = view(git, since, first, (&gates, &commands), asked);
+            facts
+                .and_then(|facts| Ok((facts, runs?)))
+                .map(|(facts, between)| GitFacts {
+                    data: data_of_tests(git, first, &facts, (step, &gates)),
+                    gone: named::gone(git, since, &facts),
+                    between,
+                    unsteady: moved.unsteady,
+                    touched: moved.touched.into_iter().collect(),
+                    ..facts
+                })
         }
         (Err(fault), ..) | (_, Err(fault), _) | (.., Err(fault)) => Err(fault.clone()),
     };
@@ -114,6 +124,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
     facts.git = (needed || seen.is_ok()).then(|| seen.map_err(|fault| fault.to_string()));
     if let Some(next) = aftermath.baseline.as_mut() {
         next.tests = tallies(&facts, &gates);
+        next.runs = red::recorded(std::mem::take(&mut next.runs), (&facts, &gates), next);
     }
     facts.gates = gates;
     (facts, aftermath)
@@ -124,7 +135,7 @@ pub(super) fn view(
     git: &Git<'_>,
     since: Option<&Baseline>,
     look: &Look,
-    (gates, commands): (&[Gate], &[Vec<String>]),
+    (gates, commands): (&[Gate], &[Runner]),
     asked: &Asked<'_>,
 ) -> Result<GitFacts, GitFault> {
     let wants_lines = gates
@@ -144,10 +155,22 @@ pub(super) fn view(
         .or(since)
         .map_or(look.commit.as_deref(), |since| since.commit.as_deref());
     let all = facts.changed.iter().chain(facts.carried.iter().flatten());
-    let paths: BTreeSet<&String> = all.map(|change| &change.path).collect();
-    let decides =
-        |path: &&&String| commands.iter().any(|words| settings::runs(words, path)) || sets(git, base, path);
-    let settings = paths.iter().filter(decides).map(|path| (*path).clone()).collect();
+    let paths: BTreeSet<(&String, bool)> = all.map(|change| (&change.path, change.new)).collect();
+    let is_about_tests = gates.iter().any(|gate| matches!(gate, Gate::TestsUnchanged(_)));
+    let commands = match is_about_tests && !paths.is_empty() {
+        true => runners::followed(git, base, commands),
+        false => commands.to_vec(),
+    };
+    let decides = |(path, new): &&(&String, bool)| {
+        commands.iter().any(|runner| runner.runs(path))
+            || (*new && settings::shadows(path))
+            || sets(git, base, path)
+    };
+    let settings = paths
+        .iter()
+        .filter(decides)
+        .map(|(path, _)| (*path).clone())
+        .collect();
     Ok(GitFacts { settings, ..facts })
 }
 
@@ -181,20 +204,27 @@ fn sets(git: &Git<'_>, base: Option<&str>, path: &str) -> bool {
     settings::of(path, &old) != settings::of(path, &new)
 }
 
-/// Words of the commands that the gates of a step run, and of the test `default`.
-pub(super) fn commands(access: &Result<Access<'_>, String>, gates: &[Gate]) -> Vec<Vec<String>> {
+/// Commands that the gates of a step run, and the test `default`.
+pub(super) fn commands(access: &Result<Access<'_>, String>, gates: &[Gate]) -> Vec<Runner> {
     let Ok(access) = access else {
         return Vec::new();
     };
     let info = access.workspace.info();
-    let named = gates.iter().flat_map(Gate::needs).filter_map(|need| match need {
-        Need::Command(words) => Some(words.to_vec()),
-        _ => None,
+    let named = gates.iter().flat_map(|gate| {
+        let is_test = gate.tests().is_some();
+        let needs = gate.needs().into_iter();
+        needs.filter_map(move |need| match need {
+            Need::Command(words) => Some((words.to_vec(), is_test)),
+            _ => None,
+        })
     });
-    let default = info.test("default").map(|_| vec!["default".to_owned()]);
+    let default = info.test("default").map(|_| (vec!["default".to_owned()], true));
     named
         .chain(default)
-        .map(|words| access::command(info, &words).to_vec())
+        .map(|(words, is_test)| Runner {
+            words: access::command(info, &words).to_vec(),
+            is_test,
+        })
         .collect()
 }
 
@@ -211,6 +241,8 @@ fn guard(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) -> Option<Bo
     guard.guard = None;
     guard.tests.clear();
     guard.commands.clear();
+    guard.runs.clear();
+    guard.named.clear();
     guard.rewritten.clear();
     guard.droppings.clone_from(&next.droppings);
     guard.dropped.clone_from(&next.dropped);
@@ -309,7 +341,7 @@ pub(super) fn tallies(facts: &Facts, gates: &[Gate]) -> BTreeMap<String, Tally> 
     tallies
 }
 
-pub(super) fn look(access: &Result<Access<'_>, String>, need: Need<'_>, time: Duration, facts: &mut Facts) {
+pub(super) fn learn(access: &Result<Access<'_>, String>, need: Need<'_>, time: Duration, facts: &mut Facts) {
     match need {
         Need::Git => {}
         Need::Map if facts.unreachable.is_some() => {}

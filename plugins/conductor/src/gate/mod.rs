@@ -10,13 +10,18 @@ pub(crate) mod decide;
 pub(crate) mod delivered;
 mod describe;
 pub(crate) mod facts;
+pub(crate) mod named;
 mod parse;
+pub(crate) mod red;
+mod runners;
 pub(crate) mod runs;
 mod settings;
 pub(crate) mod start;
 pub(crate) mod suite;
 #[cfg(test)]
 mod tests;
+
+use std::sync::LazyLock;
 
 use globset::{GlobSet, GlobSetBuilder};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -237,6 +242,11 @@ impl Gate {
         }
     }
 
+    /// Checks whether the gate holds only after a commit.
+    pub(crate) fn wants_commit(&self) -> bool {
+        matches!(self, Gate::CommitExists | Gate::NoUncommittedChanges)
+    }
+
     /// Checks whether the gate limits the changes of a step.
     pub(crate) fn limits_changes(&self) -> bool {
         matches!(
@@ -316,7 +326,21 @@ pub(crate) const TEST_FILES: &[&str] = &[
     "**/*{Test,Tests,Spec}.{php,java,kt,swift,cs,scala,groovy}",
     "**/*_spec.*",
     "**/tests.{rs,py}",
+    "**/*.feature",
+    "**/step_definitions/**",
+    "**/features/steps/**",
 ];
+
+/// Matcher of [`TEST_FILES`], made once a call.
+static USUAL_TESTS: LazyLock<GlobSet> = LazyLock::new(|| {
+    let globs: Vec<String> = TEST_FILES.iter().map(|glob| (*glob).to_owned()).collect();
+    glob_set(&globs)
+});
+
+/// Checks whether a path is at a usual place of tests.
+fn is_usual_test(path: &str) -> bool {
+    USUAL_TESTS.is_match(path)
+}
 
 /// Globs as one matcher. `*` does not cross `/`. Invalid globs match nothing.
 fn glob_set(globs: &[String]) -> GlobSet {

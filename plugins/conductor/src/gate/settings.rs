@@ -1,6 +1,12 @@
-//! Files that decide how tests run, and settings of tests inside of other files: pure.
+//! Files that decide how tests run, and settings of tests inside of other files: tables, and their use. Pure.
 
+use std::sync::LazyLock;
+
+use globset::GlobSet;
+use regex_lite::Regex;
 use serde_json::Value;
+
+use super::{glob_set, is_usual_test};
 
 /// Globs of files that decide how tests run, or that stand in the way of a test tool.
 pub(super) const TEST_SETTINGS: &[&str] = &[
@@ -18,40 +24,190 @@ pub(super) const TEST_SETTINGS: &[&str] = &[
     "**/.rspec",
     "**/nextest.toml",
     "**/.cargo/config*",
+    "**/babel.config.*",
+    "**/.babelrc*",
+    "**/.swcrc",
+    "**/.{npmrc,yarnrc,yarnrc.yml,pnpmfile.cjs}",
 ];
 
-/// Keys of a `package.json` that decide how tests run.
-const KEYS: [&str; 6] = ["scripts", "jest", "vitest", "mocha", "ava", "type"];
-/// Parts of the names of sections that decide how tests run.
-const SECTIONS: [&str; 5] = ["pytest", "testenv", "tox", "nose", "unittest"];
+/// Programs that read their tasks from files, and globs of these files in lower case.
+const TASK_FILES: &[(&[&str], &[&str])] = &[
+    (&["make", "gmake"], &["makefile", "gnumakefile", "**/*.mk"]),
+    (&["just"], &["justfile", ".justfile"]),
+    (&["task", "go-task"], &["**/taskfile*.{yml,yaml}"]),
+    (&["rake"], &["rakefile", "rakefile.rb", "rakelib/**", "**/*.rake"]),
+    (&["tox"], &["tox.ini"]),
+    (&["invoke", "inv"], &["tasks.py", "tasks/**"]),
+    (&["ant"], &["build.xml"]),
+    (&["grunt"], &["gruntfile.*"]),
+    (&["gulp"], &["gulpfile.*"]),
+];
+
+/// Form of the settings of tests in a file that has others as well.
+enum Form {
+    /// Values of keys at the top of a JSON document.
+    Json(&'static [&'static str]),
+    /// Sections with one of the first in their header, and keys of the second anywhere.
+    Sections(&'static [&'static str], &'static [&'static str]),
+    /// From lines that match the first, and not the second, up to the end of the brackets that they open.
+    Blocks(&'static str, &'static str),
+    /// Plugins of Maven that run tests, and properties that skip tests.
+    Maven,
+}
+
+/// Files with settings of tests among others: globs and the form.
+const MIXED: &[(&[&str], Form)] = &[
+    (
+        &["**/package.json"],
+        Form::Json(&[
+            "scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "babel", "imports", "type",
+        ]),
+    ),
+    (
+        &["**/deno.{json,jsonc}"],
+        Form::Json(&["tasks", "test", "imports", "importMap", "exclude"]),
+    ),
+    (
+        &["**/{pyproject.toml,setup.cfg,tox.ini}"],
+        // A dotted key outside of its section, as in `tool.pytest.ini_options.testpaths = []`.
+        Form::Sections(&["pytest", "testenv", "tox", "nose", "unittest"], &["pytest."]),
+    ),
+    (
+        &["**/Cargo.toml"],
+        Form::Sections(
+            &["[lib]", "[[test]]", "[profile.test"],
+            &[
+                "lib",
+                "lib.",
+                "test",
+                "doctest",
+                "harness",
+                "autotests",
+                "required-features",
+                "default-members",
+                "exclude",
+            ],
+        ),
+    ),
+    (
+        &["**/bunfig.toml"],
+        Form::Sections(&["test"], &["preload", "test."]),
+    ),
+    (&["**/pom.xml"], Form::Maven),
+    (
+        &["**/build.gradle", "**/*.gradle.kts", "**/*.gradle"],
+        Form::Blocks(
+            r"\b(?:test|Test|check|integrationTest|useJUnit\w*|useTestNG)\b",
+            r"\btest(?:Implementation|RuntimeOnly|CompileOnly|AnnotationProcessor|FixturesApi)\b",
+        ),
+    ),
+    (
+        &["**/CMakeLists.txt", "**/*.cmake"],
+        Form::Blocks(
+            r"(?i)enable_testing|add_test|set_tests_properties|discover_tests|include\s*\(\s*CTest|BUILD_TESTING|CTEST_",
+            r"^\s*#",
+        ),
+    ),
+    (
+        &["**/vite.config.*"],
+        Form::Blocks(r"\b(?:test|alias|setupFiles|globalSetup)\b\s*:", r"^\s*//"),
+    ),
+    // Settings of Django, which may be split into any modules.
+    (&["**/*.py"], Form::Blocks(r"\bTEST_RUNNER\b", r"^\s*#")),
+];
+
 /// Programs that take a script as their first argument.
 const INTERPRETERS: [&str; 10] = [
     "sh", "bash", "dash", "zsh", "python", "python3", "node", "ruby", "perl", "php",
 ];
+/// Words before a program that runs all the same, with those that follow them.
+const WRAPPERS: &[&[&str]] = &[
+    &["env"],
+    &["time"],
+    &["nice"],
+    &["exec"],
+    &["command"],
+    &["xvfb-run"],
+    &["npx"],
+    &["bunx"],
+    &["uvx"],
+    &["uv", "run"],
+    &["poetry", "run"],
+    &["pipenv", "run"],
+    &["pdm", "run"],
+    &["hatch", "run"],
+    &["pnpm", "exec"],
+    &["yarn", "exec"],
+    &["bundle", "exec"],
+    &["npm", "exec"],
+];
+
+/// Modules of Python's standard library. A new file of such a name stands in the module's place.
+const STANDARD: &str = "\
+    abc argparse array ast asyncio atexit base64 bdb binascii bisect builtins bz2 cProfile calendar \
+    cmath cmd code codecs codeop collections colorsys compileall concurrent configparser contextlib \
+    contextvars copy copyreg csv ctypes curses dataclasses datetime dbm decimal difflib dis doctest \
+    email encodings enum errno faulthandler fcntl filecmp fileinput fnmatch fractions ftplib functools \
+    gc genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http imaplib \
+    importlib inspect io ipaddress itertools json keyword linecache locale logging lzma mailbox marshal \
+    math mimetypes mmap modulefinder multiprocessing netrc ntpath numbers opcode operator optparse os \
+    pathlib pdb pickle pickletools pkgutil platform plistlib poplib posix posixpath pprint profile \
+    pstats pty pwd py_compile pydoc pydoc_data pyexpat queue quopri random re readline reprlib resource \
+    rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtplib socket \
+    socketserver sqlite3 sre_compile sre_constants sre_parse ssl stat statistics string stringprep \
+    struct subprocess symtable sys sysconfig syslog tabnanny tarfile tempfile termios textwrap threading \
+    time timeit token tokenize tomllib trace traceback tracemalloc tty types typing unicodedata unittest \
+    urllib uuid warnings wave weakref webbrowser wsgiref xml xmlrpc zipfile zipimport zlib zoneinfo";
+
+/// Matchers of [`MIXED`], made once a call.
+static PLACES: LazyLock<Vec<GlobSet>> =
+    LazyLock::new(|| MIXED.iter().map(|(globs, _)| matcher(globs)).collect());
 
 /// Settings of tests in a file that has others as well; `None` for other files.
 pub(super) fn of(path: &str, text: &str) -> Option<String> {
-    match path.rsplit('/').next()? {
-        "package.json" => {
-            let json: Value = serde_json::from_str(text).unwrap_or_default();
-            let kept = KEYS.map(|key| json.get(key).cloned().unwrap_or_default());
-            Some(Value::from(kept.to_vec()).to_string())
-        }
-        "pyproject.toml" | "setup.cfg" | "tox.ini" => Some(sections(text)),
-        _ => None,
-    }
+    let mut forms = PLACES.iter().zip(MIXED);
+    let (_, (_, form)) = forms.find(|(place, _)| place.is_match(path))?;
+    Some(match form {
+        Form::Json(keys) => json(text, keys),
+        Form::Sections(parts, keys) => sections(text, parts, keys),
+        Form::Blocks(begin, but) => blocks(text, begin, but),
+        Form::Maven => maven(text),
+    })
 }
 
-fn sections(text: &str) -> String {
+fn matcher(globs: &[&str]) -> GlobSet {
+    let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
+    glob_set(&globs)
+}
+
+fn is_match(globs: &[&str], path: &str) -> bool {
+    matcher(globs).is_match(path)
+}
+
+/// Values of some keys. A document that cannot be read counts as a whole.
+fn json(text: &str, keys: &[&str]) -> String {
+    let read: Value = match serde_json::from_str(text) {
+        Ok(read) => read,
+        Err(_) if text.trim().is_empty() => Value::Null,
+        Err(_) => return text.to_owned(),
+    };
+    let kept = keys.iter().map(|key| read.get(*key).cloned().unwrap_or_default());
+    Value::from(kept.collect::<Vec<_>>()).to_string()
+}
+
+fn sections(text: &str, parts: &[&str], keys: &[&str]) -> String {
     let mut kept = String::new();
     let mut inside = false;
     for line in text.lines().map(str::trim) {
         if line.starts_with('[') {
-            inside = SECTIONS.iter().any(|name| line.contains(name));
+            inside = parts.iter().any(|part| line.contains(part));
         }
-        // A dotted key outside of its section, as in `tool.pytest.ini_options.testpaths = []`.
-        let dotted = line.split('=').next().is_some_and(|key| key.contains("pytest."));
-        if (inside || dotted) && !line.is_empty() {
+        let key = line.split_once('=').map_or("", |(key, _)| key.trim());
+        let is_key = |wanted: &&str| match wanted.ends_with('.') {
+            true => key.contains(wanted),
+            false => key == *wanted,
+        };
+        if (inside || keys.iter().any(is_key)) && !line.is_empty() && !line.starts_with('#') {
             kept += line;
             kept.push('\n');
         }
@@ -59,74 +215,265 @@ fn sections(text: &str) -> String {
     kept
 }
 
-/// Checks whether a command names a file as the script that runs the tests.
-pub(super) fn runs(command: &[String], path: &str) -> bool {
-    let Some((program, arguments)) = command.split_first() else {
-        return false;
+/// Lines that match, each with those up to the end of the brackets that it opens.
+fn blocks(text: &str, begin: &str, but: &str) -> String {
+    let (Ok(begin), Ok(but)) = (Regex::new(begin), Regex::new(but)) else {
+        return text.to_owned();
     };
-    let name = program.rsplit('/').next().unwrap_or_default();
-    let is_path = |word: &str| word.trim_start_matches("./") == path;
-    let tool = match name {
-        "make" | "gmake" => {
-            path.eq_ignore_ascii_case("makefile") || path == "GNUmakefile" || path.ends_with(".mk")
+    let mut kept = String::new();
+    let mut depth = 0_i64;
+    for line in text.lines().map(str::trim) {
+        if depth <= 0 && (but.is_match(line) || !begin.is_match(line)) {
+            continue;
         }
-        "just" => path.trim_start_matches('.').eq_ignore_ascii_case("justfile"),
-        "tox" => path == "tox.ini",
-        _ => false,
+        for c in line.chars() {
+            match c {
+                '{' | '(' | '[' => depth = depth.saturating_add(1),
+                '}' | ')' | ']' => depth = depth.saturating_sub(1).max(0),
+                _ => {}
+            }
+        }
+        kept += line;
+        kept.push('\n');
+    }
+    kept
+}
+
+fn maven(text: &str) -> String {
+    const WORDS: [&str; 5] = [
+        "skipTests",
+        "skipITs",
+        "maven.test",
+        "testSourceDirectory",
+        "testFailureIgnore",
+    ];
+    let plugins = text
+        .split("<plugin>")
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once("</plugin>")?.0));
+    let plugins = plugins.filter(|plugin| plugin.contains("surefire") || plugin.contains("failsafe"));
+    let lines = text
+        .lines()
+        .filter(|line| WORDS.iter().any(|word| line.contains(word)));
+    let kept: Vec<&str> = plugins.flat_map(str::lines).chain(lines).map(str::trim).collect();
+    kept.join("\n")
+}
+
+/// Checks whether a new file takes the place of a module of Python's standard library: at the top, where Python looks
+/// first, or beside tests, where pytest looks first.
+pub(super) fn shadows(path: &str) -> bool {
+    let module = match path.split_once('/') {
+        Some((package, _)) if !is_usual_test(path) => package,
+        _ => path
+            .rsplit('/')
+            .next()
+            .and_then(|name| name.strip_suffix(".py"))
+            .unwrap_or_default(),
     };
-    let script = arguments.iter().find(|word| !word.starts_with('-'));
-    let by_interpreter = INTERPRETERS.contains(&name) && script.is_some_and(|script| is_path(script));
-    let by_shell = arguments.iter().any(|word| {
-        let words = word.split(|c: char| c.is_whitespace() || ";&|()\"'`".contains(c));
-        let is_script = |word: &str| word.starts_with("./") || word.ends_with(".sh");
-        words.into_iter().any(|word| is_script(word) && is_path(word))
-    });
-    let inner: Vec<String> = match arguments {
-        [option, line, ..] if option == "-c" => line.split_whitespace().map(str::to_owned).collect(),
-        _ => Vec::new(),
+    path.ends_with(".py") && STANDARD.split_whitespace().any(|name| name == module)
+}
+
+/// Simple commands of a command: those of a line for a shell, without the words that only wrap them.
+pub(super) fn simple(command: &[String]) -> Vec<Vec<String>> {
+    let name = command.first().map_or("", |program| name_of(program));
+    let lines: Vec<Vec<String>> = match command {
+        [_, option, line, ..]
+            if SHELLS.contains(&name) && option.starts_with('-') && option.ends_with('c') =>
+        {
+            line.split([';', '&', '|', '\n', '(', ')', '`'])
+                .map(|part| {
+                    let words = part
+                        .split_whitespace()
+                        .map(|word| word.trim_matches(['"', '\'']).to_owned());
+                    words.collect()
+                })
+                .collect()
+        }
+        _ => vec![command.to_vec()],
     };
-    is_path(program) || tool || by_interpreter || by_shell || runs(&inner, path)
+    let bare = lines.into_iter().map(unwrapped);
+    bare.filter(|words| !words.is_empty()).collect()
+}
+
+/// Shells that take a line after `-c`.
+pub(super) const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
+
+fn unwrapped(mut words: Vec<String>) -> Vec<String> {
+    loop {
+        let is_wrapper = |wrapper: &&&[&str]| {
+            let begins = words.iter().zip(**wrapper).all(|(word, wanted)| word == wanted);
+            words.len() > wrapper.len() && begins
+        };
+        let first = words.first().map_or("", String::as_str);
+        let count = match WRAPPERS.iter().find(is_wrapper) {
+            Some(wrapper) => wrapper.len(),
+            None if matches!(first, "!" | "then" | "do" | "if" | "else" | "while") => 1,
+            // An assignment, or an option of a wrapper.
+            None if !first.starts_with('/') && first.contains('=') || first.starts_with('-') => 1,
+            None => return words,
+        };
+        words.drain(..count);
+    }
+}
+
+/// Last part of a program's path.
+pub(super) fn name_of(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or_default()
+}
+
+/// Script that a simple command runs: the program itself, or what its interpreter is given.
+pub(super) fn script(command: &[String]) -> Option<&str> {
+    let (program, arguments) = command.split_first()?;
+    let found = match INTERPRETERS.contains(&name_of(program)) {
+        true => arguments.iter().find(|word| !word.starts_with('-'))?,
+        false if program.contains('/') || program.ends_with(".sh") => program,
+        false if program == "." || program == "source" => arguments.first()?,
+        false => return None,
+    };
+    Some(found.trim_start_matches("./"))
+}
+
+/// Checks whether a command names a file as the script, the file of tasks or, if it runs tests, the module that runs.
+pub(super) fn runs(command: &[String], is_test: bool, path: &str) -> bool {
+    simple(command).iter().any(|words| {
+        let Some((program, arguments)) = words.split_first() else {
+            return false;
+        };
+        let name = name_of(program);
+        let lower = path.to_lowercase();
+        let tasks = TASK_FILES.iter().filter(|(programs, _)| programs.contains(&name));
+        let is_task = tasks.map(|(_, globs)| globs).any(|globs| is_match(globs, &lower));
+        let module = match arguments.iter().position(|word| word == "-m") {
+            Some(place) if is_test && name.starts_with("python") => arguments.get(place.saturating_add(1)),
+            _ => None,
+        };
+        let is_module = module.is_some_and(|module| {
+            let place = module.replace('.', "/");
+            [".py", "/__main__.py", "/__init__.py"]
+                .iter()
+                .any(|end| path == format!("{place}{end}"))
+        });
+        let is_argument = arguments.iter().any(|word| {
+            let is_script = word.starts_with("./") || word.ends_with(".sh");
+            is_script && word.trim_start_matches("./") == path
+        });
+        script(words) == Some(path)
+            || program.trim_start_matches("./") == path
+            || is_task
+            || is_module
+            || is_argument
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
     #[test]
     fn scripts_and_files_of_build_tools_run_tests() {
-        let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
         for (command, path, expected) in [
             ("./run.sh all", "run.sh", true),
             ("bash -e run.sh", "run.sh", true),
             ("python check.py", "check.py", true),
             ("make test", "Makefile", true),
+            ("task test", "Taskfile.yml", true),
+            ("bundle exec rake test", "Rakefile", true),
+            ("uv run python -m checks.all", "checks/all.py", true),
+            ("python -m checks", "checks/__main__.py", true),
+            ("env CI=1 just test", "justfile", true),
             ("pytest calc.py", "calc.py", false),
             ("cat suite", "suite", false),
         ] {
-            assert_eq!(runs(&words(command), path), expected, "{command} {path}");
+            assert_eq!(runs(&words(command), true, path), expected, "{command} {path}");
         }
+        assert!(!runs(&words("python -m report"), false, "report/__main__.py"));
         let shell = ["sh", "-c", "cd x; ./ci/run.sh && make test"].map(str::to_owned);
-        assert!(runs(&shell, "ci/run.sh"));
-        let shell = ["sh", "-c", "make test"].map(str::to_owned);
-        assert!(runs(&shell, "Makefile"));
+        assert!(runs(&shell, true, "ci/run.sh"));
+        assert!(runs(&shell, true, "Makefile"));
     }
 
     #[test]
     fn settings_of_tests_are_told_from_others() {
-        let old = "[project]\nname = 'a'\n[tool.pytest.ini_options]\ntestpaths = ['t']\n";
-        let renamed = old.replace("'a'", "'b'");
-        let moved = old.replace("'t'", "'u'");
-        assert_eq!(of("pyproject.toml", old), of("pyproject.toml", &renamed));
-        assert_ne!(of("pyproject.toml", old), of("pyproject.toml", &moved));
-        let package = r#"{"version": "1", "scripts": {"test": "jest"}}"#;
-        assert_eq!(
-            of("a/package.json", package),
-            of("a/package.json", &package.replace('1', "2"))
-        );
-        assert_ne!(
-            of("package.json", package),
-            of("package.json", &package.replace("jest", "true"))
-        );
-        assert_eq!(of("calc.py", "x"), None);
+        for (path, old, same, other) in [
+            (
+                "pyproject.toml",
+                "[project]\nname = 'a'\n[tool.pytest.ini_options]\ntestpaths = ['t']\n",
+                ("'a'", "'b'"),
+                ("'t'", "'u'"),
+            ),
+            (
+                "a/package.json",
+                r#"{"version": "1", "scripts": {"test": "jest"}}"#,
+                ("1", "2"),
+                ("jest", "true"),
+            ),
+            (
+                "Cargo.toml",
+                "[package]\nversion = '1'\n[lib]\ntest = true\n[dependencies]\ntest-log = '1'\n",
+                ("'1'", "'2'"),
+                ("true", "false"),
+            ),
+            (
+                "pom.xml",
+                "<dependency><scope>test</scope></dependency>\n<plugin>\n<artifactId>maven-surefire-plugin\n<skip>no\n</plugin>",
+                ("dependency>", "dep>"),
+                ("no", "true"),
+            ),
+            (
+                "build.gradle.kts",
+                "dependencies {\n  testImplementation(\"junit:1\")\n}\ntasks.test {\n  useJUnitPlatform()\n  enabled = true\n}\n",
+                ("junit:1", "junit:2"),
+                ("true", "false"),
+            ),
+            (
+                "CMakeLists.txt",
+                "add_library(a a.c)\nadd_test(NAME a\n  COMMAND a_test)\n",
+                ("a.c", "b.c"),
+                ("a_test", "true"),
+            ),
+            (
+                "vite.config.ts",
+                "export default {\n  plugins: [vue()],\n  test: {\n    include: ['a'],\n  },\n};\n",
+                ("vue", "react"),
+                ("'a'", "'b'"),
+            ),
+            (
+                "bunfig.toml",
+                "[install]\nexact = true\n[test]\nroot = 'a'\n",
+                ("true", "false"),
+                ("'a'", "'b'"),
+            ),
+            (
+                "deno.json",
+                r#"{"version": "1", "tasks": {"test": "a"}}"#,
+                ("1", "2"),
+                (r#""a""#, r#""b""#),
+            ),
+            (
+                "app/settings.py",
+                "DEBUG = 1\nTEST_RUNNER = 'a.Runner'\n",
+                ("1", "2"),
+                ("a.Runner", "b.Runner"),
+            ),
+        ] {
+            let (same, other) = (old.replace(same.0, same.1), old.replace(other.0, other.1));
+            assert_eq!(of(path, old), of(path, &same), "{path}");
+            assert_ne!(of(path, old), of(path, &other), "{path}");
+        }
+        assert_eq!(of("calc.rs", "x"), None);
+    }
+
+    #[test]
+    fn new_files_take_the_place_of_standard_modules() {
+        for path in ["random.py", "json/__init__.py", "tests/random.py"] {
+            assert!(shadows(path), "{path}");
+        }
+        for path in ["app/random.py", "randoms.py", "json/data.txt", "src/types.ts"] {
+            assert!(!shadows(path), "{path}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! State when a job starts: of the work tree, and of the tests that its gates name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Map;
@@ -8,7 +8,7 @@ use tollgate_sdk::{Cx, ToolError};
 
 use super::decide::{Facts, Run, some};
 use super::runs::TestRuns;
-use super::{Gate, Need, TEST_FILES, agreed, facts, glob_set};
+use super::{Gate, Need, TEST_FILES, agreed, facts, glob_set, named, red};
 use crate::access::{self, Access};
 use crate::error::GitFault;
 use crate::git::Git;
@@ -44,7 +44,7 @@ pub(crate) fn begin(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Start, Too
     let allowed = allowed(cx, job, &git, &first, (&access, steps))?;
     let mut known = Facts::default();
     for words in gates.iter().filter_map(Gate::tests) {
-        facts::look(&access, Need::Command(words), TIME, &mut known);
+        facts::learn(&access, Need::Command(words), TIME, &mut known);
     }
     let second = match (&git, &first) {
         (Ok(git), Ok(_)) if !known.commands.is_empty() => git.look(),
@@ -53,6 +53,7 @@ pub(crate) fn begin(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Start, Too
     let seen_by = git.as_ref().ok().zip(first.as_ref().ok());
     let tests = TestRuns::of(&access, seen_by, None, &known, &gates);
     let mut warnings = late(&known);
+    warnings.extend(access::nobody(cx, job, steps));
     let recorded = Baseline {
         tests: facts::tallies(&known, &gates),
         commands: access
@@ -65,14 +66,20 @@ pub(crate) fn begin(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Start, Too
             let moved = facts::moved(None, &first, &second, &Map::new());
             warnings.extend(rewriting(&moved.touched));
             let written = moved.written;
-            Some(Baseline {
+            let mut begun = Baseline {
                 rewritten: moved.touched.into_iter().filter(|path| !is_test(path)).collect(),
                 droppings: written.keys().cloned().collect(),
                 dropped: written,
                 tests: recorded.tests,
                 commands: recorded.commands,
+                named: git
+                    .as_ref()
+                    .map(|git| named::uncommitted(git, &second))
+                    .unwrap_or_default(),
                 ..second.baseline()
-            })
+            };
+            begun.runs = red::recorded(BTreeMap::new(), (&known, &gates), &begun);
+            Some(begun)
         }
         (Err(fault), _) | (_, Err(fault)) => {
             if !matches!(fault, GitFault::Unavailable(_) | GitFault::NoRepository(_)) {

@@ -6,8 +6,8 @@
 use test_readers::readers::{self, Run as Output};
 use test_readers::{Normaliser, Outcome};
 
-use super::decide::{Facts, Run, failed as command_failed, tail};
-use super::{TEST_FILES, glob_set};
+use super::decide::{Facts, Run, failed as command_failed, some, tail};
+use super::red;
 use crate::store::job::Tally;
 
 /// Numbers of a run of tests, and its outcome.
@@ -50,7 +50,24 @@ pub(super) fn passed(run: &Run, command: &[String], facts: &Facts) -> Option<Str
         }
         Outcome::Passed => {}
     }
-    fewer(&now, facts.before.get(&command.join(" "))?)
+    let fewer = fewer(&now, facts.before.get(&command.join(" "))?)?;
+    Some(match gone(facts) {
+        Some(gone) => format!("{fewer}; {gone}"),
+        None => fewer,
+    })
+}
+
+/// Names of tests that changed files no longer define, in words.
+pub(crate) fn gone(facts: &Facts) -> Option<String> {
+    let Some(Ok(git)) = &facts.git else {
+        return None;
+    };
+    (!git.gone.is_empty()).then(|| {
+        format!(
+            "tests that were there when the step began and are gone: {}",
+            some(&git.gone)
+        )
+    })
 }
 
 /// Why a run has lost tests, compared with an earlier one.
@@ -93,29 +110,11 @@ pub(super) fn fail_to_pass(run: &Run, command: &[String], facts: &Facts) -> Opti
         return Some(why);
     }
     match facts.before.get(&command.join(" ")) {
-        Some(before) if before.failed => no_code(facts),
-        Some(_) => Some("it passed before this step as well, so it shows no fix".to_owned()),
+        Some(before) if before.failed => red::no_fix(&command.join(" "), facts),
+        Some(_) => Some("it passed when it last ran before this step as well, so it shows no fix".to_owned()),
         None => Some(
-            "no failing run was recorded before this step; a step with the gate tests_fail records one"
+            "no failing run was recorded before this step; job_start and a step with the gate tests_fail record one"
                 .to_owned(),
         ),
     }
-}
-
-/// Why the changes hold no fix: nothing but tests and documents changed.
-fn no_code(facts: &Facts) -> Option<String> {
-    let Some(Ok(git)) = &facts.git else {
-        return None;
-    };
-    let usual: Vec<String> = TEST_FILES.iter().map(|glob| (*glob).to_owned()).collect();
-    let tests = glob_set(&usual);
-    let is_code = |path: &str| {
-        let extension = path
-            .rsplit_once('.')
-            .map(|(_, extension)| extension.to_lowercase());
-        !tests.is_match(path) && !matches!(extension.as_deref(), Some("md" | "txt" | "rst" | "adoc" | "log"))
-    };
-    let mut changed = git.changed.iter().chain(git.carried.iter().flatten());
-    let has_code = changed.any(|change| !change.undone && is_code(&change.path));
-    (!has_code).then(|| "nothing but tests and documents changed, so it shows no fix".to_owned())
 }

@@ -24,7 +24,7 @@ const DIFF: [&str; 6] = [
 impl Git<'_> {
     /// Changes since a baseline, committed or not. Without a baseline, everything uncommitted counts.
     pub(crate) fn facts(&self, since: Option<&Baseline>, wants_lines: bool) -> Result<GitFacts, GitFault> {
-        self.facts_of(since, &self.look()?, wants_lines)
+        self.facts_of(since, &self.look_since(since)?, wants_lines)
     }
 
     /// Like [`Git::facts`], for a look that was taken before.
@@ -188,7 +188,13 @@ impl Git<'_> {
                     continue;
                 };
                 let lines = match entry.lines {
-                    Some((added, removed)) => added.saturating_add(removed),
+                    Some((added, removed)) => {
+                        let told = added.saturating_add(removed);
+                        let own = after
+                            .is_none()
+                            .then(|| self.lines_by_cr(base, &entry.path, &path));
+                        told.max(own.flatten().unwrap_or_default())
+                    }
                     // Git counts no lines of what it takes for binary: all of them count, old and new.
                     None => {
                         let old = self.lines_in(base, &entry.path);
@@ -204,12 +210,63 @@ impl Git<'_> {
         Ok(counts)
     }
 
+    /// Lines added and removed in a file whose lines end with a carriage return alone, which Git takes for one line.
+    fn lines_by_cr(&self, base: &str, path: &RepoPath, inside: &str) -> Option<u64> {
+        let new = self.text_now(inside).unwrap_or_default();
+        if !ends(new.as_bytes()).1 {
+            return None;
+        }
+        let name = format!("{base}:{}", String::from(path.clone()));
+        let old = self
+            .beginning_of_text(&["cat-file", "-p", &name])
+            .unwrap_or_default();
+        Some(lines_apart(&String::from_utf8_lossy(&old), &new))
+    }
+
     /// Ends of lines of a file in a commit, or in the index if its name is empty.
     fn lines_in(&self, revision: &str, path: &RepoPath) -> u64 {
         let name = format!("{revision}:{}", String::from(path.clone()));
         let text = self
             .beginning_of_text(&["cat-file", "-p", &name])
             .unwrap_or_default();
-        text.iter().filter(|byte| **byte == b'\n').count() as u64
+        ends(&text).0
+    }
+}
+
+/// Number of ends of lines in a text: LF, CR, or both together; and whether there is a CR alone.
+pub(super) fn ends(text: &[u8]) -> (u64, bool) {
+    let followed = text.iter().zip(text.iter().skip(1).chain([&b' ']));
+    let alone = followed
+        .filter(|(byte, next)| **byte == b'\r' && **next != b'\n')
+        .count();
+    let plain = text.iter().filter(|byte| **byte == b'\n').count();
+    (plain.saturating_add(alone) as u64, alone > 0)
+}
+
+/// Number of lines that only one of two texts has.
+fn lines_apart(old: &str, new: &str) -> u64 {
+    let lines = |text: &str| -> Vec<String> {
+        let text = text.replace("\r\n", "\n");
+        text.split(['\n', '\r']).map(str::to_owned).collect()
+    };
+    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+    for (text, by) in [(old, -1), (new, 1)] {
+        for line in lines(text) {
+            *counts.entry(line).or_default() += by;
+        }
+    }
+    counts.values().map(|count| count.unsigned_abs()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_carriage_return_alone_ends_a_line() {
+        assert_eq!(ends(b"a\rb\r\nc\n"), (3, true));
+        assert_eq!(ends(b"a\r\nb\n"), (2, false));
+        assert_eq!(ends(b"a\r"), (1, true));
+        assert_eq!(lines_apart("a\nb\n", "a\nb\nc\rd\re\n"), 3);
     }
 }

@@ -9,6 +9,7 @@ use tollgate_sdk::FileKind;
 use tollgate_sdk::workspace::MAX_ENTRIES;
 
 use super::Git;
+use super::untracked::Untracked;
 use crate::digest::digest;
 use crate::error::GitFault;
 use crate::store::job::Baseline;
@@ -25,10 +26,12 @@ pub(crate) struct Look {
     pub commit: Option<String>,
     /// Tracked paths that differ from HEAD.
     pub tracked: BTreeSet<String>,
-    /// Paths that Git does not track and no committed `.gitignore` ignores.
+    /// Paths that Git does not track and no `.gitignore` ignores that was committed when the step began.
     pub untracked: BTreeSet<String>,
     /// Paths of `untracked` that Git itself does not show.
     pub hidden: BTreeSet<String>,
+    /// Paths of `untracked` that a `.gitignore` ignores which was committed since the step began.
+    pub late: BTreeSet<String>,
     /// Tracked paths whose changes the index hides from Git.
     pub flagged: BTreeSet<String>,
     /// Tracked paths that Git takes for unchanged, although the index has other bytes.
@@ -60,7 +63,10 @@ impl Look {
                         && (!baseline.whole || baseline.dirty.get(path) == self.hashes.get(path)))
             })
         };
-        let untracked = self.untracked.iter().filter(|path| !known(path));
+        let untracked = self
+            .untracked
+            .iter()
+            .filter(|path| !known(path) && !self.late.contains(*path));
         let is_new = |path: &&String| {
             since.is_some_and(|since| since.raw && since.dirty.get(*path) != self.hashes.get(*path))
         };
@@ -92,7 +98,12 @@ impl Look {
     pub(crate) fn baseline(&self) -> Baseline {
         Baseline {
             commit: self.commit.clone(),
-            dirty: self.hashes.clone(),
+            dirty: self
+                .hashes
+                .iter()
+                .filter(|(path, _)| !self.late.contains(*path))
+                .map(|(path, hash)| (path.clone(), hash.clone()))
+                .collect(),
             flagged: self.flagged.clone(),
             staged: self.staged.clone(),
             whole: true,
@@ -103,11 +114,20 @@ impl Look {
 }
 
 impl Git<'_> {
-    /// Looks at the work tree.
+    /// Looks at the work tree, for a step or a job that begins.
     pub(crate) fn look(&self) -> Result<Look, GitFault> {
+        self.look_since(None)
+    }
+
+    /// Looks at the work tree. Ignore rules that are newer than the step hide nothing.
+    pub(crate) fn look_since(&self, since: Option<&Baseline>) -> Result<Look, GitFault> {
         let status = self.status_of("--untracked-files=no")?;
         let index = self.index()?;
-        let (untracked, hidden) = self.untracked()?;
+        let Untracked {
+            all: untracked,
+            hidden,
+            late,
+        } = self.untracked(since)?;
         let tracked: BTreeSet<String> = status.entries.into_iter().map(|entry| entry.path).collect();
         let mut paths: BTreeSet<&String> = tracked.iter().chain(&untracked).chain(&index.flagged).collect();
         let nested: Vec<String> = index.submodules.iter().map(|path| format!("{path}/")).collect();
@@ -125,6 +145,7 @@ impl Git<'_> {
             tracked,
             untracked,
             hidden,
+            late,
             times,
             flagged: index.flagged,
             veiled: veiled.keys().cloned().collect(),

@@ -90,6 +90,12 @@ impl<'a> Git<'a> {
         }
     }
 
+    /// Checks whether Git's configuration names who commits.
+    pub(crate) fn knows_committer(&self) -> Result<bool, GitFault> {
+        let listed = self.run(&["config", "--list", "--show-scope", "--name-only", "-z"])?;
+        Ok(parse::names_committer(&listed))
+    }
+
     /// Like [`Git::open`], for commands that write.
     pub(crate) fn open_to_write(cx: &Cx<'a>, repo_root: Option<&str>) -> Result<Git<'a>, GitFault> {
         let git = Git::open(cx, repo_root)?;
@@ -288,10 +294,9 @@ impl<'a> Git<'a> {
             let Some(end) = piece.last() else { break };
             last = *end;
             offset = offset.saturating_add(piece.len() as u64);
-            let found = piece.iter().filter(|byte| **byte == b'\n').count();
-            ends = ends.saturating_add(found as u64);
+            ends = ends.saturating_add(change::ends(&piece).0);
         }
-        ends.saturating_add(u64::from(last != b'\n'))
+        ends.saturating_add(u64::from(!matches!(last, b'\n' | b'\r')))
     }
 }
 

@@ -67,6 +67,16 @@ pub(crate) fn own_filters(printed: &[u8]) -> Vec<String> {
     filters
 }
 
+/// Checks whether a list of scopes and names has a name and an address of who commits.
+pub(crate) fn names_committer(printed: &[u8]) -> bool {
+    let has = |wanted: [&[u8]; 2]| {
+        printed
+            .split(|byte| *byte == 0)
+            .any(|name| wanted.contains(&name))
+    };
+    has([b"user.name", b"committer.name"]) && has([b"user.email", b"committer.email"])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +106,13 @@ mod tests {
                 ".? \\xff"
             ]
         );
+    }
+
+    #[test]
+    fn a_committer_has_a_name_and_an_address() {
+        assert!(names_committer(b"global\0user.name\0local\0committer.email\0"));
+        assert!(!names_committer(b"global\0user.name\0local\0core.bare\0"));
+        assert!(!names_committer(b"global\0user.useconfigonly\0"));
     }
 
     #[test]

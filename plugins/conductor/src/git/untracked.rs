@@ -1,5 +1,5 @@
-//! Files that Git does not track. Only a committed `.gitignore` may hide one: `.git/info/exclude`,
-//! `core.excludesFile` and a `.gitignore` that is not committed are in the hands of whoever is checked.
+//! Files that Git does not track. Only a `.gitignore` that was committed when the step began may hide one:
+//! `.git/info/exclude`, `core.excludesFile` and a `.gitignore` that changed since are in the hands of whoever is checked.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,7 @@ use tollgate_sdk::Ending;
 
 use super::Git;
 use crate::error::GitFault;
+use crate::store::job::Baseline;
 
 /// Lists untracked files; the options say which are left out.
 const OTHERS: [&str; 4] = ["ls-files", "-z", "--others", "--full-name"];
@@ -15,44 +16,110 @@ const OTHERS: [&str; 4] = ["ls-files", "-z", "--others", "--full-name"];
 const BY_GITIGNORE: &str = "--exclude-per-directory=.gitignore";
 /// Directories that test tools create with a `.gitignore` of their own.
 const CACHES: [&str; 3] = [".pytest_cache", ".mypy_cache", ".ruff_cache"];
+/// Names of what builds and tools create. A step may begin to ignore these, as every project does that is set up.
+const BUILT: [&str; 24] = [
+    ".cache",
+    ".coverage",
+    ".DS_Store",
+    ".eggs",
+    ".gradle",
+    ".idea",
+    ".next",
+    ".nox",
+    ".nuxt",
+    ".nyc_output",
+    ".tox",
+    ".turbo",
+    ".venv",
+    ".vscode",
+    "__pycache__",
+    "build",
+    "coverage",
+    "dist",
+    "env",
+    "htmlcov",
+    "node_modules",
+    "out",
+    "target",
+    "venv",
+];
+/// Maximum files of a directory that are listed, if a step began to ignore the directory. A larger one is one path.
+const LISTED: usize = 1_000;
+
+/// Files that Git does not track.
+#[derive(Debug, Default)]
+pub(super) struct Untracked {
+    /// All but those that a `.gitignore` ignores which was committed when the step began.
+    pub all: BTreeSet<String>,
+    /// Those of them that Git does not show.
+    pub hidden: BTreeSet<String>,
+    /// Those of them that a `.gitignore` ignores which was committed since.
+    pub late: BTreeSet<String>,
+}
 
 impl Git<'_> {
-    /// Untracked files that no committed `.gitignore` ignores, and those of them that Git does not show.
-    pub(super) fn untracked(&self) -> Result<(BTreeSet<String>, BTreeSet<String>), GitFault> {
+    /// Untracked files, by the ignore rules at HEAD and those when the step began.
+    pub(super) fn untracked(&self, since: Option<&Baseline>) -> Result<Untracked, GitFault> {
         let shown = self.paths(&[OTHERS.as_slice(), &["--exclude-standard"]].concat())?;
         let shown: BTreeSet<String> = shown.into_iter().collect();
         let mut all: BTreeSet<String> = shown.clone();
         all.extend(self.paths(&[OTHERS.as_slice(), &[BY_GITIGNORE]].concat())?);
-        all.extend(self.ignored_without_commit()?);
+        let (open, late) = self.ignored_without_commit(since)?;
+        let late: BTreeSet<String> = late.into_iter().filter(|path| !all.contains(path)).collect();
+        all.extend(open);
+        all.extend(late.iter().cloned());
         let hidden = all.difference(&shown).cloned().collect();
-        Ok((all, hidden))
+        Ok(Untracked { all, hidden, late })
     }
 
-    /// Files that a `.gitignore` ignores which is not committed, or not in these words.
-    fn ignored_without_commit(&self) -> Result<Vec<String>, GitFault> {
+    /// Files that a `.gitignore` ignores which is not committed, or not in these words, and files that one ignores which
+    /// was committed since the step began.
+    fn ignored_without_commit(
+        &self,
+        since: Option<&Baseline>,
+    ) -> Result<(Vec<String>, Vec<String>), GitFault> {
         let listed =
             self.paths(&[OTHERS.as_slice(), &["--ignored", "--directory", BY_GITIGNORE]].concat())?;
         let is_cache = |path: &String| path.split('/').any(|name| CACHES.contains(&name));
         let listed: Vec<String> = listed.into_iter().filter(|path| !is_cache(path)).collect();
-        let mut files = Vec::new();
-        let mut directories = Vec::new();
-        for path in self.uncommitted_rule(&listed)? {
-            match path.ends_with('/') {
-                true => directories.push(self.pathspec(&path)),
-                false => files.push(path),
+        let (mut open, mut late) = (Vec::new(), Vec::new());
+        let (without, since) = self.uncommitted_rules(&listed, since)?;
+        let (directories, files): (Vec<String>, Vec<String>) =
+            without.into_iter().partition(|path| path.ends_with('/'));
+        open.extend(files);
+        if !directories.is_empty() {
+            let directories = directories.iter().map(|path| self.pathspec(path)).collect();
+            let pages = self.pages_of(&OTHERS, &["HEAD"], directories)?;
+            open.extend(self.listed(&pages));
+        }
+        for path in since {
+            if !path.ends_with('/') {
+                late.push(path);
+                continue;
+            }
+            let pages = self.pages_of(&OTHERS, &["HEAD"], vec![self.pathspec(&path)])?;
+            let files = self.listed(&pages);
+            match files.len() > LISTED {
+                true => late.push(path),
+                false => late.extend(files),
             }
         }
-        if !directories.is_empty() {
-            let pages = self.pages_of(&OTHERS, &["HEAD"], directories)?;
-            files.extend(self.listed(&pages));
-        }
-        Ok(files)
+        Ok((open, late))
     }
 
-    /// Ignored paths whose rule is not in a committed `.gitignore`.
-    fn uncommitted_rule(&self, ignored: &[String]) -> Result<Vec<String>, GitFault> {
-        let mut found = Vec::new();
+    /// Ignored paths whose rule is not in a committed `.gitignore`, and those whose rule was committed since the step
+    /// began.
+    fn uncommitted_rules(
+        &self,
+        ignored: &[String],
+        since: Option<&Baseline>,
+    ) -> Result<(Vec<String>, Vec<String>), GitFault> {
+        let (mut open, mut late) = (Vec::new(), Vec::new());
         let mut rules = Rules::default();
+        let then = match since.filter(|since| since.whole) {
+            Some(since) if since.commit != self.head()? => Some(since.commit.as_deref()),
+            _ => None,
+        };
         for chunk in ignored.chunks(2_000) {
             let mut asked = Vec::new();
             for path in chunk {
@@ -66,33 +133,49 @@ impl Git<'_> {
                 _ => Vec::new(),
             };
             let fields: Vec<&[u8]> = told.split(|byte| *byte == 0).collect();
-            let mut committed = BTreeSet::new();
+            let (mut committed, mut new) = (BTreeSet::new(), BTreeSet::new());
             for rule in fields.chunks_exact(4) {
-                if let [source, _, pattern, path] = rule
-                    && rules.has(self, &text(source), pattern)
-                {
-                    committed.insert(text(path));
+                let [source, _, pattern, path] = rule else {
+                    continue;
+                };
+                let (source, path) = (text(source), text(path));
+                if !rules.has(self, Some("HEAD"), &source, pattern) {
+                    continue;
                 }
+                if then.is_some_and(|then| !rules.has(self, then, &source, pattern)) {
+                    new.insert(path.clone());
+                }
+                committed.insert(path);
             }
             let is_open = |path: &&String| !committed.contains(&self.pathspec(path));
-            found.extend(chunk.iter().filter(is_open).cloned());
+            open.extend(chunk.iter().filter(is_open).cloned());
+            let is_late = |path: &&String| new.contains(&self.pathspec(path)) && !is_built(path);
+            late.extend(chunk.iter().filter(is_late).cloned());
         }
-        Ok(found)
+        Ok((open, late))
     }
+}
+
+/// Checks whether a path is what a build or a tool creates.
+fn is_built(path: &str) -> bool {
+    let is_compiled = path.ends_with(".pyc") || path.ends_with(".log") || path.contains(".egg-info/");
+    is_compiled || path.split('/').any(|name| BUILT.contains(&name))
 }
 
 /// Committed texts of `.gitignore` files, read once each.
 #[derive(Default)]
-struct Rules(std::collections::BTreeMap<String, Vec<u8>>);
+struct Rules(std::collections::BTreeMap<(String, String), Vec<u8>>);
 
 impl Rules {
-    /// Checks whether a pattern is in the committed text of a `.gitignore`.
-    fn has(&mut self, git: &Git<'_>, source: &str, pattern: &[u8]) -> bool {
+    /// Checks whether a pattern is in the text that a `.gitignore` has in a commit.
+    fn has(&mut self, git: &Git<'_>, commit: Option<&str>, source: &str, pattern: &[u8]) -> bool {
         if source.rsplit('/').next() != Some(".gitignore") {
             return false;
         }
-        let text = self.0.entry(source.to_owned()).or_insert_with(|| {
-            let name = format!("HEAD:{source}");
+        let Some(commit) = commit else { return false };
+        let key = (commit.to_owned(), source.to_owned());
+        let text = self.0.entry(key).or_insert_with(|| {
+            let name = format!("{commit}:{source}");
             git.beginning_of_text(&["cat-file", "-p", &name])
                 .unwrap_or_default()
         });

@@ -17,6 +17,7 @@ use crate::root::Root;
 use crate::state::Status;
 use crate::step::StepSpec;
 use crate::store::attempt::Attempt;
+use crate::store::job::Baseline;
 use crate::submission::is_hash;
 
 /// Refuses a bundle that would create a job no tool could have made.
@@ -51,9 +52,8 @@ fn check_job(bundle: &Bundle, refusals: &mut Refusals) {
         refusals.add(Reason::argument("bundle.job.repo_root", "leaves its workspace"));
     }
     // The hash is passed to Git.
-    let baseline = job.baseline.as_ref();
-    let commit = baseline.and_then(|baseline| baseline.commit.as_deref());
-    if commit.is_some_and(|commit| !is_hash(commit)) {
+    let commits = job.baseline.as_ref().map(Baseline::commits).unwrap_or_default();
+    if commits.iter().any(|commit| !is_hash(commit)) {
         refusals.add(Reason::argument(
             "bundle.job.baseline.commit",
             "is not a commit hash",

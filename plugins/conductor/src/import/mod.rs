@@ -18,6 +18,10 @@ use crate::person;
 use crate::state::Status;
 use crate::store::{attempt, batch, context, description, job, log, mistake, short_id, snapshot, step};
 
+/// Beginning of the log entry of an imported job.
+pub(crate) const IMPORTED: &str = "imported from a bundle";
+/// Note on submissions that a bundle has as accepted.
+pub(crate) const ELSEWHERE: &str = "imported: this host did not judge this submission";
 /// Maximum number of a step that a bundle may claim to have had.
 const LAST_STEP: u32 = 90_000;
 
@@ -54,6 +58,7 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
         // The repository here is another one than the plan was agreed on.
         bundle.job.baseline = None;
     }
+    let origin = mark(&mut bundle, &given);
     let mut used = ids_of(&bundle);
     rename_records(cx, &mut bundle, &mut used)?;
     keep_map(cx, &mut bundle, &mut used)?;
@@ -69,6 +74,7 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
     for entry in &bundle.log {
         log::insert(db, &id, entry)?;
     }
+    log::append(cx, db, &id, LogType::System, None, None, &origin)?;
     if let Some(line) = line {
         log::append(cx, db, &id, LogType::System, None, None, &line)?;
     }
@@ -92,6 +98,22 @@ pub(crate) fn import(cx: &Cx<'_>, mut bundle: Bundle) -> Result<Imported, ToolEr
         attempts: bundle.attempts.len(),
         job_id: id,
     })
+}
+
+/// Marks the accepted submissions of a bundle as not judged here, and returns the log entry about the import: a bundle
+/// is a file that anybody can write, with any history.
+fn mark(bundle: &mut Bundle, given: &JobId) -> String {
+    let accepted = bundle.attempts.iter_mut().filter(|attempt| attempt.accepted);
+    let mut count = 0_usize;
+    for attempt in accepted {
+        count = count.saturating_add(1);
+        attempt.notes.retain(|note| note != ELSEWHERE);
+        attempt.notes.insert(0, ELSEWHERE.to_owned());
+    }
+    format!(
+        "{IMPORTED} as {}: the job was {given} there, with {count} accepted submissions that this host did not judge",
+        bundle.job.status
+    )
 }
 
 /// Line for the log. A bundle is a file that anybody can edit, so a plan that is frozen already needs a person.

@@ -1,6 +1,6 @@
 //! Submissions, accepted or not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,7 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::{json_column, to_json};
 use crate::entity;
+use crate::import::ELSEWHERE;
 use crate::model::{AttemptId, Claim, JobId, StepId};
 
 /// A submission for a step.
@@ -46,6 +47,13 @@ pub(crate) struct Attempt {
     /// Observations that did not cause a rejection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+impl Attempt {
+    /// Checks whether a bundle brought the submission, so that no gate was checked here.
+    pub(crate) fn is_judged_elsewhere(&self) -> bool {
+        self.notes.iter().any(|note| note == ELSEWHERE)
+    }
 }
 
 impl TryFrom<Row> for Attempt {
@@ -144,6 +152,42 @@ pub(crate) fn commits(db: &Db<'_>, job: &JobId, but: &StepId) -> Result<Vec<(Str
     .iter()
     .map(|row| Ok((row.get(0)?, row.get(1)?)))
     .collect()
+}
+
+/// Steps of a job that a bundle brought as accepted.
+pub(crate) fn accepted_elsewhere(db: &Db<'_>, job: &JobId) -> Result<BTreeSet<StepId>, DbError> {
+    let begin = format!("[\"{ELSEWHERE}");
+    let length = u32::try_from(begin.chars().count()).unwrap_or(u32::MAX);
+    db.query(
+        "SELECT DISTINCT step_id FROM conductor_attempts \
+         WHERE job_id = ?1 AND accepted = ?2 AND substr(notes_json, 1, ?3) = ?4",
+        params![job, true, length, begin],
+    )?
+    .iter()
+    .map(|row| row.get(0))
+    .collect()
+}
+
+/// Job and step on the same repository that a commit was accepted for before, if there is one.
+pub(crate) fn used_elsewhere(
+    db: &Db<'_>,
+    job: &JobId,
+    repo_root: Option<&str>,
+    commit: &str,
+) -> Result<Option<(String, String)>, DbError> {
+    let row = db.query_row(
+        "SELECT a.job_id, a.step_id FROM conductor_attempts a JOIN conductor_jobs j ON j.id = a.job_id \
+         WHERE j.repo_root = ?1 AND j.id <> ?2 AND a.accepted = ?3 \
+         AND substr(lower(a.commit_hash), 1, ?5) = ?4 ORDER BY a.number LIMIT 1",
+        params![
+            repo_root,
+            job,
+            true,
+            commit.to_lowercase(),
+            u32::try_from(commit.len()).unwrap_or(u32::MAX)
+        ],
+    )?;
+    row.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
 }
 
 /// Latest submission for a step.

@@ -8,6 +8,7 @@ use tollgate_sdk::{Db, DbError, Row, Timestamp, Value, params};
 
 use super::{baseline, gone, json_column, optional_json, to_json};
 use crate::entity;
+use crate::import::IMPORTED;
 use crate::model::{JobId, StepId};
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
@@ -96,6 +97,23 @@ pub(crate) struct Baseline {
     /// Last run of each test command, by its words.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tests: BTreeMap<String, Tally>,
+    /// States that each test command passed and failed on, by its words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub runs: BTreeMap<String, Runs>,
+    /// Names of the tests in each uncommitted file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub named: BTreeMap<String, Vec<String>>,
+}
+
+/// States of the work tree that a test command ran on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Runs {
+    /// State of the last run that passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed: Option<Box<Baseline>>,
+    /// State of the last run that failed, if none passed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<Box<Baseline>>,
 }
 
 /// Numbers of a test run.
@@ -121,6 +139,15 @@ impl Baseline {
 }
 
 impl Baseline {
+    /// Commits of the baseline and of those inside of it.
+    pub(crate) fn commits(&self) -> Vec<&str> {
+        let runs = self.runs.values();
+        let runs = runs.flat_map(|runs| [&runs.passed, &runs.failed]);
+        let inner = runs.chain([&self.guard]).flatten();
+        let inner = inner.flat_map(|baseline| baseline.commits());
+        self.commit.as_deref().into_iter().chain(inner).collect()
+    }
+
     /// Checks whether a file is as commands of gates left it.
     pub(crate) fn is_dropping(&self, path: &str, hash: Option<&String>) -> bool {
         self.droppings.contains(path) && self.dropped.get(path).is_none_or(|left| hash == Some(left))
@@ -318,6 +345,9 @@ pub(crate) struct JobLine {
     pub steps_done: u32,
     /// Labels of the job.
     pub tags: Vec<String>,
+    /// True if the job came from a bundle, so that its history was not made here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
     /// Time of the last change to the job or its records.
     pub updated_at: Timestamp,
 }
@@ -326,6 +356,7 @@ impl TryFrom<Row> for JobLine {
     type Error = DbError;
 
     fn try_from(row: Row) -> Result<JobLine, DbError> {
+        let imports: u32 = row.get(7)?;
         Ok(JobLine {
             job_id: row.get(0)?,
             title: row.get(1)?,
@@ -334,6 +365,7 @@ impl TryFrom<Row> for JobLine {
             steps_done: row.get(4)?,
             tags: json_column(&row, 5)?,
             updated_at: row.get(6)?,
+            imported: imports > 0,
         })
     }
 }
@@ -357,10 +389,20 @@ pub(crate) fn list(
             "SELECT j.id, j.title, j.status, \
              (SELECT count(*) FROM conductor_steps s WHERE s.job_id = j.id), \
              (SELECT count(*) FROM conductor_steps s WHERE s.job_id = j.id AND s.status = 'DONE'), \
-             j.tags_json, j.updated_at FROM conductor_jobs j WHERE {condition} \
+             j.tags_json, j.updated_at, \
+             (SELECT count(*) FROM conductor_logs l WHERE l.job_id = j.id AND l.log_type = 'SYSTEM' \
+             AND substr(l.content, 1, ?6) = ?7) FROM conductor_jobs j WHERE {condition} \
              AND (?4 IS NULL OR j.updated_at < ?4 OR (j.updated_at = ?4 AND j.id < ?5)) \
              ORDER BY j.updated_at DESC, j.id DESC LIMIT ?2 OFFSET ?3"
         ),
-        params![status, limit, offset, time, id],
+        params![
+            status,
+            limit,
+            offset,
+            time,
+            id,
+            u32::try_from(IMPORTED.chars().count()).unwrap_or(u32::MAX),
+            IMPORTED,
+        ],
     )
 }

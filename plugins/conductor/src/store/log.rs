@@ -120,6 +120,17 @@ pub(crate) fn latest(
     Ok((rows, more))
 }
 
+/// Latest entries of the pack's own that begin with a text, oldest first.
+pub(crate) fn own(db: &Db<'_>, job: &JobId, begin: &str, limit: u32) -> Result<Vec<String>, DbError> {
+    let length = u32::try_from(begin.chars().count()).unwrap_or(u32::MAX);
+    let rows = db.query(
+        "SELECT content FROM conductor_logs WHERE job_id = ?1 AND log_type = ?2 AND substr(content, 1, ?3) = ?4 \
+         ORDER BY number DESC LIMIT ?5",
+        params![job, LogType::System, length, begin, limit],
+    )?;
+    rows.iter().rev().map(|row| row.get(0)).collect()
+}
+
 /// All entries of a job, oldest first.
 pub(crate) fn all(db: &Db<'_>, job: &JobId) -> Result<Vec<LogEntry>, DbError> {
     super::in_pages(|offset, limit| {

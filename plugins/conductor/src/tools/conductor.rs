@@ -388,7 +388,7 @@ impl Answers {
         }
         job.goal = goal.unwrap_or(job.goal);
         job.repo_root = root.or(job.repo_root);
-        job.plan = job.plan.merged(later);
+        super::merge(cx, &mut job, later)?;
         let mut refusals = Refusals::default();
         job.plan.check_size(&mut refusals);
         refusals.finish()?;

@@ -1,8 +1,9 @@
 //! Tools for context blocks: research, notes, snippets, maps.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use tollgate_sdk::{Cx, Effect, Hints, ParseTextError, Tool, ToolError};
 
 use super::find_job;
 use crate::arguments::{BLOCK, BLOCKS, TEXT, clip_to, tidy_tags};
@@ -44,6 +45,7 @@ fn check_total(cx: &Cx<'_>, job: &JobId, more: usize, less: usize) -> Result<(),
 pub(crate) struct ContextAddBlock {
     job_id: JobId,
     /// Kind of content, for example RESEARCH or NOTES.
+    #[serde(deserialize_with = "block_type")]
     #[schemars(extend("x-accepts" = super::any_text()))]
     block_type: BlockType,
     /// Text of the block, at most 256 KiB.
@@ -51,6 +53,13 @@ pub(crate) struct ContextAddBlock {
     /// Labels that context_search matches, for example api. Default none.
     #[serde(default)]
     tags: Vec<String>,
+}
+
+/// Reads the kind of a block. The error names the field and every kind, because the host lets any text through here.
+fn block_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BlockType, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse()
+        .map_err(|err: ParseTextError| D::Error::custom(format!("block_type: {err}")))
 }
 
 /// A block without its content.

@@ -3,14 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use tollgate_sdk::{Cx, DbError, Effect, Hints, Tier, Timestamp, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, Hints, Tier, Timestamp, Tool, ToolError};
 
 use super::steps::StepLine;
 use super::{after, current, find_job, find_step, planned, save, standing};
 use crate::error::{Reason, Refusals};
 use crate::freeze;
+use crate::import::IMPORTED;
 use crate::interview::interview;
-use crate::model::{JobId, LogType, StepId};
+use crate::model::{JobId, StepId};
 use crate::page::{self, CURSOR};
 use crate::plan::Plan;
 use crate::policy::{Policies, PolicyChanges};
@@ -20,6 +21,9 @@ use crate::store::job::{self, JobLine};
 use crate::store::step::{self, Step};
 use crate::store::{batch, log, mistake};
 use crate::workspaces::WorkspaceLine;
+
+/// Maximum changes of a plan that are shown.
+const SHOWN: u32 = 200;
 
 /// Show a job: status, plan, effective policies and steps. On request also one whole step and the latest
 /// submissions.
@@ -88,9 +92,13 @@ pub(crate) struct JobView {
     /// Batch whose commit is deferred, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     open_batch: Option<batch::Batch>,
-    /// Latest changes of the plan since the job started, oldest first, with who allowed them.
+    /// Latest changes of the plan, oldest first: since the job started with who allowed them, before with what was
+    /// taken out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     plan_changes: Vec<String>,
+    /// Origin of a job that came from a bundle: its history was not made here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imported: Option<String>,
     /// Required answers that are still missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     required_open: Vec<&'static str>,
@@ -128,13 +136,14 @@ impl Tool for JobGet {
             attempts,
             mistakes: mistakes.into_iter().map(|mistake| mistake.title).collect(),
             open_batch: batch::open(&cx.db, &job.id)?,
-            plan_changes: plan_changes(cx, &job.id)?,
+            plan_changes: log::own(&cx.db, &job.id, "plan changed", SHOWN)?,
+            imported: log::own(&cx.db, &job.id, IMPORTED, 1)?.pop(),
             required_open: match job.status {
                 Status::Planning => interview(&standing(&job, planned(&steps)), false).required_open,
                 _ => Vec::new(),
             },
             current_step_index: current(&steps).map_or(steps.len(), |(place, _)| place),
-            steps: steps.iter().map(StepLine::from).collect(),
+            steps: lines(cx, &job.id, &steps)?,
             policies: job.effective(),
             changed_policies: job.policies.names(),
             job_id: job.id,
@@ -152,13 +161,14 @@ impl Tool for JobGet {
     }
 }
 
-/// Latest changes of a running job's plan.
-fn plan_changes(cx: &Cx<'_>, job: &JobId) -> Result<Vec<String>, DbError> {
-    /// Number of log entries that are searched.
-    const SEARCHED: u32 = 200;
-    let (entries, _) = log::latest(&cx.db, job, log::Filter::of_type(LogType::System), SEARCHED)?;
-    let lines = entries.into_iter().map(|entry| entry.content);
-    Ok(lines.filter(|line| line.starts_with("plan changed")).collect())
+/// Steps in a list, with those that another host accepted.
+fn lines(cx: &Cx<'_>, job: &JobId, steps: &[Step]) -> Result<Vec<StepLine>, ToolError> {
+    let elsewhere = attempt::accepted_elsewhere(&cx.db, job)?;
+    let lines = steps.iter().map(|step| StepLine {
+        judged_elsewhere: elsewhere.contains(&step.step_id),
+        ..StepLine::from(step)
+    });
+    Ok(lines.collect())
 }
 
 /// List jobs, most recently changed first. Archived jobs are listed only with status ARCHIVED.

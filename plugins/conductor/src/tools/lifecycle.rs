@@ -75,7 +75,10 @@ impl Tool for JobSetReady {
             Status::Ready => None,
             _ => Some(agreed::agree(cx, &job, &steps)),
         };
-        cx.transaction(|db| self.agree(cx, &db, &steps, agreement))
+        let nobody = access::nobody(cx, &job, &steps);
+        let mut ready = cx.transaction(|db| self.agree(cx, &db, &steps, agreement))?;
+        ready.warnings.extend(nobody);
+        Ok(ready)
     }
 }
 

@@ -48,6 +48,12 @@ impl Tool for DevlogAppend {
         if self.commit_hash.as_deref().is_some_and(|hash| !is_hash(hash)) {
             refusals.add(Reason::argument("commit_hash", "is not a commit hash"));
         }
+        if self.log_type == Some(LogType::System) {
+            refusals.add(Reason::argument(
+                "log_type",
+                "cannot be SYSTEM: those entries are the pack's own, such as changes of the plan",
+            ));
+        }
         refusals.finish()?;
         let job = find_job(&cx.db, &self.job_id)?;
         known_step(&cx.db, &job.id, self.step_id.as_ref())?;

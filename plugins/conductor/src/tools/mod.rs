@@ -30,8 +30,10 @@ use tollgate_sdk::{Cx, Db, DbError, NextCall, ToolError};
 use crate::asked;
 use crate::checkpoint::is_inserted;
 use crate::error::{Reason, Refusals};
+use crate::freeze;
 use crate::interview::{Standing, interview};
 use crate::model::{JobId, StepStatus};
+use crate::plan::Plan;
 use crate::state::{Event, Status};
 use crate::store::job::{self, Job};
 use crate::store::step::{self, Step};
@@ -167,6 +169,14 @@ fn acknowledge(cx: &Cx<'_>, mut job: Job, seen: Status, stored: usize) -> Result
         job_id: job.id,
         stored,
     })
+}
+
+/// Puts later answers into a job's plan, and logs what they take out of it.
+fn merge(cx: &Cx<'_>, job: &mut Job, later: Plan) -> Result<(), ToolError> {
+    let merged = job.plan.clone().merged(later);
+    steps::taken(cx, job, &freeze::taken_from_lists(&job.plan, &merged))?;
+    job.plan = merged;
+    Ok(())
 }
 
 /// Number of steps that the planner planned.

@@ -40,7 +40,7 @@ macro_rules! set_list {
                 later.check("", &mut refusals);
                 refusals.finish()?;
                 let (mut job, seen) = editable(&cx.db, &self.job_id, Event::EditPlan)?;
-                job.plan = job.plan.merged(later);
+                super::merge(cx, &mut job, later)?;
                 acknowledge(cx, job, seen, stored)
             }
         }

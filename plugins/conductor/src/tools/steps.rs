@@ -37,6 +37,9 @@ pub(crate) struct StepLine {
     pub rejections: u32,
     /// True if a person approved the step.
     pub approved: bool,
+    /// True if the step came from a bundle as done, so that no gate was checked here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub judged_elsewhere: bool,
 }
 
 impl From<&Step> for StepLine {
@@ -50,6 +53,7 @@ impl From<&Step> for StepLine {
             gates: step.spec.gates.len(),
             rejections: step.rejections,
             approved: step.approval.is_some(),
+            judged_elsewhere: false,
         }
     }
 }
@@ -147,6 +151,7 @@ impl Tool for PlanProposeSteps {
         let steps = number(cx, self.steps, &job)?;
         // A new chain, of which nothing was executed.
         job.last_step = 0;
+        taken(cx, &job, &freeze::taken(&step::all(&cx.db, &job.id)?, &steps))?;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))
@@ -195,6 +200,8 @@ impl Tool for PlanRefineSteps {
             ready_still(&context::ids(&cx.db, &job.id)?, &steps)?;
             let changes = freeze::steps(&before, &steps);
             changed(cx, &job, &changes, PlanRefineSteps::NAME)?;
+        } else {
+            taken(cx, &job, &freeze::taken(&before, &steps))?;
         }
         step::replace(&cx.db, &job.id, &steps)?;
         job.count(steps.iter().map(|step| &step.step_id));
@@ -215,6 +222,15 @@ pub(crate) fn changed(cx: &Cx<'_>, job: &Job, changes: &[Change], tool: &str) ->
     };
     for change in changes {
         let line = clip_to(&format!("plan changed{by}: {}", change.line), ENTRY);
+        super::lifecycle::note(cx, &cx.db, job, &line)?;
+    }
+    Ok(())
+}
+
+/// Logs what is taken out of the plan of a job that has not started. That needs no person, but leaves a trace.
+pub(crate) fn taken(cx: &Cx<'_>, job: &Job, changes: &[Change]) -> Result<(), ToolError> {
+    for change in changes {
+        let line = clip_to(&format!("plan changed before the start: {}", change.line), ENTRY);
         super::lifecycle::note(cx, &cx.db, job, &line)?;
     }
     Ok(())

@@ -189,7 +189,7 @@ impl JobSubmitStepResult {
                 true => description::all(db, &job.id)?.into_keys().collect(),
                 false => BTreeSet::new(),
             },
-            rules: rules(db, &job, &steps, step)?,
+            rules: self.rules(db, &job, &steps, step)?,
             step: step.clone(),
             policies,
             job,
@@ -235,6 +235,7 @@ impl JobSubmitStepResult {
                 "written by the commands of the gates, and nobody's change: {written}"
             ));
         }
+        looked_up.notes.extend(crate::gate::suite::gone(&facts));
         let unmentioned = submission::unmentioned(&said, &facts);
         if !unmentioned.is_empty() {
             let paths = crate::gate::decide::some(&unmentioned);
@@ -310,6 +311,20 @@ impl JobSubmitStepResult {
     }
 }
 
+impl JobSubmitStepResult {
+    /// Rules for the commit of a step.
+    fn rules(&self, db: &Db<'_>, job: &Job, steps: &[Step], current: &Step) -> Result<Rules, DbError> {
+        let mut rules = rules(db, job, steps, current)?;
+        if let Some(hash) = self.commit_hash.as_deref().filter(|hash| is_hash(hash)) {
+            let used = attempt::used_elsewhere(db, &job.id, job.repo_root.as_deref(), hash)?;
+            rules
+                .used
+                .extend(used.map(|(job, step)| (hash.to_owned(), format!("step {step} of {job}"))));
+        }
+        Ok(rules)
+    }
+}
+
 /// Rules for the commit of a step.
 fn rules(db: &Db<'_>, job: &Job, steps: &[Step], current: &Step) -> Result<Rules, DbError> {
     let batch = batch::open(db, &job.id)?;
@@ -335,7 +350,10 @@ fn rules(db: &Db<'_>, job: &Job, steps: &[Step], current: &Step) -> Result<Rules
     };
     Ok(Rules {
         messages: named.into_iter().map(fill).collect(),
-        used: attempt::commits(db, &job.id, &current.step_id)?,
+        used: attempt::commits(db, &job.id, &current.step_id)?
+            .into_iter()
+            .map(|(hash, step)| (hash, format!("step {step}")))
+            .collect(),
         in_batch: batch.is_some(),
     })
 }

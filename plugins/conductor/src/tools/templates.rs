@@ -149,16 +149,18 @@ impl Tool for TemplateApply {
             step.check(&format!("steps[{place}]"), &mut refusals);
         }
         refusals.finish()?;
+        let before = step::all(&cx.db, &job.id)?;
         let mut specs = match self.append {
-            true => step::all(&cx.db, &job.id)?
-                .into_iter()
-                .map(|step| step.spec)
+            true => before
+                .iter()
+                .map(|step| step.spec.clone())
                 .filter(|spec| !is_inserted(spec))
                 .collect(),
             false => Vec::new(),
         };
         specs.extend(body.steps);
         let steps = number(cx, specs, &job)?;
+        super::steps::taken(cx, &job, &crate::freeze::taken(&before, &steps))?;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))

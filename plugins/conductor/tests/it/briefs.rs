@@ -75,7 +75,11 @@ fn a_test_first() {
         "tdd_loop",
         json!({"behaviour": "the total"}),
         vec![
-            (&[("suite", "red")], json!(false), false),
+            (
+                &[("suite", "red"), ("tests/test_total.py", "1\n")],
+                json!(false),
+                false,
+            ),
             (&[("suite", "green"), ("total.py", "1\n")], json!(true), false),
             (&[], json!(true), false),
         ],
@@ -89,7 +93,11 @@ fn a_bug() {
         "bug_fix",
         json!({"bug": "the wrong total"}),
         vec![
-            (&[("suite", "red")], json!(false), false),
+            (
+                &[("suite", "red"), ("tests/test_total.py", "1\n")],
+                json!(false),
+                false,
+            ),
             (&[], json!(null), false),
             (&[("suite", "green"), ("total.py", "1\n")], json!(true), false),
         ],

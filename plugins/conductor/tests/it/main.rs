@@ -28,4 +28,5 @@ mod suites;
 mod table;
 mod templates;
 mod transfer;
+mod tricks;
 mod veils;

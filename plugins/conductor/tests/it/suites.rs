@@ -119,7 +119,10 @@ fn a_red_test_is_reported_as_red_and_turns_green() {
 #[test]
 fn a_fix_without_a_failing_test_is_none() {
     let bench = begun(&libtest(3, 0, 0), &[json!([{"gate": "fail_to_pass"}])]);
-    caught(&submit(&bench, "S1", true), "it passed before this step as well");
+    caught(
+        &submit(&bench, "S1", true),
+        "it passed when it last ran before this step as well",
+    );
 }
 
 #[test]
@@ -208,7 +211,8 @@ fn ends(reply: &Value) {
 fn a_bug_is_fixed_as_the_template_says_and_not_otherwise() {
     let bench = from_template("bug_fix", json!({"bug": "the total"}));
     bench.write("suite", &libtest(3, 1, 0));
-    goes_on(&report(&bench, &["suite"], json!(false), false));
+    bench.write("tests/t.py", "assert total == 3\n");
+    goes_on(&report(&bench, &["suite", "tests/t.py"], json!(false), false));
     goes_on(&report(&bench, &[], json!(null), false));
     // Without a fix, and with a red suite.
     let lie = report(&bench, &[], json!(true), false);
@@ -227,7 +231,8 @@ fn a_bug_is_fixed_as_the_template_says_and_not_otherwise() {
 fn a_test_comes_first_as_the_template_says() {
     let bench = from_template("tdd_loop", json!({"behaviour": "the total"}));
     bench.write("suite", &libtest(3, 1, 0));
-    goes_on(&report(&bench, &["suite"], json!(false), false));
+    bench.write("tests/t.py", "assert total == 3\n");
+    goes_on(&report(&bench, &["suite", "tests/t.py"], json!(false), false));
     bench.write("suite", &libtest(4, 0, 0));
     bench.write("total.py", "1\n");
     goes_on(&report(&bench, &["suite", "total.py"], json!(true), false));
