@@ -231,6 +231,10 @@ const CORE: &[(&str, &str)] = &[
         "0022_tasks",
         include_str!("../../../../migrations/core/0022_tasks.sql"),
     ),
+    (
+        "0023_edits_over_envelopes",
+        include_str!("../../../../migrations/core/0023_edits_over_envelopes.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.
