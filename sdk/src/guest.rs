@@ -259,6 +259,10 @@ impl Host for Imports {
         record::seen_work_tree(workspace)
     }
 
+    fn edits_over_envelopes(&self, workspace: &str) -> Result<Option<u64>, LedgerError> {
+        record::edits_over_envelopes(workspace)
+    }
+
     fn changed_since(&self, workspace: &str, edits: u64) -> Result<Option<WorkTreeChange>, LedgerError> {
         record::changed_since(workspace, edits)
     }

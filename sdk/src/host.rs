@@ -64,6 +64,10 @@ pub trait Host {
     fn seen_work_tree(&self, _workspace: &str) -> Result<SeenWorkTree, LedgerError> {
         Ok(SeenWorkTree::default())
     }
+    /// See [`Ledger::edits_over_envelopes`](crate::Ledger::edits_over_envelopes). By default nobody looks.
+    fn edits_over_envelopes(&self, _workspace: &str) -> Result<Option<u64>, LedgerError> {
+        Ok(None)
+    }
     /// See [`Ledger::changed_since`](crate::Ledger::changed_since). By default nobody looks.
     fn changed_since(&self, _workspace: &str, _edits: u64) -> Result<Option<WorkTreeChange>, LedgerError> {
         Ok(None)

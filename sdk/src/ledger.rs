@@ -458,6 +458,20 @@ impl<'a> Ledger<'a> {
         self.host.seen_work_tree(workspace)
     }
 
+    /// Edits of a workspace by calls and by others, in all envelopes and between them, as far as calls found them. The
+    /// number never falls. `None` if no call looked at the work tree.
+    ///
+    /// ```
+    /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
+    /// # let (session, call) = (Session::new(&Pack::EMPTY), CallInfo::default());
+    /// # let cx = Cx::new(session.backend(), &call);
+    /// assert_eq!(cx.ledger().edits_over_envelopes("default")?, None);
+    /// # Ok::<(), tollgate_sdk::ToolError>(())
+    /// ```
+    pub fn edits_over_envelopes(&self, workspace: &str) -> Result<Option<u64>, LedgerError> {
+        self.host.edits_over_envelopes(workspace)
+    }
+
     /// Changes in a workspace until this call, since the envelope's state after that many edits
     /// ([`SeenWorkTree::edits`]). `None` if one of the states is not known, or outside of `run` tools and in
     /// transactions.

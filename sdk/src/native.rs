@@ -302,6 +302,16 @@ impl Session {
             .insert(workspace.to_owned(), seen);
     }
 
+    /// Sets the number of edits of a workspace over all envelopes, for
+    /// [`Ledger::edits_over_envelopes`](crate::Ledger::edits_over_envelopes).
+    pub fn set_edits_over_envelopes(&self, workspace: &str, edits: u64) {
+        self.backend
+            .record
+            .edits_over_envelopes
+            .borrow_mut()
+            .insert(workspace.to_owned(), edits);
+    }
+
     /// Sets what changed in a workspace since a number of edits, for
     /// [`Ledger::changed_since`](crate::Ledger::changed_since).
     pub fn set_change(&self, workspace: &str, edits: u64, change: WorkTreeChange) {

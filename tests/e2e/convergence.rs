@@ -244,3 +244,133 @@ async fn what_the_operator_did_not_allow_is_refused() {
     "#]].assert_eq(&log);
     session.close().await;
 }
+
+#[tokio::test]
+async fn a_run_without_tests_is_not_passed_and_a_late_one_says_after_how_long() {
+    let place = place();
+    let session = place.serve(&["--tier", "full"]).await;
+    let id = open(&session, json!({})).await;
+    let empty = "echo\necho '----------------------------------------------------------------------'\n\
+        echo 'Ran 0 tests in 0.000s'\necho\necho OK\n";
+    std::fs::write(one(&place, "run.sh"), empty).unwrap();
+    let ran = session.ok("test_run", json!({"workspace": "one"})).await;
+    assert_eq!(
+        (&ran["passed"], &ran["outcome"]),
+        (&json!(false), &json!("no_tests")),
+        "{ran:#}"
+    );
+    let status = session
+        .ok("convergence_status", json!({"workspace": "one"}))
+        .await;
+    assert_eq!(status["message"], "the last test run found no tests");
+    std::fs::write(one(&place, "run.sh"), FAILING).unwrap();
+    let ran = session.ok("test_run", json!({"workspace": "one"})).await;
+    assert_eq!(ran["regression"], Value::Null, "nothing passed before: {ran:#}");
+    // A program that waits for a pipe into which nobody writes.
+    std::fs::write(one(&place, "run.sh"), "mkfifo ../pipe\nread -r line < ../pipe\n").unwrap();
+    let ran = session
+        .ok("test_run", json!({"workspace": "one", "timeout_sec": 1}))
+        .await;
+    assert_eq!(ran["message"], "timed out after 1 s", "{ran:#}");
+    let report = session.ok("ledger_report", json!({"envelope_id": id})).await;
+    let text = report["text"].as_str().unwrap();
+    assert!(text.contains("; timed out after 1 s"), "{text}");
+    assert!(text.contains("; no tests"), "{text}");
+    session.close().await;
+    let outcomes = place.sql(
+        "SELECT outcome ->> 'result' || ' ' || (events ->> '$[0].type') FROM core_operations
+         WHERE tool = 'test_run' ORDER BY seq",
+    );
+    assert_eq!(
+        outcomes,
+        [
+            "no_tests test.no_tests",
+            "failed test.failed",
+            "timed_out test.failed"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_success_after_a_failing_test_is_told_when_the_envelope_is_closed() {
+    let place = place();
+    let session = place.serve(&["--tier", "full"]).await;
+    let id = open(&session, json!({})).await;
+    session.ok("test_run", json!({"workspace": "one"})).await;
+    let closed = session
+        .ok(
+            "envelope_close",
+            json!({"envelope_id": id, "outcome": "success", "report": true}),
+        )
+        .await;
+    for text in [&closed["summary"], &closed["report"]["text"]] {
+        let text = text.as_str().unwrap();
+        let doubts: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains("as a success, but"))
+            .collect();
+        assert_eq!(doubts.len(), 1, "{text}");
+        assert!(
+            doubts[0].contains("did not pass: failed 1 of 1: tests::adds: "),
+            "{text}"
+        );
+    }
+    assert_eq!(closed["report"]["last_tests"]["passed"], false);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn rows_have_the_version_of_the_client_and_the_name_that_its_caller_claims() {
+    let place = place();
+    let mut wire = place.wire(&["--tier", "full"]);
+    wire.ask(
+        &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+        "capabilities": {}, "clientInfo": {"name": "@scope/agent", "version": "1.2 beta"}}}),
+    );
+    wire.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    for (number, (tool, arguments)) in [
+        ("envelope_open", json!({"workspace": "one"})),
+        ("test_run", json!({"workspace": "one", "actor": "ada"})),
+        (
+            "test_report",
+            json!({"workspace": "one", "exit_code": 1, "actor": "ada"}),
+        ),
+        ("mutation_record", json!({"workspace": "one", "actor": "ada"})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let call = json!({"jsonrpc": "2.0", "id": number + 1, "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments}});
+        let reply = wire.ask(&call);
+        assert_ne!(reply["result"]["isError"], true, "{reply:#}");
+    }
+    drop(wire);
+    let rows = place
+        .sql("SELECT tool || ' ' || coalesce(actor, '-') || ' ' || client FROM core_operations ORDER BY seq");
+    assert_eq!(
+        rows,
+        [
+            "envelope_open - @scope/agent/1.2_beta",
+            "test_run claimed:ada @scope/agent/1.2_beta",
+            "test_report claimed:ada @scope/agent/1.2_beta",
+            "mutation_record claimed:ada @scope/agent/1.2_beta",
+        ]
+    );
+    let print = |arguments: &[&str]| String::from_utf8(place.run(arguments).stdout).unwrap();
+    let report = print(&["ledger", "report"]);
+    assert!(
+        report.contains("test_run by claimed:ada via @scope/agent/1.2_beta: done"),
+        "{report}"
+    );
+    for arguments in [
+        ["--json", "ledger", "tail"].as_slice(),
+        &["--json", "ledger", "query", "--tool", "test_run"],
+        &["--json", "call", "ledger_stats", r#"{"by": ["client"]}"#],
+    ] {
+        let told = print(arguments).replace("\": \"", "\":\"");
+        let client = r#""client":"@scope/agent/1.2_beta""#;
+        assert!(told.contains(client), "{arguments:?}: {told}");
+    }
+    assert!(place.run(&["ledger", "verify"]).status.success());
+}

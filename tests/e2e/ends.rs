@@ -55,7 +55,8 @@ async fn openings_and_ends_are_rows_of_their_envelope_with_limits_and_counters()
         r#","label":"one"}]"#,
         r#"task_create {"mutations":1,"test_runs":0}"#,
         r#""state":"CLOSED_FAILED","closed_at":"2"#,
-        r#""counters":{"mutations":1,"test_runs":0},"actor":"client rmcp","note":"gave up""#,
+        r#""counters":{"mutations":1,"test_runs":0},"actor":"client rmcp/"#,
+        r#"","note":"gave up""#,
         r#""closed_by":"DISCONNECTED""#,
     ] {
         assert!(rows.contains(part), "{part} is not in\n{rows}");

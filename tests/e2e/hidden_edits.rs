@@ -384,3 +384,39 @@ async fn what_tests_leave_in_submodules_and_behind_links_is_no_edit() {
     assert_eq!(ran["observed_edits"], 2, "{ran:#}");
     session.close().await;
 }
+
+#[tokio::test]
+async fn no_edit_is_missed_in_a_large_folder_that_an_uncommitted_rule_hides() {
+    let place = place("[envelope]\nauto = true\n");
+    fs::create_dir(place.path().join("work/gen")).unwrap();
+    for number in 0..20_010 {
+        write(&place, &format!("gen/{number:05}.py"), "1");
+    }
+    write(&place, ".git/info/exclude", "gen/\n");
+    let session = place.serve(&["--tier", "full"]).await;
+    let edits = async || session.ok("test_run", json!({})).await["observed_edits"].clone();
+    assert_eq!(edits().await, 0);
+    write(&place, "gen/20009.py", "22");
+    assert_eq!(edits().await, 1);
+    fs::remove_file(place.path().join("work/gen/20008.py")).unwrap();
+    assert_eq!(edits().await, 2);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_folder_that_is_too_deep_to_look_into_is_not_seen_and_says_so() {
+    let place = place("[envelope]\nauto = true\nmax_edits = 4\n");
+    write(&place, ".git/info/exclude", "gen/\n");
+    let deep = format!("gen/{}", vec!["d"; 70].join("/"));
+    fs::create_dir_all(place.path().join("work").join(&deep)).unwrap();
+    write(&place, &format!("{deep}/a.py"), "1");
+    let session = place.serve(&["--tier", "full"]).await;
+    let refusal = session.refused("test_run", json!({})).await;
+    assert_eq!(refusal["code"], "WORK_TREE_UNSEEN", "{refusal:#}");
+    let message = refusal["message"].as_str().unwrap();
+    assert!(
+        message.contains("folder gen of workspace default has too many folders in each other"),
+        "{message}"
+    );
+    session.close().await;
+}

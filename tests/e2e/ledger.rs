@@ -357,7 +357,8 @@ async fn a_report_tells_how_it_went() {
         "\"try\"",
         "as failed: its mutations were used up",
         "Limits: 2 of 2 mutations, 0 test runs (no limit).",
-        "task_create by claimed:ada via rmcp, 2 times: done",
+        "task_create by claimed:ada via rmcp/",
+        ", 2 times: done",
         "MUTATION_BUDGET_EXHAUSTED, once: task_create",
         "task_store/tsk_",
     ] {

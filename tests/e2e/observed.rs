@@ -1,6 +1,7 @@
 //! Edits outside of calls: an agent that knows no envelopes and uses its own editor.
 #![allow(clippy::disallowed_methods, reason = "tests make files")]
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -86,10 +87,18 @@ async fn an_agent_that_never_heard_of_envelopes_is_told_that_it_makes_no_progres
     );
     let id = shown["envelope_id"].clone();
     let report = session.ok("ledger_report", json!({"envelope_id": id})).await;
-    assert!(
-        report["text"].as_str().unwrap().contains("6 observed edits"),
-        "{report:#}"
-    );
+    let closed = session
+        .ok("envelope_close", json!({"envelope_id": id, "outcome": "failed"}))
+        .await;
+    for text in [&report["text"], &closed["summary"]] {
+        let text = text.as_str().unwrap();
+        assert!(text.contains("6 observed edits"), "{text}");
+        assert!(
+            text.contains(" 7 times over 6 edits, by test_run: test_calc.py::test_add"),
+            "{text}"
+        );
+    }
+    assert_eq!(report["repeated_failures"][0]["edits_between"], 6);
     session.close().await;
     let hashes = place.sql(
         "SELECT count(DISTINCT repo_before_hash) || ' ' || count(repo_after_hash) FROM core_operations
@@ -240,6 +249,7 @@ async fn a_failure_is_known_from_earlier_envelopes_and_how_it_ended_counts() {
         assert_eq!(ran["earlier_envelopes"].as_u64().unwrap_or(0), earlier, "{ran:#}");
         assert_eq!(ran["failure_seen"], 1);
         assert_eq!(ran["first_seen"].is_string(), earlier > 0);
+        assert_eq!(ran["non_progress"], false, "nothing was edited: {ran:#}");
         let arguments = json!({"envelope_id": opened["id"], "outcome": "failed"});
         session.ok("envelope_close", arguments).await;
     }
@@ -317,4 +327,113 @@ async fn files_beyond_those_that_a_state_keeps_are_counted_and_told() {
         short[0].ends_with("7 files were not compared: too many differ from the last commit"),
         "{short:?}"
     );
+}
+
+/// A run that passes.
+const PASSING: &str = "echo 'Ran 2 tests in 0.001s'\necho\necho OK\n";
+
+#[tokio::test]
+async fn a_failure_that_outlives_edits_over_envelopes_is_no_progress() {
+    let place = place("");
+    let session = place.serve(&["--tier", "full"]).await;
+    let run = async |edit_first: bool, value: &str| {
+        if edit_first {
+            write(&place, "value", value);
+        }
+        let opened = session.ok("envelope_open", json!({"workspace": "default"})).await;
+        if !edit_first {
+            write(&place, "value", value);
+        }
+        let ran = session.ok("test_run", json!({})).await;
+        let id = opened["envelope_id"].clone();
+        let shown = session.ok("envelope_get", json!({"envelope_id": id})).await;
+        assert_eq!(shown["flags"]["non_progress"], ran["non_progress"], "{shown:#}");
+        let arguments = json!({"envelope_id": id, "outcome": "failed"});
+        session.ok("envelope_close", arguments).await;
+        ran
+    };
+    let first = run(true, "-1").await;
+    assert_eq!(
+        (&first["non_progress"], &first["earlier_edits"]),
+        (&json!(false), &Value::Null)
+    );
+    // Edited before the opening, and after it.
+    for (count, edit_first) in [(1, true), (2, false), (3, true)] {
+        let ran = run(edit_first, &count.to_string()).await;
+        assert_eq!(
+            (&ran["non_progress"], &ran["failure_seen"], &ran["earlier_edits"]),
+            (&json!(true), &json!(1), &json!(count)),
+            "{ran:#}"
+        );
+        let message = ran["message"].as_str().unwrap();
+        let edits = if count == 1 { "edit" } else { "edits" };
+        assert!(
+            message.contains(&format!(" across {count} {edits}, first ")),
+            "{message}"
+        );
+        assert!(message.ends_with("; no progress"), "{message}");
+    }
+    // What failed before a run that passed is another story.
+    write(&place, "run.sh", PASSING);
+    assert_eq!(run(false, "4").await["passed"], true);
+    write(&place, "run.sh", FAILING);
+    let again = run(false, "5").await;
+    assert_eq!(
+        (&again["non_progress"], &again["earlier_envelopes"]),
+        (&json!(false), &json!(4)),
+        "{again:#}"
+    );
+    session.close().await;
+    assert!(place.run(&["ledger", "verify"]).status.success());
+}
+
+/// A failing run that makes a file of its own each time, and waits until somebody has done something.
+const WAITING: &str = "date +%N > coverage\n[ -p ../started ] && { : > ../started; read -r line < ../go; }\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_file_that_is_edited_while_tests_run_counts_and_files_of_tests_do_not() {
+    let place = place("[envelope]\nauto = true\n");
+    write(&place, "run.sh", &format!("{WAITING}{FAILING}"));
+    git(&place, &["commit", "-qam", "waits"]);
+    let session = place.serve(&["--tier", "full"]).await;
+    let edits = async || session.ok("test_run", json!({})).await["observed_edits"].clone();
+    // Runs tests, and does something in the work tree while they run.
+    let during = async |act: fn(&Path)| {
+        let top = place.path().to_owned();
+        for pipe in ["started", "go"] {
+            let made = Command::new("mkfifo").arg(top.join(pipe)).status();
+            assert!(made.unwrap().success());
+        }
+        let acting = tokio::task::spawn_blocking(move || {
+            std::fs::read(top.join("started")).unwrap();
+            act(&top.join("work"));
+            std::fs::write(top.join("go"), "\n").unwrap();
+        });
+        session.ok("test_run", json!({})).await;
+        acting.await.unwrap();
+        for pipe in ["started", "go"] {
+            std::fs::remove_file(place.path().join(pipe)).unwrap();
+        }
+    };
+    assert_eq!(edits().await, 0);
+    assert_eq!(edits().await, 0, "what tests write is no edit");
+    write(&place, "new.py", "1");
+    assert_eq!(edits().await, 1);
+    during(|work| std::fs::write(work.join("new.py"), "2").unwrap()).await;
+    assert_eq!(edits().await, 2, "an edit while tests ran");
+    assert_eq!(edits().await, 2, "what tests write is no edit");
+    during(|work| std::fs::remove_file(work.join("new.py")).unwrap()).await;
+    assert_eq!(edits().await, 3, "a file that was removed while tests ran");
+    during(|work| std::fs::write(work.join("value"), "7").unwrap()).await;
+    assert_eq!(edits().await, 4, "a file that Git tracks");
+    // Nobody can tell a file that appears from one of the tests'.
+    during(|work| std::fs::write(work.join("snapshot"), "1").unwrap()).await;
+    assert_eq!(edits().await, 4);
+    during(|work| std::fs::write(work.join("snapshot"), "2").unwrap()).await;
+    assert_eq!(edits().await, 4);
+    write(&place, "coverage", "by hand");
+    assert_eq!(edits().await, 5);
+    assert_eq!(edits().await, 5, "tests write their file again");
+    session.close().await;
+    assert!(place.run(&["ledger", "verify"]).status.success());
 }

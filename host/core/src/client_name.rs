@@ -4,6 +4,8 @@ use crate::text;
 
 /// Longest name, in bytes.
 const MAX_NAME: usize = 100;
+/// Longest version, in bytes.
+const MAX_VERSION: usize = 40;
 /// Beginning of the host's own names.
 const RESERVED: &str = "tollgate";
 /// Mark of a reserved name that a client claims.
@@ -21,6 +23,31 @@ pub fn of_client(said: &str) -> String {
     } else {
         name
     }
+}
+
+/// Version of a client as the ledger gets it: short, visible and without what ends a name. Empty if there is none.
+#[must_use]
+pub fn version(said: &str) -> String {
+    let version = text::clean(text::cut(said.trim(), MAX_VERSION));
+    let fits = |c: char| if c == '/' || c.is_whitespace() { '_' } else { c };
+    version.chars().map(fits).collect()
+}
+
+/// Name and version as the ledger has them: `name/version`, or the name alone.
+#[must_use]
+pub fn with_version(name: &str, version: Option<&str>) -> String {
+    match version.filter(|version| !version.is_empty()) {
+        Some(version) => format!("{name}/{version}"),
+        // The end of the name, so that a part of it is not taken for a version.
+        None if name.contains('/') => format!("{name}/"),
+        None => name.to_owned(),
+    }
+}
+
+/// Name in what the ledger has.
+#[must_use]
+pub fn name_in(recorded: &str) -> &str {
+    recorded.rsplit_once('/').map_or(recorded, |(name, _)| name)
 }
 
 #[cfg(test)]
@@ -49,5 +76,22 @@ mod tests {
     fn a_name_is_short_and_visible() {
         assert_eq!(of_client(&"x".repeat(500)).len(), MAX_NAME);
         assert_eq!(of_client("ed\u{1b}itor"), "editor");
+    }
+
+    #[test]
+    fn a_version_is_told_from_the_name() {
+        for (name, said, recorded) in [
+            ("wire", "7", "wire/7"),
+            ("@scope/agent", "1.0 (beta)/2", "@scope/agent/1.0_(beta)_2"),
+            ("@scope/agent", "", "@scope/agent/"),
+            ("tollgate call", "", "tollgate call"),
+            ("wire", "7\u{1b}[31m", "wire/7[31m"),
+        ] {
+            let version = version(said);
+            assert_eq!(with_version(name, Some(&version)), recorded);
+            assert_eq!(name_in(recorded), name);
+        }
+        assert_eq!(with_version("wire", None), "wire");
+        assert_eq!(version(&"1".repeat(500)).len(), MAX_VERSION);
     }
 }

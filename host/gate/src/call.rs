@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use thiserror::Error;
 use tollgate_core::budget::Budget;
+use tollgate_core::client_name;
 use tollgate_core::deadline::Cancel;
 use tollgate_core::envelope::Standing;
 use tollgate_core::identity::Identity;
@@ -79,6 +80,8 @@ pub struct Caller {
     pub share: Share,
     /// The client's own name. Those that begin with `tollgate` are the host's: see [`tollgate_core::client_name`].
     pub client: Option<String>,
+    /// The version that the client claims, as [`tollgate_core::client_name::version`] has it.
+    pub client_version: Option<String>,
     /// Which connection. Requests over HTTP that stand alone have one for each identity, or for each peer.
     pub connection: String,
     /// True if later calls come over the same connection, so that it can stand for an envelope.
@@ -89,6 +92,14 @@ pub struct Caller {
     pub span: Option<Parent>,
     /// The session used the request's id before, so that nothing runs.
     pub is_repeated: bool,
+}
+
+impl Caller {
+    /// The client as the ledger names it, with its version.
+    pub(crate) fn recorded_client(&self) -> Option<String> {
+        let name = self.client.as_deref()?;
+        Some(client_name::with_version(name, self.client_version.as_deref()))
+    }
 }
 
 /// Outcome of a call that reached the gate.

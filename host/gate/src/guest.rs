@@ -61,6 +61,8 @@ pub(super) struct GuestCall {
     pub(super) is_local: bool,
     /// Caller as the ledger names it.
     pub(super) actor: Option<String>,
+    /// Client as the ledger names it.
+    pub(super) client: Option<String>,
     pub(super) effect: Effect,
     pub(super) time: Duration,
     pub(super) cancel: Cancel,
@@ -254,7 +256,7 @@ impl Runtime {
             boot_ms: self.equipment.clock.boot_ms(),
             told: RefCell::default(),
             actor: call.actor.as_deref(),
-            client: call.context.client.as_deref(),
+            client: call.client.as_deref(),
             new_id: &|prefix| self.equipment.clock.new_id(prefix),
             settings: &call.generation.envelopes,
             approvals: &call.generation.approvals,

@@ -686,6 +686,7 @@ impl Gate {
             connection: call.caller.connection,
             is_local: draft.share.is_alone(),
             actor: draft.operation.actor.clone(),
+            client: draft.operation.client.clone(),
             time: match tool.spec.effect {
                 Effect::Read => limits.read,
                 Effect::Write => limits.write,

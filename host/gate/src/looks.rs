@@ -7,7 +7,7 @@ use serde_json::Value;
 use tollgate_components::packs::{Body, Pack, ToolEntry};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Charge;
-use tollgate_sandbox::work_tree;
+use tollgate_sandbox::work_tree::{self, ChangedInRun};
 use tollgate_sandbox::workspaces::{Workspace, Workspaces};
 use tollgate_store::storage::{Cause, Database, Sighting, TextOf};
 
@@ -160,6 +160,14 @@ fn named(workspaces: &Workspaces, tool: &ToolEntry, arguments: &Value) -> Option
     workspaces.get(name).map(|_| name.to_owned())
 }
 
+/// A look at the work tree after a call.
+#[derive(Debug)]
+pub(super) struct After {
+    seen: Sighting,
+    /// True if somebody edited a file during the call, which ran tests.
+    is_edited: bool,
+}
+
 impl PendingOperation {
     /// Looks at the work tree before the call, on this thread.
     pub(super) fn look_before(&mut self, runtime: &Runtime, database: &Database) {
@@ -210,16 +218,16 @@ impl PendingOperation {
     }
 
     /// Looks at the work tree after the call, on this thread, if there was something to see before. Tells the change.
-    pub(super) fn look_after(&mut self, runtime: &Runtime, database: &Database) -> Option<Sighting> {
-        let seen = self.look_after_row(runtime, database)?;
+    pub(super) fn look_after(&mut self, runtime: &Runtime, database: &Database) -> Option<After> {
+        let after = self.look_after_row(runtime, database)?;
         if let Some(before) = self.sighting().cloned() {
-            self.tell_change(runtime, database, &before, &seen);
+            self.tell_change(runtime, database, &before, &after.seen);
         }
-        Some(seen)
+        Some(after)
     }
 
     /// The same for a call whose row is written already, and can tell nothing more.
-    pub(super) fn look_after_row(&self, runtime: &Runtime, database: &Database) -> Option<Sighting> {
+    pub(super) fn look_after_row(&self, runtime: &Runtime, database: &Database) -> Option<After> {
         let (Some(watch), Some(Ok(_))) = (&self.watch, &self.seen) else {
             return None;
         };
@@ -227,27 +235,71 @@ impl PendingOperation {
         if matches!(watch.may, May::Nothing | May::Record | May::Open) {
             return None;
         }
-        let seen = watch.look(runtime, database, self.operation.envelope_id.as_deref());
-        seen.inspect_err(|why| {
-            tracing::warn!(
-                op_id = self.operation.op_id,
-                why,
-                "the work tree was not seen after a call"
-            );
+        let seen = watch
+            .look(runtime, database, self.operation.envelope_id.as_deref())
+            .inspect_err(|why| {
+                tracing::warn!(
+                    op_id = self.operation.op_id,
+                    why,
+                    "the work tree was not seen after a call"
+                );
+            })
+            .ok()?;
+        Some(After {
+            is_edited: self.is_edited_in_run(database, &seen),
+            seen,
         })
-        .ok()
+    }
+
+    /// True if a file that Git does not track, and that somebody edited in this envelope before, changed while tests ran.
+    fn is_edited_in_run(&self, database: &Database, after: &Sighting) -> bool {
+        let (Some(watch), Some(before), Some(envelope)) =
+            (&self.watch, self.sighting(), &self.operation.envelope_id)
+        else {
+            return false;
+        };
+        if watch.may != May::Test || before.state == after.state {
+            return false;
+        }
+        let Ok(workspace) = watch.workspace(database, Some(envelope)) else {
+            return false;
+        };
+        let mut changed = ChangedInRun::of(&workspace, before, after);
+        if changed.can_be_edits() {
+            let told = database.read_session().map(|session| {
+                session.each_state_back(envelope, &workspace.info.name, |cause, differs| {
+                    changed.hear(cause, differs)
+                })
+            });
+            if !matches!(told, Ok(Ok(()))) {
+                tracing::warn!(
+                    op_id = self.operation.op_id,
+                    "earlier states of the work tree cannot be read; changes in a test run do not count as edits"
+                );
+                return false;
+            }
+        }
+        changed.decide(&workspace)
     }
 
     /// Notes how the call left the work tree. What it cannot have done is left to the next look, as an edit.
-    pub(super) fn leave_behind(&mut self, after: Option<Sighting>) {
-        let (Some(after), Some(Ok(before)), Some(watch)) = (after, &self.seen, &self.watch) else {
+    pub(super) fn leave_behind(&mut self, after: Option<After>) {
+        let (
+            Some(After {
+                seen: after,
+                is_edited,
+            }),
+            Some(Ok(before)),
+            Some(watch),
+        ) = (after, &self.seen, &self.watch)
+        else {
             return;
         };
         self.operation.repo_after_hash = Some(after.state.clone());
         let cause = match watch.may {
             May::Change => Cause::Call,
             // Tests leave files that nobody tracks. Who changes others edits.
-            May::Test if after.tracked == before.tracked => Cause::TestRun,
+            May::Test if after.tracked == before.tracked && !is_edited => Cause::TestRun,
             May::Test | May::Nothing | May::Record | May::Open => return,
         };
         self.operation.left_behind = Some((after, cause));

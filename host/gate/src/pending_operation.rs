@@ -136,7 +136,7 @@ impl Gate {
                 failure_class: None,
                 limit_triggered: None,
                 actor: identity,
-                client: caller.client.clone(),
+                client: caller.recorded_client(),
                 connection: caller.connection.clone(),
                 request_id: caller.request_id.clone(),
                 identity: caller.identity.clone(),

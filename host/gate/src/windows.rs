@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::json;
+use tollgate_core::client_name;
 use tollgate_core::envelope::Charge;
 use tollgate_core::text;
 use tollgate_sdk::{NextCall, ToolError};
@@ -203,8 +204,7 @@ fn subjects(
         }
         By::Client => {
             let client = operation.client.as_deref().unwrap_or(UNNAMED);
-            let name = client.split('/').next().unwrap_or(client);
-            BTreeSet::from([named(name)])
+            BTreeSet::from([named(client_name::name_in(client))])
         }
         By::Everyone => BTreeSet::from([String::new()]),
     })

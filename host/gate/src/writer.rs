@@ -21,8 +21,8 @@ use tollgate_core::share::Share;
 use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{
-    Admission, Admitted, Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreResult,
-    TaskEnd,
+    Admission, Admitted, Cause, Database, Ending, OpenError, Operation, PAGE, Session, StoreError,
+    StoreResult, TaskEnd,
 };
 
 use super::backlog::Backlog;
@@ -343,7 +343,7 @@ impl Writer {
             && let Some(seen) = draft.sighting()
         {
             // The edit that it found is counted, whatever becomes of the call.
-            self.session()?.note_newest(seen)?;
+            self.session()?.note_newest(seen, Cause::Observed)?;
         }
         if settled.result.is_err() {
             windows::undo(self.session()?, &draft.windows, draft)?;

@@ -214,6 +214,9 @@ impl Handler {
             client: context
                 .client_info()
                 .map(|info| client_name::of_client(&info.name)),
+            client_version: context
+                .client_info()
+                .map(|info| client_name::version(&info.version)),
             connection: lasting_connection(context).unwrap_or_else(|| self.connection().to_owned()),
             stateful: !is_stateless(context),
             request_id: Some(tollgate_core::text::cut(&context.id.to_string(), 100).to_owned()),

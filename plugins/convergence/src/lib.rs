@@ -53,6 +53,7 @@ pub const PACK: Pack = Pack {
     migrations: &[
         migration!("../../../migrations/convergence", "0001_init"),
         migration!("../../../migrations/convergence", "0002_edits"),
+        migration!("../../../migrations/convergence", "0003_edits_over_envelopes"),
     ],
     tools: tollgate_sdk::tools![
         tools::run::TestRun,

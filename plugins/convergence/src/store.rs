@@ -29,6 +29,8 @@ pub(crate) struct Run<'a> {
     /// Mutations or edits before it.
     pub changes: u64,
     pub by_edits: bool,
+    /// Edits of the workspace over all envelopes, if the host saw its work tree.
+    pub workspace_edits: Option<u64>,
     pub verdict: Verdict,
 }
 
@@ -96,6 +98,8 @@ pub(crate) fn sightings(db: &Db<'_>, scope: &Scope, fingerprint: &str) -> Result
 pub(crate) struct Earlier {
     pub envelopes: u64,
     pub first_at: Option<Timestamp>,
+    /// Edits of the workspace by the first sighting with the same detail since the command last passed.
+    pub first_edits: Option<u64>,
 }
 
 impl TryFrom<Row> for Earlier {
@@ -105,24 +109,51 @@ impl TryFrom<Row> for Earlier {
         Ok(Earlier {
             envelopes: row.get(0)?,
             first_at: row.get(1)?,
+            first_edits: row.get(2)?,
         })
     }
 }
 
 /// Counts the other envelopes in which a failure of the workspace was seen.
-pub(crate) fn earlier(db: &Db<'_>, scope: &Scope, fingerprint: &str) -> Result<Earlier, DbError> {
+pub(crate) fn earlier(
+    db: &Db<'_>,
+    scope: &Scope,
+    command: &str,
+    (fingerprint, detail): (&str, &str),
+) -> Result<Earlier, DbError> {
+    let passed = last_passed(db, &scope.workspace, command)?;
     let found = db.query_one(
-        "SELECT count(DISTINCT envelope_id), min(at) FROM convergence_runs
+        "SELECT count(DISTINCT envelope_id), min(at),
+             min(CASE WHEN id > ?4 AND command = ?5 AND detail_fingerprint = ?6 THEN workspace_edits END)
+         FROM convergence_runs
          WHERE workspace = ?1 AND failure_fingerprint = ?2 AND envelope_id <> ?3 AND envelope_id <> ''",
-        params![scope.workspace, fingerprint, scope.envelope],
+        params![
+            scope.workspace,
+            fingerprint,
+            scope.envelope,
+            passed,
+            command,
+            detail
+        ],
     )?;
     Ok(found.unwrap_or_default())
+}
+
+/// Place of the newest run of a command that passed in a workspace, in whichever envelope. 0 if there is none.
+fn last_passed(db: &Db<'_>, workspace: &str, command: &str) -> Result<i64, DbError> {
+    let row = db.query_row(
+        "SELECT id FROM convergence_runs WHERE workspace = ?1 AND command = ?2 AND outcome = 'passed'
+         ORDER BY id DESC LIMIT 1",
+        params![workspace, command],
+    )?;
+    Ok(row.map(|row| row.get(0)).transpose()?.unwrap_or_default())
 }
 
 /// A run of a test command before another.
 #[derive(Debug, Clone)]
 pub(crate) struct Previous {
     pub passed: bool,
+    pub failed: bool,
     pub changes: u64,
 }
 
@@ -132,7 +163,8 @@ impl TryFrom<Row> for Previous {
     fn try_from(row: Row) -> Result<Previous, DbError> {
         Ok(Previous {
             passed: row.get(0)?,
-            changes: row.get(1)?,
+            failed: row.get(1)?,
+            changes: row.get(2)?,
         })
     }
 }
@@ -140,7 +172,7 @@ impl TryFrom<Row> for Previous {
 /// The newest run of a test command in a scope.
 pub(crate) fn previous(db: &Db<'_>, scope: &Scope, command: &str) -> Result<Option<Previous>, DbError> {
     db.query_one(
-        "SELECT failure_fingerprint IS NULL, mutations FROM convergence_runs
+        "SELECT outcome = 'passed', failure_fingerprint IS NOT NULL, mutations FROM convergence_runs
          WHERE envelope_id = ?1 AND workspace = ?2 AND command = ?3 ORDER BY id DESC LIMIT 1",
         params![scope.envelope, scope.workspace, command],
     )
@@ -182,8 +214,8 @@ pub(crate) fn last_verdict(db: &Db<'_>, scope: &Scope) -> Result<Verdict, DbErro
 pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO convergence_runs (envelope_id, workspace, command, outcome, failure_fingerprint, mutations, at,
-             detail_fingerprint, non_progress, flaky, regression, by_edits)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+             detail_fingerprint, non_progress, flaky, regression, by_edits, workspace_edits)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
             scope.envelope,
             scope.workspace,
@@ -196,7 +228,9 @@ pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp)
             run.verdict.non_progress,
             run.verdict.flaky,
             run.verdict.regression,
-            run.by_edits
+            run.by_edits,
+            run.workspace_edits
+                .map(|edits| i64::try_from(edits).unwrap_or(i64::MAX))
         ],
     )?;
     forget(db, "convergence_runs", scope, now)
@@ -208,6 +242,8 @@ pub(crate) struct RunCounts {
     pub all: u64,
     pub failed: u64,
     pub last_id: Option<i64>,
+    /// True if the newest run found no tests.
+    pub is_empty: bool,
 }
 
 impl TryFrom<Row> for RunCounts {
@@ -218,6 +254,7 @@ impl TryFrom<Row> for RunCounts {
             all: row.get(0)?,
             failed: row.get(1)?,
             last_id: row.get(2)?,
+            is_empty: row.get(3)?,
         })
     }
 }
@@ -225,14 +262,17 @@ impl TryFrom<Row> for RunCounts {
 /// Counts the test runs of a scope.
 pub(crate) fn run_counts(db: &Db<'_>, scope: &Scope) -> Result<RunCounts, DbError> {
     let counts = db.query_one(
-        "SELECT count(*), count(failure_fingerprint), max(id) FROM convergence_runs
-         WHERE envelope_id = ?1 AND workspace = ?2",
+        "SELECT count(*), count(failure_fingerprint), max(id),
+             coalesce((SELECT outcome = 'no_tests' FROM convergence_runs
+                 WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT 1), 0)
+         FROM convergence_runs WHERE envelope_id = ?1 AND workspace = ?2",
         params![scope.envelope, scope.workspace],
     )?;
     Ok(counts.unwrap_or(RunCounts {
         all: 0,
         failed: 0,
         last_id: None,
+        is_empty: false,
     }))
 }
 

@@ -132,7 +132,12 @@ impl TestRun {
             (_, Some(total)) => format!(", {total} tests"),
             _ => String::new(),
         };
-        let message = tests.message.as_ref().map(|message| format!(": {message}"));
+        let message = tests.message.as_ref().map(|message| {
+            // A run that timed out says after how long.
+            let is_limit = tests.result == TestResult::TimedOut && message.starts_with("after ");
+            let mark = if is_limit { " " } else { ": " };
+            format!("{mark}{message}")
+        });
         format!("{TOOL} {result}{counts}{}", message.unwrap_or_default())
     }
 }

@@ -1,6 +1,6 @@
 //! Test runs in the words of the ledger: the same for every pack that runs tests.
 
-use test_readers::{Outcome, TestReport};
+use test_readers::{Ended, Outcome, TestReport};
 use tollgate_sdk::{Event, Ledger, LedgerError, TestOutcome, TestResult};
 
 /// Longest message of a failure in the ledger, in bytes.
@@ -37,6 +37,7 @@ pub fn tell(
     told: Told<'_>,
 ) -> Result<(), LedgerError> {
     let event = match told.failure {
+        None if outcome.result == TestResult::NoTests => Event::new("test.no_tests"),
         None => Event::new("test.passed"),
         Some(failure) => {
             let event = match told.non_progress {
@@ -59,9 +60,10 @@ pub fn tell(
     ledger.append(&event.note(told.note.get(..end).unwrap_or_default()))
 }
 
-/// Outcome of a run for its row in the ledger. `how` is how the run ended, if not by itself.
+/// Outcome of a run for its row in the ledger. `how` is how the run ended, if not by itself, and `ran_sec` how long it took, in
+/// seconds.
 #[must_use]
-pub fn outcome(report: &TestReport, how: Option<TestResult>) -> TestOutcome {
+pub fn outcome(report: &TestReport, how: Option<TestResult>, ran_sec: Option<u32>) -> TestOutcome {
     let count = |count: Option<u64>| count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
     let first = report.failing_tests.first().or(report.errors.first());
     let message = first.map(|failure| {
@@ -73,6 +75,13 @@ pub fn outcome(report: &TestReport, how: Option<TestResult>) -> TestOutcome {
         let line = message.lines().collect::<Vec<_>>().join(" ");
         line[..line.floor_char_boundary(MAX_MESSAGE)].to_owned()
     });
+    // Read after `timed out`.
+    let ran = ran_sec.filter(|_| report.ended == Ended::TimedOut);
+    let message = match (ran, message) {
+        (Some(seconds), Some(message)) => Some(format!("after {seconds} s: {message}")),
+        (Some(seconds), None) => Some(format!("after {seconds} s")),
+        (None, message) => message,
+    };
     TestOutcome {
         result: how.unwrap_or(match report.outcome {
             Outcome::Passed => TestResult::Passed,

@@ -52,6 +52,10 @@ pub(super) fn seen_work_tree(workspace: &str) -> Result<SeenWorkTree, LedgerErro
     })
 }
 
+pub(super) fn edits_over_envelopes(workspace: &str) -> Result<Option<u64>, LedgerError> {
+    wit_ledger::edits_over_envelopes(workspace).map_err(ledger_error)
+}
+
 pub(super) fn changed_since(workspace: &str, edits: u64) -> Result<Option<WorkTreeChange>, LedgerError> {
     let change = wit_ledger::changed_since(workspace, edits).map_err(ledger_error)?;
     Ok(change.map(|change| WorkTreeChange {

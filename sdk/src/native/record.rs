@@ -20,6 +20,8 @@ pub(super) struct Record {
     pub(super) events: RefCell<Vec<Event>>,
     pub(super) test_outcome: RefCell<Option<TestOutcome>>,
     pub(super) work_trees: RefCell<BTreeMap<String, SeenWorkTree>>,
+    /// By workspace.
+    pub(super) edits_over_envelopes: RefCell<BTreeMap<String, u64>>,
     /// By workspace and number of edits.
     pub(super) work_tree_changes: RefCell<BTreeMap<(String, u64), WorkTreeChange>>,
     pub(super) operations: RefCell<Vec<Operation>>,
@@ -75,6 +77,7 @@ impl Record {
             events: RefCell::default(),
             test_outcome: RefCell::default(),
             work_trees: RefCell::default(),
+            edits_over_envelopes: RefCell::default(),
             work_tree_changes: RefCell::default(),
             operations: RefCell::default(),
             found: RefCell::default(),

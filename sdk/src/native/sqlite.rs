@@ -171,6 +171,10 @@ impl Host for Sqlite {
             .unwrap_or_default())
     }
 
+    fn edits_over_envelopes(&self, workspace: &str) -> Result<Option<u64>, LedgerError> {
+        Ok(self.record.edits_over_envelopes.borrow().get(workspace).copied())
+    }
+
     fn changed_since(&self, workspace: &str, edits: u64) -> Result<Option<WorkTreeChange>, LedgerError> {
         let changes = self.record.work_tree_changes.borrow();
         Ok(changes.get(&(workspace.to_owned(), edits)).cloned())

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 
 use serde::Serialize;
 use serde_json::Value;
+use tollgate_core::client_name;
 use tollgate_core::effect::Effect;
 use tollgate_core::hash::sha256_hex;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
@@ -158,7 +159,10 @@ fn request(row: &StoredOperation, effect: Effect, arguments: String) -> wit::Req
             .actor
             .clone()
             .filter(|actor| claim(actor).is_none() && !claims(actor)),
-        client: row.client.clone(),
+        client: row
+            .client
+            .as_deref()
+            .map(|client| client_name::name_in(client).to_owned()),
         connection: row.connection.clone(),
         at: Timestamp::parse(&row.timestamp).map_or(0, Timestamp::as_ms),
         notes: Vec::new(),

@@ -65,7 +65,7 @@ pub struct CoreCx<'a> {
     pub(crate) told: RefCell<Told>,
     /// Caller as the ledger names it.
     pub actor: Option<&'a str>,
-    /// The client's own name.
+    /// Client as the ledger names it.
     pub client: Option<&'a str>,
     /// Identity of the caller: an identity sees its own rows, a caller without one sees everything.
     pub identity: Option<&'a Identity>,

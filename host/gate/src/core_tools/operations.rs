@@ -8,7 +8,7 @@ use tollgate_core::clock;
 use tollgate_core::effect::Effect;
 use tollgate_core::text;
 use tollgate_sdk::{Blocker, Timestamp, ToolError};
-use tollgate_store::ledger::report::{Changed, Refused, Repeated, Step, Story};
+use tollgate_store::ledger::report::{Changed, LastTests, Refused, Repeated, Step, Story};
 use tollgate_store::storage::{Envelope, OperationFilter, Session, StoreResult, StoredOperation};
 
 use super::envelope_view::EnvelopeView;
@@ -314,6 +314,9 @@ pub struct ReportView {
     repeated_changes: Vec<Repeated>,
     /// Changes.
     changes: Vec<Changed>,
+    /// The newest test run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_tests: Option<LastTests>,
     /// The same as a person would tell it.
     pub text: String,
 }
@@ -350,6 +353,7 @@ pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResul
         repeated_failures: story.repeated_failures,
         repeated_changes: story.repeated_changes,
         changes: story.changes,
+        last_tests: story.last_tests,
         text,
     })
 }

@@ -108,6 +108,14 @@ impl ledger::Host for View<'_> {
         })
     }
 
+    fn edits_over_envelopes(&mut self, workspace: String) -> Result<Option<u64>, LedgerError> {
+        if self.access.workspace(&workspace).is_err() {
+            return Ok(None);
+        }
+        let session = self.session;
+        Ok(session.as_host(|| session.edits_of_workspace(&workspace))?)
+    }
+
     fn changed_since(
         &mut self,
         workspace: String,

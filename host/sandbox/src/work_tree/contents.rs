@@ -12,7 +12,7 @@ use tollgate_sdk::Ending;
 
 use super::change::MAX_FILE;
 use super::index::Submodules;
-use super::nested::{Folders, Hashes};
+use super::nested::{Folders, Hashes, Outlined};
 use super::status::{Difference, File};
 use super::{LINK, Look, Memory, SUBMODULE, Stamp};
 
@@ -219,7 +219,7 @@ impl Pass<'_> {
     fn folder(&mut self, path: &[u8], dir: &Dir) -> Result<String, String> {
         let place = path.strip_suffix(b"/").unwrap_or(path);
         if self.special.hidden.contains(path) {
-            return self.folders.outline(dir, place, false);
+            return self.folders.outline(dir, place, Outlined::Hidden);
         }
         let Some(tracked) = self.special.submodules.get(path) else {
             return self.folders.hash(dir, place);

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
-use super::nested::Folders;
+use super::nested::{Folders, Outlined};
 use super::status::{Difference, File};
 use super::{LINK, Look, Stamp};
 
@@ -58,7 +58,7 @@ impl Look<'_> {
         }
         if let Ok(dir) = Dir::open_ambient_dir(&place, ambient_authority()) {
             let name = String::from_utf8_lossy(path);
-            let outline = folders.outline(&dir, path, true);
+            let outline = folders.outline(&dir, path, Outlined::Linked);
             return outline.map(Some).map_err(|why| {
                 let name = tollgate_core::text::clean(tollgate_core::text::cut(&name, 200));
                 format!("link {name} of workspace {} {why}", self.workspace.info.name)

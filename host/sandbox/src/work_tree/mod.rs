@@ -6,6 +6,7 @@
 mod change;
 mod contents;
 mod hidden;
+mod in_run;
 mod index;
 mod lines;
 mod links;
@@ -30,6 +31,8 @@ use crate::view::git;
 use crate::workspaces::Workspace;
 pub use change::{Change, MAX_PATHS};
 use contents::{Special, mode_of};
+pub use in_run::ChangedInRun;
+use in_run::OfTests;
 use nested::Hashes;
 use stamp::Stamp;
 use status::{Difference, File};
@@ -78,6 +81,8 @@ pub(crate) struct Memory {
     index: index::Known,
     /// Texts of ignore files, by commit and path.
     rules: HashMap<(String, String), Vec<u8>>,
+    /// Files that test runs write.
+    of_tests: OfTests,
     /// The latest look that took too long, such as one in which Git waits for a pipe that is named like a file of its own.
     timed_out: Option<Instant>,
 }
@@ -245,6 +250,11 @@ fn kept(differences: &[Difference]) -> Option<String> {
     serde_json::to_string(&Differs { files: all, more }).ok()
 }
 
+/// Data of earlier looks at a workspace.
+fn remembered(workspace: &Workspace) -> MutexGuard<'_, Memory> {
+    workspace.looked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 struct Look<'a> {
     workspace: &'a Workspace,
     launcher: &'a Launcher,
@@ -253,10 +263,7 @@ struct Look<'a> {
 
 impl<'a> Look<'a> {
     fn memory(&self) -> MutexGuard<'a, Memory> {
-        self.workspace
-            .looked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        remembered(self.workspace)
     }
 
     /// Sum over the files of the workspace in a commit. Before the first commit there are none.

@@ -17,8 +17,12 @@ use super::{LINK, Stamp, mode_of};
 
 /// Most files of all folders in one look that have to be read as a whole.
 const MAX_FILES: usize = 50_000;
-/// Most files of one folder that is read in outline.
+/// Most files of one folder behind a link whose times count. Further ones are left out: they are not the workspace's.
+const MAX_LINKED: usize = 20_000;
+/// Most files of one folder that only an uncommitted rule hides whose contents count. Of further ones times do.
 const MAX_OUTLINED: usize = 20_000;
+/// Most files of such a folder at all. With more the folder is not seen.
+const MAX_HIDDEN: usize = 200_000;
 /// Largest file whose content counts in an outline.
 const MAX_READ: u64 = 64 << 10;
 /// Most bytes of one outlined folder whose content counts.
@@ -52,13 +56,21 @@ pub(super) struct Split {
     pub(super) untracked: Option<String>,
 }
 
+/// Folder that is read in outline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outlined {
+    /// Hidden by a rule that is in no commit: contents of small files count, of others sizes and times.
+    Hidden,
+    /// Behind a link out of the workspace: sizes and times of the first files count.
+    Linked,
+}
+
 /// Files and bytes of a folder that is read in outline.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Outline {
+    of: Outlined,
     files: usize,
     bytes: u64,
-    /// True if nothing but times tells of contents.
-    by_times: bool,
 }
 
 /// One way through a folder.
@@ -100,13 +112,13 @@ impl Folders<'_> {
         })
     }
 
-    /// Hash of a folder that may be of any size: its first files, by name, and the contents of small ones. `by_times`
-    /// reads no contents at all.
-    pub(super) fn outline(&mut self, dir: &Dir, path: &[u8], by_times: bool) -> Result<String, String> {
+    /// Hash of a folder that may be large: of its first files, by name, the contents of small ones.
+    pub(super) fn outline(&mut self, dir: &Dir, path: &[u8], of: Outlined) -> Result<String, String> {
         let mut walk = Walk {
             outline: Some(Outline {
-                by_times,
-                ..Outline::default()
+                of,
+                files: 0,
+                bytes: 0,
             }),
             ..Walk::default()
         };
@@ -116,14 +128,19 @@ impl Folders<'_> {
 
     fn add(&mut self, dir: &Dir, path: &[u8], depth: usize, walk: &mut Walk<'_>) -> Result<(), String> {
         if depth > MAX_DEPTH {
-            return match walk.outline {
-                Some(_) => Ok(()),
-                None => Err("has too many folders in each other".to_owned()),
+            return match walk.of() {
+                Some(Outlined::Linked) => Ok(()),
+                Some(Outlined::Hidden) | None => Err("has too many folders in each other".to_owned()),
             };
         }
         for name in names(dir, walk.outline.is_some())? {
             if walk.is_full() {
-                return Ok(());
+                return match walk.of() {
+                    Some(Outlined::Hidden) => Err(format!(
+                        "has more than {MAX_HIDDEN} files, and the rule that ignores it is in no commit"
+                    )),
+                    Some(Outlined::Linked) | None => Ok(()),
+                };
             }
             // What went in the meantime is not there.
             let Ok(metadata) = dir.symlink_metadata(&name) else {
@@ -227,19 +244,28 @@ impl Outline {
     fn takes(&mut self, metadata: &Metadata) -> bool {
         self.files += 1;
         let size = metadata.len();
-        let fits = size <= MAX_READ && self.bytes + size <= MAX_READ_IN_ALL;
+        let fits = self.of == Outlined::Hidden
+            && self.files <= MAX_OUTLINED
+            && size <= MAX_READ
+            && self.bytes + size <= MAX_READ_IN_ALL;
         if fits {
             self.bytes += size;
         }
-        fits && !self.by_times
+        fits
     }
 }
 
 impl Walk<'_> {
+    fn of(&self) -> Option<Outlined> {
+        self.outline.as_ref().map(|outline| outline.of)
+    }
+
+    /// True if a folder that is read in outline may have no further file.
     fn is_full(&self) -> bool {
-        self.outline
-            .as_ref()
-            .is_some_and(|outline| outline.files >= MAX_OUTLINED)
+        self.outline.as_ref().is_some_and(|outline| match outline.of {
+            Outlined::Hidden => outline.files >= MAX_HIDDEN,
+            Outlined::Linked => outline.files >= MAX_LINKED,
+        })
     }
 
     fn take(&mut self, path: &[u8], mode: &str, content: &str) {
@@ -263,4 +289,70 @@ fn names(dir: &Dir, is_sorted: bool) -> Result<Vec<OsString>, String> {
         names.sort_unstable();
     }
     Ok(names)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests make files")]
+mod tests {
+    use cap_std::ambient_authority;
+    use tollgate_core::deadline::Cancel;
+
+    use super::*;
+
+    /// Reads a folder in outline, as if so many files had come before.
+    fn outlined(place: &tempfile::TempDir, of: Outlined, before: usize) -> Result<String, String> {
+        let dir = Dir::open_ambient_dir(place.path(), ambient_authority()).unwrap();
+        let deadline = Deadline::after(std::time::Duration::from_secs(60), Cancel::default());
+        let mut known = Hashes::new();
+        let mut folders = Folders {
+            before: &Hashes::new(),
+            known: &mut known,
+            deadline: &deadline,
+            now: SystemTime::UNIX_EPOCH,
+            files: 0,
+        };
+        let mut walk = Walk {
+            outline: Some(Outline {
+                of,
+                files: before,
+                bytes: 0,
+            }),
+            ..Walk::default()
+        };
+        folders.add(&dir, b"build", 0, &mut walk)?;
+        Ok(walk.sum.finish(""))
+    }
+
+    #[test]
+    fn a_hidden_folder_is_seen_as_a_whole_or_not_at_all() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["a", "b"] {
+            std::fs::write(place.path().join(name), "1").unwrap();
+        }
+        // Past the files whose contents count, sizes and times show an edit.
+        let seen = |before| outlined(&place, Outlined::Hidden, before);
+        let first = [0, MAX_OUTLINED, MAX_HIDDEN - 2].map(|before| seen(before).unwrap());
+        std::fs::write(place.path().join("b"), "22").unwrap();
+        for (before, first) in [0, MAX_OUTLINED, MAX_HIDDEN - 2].into_iter().zip(first) {
+            assert_ne!(seen(before).unwrap(), first, "{before}");
+        }
+        let unseen = seen(MAX_HIDDEN - 1).unwrap_err();
+        assert_eq!(
+            unseen,
+            "has more than 200000 files, and the rule that ignores it is in no commit"
+        );
+        let linked = |before| outlined(&place, Outlined::Linked, before);
+        assert_eq!(linked(MAX_LINKED).unwrap(), linked(MAX_LINKED + 9).unwrap());
+    }
+
+    #[test]
+    fn a_hidden_folder_that_is_too_deep_is_not_seen() {
+        let place = tempfile::tempdir().unwrap();
+        let deep = vec!["d"; MAX_DEPTH + 2].join("/");
+        std::fs::create_dir_all(place.path().join(&deep)).unwrap();
+        std::fs::write(place.path().join(&deep).join("a"), "1").unwrap();
+        let unseen = outlined(&place, Outlined::Hidden, 0).unwrap_err();
+        assert_eq!(unseen, "has too many folders in each other");
+        assert!(outlined(&place, Outlined::Linked, 0).is_ok());
+    }
 }

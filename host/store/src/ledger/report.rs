@@ -45,6 +45,20 @@ pub struct Story {
     pub repeated_changes: Vec<Repeated>,
     /// Changes.
     pub changes: Vec<Changed>,
+    /// The newest test run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_tests: Option<LastTests>,
+}
+
+/// The newest test run of an envelope.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LastTests {
+    /// Its place in the ledger.
+    pub seq: i64,
+    /// True if tests ran and all passed.
+    pub passed: bool,
+    /// Outcome, such as `failed 2 of 14: AssertionError`.
+    pub outcome: String,
 }
 
 /// Operations that follow each other and differ only in their time.
@@ -109,6 +123,13 @@ pub struct Repeated {
     pub count: i64,
     /// Number of mutations between the first and the last time.
     pub mutations_between: i64,
+    /// Number of edits of the work tree between them, by calls and by others. Absent if nobody saw the work tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edits_between: Option<i64>,
+    /// The first one's place in the ledger.
+    pub first_seq: i64,
+    /// The last one's.
+    pub last_seq: i64,
     /// The tools.
     pub tools: BTreeSet<String>,
     /// Failing tests, if it is a failure of tests.
@@ -140,6 +161,10 @@ impl Story {
             let page = session.operations(&filter, PAGE)?;
             let Some(last) = page.last() else {
                 let mut story = teller.finish();
+                let repeated = story.repeated_failures.iter_mut();
+                for one in repeated.chain(&mut story.repeated_changes) {
+                    one.edits_between = session.edits_over_rows(envelope_id, one.first_seq, one.last_seq)?;
+                }
                 story.running = session.running_in(envelope_id)?;
                 return Ok(story);
             };
@@ -178,6 +203,26 @@ impl Step {
             duration_ms: operation.duration_ms,
             limit: operation.limit_triggered.clone(),
         }
+    }
+}
+
+impl LastTests {
+    /// Test run of an operation. `None` if it ran no tests, or was refused.
+    fn of(operation: &StoredOperation) -> Option<LastTests> {
+        let is_lost = operation.op_type == "test_run" && operation.success.is_none();
+        let outcome = match &operation.outcome {
+            Some(outcome) => outcome.in_words(),
+            None if is_lost => "outcome unknown".to_owned(),
+            None => return None,
+        };
+        Some(LastTests {
+            seq: operation.seq,
+            passed: operation
+                .outcome
+                .as_ref()
+                .is_some_and(|outcome| !outcome.is_failure()),
+            outcome,
+        })
     }
 }
 
@@ -229,6 +274,7 @@ impl Teller {
         if operation.op_type == "mutation" && operation.limit_triggered.is_none() {
             self.mutated += 1;
         }
+        story.last_tests = LastTests::of(operation).or(story.last_tests.take());
         self.step(operation);
         self.refusal(operation);
         self.failures
@@ -320,6 +366,9 @@ impl Seen {
                 fingerprint: fingerprint.clone(),
                 count: 0,
                 mutations_between: 0,
+                edits_between: None,
+                first_seq: operation.seq,
+                last_seq: operation.seq,
                 tools: BTreeSet::new(),
                 failing_tests: operation
                     .failing_tests
@@ -333,6 +382,7 @@ impl Seen {
         });
         repeated.count += 1;
         repeated.mutations_between = mutated - *since;
+        repeated.last_seq = operation.seq;
         repeated.tools.insert(operation.tool.clone());
     }
 

@@ -235,6 +235,10 @@ const CORE: &[(&str, &str)] = &[
         "0023_tasks_taken_up",
         include_str!("../../../../migrations/core/0023_tasks_taken_up.sql"),
     ),
+    (
+        "0024_edits_over_envelopes",
+        include_str!("../../../../migrations/core/0024_edits_over_envelopes.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

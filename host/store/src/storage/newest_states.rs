@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::error::StoreResult;
 use super::session::Session;
-use super::work_trees::Sighting;
+use super::work_trees::{Cause, Sighting};
 
 /// A look that began later than another by this much was made before the machine's last start.
 const LATEST_LOOK_MS: i64 = 600_000;
@@ -35,21 +35,34 @@ impl Session {
             .optional()?)
     }
 
-    /// Stores a state as the newest known one of its workspace, unless a later look found another. Wants a write
-    /// transaction.
-    pub fn note_newest(&self, seen: &Sighting) -> StoreResult<()> {
+    /// Number of edits of a workspace in all envelopes and between them, by calls and by others. `None` if nobody looked at
+    /// its work tree.
+    pub fn edits_of_workspace(&self, workspace: &str) -> StoreResult<Option<u64>> {
+        let edits: Option<i64> = self
+            .db
+            .prepare_cached("SELECT edits FROM core_work_trees WHERE workspace = ?1")?
+            .query_row([workspace], |row| row.get(0))
+            .optional()?;
+        Ok(edits.map(|edits| u64::try_from(edits).unwrap_or_default()))
+    }
+
+    /// Stores a state as the newest known one of its workspace, unless a later look found another. Another state than before
+    /// is an edit, unless a test run left it. Wants a write transaction.
+    pub fn note_newest(&self, seen: &Sighting, cause: Cause) -> StoreResult<()> {
         Ok(self
             .db
             .prepare_cached(
                 "INSERT INTO core_work_trees (workspace, state, looked_boot_ms) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (workspace) DO UPDATE SET state = excluded.state, looked_boot_ms = excluded.looked_boot_ms
+                 ON CONFLICT (workspace) DO UPDATE SET edits = edits + (?5 AND state <> excluded.state),
+                     state = excluded.state, looked_boot_ms = excluded.looked_boot_ms
                  WHERE looked_boot_ms <= excluded.looked_boot_ms OR looked_boot_ms > excluded.looked_boot_ms + ?4",
             )?
             .execute(params![
                 seen.workspace,
                 seen.state,
                 seen.looked_boot_ms,
-                LATEST_LOOK_MS
+                LATEST_LOOK_MS,
+                cause != Cause::TestRun
             ])
             .map(drop)?)
     }
@@ -59,7 +72,6 @@ impl Session {
 mod tests {
     use super::super::Database;
     use super::super::fixture::{NOW, envelope};
-    use super::super::work_trees::Cause;
     use super::*;
 
     fn seen(state: &str, looked_boot_ms: i64) -> Sighting {
@@ -102,13 +114,46 @@ mod tests {
             .unwrap();
         // A look that began earlier says nothing new, and stores nothing.
         assert_eq!(session.edits_over_envelopes(&seen("B", 2)).unwrap(), 0);
-        session.note_newest(&seen("B", 2)).unwrap();
+        session.note_newest(&seen("B", 2), Cause::Observed).unwrap();
         assert_eq!(session.edits_over_envelopes(&seen("C", 4)).unwrap(), 0);
         // After a start of the machine its clock begins again.
-        session.note_newest(&seen("D", 90_000_000)).unwrap();
+        session
+            .note_newest(&seen("D", 90_000_000), Cause::Observed)
+            .unwrap();
         assert_eq!(session.edits_over_envelopes(&seen("E", 5)).unwrap(), 1);
-        session.note_newest(&seen("E", 5)).unwrap();
+        session.note_newest(&seen("E", 5), Cause::Observed).unwrap();
         assert_eq!(session.edits_over_envelopes(&seen("E", 6)).unwrap(), 0);
+        session.commit().unwrap();
+    }
+
+    #[test]
+    fn edits_of_a_workspace_are_counted_once_over_all_envelopes() {
+        let (_place, session) = session();
+        for id in ["env_1", "env_2"] {
+            session.open_envelope(&envelope(id, None)).unwrap();
+        }
+        let edits = || session.edits_of_workspace("one").unwrap();
+        let note = |id: &str, state: &str, at: i64, cause: Cause| {
+            session
+                .note_sighting(id, &seen(state, at), cause, "op_1", NOW)
+                .unwrap();
+        };
+        assert_eq!(edits(), None);
+        note("env_1", "A", 1, Cause::Opened);
+        assert_eq!(edits(), Some(0));
+        note("env_1", "B", 2, Cause::Observed);
+        // What a test run leaves is none, and the other envelope sees the same edit.
+        note("env_1", "B and a log", 3, Cause::TestRun);
+        note("env_2", "B and a log", 4, Cause::Opened);
+        note("env_1", "B and a log", 5, Cause::Observed);
+        assert_eq!(edits(), Some(1));
+        // Back to where it was: between two envelopes, and by a call.
+        note("env_2", "A", 6, Cause::Opened);
+        note("env_2", "C", 7, Cause::Call);
+        assert_eq!(edits(), Some(3));
+        // A late look says nothing new.
+        note("env_1", "B", 2, Cause::Observed);
+        assert_eq!(edits(), Some(3));
         session.commit().unwrap();
     }
 }

@@ -67,6 +67,10 @@ impl Outcome {
     /// With the message, as `failed 2 of 14: AssertionError: assert -1 == 3`.
     pub fn in_words(&self) -> String {
         match &self.message {
+            // The limit, which is no part of what failed.
+            Some(message) if self.result == Ran::TimedOut && message.starts_with("after ") => {
+                format!("{} {message}", self.in_short())
+            }
             Some(message) => format!("{}: {message}", self.in_short()),
             None => self.in_short(),
         }
@@ -98,6 +102,12 @@ mod tests {
         assert_eq!(outcome(Ran::Failed, Some(2), None).in_words(), "failed 2");
         assert_eq!(outcome(Ran::Passed, Some(0), Some(14)).in_words(), "passed 14");
         assert_eq!(outcome(Ran::TimedOut, None, None).in_words(), "timed out");
+        let late = |message: &str| Outcome {
+            message: Some(message.to_owned()),
+            ..outcome(Ran::TimedOut, None, None)
+        };
+        assert_eq!(late("after 5 s").in_words(), "timed out after 5 s");
+        assert_eq!(late("slow::test").in_words(), "timed out: slow::test");
         let json = serde_json::to_string(&failed).unwrap();
         assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), failed);
     }

@@ -149,6 +149,23 @@ impl Session {
         }))
     }
 
+    /// Edits of the work tree that the second of two operations of an envelope looked at, from one operation to the other.
+    /// `None` if it looked at none.
+    pub fn edits_over_rows(&self, id: &str, first: i64, last: i64) -> StoreResult<Option<i64>> {
+        let state: Option<Option<String>> = self
+            .db
+            .prepare_cached("SELECT repo_before_hash FROM core_operations WHERE seq = ?1")?
+            .query_row([last], |row| row.get(0))
+            .optional()?;
+        let workspace = match state.flatten() {
+            Some(state) => self.workspace_of_state(id, &state)?,
+            None => None,
+        };
+        workspace
+            .map(|workspace| self.edits_between(id, &workspace, first, last))
+            .transpose()
+    }
+
     /// The workspace that the newest operation with a failure looked at.
     fn workspace_of_failure(&self, id: &str, fingerprint: &str) -> StoreResult<Option<String>> {
         let state: Option<Option<String>> = self

@@ -8,6 +8,8 @@ use super::session::Session;
 
 /// Most edits back that an oscillation is searched for.
 const MAX_PERIOD: i64 = 8;
+/// Most states back that tell of a file.
+const MAX_BACK: i64 = 200;
 
 /// A work tree as one look found it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,6 +42,16 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// Cause as a row has it. The first look of a call is like the opening.
+    fn read(text: &str) -> Cause {
+        match text {
+            "observed" => Cause::Observed,
+            "call" => Cause::Call,
+            "test_run" => Cause::TestRun,
+            _ => Cause::Opened,
+        }
+    }
+
     const fn as_str(self) -> &'static str {
         match self {
             Cause::Opened => "opened",
@@ -108,7 +120,7 @@ impl Session {
         op_id: &str,
         now: &str,
     ) -> StoreResult<()> {
-        self.note_newest(seen)?;
+        self.note_newest(seen, cause)?;
         let newest = self.newest_state(envelope, &seen.workspace)?;
         match &newest {
             Some(newest) if newest.looked_boot_ms > seen.looked_boot_ms => return Ok(()),
@@ -251,6 +263,27 @@ impl Session {
                 })
             })?
             .collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Tells of the newest states of an envelope's work tree, the newest first, until `hear` has heard enough.
+    pub fn each_state_back(
+        &self,
+        envelope: &str,
+        workspace: &str,
+        mut hear: impl FnMut(Cause, Option<&str>) -> bool,
+    ) -> StoreResult<()> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT cause, differs FROM core_work_tree_states
+             WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT ?3",
+        )?;
+        let mut rows = statement.query(params![envelope, workspace, MAX_BACK])?;
+        while let Some(row) = rows.next()? {
+            let (cause, differs): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+            if !hear(Cause::read(&cause), differs.as_deref()) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The workspace in which an envelope's work tree was in a state. States of two workspaces are never the same.

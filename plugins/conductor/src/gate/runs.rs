@@ -191,7 +191,7 @@ impl TestRun {
             Ended::Signalled(_) => Some(TestResult::Killed),
             Ended::TimedOut => Some(TestResult::TimedOut),
         };
-        test_runs::outcome(&self.report, how)
+        test_runs::outcome(&self.report, how, None)
     }
 
     /// Result in one line.

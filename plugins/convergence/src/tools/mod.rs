@@ -12,7 +12,7 @@ use tollgate_kit::test_runs;
 use tollgate_sdk::{Cx, Db, DbError, TestResult, Timestamp, ToolError};
 
 use crate::cycle::{Repetition, Unit};
-use crate::report::{Failure, TestReport};
+use crate::report::{Ended, Failure, TestReport};
 use crate::store::{self, Earlier, Scope, Verdict};
 use crate::{Normaliser, cycle, fingerprint};
 
@@ -74,7 +74,7 @@ pub(crate) struct CountsView {
 /// Result of a test run, and whether its failure repeats.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunView {
-    /// True if the run passed.
+    /// True if tests ran and all passed. False if there were none.
     passed: bool,
     /// passed, failed, error (the run itself failed, for example to compile) or no_tests.
     outcome: String,
@@ -120,6 +120,10 @@ pub(crate) struct RunView {
     /// Time of the first sighting in another envelope.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_seen: Option<Timestamp>,
+    /// Number of edits over all envelopes since the first sighting of the same failure in another envelope, after the
+    /// command last passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier_edits: Option<u64>,
     /// Edits of the work tree in this envelope that no call made.
     #[serde(skip_serializing_if = "Option::is_none")]
     observed_edits: Option<u64>,
@@ -148,16 +152,37 @@ struct Known {
     repetition: Repetition,
     verdict: Verdict,
     earlier: Earlier,
+    /// Edits since the first sighting in another envelope.
+    earlier_edits: Option<u64>,
+}
+
+/// A test run: its command, its report and how long it took, if known.
+struct Tested<'a> {
+    command: &'a str,
+    report: &'a TestReport,
+    ran_sec: Option<u32>,
+}
+
+impl Tested<'_> {
+    /// Outcome in words.
+    fn in_words(&self) -> String {
+        match (self.report.ended, self.ran_sec) {
+            (Ended::TimedOut, Some(seconds)) => format!("timed out after {seconds} s"),
+            (Ended::TimedOut, None) => "timed out".to_owned(),
+            _ => text(&self.report.outcome).replace('_', " "),
+        }
+    }
 }
 
 impl RunView {
-    fn of(report: &TestReport, known: Known, changes: &Changes, now: Timestamp) -> RunView {
+    fn of(tested: &Tested<'_>, known: Known, changes: &Changes, now: Timestamp) -> RunView {
+        let report = tested.report;
         let shown = |failures: &[Failure]| failures.iter().take(SHOWN).map(FailureView::from).collect();
         let more = |failures: &[Failure], more: u64| {
             more.saturating_add(failures.len().saturating_sub(SHOWN) as u64)
         };
         RunView {
-            passed: !report.is_failure(),
+            passed: report.outcome == Outcome::Passed,
             outcome: text(&report.outcome),
             reader: text(&report.reader),
             counts: CountsView {
@@ -171,7 +196,7 @@ impl RunView {
             errors: shown(&report.errors),
             more_errors: more(&report.errors, report.more_errors),
             exit_code: report.exit_code,
-            message: verdict(report, &known, now),
+            message: verdict(tested, &known, now),
             failure_fingerprint: known.failure,
             detail_fingerprint: known.detail,
             non_progress: known.verdict.non_progress,
@@ -182,6 +207,7 @@ impl RunView {
             failure_mutations: known.repetition.mutations,
             earlier_envelopes: known.earlier.envelopes,
             first_seen: known.earlier.first_at,
+            earlier_edits: known.earlier_edits,
             observed_edits: changes.observed_edits,
             unobserved: changes.unobserved.clone(),
         }
@@ -203,7 +229,8 @@ impl RunView {
     }
 }
 
-fn verdict(report: &TestReport, known: &Known, now: Timestamp) -> String {
+fn verdict(tested: &Tested<'_>, known: &Known, now: Timestamp) -> String {
+    let report = tested.report;
     let counted = |name: &str, count: Option<u64>| count.map(|count| format!("{count} {name}"));
     let counts: Vec<String> = [
         counted("passed", report.counts.passed),
@@ -213,7 +240,7 @@ fn verdict(report: &TestReport, known: &Known, now: Timestamp) -> String {
     .into_iter()
     .flatten()
     .collect();
-    let mut verdict = text(&report.outcome).replace('_', " ");
+    let mut verdict = tested.in_words();
     if !counts.is_empty() {
         verdict.push_str(&format!(": {}", counts.join(", ")));
     }
@@ -227,7 +254,15 @@ fn verdict(report: &TestReport, known: &Known, now: Timestamp) -> String {
             1 => "1 earlier envelope".to_owned(),
             many => format!("{many} earlier envelopes"),
         };
-        verdict.push_str(&format!("; seen in {envelopes}, first {}", ago(first, now)));
+        let edits = match known.earlier_edits {
+            None => String::new(),
+            Some(1) => " across 1 edit".to_owned(),
+            Some(many) => format!(" across {many} edits"),
+        };
+        verdict.push_str(&format!(
+            "; seen in {envelopes}{edits}, first {}",
+            ago(first, now)
+        ));
     }
     for (holds, words) in [
         (known.verdict.non_progress, "no progress"),
@@ -286,6 +321,8 @@ struct Changes {
     count: u64,
     unit: Unit,
     observed_edits: Option<u64>,
+    /// Edits of the workspace over all envelopes.
+    of_workspace: Option<u64>,
     unobserved: Option<String>,
 }
 
@@ -298,6 +335,7 @@ impl Changes {
                 count: seen.edits,
                 unit: Unit::Edit,
                 observed_edits: Some(seen.observed_edits),
+                of_workspace: cx.ledger().edits_over_envelopes(&scope.workspace)?,
                 unobserved: seen.unseen,
             });
         }
@@ -309,42 +347,33 @@ impl Changes {
             count,
             unit: Unit::Mutation,
             observed_edits: None,
+            of_workspace: None,
             unobserved: seen.unseen,
         })
     }
 }
 
 /// Stores a test run, and determines whether its failure repeats.
-fn remember(
-    cx: &Cx<'_>,
-    db: &Db<'_>,
-    scope: &Scope,
-    command: &str,
-    report: &TestReport,
-) -> Result<RunView, ToolError> {
+fn remember(cx: &Cx<'_>, db: &Db<'_>, scope: &Scope, tested: &Tested<'_>) -> Result<RunView, ToolError> {
     let changes = Changes::of(cx, db, scope)?;
-    let known = known(db, scope, command, report, &changes)?;
+    let known = known(db, scope, tested, &changes)?;
     let run = store::Run {
-        command,
-        outcome: &text(&report.outcome),
+        command: tested.command,
+        outcome: &text(&tested.report.outcome),
         failure_fingerprint: known.failure.as_deref(),
         detail_fingerprint: known.detail.as_deref(),
         changes: changes.count,
         by_edits: changes.unit == Unit::Edit,
+        workspace_edits: changes.of_workspace,
         verdict: known.verdict,
     };
     store::add_run(db, scope, &run, cx.now())?;
-    Ok(RunView::of(report, known, &changes, cx.now()))
+    Ok(RunView::of(tested, known, &changes, cx.now()))
 }
 
 /// Compares a run with those before it.
-fn known(
-    db: &Db<'_>,
-    scope: &Scope,
-    command: &str,
-    report: &TestReport,
-    changes: &Changes,
-) -> Result<Known, DbError> {
+fn known(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> Result<Known, DbError> {
+    let (command, report) = (tested.command, tested.report);
     let mut known = Known {
         failure: fingerprint::failure(report),
         detail: fingerprint::detail(report),
@@ -354,14 +383,23 @@ fn known(
         let before = store::sightings(db, scope, failure)?;
         let detail = known.detail.as_deref().unwrap_or_default();
         known.repetition = cycle::failure(detail, changes.count, changes.unit, &before);
-        known.earlier = store::earlier(db, scope, failure)?;
+        known.earlier = store::earlier(db, scope, command, (failure, detail))?;
+        let first = known.earlier.first_edits;
+        known.earlier_edits = changes
+            .of_workspace
+            .zip(first)
+            .map(|(now, first)| now.saturating_sub(first));
     }
+    let outlives = known.earlier_edits.is_some_and(|edits| edits > 0);
+    let (passes, fails) = (report.outcome == Outcome::Passed, known.failure.is_some());
     let previous = store::previous(db, scope, command)?;
     // Without a view of the work tree nobody knows that nothing was edited.
-    let turned =
-        previous.filter(|previous| changes.unit == Unit::Edit && previous.passed != known.failure.is_none());
+    let turned = previous.filter(|previous| {
+        let is_other = (previous.passed && fails) || (previous.failed && passes);
+        changes.unit == Unit::Edit && is_other
+    });
     known.verdict = Verdict {
-        non_progress: known.repetition.non_progress,
+        non_progress: known.repetition.non_progress || outlives,
         flaky: turned
             .as_ref()
             .is_some_and(|previous| previous.changes == changes.count),
@@ -371,7 +409,7 @@ fn known(
 }
 
 /// Writes the result of a test run to the ledger. `how` is how the run ended, if not by itself.
-fn record(cx: &Cx<'_>, report: &TestReport, run: &RunView, how: Option<TestResult>) -> Result<(), ToolError> {
+fn record(cx: &Cx<'_>, tested: &Tested<'_>, run: &RunView, how: Option<TestResult>) -> Result<(), ToolError> {
     let told = test_runs::Told {
         failure: run.failure_fingerprint.as_deref(),
         non_progress: run.non_progress,
@@ -381,8 +419,8 @@ fn record(cx: &Cx<'_>, report: &TestReport, run: &RunView, how: Option<TestResul
     };
     Ok(test_runs::tell(
         cx.ledger(),
-        &test_runs::outcome(report, how),
-        report,
+        &test_runs::outcome(tested.report, how, tested.ran_sec),
+        tested.report,
         told,
     )?)
 }

@@ -24,6 +24,10 @@ pub(crate) struct MutationRecord {
     /// Short description of the edit.
     #[schemars(length(max = 200))]
     note: Option<String>,
+    /// Your name, for the ledger. Default: the identity that the transport proved.
+    #[schemars(length(max = 128), extend("x-unlisted" = true))]
+    #[expect(dead_code, reason = "the host reads it")]
+    actor: Option<String>,
 }
 
 /// Recorded state of a work tree.

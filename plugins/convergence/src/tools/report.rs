@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
-use super::{RunView, default_workspace, normaliser, record, remember, scope};
+use super::{RunView, Tested, default_workspace, normaliser, record, remember, scope};
 use crate::readers::{self, Reader, Run};
 use crate::report::TestReport;
 use crate::{error, store};
@@ -36,6 +36,10 @@ pub(crate) struct Report {
     directory: Option<String>,
     /// Tool that wrote the output, if the output does not show it.
     reader: Option<Reader>,
+    /// Your name, for the ledger. Default: the identity that the transport proved.
+    #[schemars(length(max = 128), extend("x-unlisted" = true))]
+    #[expect(dead_code, reason = "the host reads it")]
+    actor: Option<String>,
 }
 
 /// Result of a reported test run.
@@ -58,8 +62,13 @@ impl Tool for Report {
         let root = store::root(&cx.db, &self.workspace)?;
         let report = self.read(root.as_deref())?;
         let scope = scope(cx, &self.workspace);
-        let run = remember(cx, &cx.db, &scope, &self.command, &report)?;
-        record(cx, &report, &run, None)?;
+        let tested = Tested {
+            command: &self.command,
+            report: &report,
+            ran_sec: None,
+        };
+        let run = remember(cx, &cx.db, &scope, &tested)?;
+        record(cx, &tested, &run, None)?;
         Ok(Reported {
             workspace: self.workspace,
             run,

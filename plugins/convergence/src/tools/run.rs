@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Command, Cx, Effect, Ending, Hints, Outcome, TestResult, Tier, Tool, ToolError};
 
-use super::{RunView, default_workspace, normaliser, record, remember, scope};
+use super::{RunView, Tested, default_workspace, normaliser, record, remember, scope};
 use crate::config::Config;
 use crate::readers::{self, Run};
 use crate::report::Ended;
@@ -38,6 +38,10 @@ pub(crate) struct TestRun {
     #[serde(default = "default_tail")]
     #[schemars(range(min = 0, max = 16_384))]
     tail_bytes: usize,
+    /// Your name, for the ledger. Default: the identity that the transport proved.
+    #[schemars(length(max = 128), extend("x-unlisted" = true))]
+    #[expect(dead_code, reason = "the host reads it")]
+    actor: Option<String>,
 }
 
 fn default_test() -> String {
@@ -123,18 +127,23 @@ impl Tool for TestRun {
             Ending::TimedOut => Ended::TimedOut,
         };
         let scope = scope(cx, &self.workspace);
+        let tested = Tested {
+            command: &self.test,
+            report: &report,
+            ran_sec: Some(u32::try_from(outcome.duration.as_secs()).map_or(seconds, |ran| ran.min(seconds))),
+        };
         let run = cx.transaction(|db| {
             if let Some(root) = &root {
                 store::set_root(&db, &self.workspace, root)?;
             }
-            remember(cx, &db, &scope, &self.test, &report)
+            remember(cx, &db, &scope, &tested)
         })?;
         let how = match outcome.ending {
             Ending::Exited(_) => None,
             Ending::Signalled(_) => Some(TestResult::Killed),
             Ending::TimedOut => Some(TestResult::TimedOut),
         };
-        record(cx, &report, &run, how)?;
+        record(cx, &tested, &run, how)?;
         cx.progress(2, Some(2), "done");
         Ok(Ran {
             workspace: self.workspace,

@@ -216,6 +216,7 @@ fn verdict(
     let mut verdict = match (runs.all, standing) {
         (0, _) => "no test run yet".to_owned(),
         (_, Some(failure)) => repetition(failure).to_string(),
+        (_, None) if runs.is_empty => "the last test run found no tests".to_owned(),
         (_, None) => "the last test run passed".to_owned(),
     };
     for (holds, words) in [(told.flaky, "flaky"), (told.regression, "regression")] {

@@ -12,3 +12,4 @@ mod random;
 mod runs;
 mod table;
 mod tools;
+mod verdicts;

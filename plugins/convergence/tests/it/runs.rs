@@ -3,12 +3,12 @@
 use expect_test::expect;
 use serde_json::json;
 use tollgate_sdk::native::Session;
-use tollgate_sdk::{SeenWorkTree, WorkTreeChange};
+use tollgate_sdk::{SeenWorkTree, TestResult, WorkTreeChange};
 
 use crate::place::{Place, edit, refusal, reply};
 
 /// A failing run as a Rust test tool tells it: its place, its process and its time differ from run to run.
-const FAILING: &str = r#"echo "running 2 tests"
+pub(crate) const FAILING: &str = r#"echo "running 2 tests"
 echo "test tests::adds ... FAILED"
 echo "test tests::runs ... ok"
 echo
@@ -26,7 +26,7 @@ echo "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered
 exit 101
 "#;
 
-const PASSING: &str = "echo 'running 1 test'\necho 'test tests::adds ... ok'\necho\n\
+pub(crate) const PASSING: &str = "echo 'running 1 test'\necho 'test tests::adds ... ok'\necho\n\
     echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s'\n";
 
 fn fingerprint(session: &Session) -> String {
@@ -130,7 +130,7 @@ fn a_failure_that_outlives_a_mutation_is_no_progress() {
     .assert_eq(&events.join("\n"));
 }
 
-fn seen(edits: u64, oscillation: Option<u32>) -> SeenWorkTree {
+pub(crate) fn seen(edits: u64, oscillation: Option<u32>) -> SeenWorkTree {
     SeenWorkTree {
         state: Some(format!("state {edits}")),
         edits,
@@ -385,6 +385,18 @@ fn a_run_that_never_ends_is_ended() {
     assert_eq!(
         (&ran["timed_out"], &ran["passed"], &ran["output_tail"]),
         (&json!(true), &json!(false), &json!("starting"))
+    );
+    assert_eq!(ran["message"], "timed out after 1 s");
+    let outcome = session.test_outcome().unwrap();
+    assert_eq!(
+        (
+            outcome.result,
+            outcome
+                .message
+                .as_deref()
+                .map(|message| message.starts_with("after 1 s"))
+        ),
+        (TestResult::TimedOut, Some(true))
     );
     let late = ran["failure_fingerprint"].clone();
     assert!(late.is_string());

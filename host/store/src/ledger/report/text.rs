@@ -13,6 +13,7 @@ use crate::storage::Envelope;
 pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     let mut text = String::new();
     opening(&mut text, envelope);
+    doubt(&mut text, story, envelope);
     limits(&mut text, envelope, boot_ms);
     summary(&mut text, story);
     section(&mut text, "What happened", &story.steps, |step| {
@@ -58,6 +59,7 @@ const NAMED: usize = 3;
 pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     let mut text = String::new();
     opening(&mut text, envelope);
+    doubt(&mut text, story, envelope);
     limits(&mut text, envelope, boot_ms);
     summary(&mut text, story);
     let mut line = |title: &str, named: Vec<String>, of: usize| {
@@ -131,6 +133,27 @@ fn opening(text: &mut String, envelope: &Envelope) {
             ),
         };
     }
+}
+
+/// Tells of a success that no test run shows.
+fn doubt(text: &mut String, story: &Story, envelope: &Envelope) {
+    let standing = &envelope.standing;
+    if standing.state != State::ClosedSuccess {
+        return;
+    }
+    let _ = match &story.last_tests {
+        Some(last) if !last.passed => writeln!(
+            text,
+            "It was closed as a success, but its last test run (#{}) did not pass: {}.",
+            last.seq,
+            tollgate_core::text::clean(&last.outcome).trim_end_matches('.')
+        ),
+        None if standing.test_runs == 0 && standing.edits > 0 => writeln!(
+            text,
+            "It was closed as a success, but no test ran in it, although its work tree was edited."
+        ),
+        _ => Ok(()),
+    };
 }
 
 /// Reason why the host closed the envelope.
@@ -317,7 +340,10 @@ fn tell_repeated(repeated: &Repeated, what: &str) -> String {
     format!(
         "{what} {short} {} over {}, by {}{tests}",
         times(repeated.count),
-        counted(repeated.mutations_between, "mutation"),
+        match repeated.edits_between {
+            Some(edits) => counted(edits, "edit"),
+            None => counted(repeated.mutations_between, "mutation"),
+        },
         list(&repeated.tools)
     )
 }
@@ -369,137 +395,4 @@ fn duration(seconds: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::expect;
-    use tollgate_core::envelope::{Limits, Standing};
-
-    use super::super::Teller;
-    use super::*;
-    use crate::storage::StoredOperation;
-
-    fn envelope() -> Envelope {
-        Envelope {
-            id: "env_1".to_owned(),
-            standing: Standing {
-                state: State::ClosedFailed,
-                limits: Limits {
-                    max_mutations: Some(3),
-                    max_test_runs: None,
-                    max_duration_sec: Some(600),
-                    max_edits: None,
-                },
-                mutations: 3,
-                test_runs: 2,
-                edits: 0,
-                opened_boot_ms: 0,
-            },
-            workspace: Some("notes".to_owned()),
-            label: Some("fix the parser".to_owned()),
-            note: Some("gave up\u{1b}[31m".to_owned()),
-            opened_at: "2026-03-01T23:59:00.000Z".to_owned(),
-            closed_at: Some("2026-03-02T00:05:30.500Z".to_owned()),
-            closed_by: Some("MUTATION_BUDGET_EXHAUSTED".to_owned()),
-            git_head: Some("aaaa".to_owned()),
-            closed_git_head: Some("bbbb".to_owned()),
-            last_mutation_fingerprint: None,
-            last_failure_fingerprint: None,
-            host_id: "h".to_owned(),
-            connection: "c".to_owned(),
-            identity: None,
-            parent: None,
-            closed_actor: None,
-            detached_until_ms: None,
-            index_version: None,
-            restart_moved: None,
-        }
-    }
-
-    fn operation(seq: i64, tool: &str, time: &str) -> StoredOperation {
-        StoredOperation {
-            seq,
-            timestamp: time.to_owned(),
-            duration_ms: 1.5,
-            op_type: "mutation".to_owned(),
-            success: Some(true),
-            tool: tool.to_owned(),
-            actor: Some("ada".to_owned()),
-            ..StoredOperation::default()
-        }
-    }
-
-    #[test]
-    fn a_story_reads_like_one() {
-        let (day, night) = ("2026-03-01T23:59:10.000Z", "2026-03-02T00:01:00.000Z");
-        let mut teller = Teller::default();
-        for seq in 1..=2 {
-            teller.hear(&StoredOperation {
-                changed_paths: Some(vec!["src/parser.rs".to_owned()]),
-                mutation_fingerprint: Some("m".repeat(64)),
-                ..operation(seq, "edit", day)
-            });
-        }
-        for seq in [3, 5] {
-            teller.hear(&StoredOperation {
-                op_type: "test_run".to_owned(),
-                success: Some(false),
-                error_code: Some("TESTS_FAILED".to_owned()),
-                failure_fingerprint: Some("f".repeat(64)),
-                failing_tests: Some(vec!["parser::reads".to_owned()]),
-                ..operation(seq, "test_run", night)
-            });
-            teller.hear(&StoredOperation {
-                success: None,
-                actor: None,
-                ..operation(seq + 1, "edit", night)
-            });
-        }
-        teller.hear(&StoredOperation {
-            success: Some(false),
-            error_code: Some("MUTATION_BUDGET_EXHAUSTED".to_owned()),
-            limit_triggered: Some("MUTATION_BUDGET_EXHAUSTED".to_owned()),
-            ..operation(7, "edit", night)
-        });
-        let story = teller.finish();
-        expect![[r#"
-            Envelope env_1 "fix the parser" in notes
-            Opened 2026-03-01T23:59:00.000Z, closed 2026-03-02T00:05:30.500Z after 7 min, as failed: its mutations were used up.
-            The repository was at aaaa before, and at bbbb after.
-            Limits: 3 of 3 mutations, 2 test runs (no limit), 600 s at most.
-            7 operations, which took 10 ms together; 3 were refused or failed. The outcome of 2 is unknown: the host ended meanwhile.
-
-            What happened:
-              23:59:10  #1     edit by ada, 2 times: done
-              2026-03-02T00:01:00  #3     test_run by ada: TESTS_FAILED
-              2026-03-02T00:01:00  #4     edit: outcome unknown
-              2026-03-02T00:01:00  #5     test_run by ada: TESTS_FAILED
-              2026-03-02T00:01:00  #6     edit: outcome unknown
-              2026-03-02T00:01:00  #7     edit by ada: MUTATION_BUDGET_EXHAUSTED (its mutations were used up)
-
-            What was refused or failed, and why:
-              TESTS_FAILED, 2 times: test_run (#3 to #5)
-              MUTATION_BUDGET_EXHAUSTED, once: edit (#7) — all mutations were used; this closed the envelope
-
-            What failed in the same way again:
-              failure ffffffffffff 2 times over 1 mutation, by test_run: parser::reads
-
-            What was changed in the same way again:
-              change mmmmmmmmmmmm 2 times over 1 mutation, by edit
-
-            What was changed:
-              src/parser.rs by 2 calls (edit)
-
-            Its owner's last words: gave up[31m"#]].assert_eq(&story.text(&envelope(), 0));
-    }
-
-    #[test]
-    fn a_long_story_says_how_much_it_leaves_out() {
-        let mut teller = Teller::default();
-        for seq in 0..400 {
-            let tool = if seq % 2 == 0 { "one" } else { "other" };
-            teller.hear(&operation(seq, tool, "2026-03-01T23:59:10.000Z"));
-        }
-        let text = teller.finish().text(&envelope(), 0);
-        assert!(text.contains("… and 250 more operations"), "{text}");
-        assert!(text.len() < 40 << 10);
-    }
-}
+mod tests;

@@ -1,0 +1,106 @@
+//! Verdicts on test runs: failures over several envelopes, and runs without tests.
+
+use expect_test::expect;
+use serde_json::json;
+use tollgate_sdk::SeenWorkTree;
+
+use crate::place::{Place, reply};
+use crate::runs::{FAILING, PASSING, seen};
+
+#[test]
+fn a_failure_that_outlives_edits_over_envelopes_is_no_progress() {
+    let place = Place::repository();
+    let session = place.session();
+    let mut log = String::new();
+    let run = |log: &mut String, envelope: &str, edits: u64, script: &str| {
+        place.tests_print(script);
+        session.set_envelope(Some(envelope));
+        session.set_work_tree("default", seen(0, None));
+        session.set_edits_over_envelopes("default", edits);
+        let ran = reply(&session, "test_run", json!({"actor": "ada"}));
+        *log += &format!(
+            "{} | {} {}\n",
+            ran["message"].as_str().unwrap(),
+            ran["non_progress"],
+            ran["earlier_edits"]
+        );
+    };
+    let other = FAILING.replace("add(1, 2) == 3", "add(0, 0) == 0");
+    run(&mut log, "env_1", 4, FAILING);
+    run(&mut log, "env_2", 4, FAILING);
+    run(&mut log, "env_3", 5, FAILING);
+    run(&mut log, "env_4", 7, &other);
+    run(&mut log, "env_5", 8, PASSING);
+    run(&mut log, "env_6", 9, FAILING);
+    // The host does not see the work tree any more.
+    session.set_envelope(Some("env_7"));
+    session.set_work_tree("default", SeenWorkTree::default());
+    session.set_edits_over_envelopes("default", 20);
+    let ran = reply(&session, "test_run", json!({}));
+    log += &format!("{} {}\n", ran["non_progress"], ran["earlier_edits"]);
+    expect![[r#"
+        failed: 1 passed, 1 failed, 0 skipped | false null
+        failed: 1 passed, 1 failed, 0 skipped; seen in 1 earlier envelope across 0 edits, first less than a minute ago | false 0
+        failed: 1 passed, 1 failed, 0 skipped; seen in 2 earlier envelopes across 1 edit, first less than a minute ago; no progress | true 1
+        failed: 1 passed, 1 failed, 0 skipped; seen in 3 earlier envelopes, first less than a minute ago | false null
+        passed: 1 passed, 0 failed, 0 skipped | false null
+        failed: 1 passed, 1 failed, 0 skipped; seen in 4 earlier envelopes, first less than a minute ago | false null
+        false null
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn a_run_without_tests_is_not_passed() {
+    let place = Place::repository();
+    let session = place.session();
+    session.set_envelope(Some("env_1"));
+    session.set_work_tree("default", seen(0, None));
+    let empty = PASSING
+        .replace("test tests::adds ... ok", "")
+        .replace("1 test", "0 tests")
+        .replace("1 passed", "0 passed");
+    let mut log = String::new();
+    let run = |log: &mut String, script: &str| {
+        place.tests_print(script);
+        let ran = reply(&session, "test_run", json!({}));
+        let flags = ["flaky", "regression", "non_progress"];
+        let set: Vec<&str> = flags.into_iter().filter(|flag| ran[*flag] == true).collect();
+        let status = reply(&session, "convergence_status", json!({}));
+        *log += &format!(
+            "{} {} | {set:?} | {}\n",
+            ran["outcome"], ran["passed"], status["message"]
+        );
+    };
+    run(&mut log, &empty);
+    // Neither flaky nor a regression: nothing passed before.
+    run(&mut log, FAILING);
+    run(&mut log, &empty);
+    run(&mut log, PASSING);
+    expect![[r#"
+        "no_tests" false | [] | "the last test run found no tests"
+        "failed" false | [] | "same failure seen 1 time across 0 edits"
+        "no_tests" false | [] | "the last test run found no tests"
+        "passed" true | [] | "the last test run passed"
+    "#]]
+    .assert_eq(&log);
+    let events: Vec<String> = session
+        .events()
+        .into_iter()
+        .map(|event| event.event_type)
+        .collect();
+    assert_eq!(
+        events,
+        ["test.no_tests", "test.failed", "test.no_tests", "test.passed"]
+    );
+    let ran = reply(
+        &session,
+        "test_report",
+        json!({"exit_code": 0, "output": "Ran 0 tests in 0.000s\n\nOK\n", "actor": "ada"}),
+    );
+    assert_eq!(
+        (&ran["outcome"], &ran["passed"]),
+        (&json!("no_tests"), &json!(false))
+    );
+    reply(&session, "mutation_record", json!({"actor": "ada"}));
+}
