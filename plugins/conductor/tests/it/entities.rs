@@ -73,7 +73,8 @@ fn a_call_names_the_entities_that_it_changes() {
         job_pause: conductor/JOB conductor/JOB/LOG-…
         job_get: 
         job_list: 
-    "#]].assert_eq(&log);
+    "#]]
+    .assert_eq(&log);
 }
 
 #[test]

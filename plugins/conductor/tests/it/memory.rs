@@ -110,7 +110,10 @@ fn a_deleted_job_leaves_its_memory_and_a_line_in_the_ledger() {
         "#,
     );
     let events = running.session.events();
-    let event = events.into_iter().find(|event| event.event_type == "job.deleted").unwrap();
+    let event = events
+        .into_iter()
+        .find(|event| event.event_type == "job.deleted")
+        .unwrap();
     log += &format!("{} {}\n", event.event_type, event.note.unwrap()).replace(&running.job, "JOB");
     let left = Bench {
         job: other,

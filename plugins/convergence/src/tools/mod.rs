@@ -12,7 +12,7 @@ use tollgate_kit::test_runs;
 use tollgate_sdk::{Cx, Db, DbError, TestResult, Timestamp, ToolError};
 
 use crate::cycle::{Repetition, Unit};
-use crate::report::{Ended, Failure, TestReport};
+use crate::report::{Ended, Failure, Outcome, TestReport};
 use crate::store::{self, Earlier, Scope, Verdict};
 use crate::{Normaliser, cycle, fingerprint};
 
