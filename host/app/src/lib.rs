@@ -12,5 +12,5 @@ pub mod host;
 pub mod notify;
 pub mod policy_test;
 pub mod scaffold;
-mod user;
+pub mod user;
 pub mod watch;

@@ -4,7 +4,7 @@ use nix::unistd::{Uid, User};
 
 /// Name of the user, as a claim: of the environment, else of the system's list of users. `None` for a user whom it does not have,
 /// as in some containers.
-pub(crate) fn name() -> Option<String> {
+pub fn name() -> Option<String> {
     let named = |variable: &str| {
         std::env::var(variable)
             .ok()

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
+use tollgate::user;
 use tollgate_core::text;
 use tollgate_gate::Gate;
 use tollgate_gate::core_tools::RESOLVE;
@@ -12,7 +13,6 @@ use tollgate_sdk::ToolError;
 
 use super::call::{open, through};
 use super::{Filters, Global, out};
-use crate::user;
 
 /// Requests of one page.
 const PAGE: u32 = 100;
