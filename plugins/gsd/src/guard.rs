@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tollgate_sdk::Timestamp;
+
 use crate::config::Config;
 use crate::model::{MilestoneId, MilestoneStatus, SliceId, Status, TaskId, Unit, Verdict};
 use crate::violation::{Unvalidated, Violation};
@@ -248,19 +250,21 @@ pub(crate) fn ownership(holders: &[Holder], actor: Option<&str>) -> Vec<Violatio
         .collect()
 }
 
-/// Requires the actor who started a task in progress, or a claim that covers it.
+/// Requires the actor who started a task in progress, or a claim that covers it. `started` names the actor, and the
+/// time if an event has it.
 pub(crate) fn under_way(
     unit: &Unit,
-    status: Option<Status>,
-    started_by: Option<&str>,
+    status: Status,
+    started: Option<(&str, Option<Timestamp>)>,
     actor: &str,
     holds_claim: bool,
 ) -> Option<Violation> {
-    match started_by {
-        Some(by) if status == Some(Status::InProgress) && by != actor && !holds_claim => {
+    match started {
+        Some((by, since)) if status == Status::InProgress && by != actor && !holds_claim => {
             Some(Violation::AlreadyStarted {
                 unit: unit.clone(),
                 by: by.to_owned(),
+                since,
                 actor: actor.to_owned(),
             })
         }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::json;
 use tollgate_kit::{INVALID_ARGUMENTS, NOT_FOUND};
-use tollgate_sdk::{Cx, NextCall, ToolError};
+use tollgate_sdk::{Cx, NextCall, Timestamp, ToolError};
 
 use crate::model::{MilestoneId, MilestoneStatus, Status, Unit, Verdict};
 use crate::tools::status;
@@ -52,7 +52,12 @@ pub(crate) enum Violation {
     /// Only a complete or parked milestone can be reopened.
     MilestoneNotClosed(Unit),
     /// Another actor works on the task.
-    AlreadyStarted { unit: Unit, by: String, actor: String },
+    AlreadyStarted {
+        unit: Unit,
+        by: String,
+        since: Option<Timestamp>,
+        actor: String,
+    },
     /// A task that has to be closed first.
     TaskOpen { unit: Unit, status: Status },
     /// A slice that has to be closed first.
@@ -161,8 +166,14 @@ impl fmt::Display for Violation {
             Self::MilestoneNotClosed(unit) => {
                 write!(f, "Cannot reopen: {} is active, not complete", named(unit))
             }
-            Self::AlreadyStarted { unit, by, actor } => {
-                write!(f, "{} was already started by {by}, not {actor}", upper(unit))
+            Self::AlreadyStarted {
+                unit,
+                by,
+                since,
+                actor,
+            } => {
+                let at = since.map_or_else(String::new, |since| format!(" at {since}"));
+                write!(f, "{} was already started by {by}{at}, not {actor}", upper(unit))
             }
             Self::TaskOpen { unit, status } | Self::SliceOpen { unit, status } => {
                 write!(f, "{} is not complete: it is {status} ({unit})", upper(unit))
@@ -330,7 +341,9 @@ impl tollgate_kit::Reason for Violation {
             Violation::NotClosed { .. } | Violation::MilestoneNotClosed(_) => {
                 "Continue the work. Nothing has to be reopened."
             }
-            Violation::AlreadyStarted { .. } => "Work on another task, or claim this one and start it again.",
+            Violation::AlreadyStarted { .. } => {
+                "Leave the task to the actor who started it, and work on another one."
+            }
             Violation::Unproven { .. } => {
                 "Run test_run in an envelope, and pass its operation_id in verification_evidence."
             }
@@ -348,9 +361,7 @@ impl tollgate_kit::Reason for Violation {
             Violation::BlockerNotComplete { .. } => {
                 "Complete the task that found the blocker, then replan around it."
             }
-            Violation::NotClaimOwner { .. } => {
-                "Leave the unit to its owner, or take it over with gsd_claim, force=true and a reason."
-            }
+            Violation::NotClaimOwner { .. } => "Leave the unit to its owner, and work on another one.",
             Violation::ActorRequired { .. } => "Call again with your name in actor.",
             Violation::ClosedWorkProtected { .. } => "Leave closed work out, or reopen it first.",
             Violation::ValidationMissing { .. } => {

@@ -297,6 +297,16 @@ pub(crate) fn event(db: &Db<'_>, id: i64) -> Result<Option<Event>, DbError> {
     )
 }
 
+/// Time of the last start of a task.
+pub(crate) fn started_at(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Option<Timestamp>, DbError> {
+    let row = db.query_row(
+        "SELECT ts FROM gsd_events WHERE workspace = ?1 AND unit = ?2 AND cmd = 'start-task' AND skipped = 0 \
+         ORDER BY id DESC LIMIT 1",
+        params![workspace, unit.to_string()],
+    )?;
+    row.map(|row| row.get(0)).transpose()
+}
+
 /// The latest events of exactly one unit, oldest first.
 pub(crate) fn of_unit(db: &Db<'_>, workspace: &str, unit: &Unit, limit: u32) -> Result<Vec<Event>, DbError> {
     let mut events: Vec<Event> = db.query_as(

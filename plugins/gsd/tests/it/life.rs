@@ -217,18 +217,21 @@ fn a_task_is_started_by_one_at_a_time() {
              start M01/S01/T01 as bob
              # coming back is fine
              - start M01/S01/T01 as ada
-             # and so is taking over by a claim
-             - claim M01/S01/T01 as bob
+             # and so is taking over by a claim that says so
+             claim M01/S01/T01 as bob
+             take M01/S01/T01 ada is ill as bob
              - start M01/S01/T01 as bob
              start M01/S01/T01 as ada"
         ),
         expect![[r#"
-            err ALREADY_STARTED: Task T01 was already started by ada, not bob
+            err ALREADY_STARTED: Task T01 was already started by ada at 2026-01-01T00:00:03.000Z, not bob
             # coming back is fine
-            # and so is taking over by a claim
+            # and so is taking over by a claim that says so
+            err ALREADY_STARTED: Task T01 was already started by ada at 2026-01-01T00:00:03.000Z, not bob
+            ok {"unit":"M01/S01/T01","status":"held by bob","event_id":4,"hash":"41025eb89c167b51","warnings":["M01/S01/T01 was taken over from ada: ada is ill"],"next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T01","actor":"bob"}}}
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by bob, not ada; and 1 more reason
               - NOT_CLAIM_OWNER (actor): Unit M01/S01/T01 is owned by bob, not ada
-              - ALREADY_STARTED: Task T01 was already started by bob, not ada
+              - ALREADY_STARTED: Task T01 was already started by bob at 2026-01-01T00:00:08.000Z, not ada
         "#]],
     );
 }

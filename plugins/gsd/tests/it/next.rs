@@ -166,7 +166,14 @@ fn a_task_under_way_is_completed_by_who_started_or_claims_it() {
     for line in ["done M01/S01/T01 as bob", "done M01/S01/T01"] {
         assert_eq!(refusal(&session, line).code, "ALREADY_STARTED", "{line}");
     }
-    run(&session, "- claim M01/S01/T01 as bob\n- done M01/S01/T01 as bob");
+    assert_eq!(
+        refusal(&session, "claim M01/S01/T01 as bob").code,
+        "ALREADY_STARTED"
+    );
+    run(
+        &session,
+        "- take M01/S01/T01 ada is ill as bob\n- done M01/S01/T01 as bob",
+    );
     // Work that somebody does is dropped with a warning.
     run(&session, "- start M01/S01/T02 as ada");
     let skipped = reply(&session, "skip M01/S01 as bob");
