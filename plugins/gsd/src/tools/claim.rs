@@ -80,6 +80,9 @@ impl Change for ClaimUnit {
             let fault = format!("is {ttl}, but must be within 1 to {TTL_SEC}");
             refusals.add(Violation::argument("ttl_sec", fault));
         }
+        if is_held && act.caller.actor.is_some() && !self.force.unwrap_or_default() {
+            act.ownership(&act.unit, refusals)?;
+        }
         for (unit, head, violation) in started {
             if !self.force.unwrap_or_default() {
                 refusals.add(violation);
@@ -92,18 +95,12 @@ impl Change for ClaimUnit {
                 others.push(by);
             }
         }
-        match (self.force.unwrap_or_default(), &self.reason) {
-            (true, None) if !others.is_empty() => {
-                let fault = match is_held {
-                    true => "is required to take a claim over",
-                    false => "is required to take started work over",
-                };
-                refusals.add(Violation::argument("reason", fault));
-            }
-            (false, _) if is_held && act.caller.actor.is_some() => {
-                act.ownership(&act.unit, refusals)?;
-            }
-            _ => {}
+        if self.force.unwrap_or_default() && self.reason.is_none() && !others.is_empty() {
+            let fault = match is_held {
+                true => "is required to take a claim over",
+                false => "is required to take started work over",
+            };
+            refusals.add(Violation::argument("reason", fault));
         }
         Ok(Some(others))
     }
