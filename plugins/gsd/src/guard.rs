@@ -167,6 +167,31 @@ pub(crate) fn slice_dependencies(unit: &Unit, on: &[(SliceId, Option<Status>)]) 
         .collect()
 }
 
+/// Finds the complete slices that depend on a slice, directly or through other complete slices. A slice must not be
+/// complete while one that it depends on is open.
+pub(crate) fn complete_dependents(
+    slice: &Unit,
+    slices: &[(SliceId, Status, Vec<SliceId>)],
+) -> Vec<Violation> {
+    let mut on: Vec<&SliceId> = slice.slice.iter().collect();
+    let mut violations = Vec::new();
+    let mut next = 0;
+    while let Some(id) = on.get(next).copied() {
+        for (dependent, status, depends) in slices {
+            let is_new = *status == Status::Complete && !on.contains(&dependent);
+            if is_new && depends.contains(id) {
+                on.push(dependent);
+                violations.push(Violation::DependentComplete {
+                    unit: Unit::slice(&slice.milestone, dependent),
+                    on: Unit::slice(&slice.milestone, id),
+                });
+            }
+        }
+        next += 1;
+    }
+    violations
+}
+
 /// Checks the dependencies in a plan: each exists, and there is no cycle.
 pub(crate) fn slice_graph(
     milestone: &MilestoneId,

@@ -78,6 +78,8 @@ pub(crate) enum Violation {
         on: Unit,
         status: Option<Status>,
     },
+    /// A complete slice depends on the slice in question.
+    DependentComplete { unit: Unit, on: Unit },
     /// A dependency cycle.
     DependencyCycle(Vec<Unit>),
     /// The task that is said to block is not complete.
@@ -186,6 +188,14 @@ impl fmt::Display for Violation {
             Self::SliceDependencyOpen { unit, on, status } => {
                 dependency(f, unit, on, status.map(Status::as_str))
             }
+            Self::DependentComplete { unit, on } => {
+                write!(
+                    f,
+                    "Cannot reopen: {} depends on {} and is complete",
+                    named(unit),
+                    named(on)
+                )
+            }
             Self::DependencyCycle(way) => {
                 let way: Vec<String> = way.iter().map(Unit::to_string).collect();
                 write!(f, "The dependencies form a cycle: {}", way.join(" → "))
@@ -253,6 +263,7 @@ impl Violation {
             | Violation::SliceEmpty(unit)
             | Violation::MilestoneEmpty(unit)
             | Violation::BlockerNotComplete { unit, .. }
+            | Violation::DependentComplete { unit, .. }
             | Violation::ClosedWorkProtected { unit, .. }
             | Violation::ValidationMissing { unit, .. }
             | Violation::Unproven { unit, .. }
@@ -314,6 +325,7 @@ impl tollgate_kit::Reason for Violation {
             Violation::MilestoneEmpty(_) => "MILESTONE_EMPTY",
             Violation::DependencyIncomplete { .. } => "DEPENDENCY_INCOMPLETE",
             Violation::SliceDependencyOpen { .. } => "SLICE_DEPENDENCY_OPEN",
+            Violation::DependentComplete { .. } => "DEPENDENT_COMPLETE",
             Violation::DependencyCycle(_) => "DEPENDENCY_CYCLE",
             Violation::BlockerNotComplete { .. } => "BLOCKER_NOT_COMPLETE",
             Violation::NotClaimOwner { .. } => "NOT_CLAIM_OWNER",
@@ -356,6 +368,9 @@ impl tollgate_kit::Reason for Violation {
             }
             Violation::SliceDependencyOpen { .. } => {
                 "Complete or skip the slices that this one depends on first."
+            }
+            Violation::DependentComplete { .. } => {
+                "Leave the slice closed, or reopen the slices that depend on it first, the last one first."
             }
             Violation::DependencyCycle(_) => "Remove one of the dependencies.",
             Violation::BlockerNotComplete { .. } => {
