@@ -116,7 +116,6 @@ impl Tool for StartTask {
 
 impl Change for StartTask {
     const CMD: &'static str = "start-task";
-    const SUGGESTS: bool = false;
     /// The task before.
     type Facts = Option<TaskHead>;
 
