@@ -403,9 +403,21 @@ impl Act<'_> {
     }
 
     /// Refuses an actor who neither started a task in progress nor holds a claim that covers the task.
-    pub(crate) fn under_way(&self, head: &TaskHead, holder: Option<&Holder>) -> Option<Violation> {
+    pub(crate) fn under_way(
+        &self,
+        unit: &Unit,
+        head: &TaskHead,
+        holder: Option<&Holder>,
+    ) -> Result<Option<Violation>, DbError> {
         let holds = holder.is_some_and(|holder| self.caller.actor == Some(holder.owner.as_str()));
         let by = head.started_by.as_deref();
-        guard::under_way(&self.unit, Some(head.status), by, self.actor(), holds)
+        let violation = |since| {
+            let started = by.map(|by| (by, since));
+            guard::under_way(unit, head.status, started, self.actor(), holds)
+        };
+        match violation(None) {
+            None => Ok(None),
+            Some(_) => Ok(violation(log::started_at(self.db(), self.workspace(), unit)?)),
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tollgate_sdk::Timestamp;
+
 use crate::config::Config;
 use crate::model::{MilestoneId, MilestoneStatus, SliceId, Status, TaskId, Unit, Verdict};
 use crate::violation::{Unvalidated, Violation};
@@ -165,6 +167,31 @@ pub(crate) fn slice_dependencies(unit: &Unit, on: &[(SliceId, Option<Status>)]) 
         .collect()
 }
 
+/// Finds the complete slices that depend on a slice, directly or through other complete slices. A slice must not be
+/// complete while one that it depends on is open.
+pub(crate) fn complete_dependents(
+    slice: &Unit,
+    slices: &[(SliceId, Status, Vec<SliceId>)],
+) -> Vec<Violation> {
+    let mut on: Vec<&SliceId> = slice.slice.iter().collect();
+    let mut violations = Vec::new();
+    let mut next = 0;
+    while let Some(id) = on.get(next).copied() {
+        for (dependent, status, depends) in slices {
+            let is_new = *status == Status::Complete && !on.contains(&dependent);
+            if is_new && depends.contains(id) {
+                on.push(dependent);
+                violations.push(Violation::DependentComplete {
+                    unit: Unit::slice(&slice.milestone, dependent),
+                    on: Unit::slice(&slice.milestone, id),
+                });
+            }
+        }
+        next += 1;
+    }
+    violations
+}
+
 /// Checks the dependencies in a plan: each exists, and there is no cycle.
 pub(crate) fn slice_graph(
     milestone: &MilestoneId,
@@ -248,19 +275,21 @@ pub(crate) fn ownership(holders: &[Holder], actor: Option<&str>) -> Vec<Violatio
         .collect()
 }
 
-/// Requires the actor who started a task in progress, or a claim that covers it.
+/// Requires the actor who started a task in progress, or a claim that covers it. `started` names the actor, and the
+/// time if an event has it.
 pub(crate) fn under_way(
     unit: &Unit,
-    status: Option<Status>,
-    started_by: Option<&str>,
+    status: Status,
+    started: Option<(&str, Option<Timestamp>)>,
     actor: &str,
     holds_claim: bool,
 ) -> Option<Violation> {
-    match started_by {
-        Some(by) if status == Some(Status::InProgress) && by != actor && !holds_claim => {
+    match started {
+        Some((by, since)) if status == Status::InProgress && by != actor && !holds_claim => {
             Some(Violation::AlreadyStarted {
                 unit: unit.clone(),
                 by: by.to_owned(),
+                since,
                 actor: actor.to_owned(),
             })
         }

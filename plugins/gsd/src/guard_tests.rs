@@ -300,18 +300,24 @@ fn ownership_of_every_caller() {
 #[test]
 fn a_task_under_way_belongs_to_who_started_it() {
     let unit = Unit::task(&milestone_id("M01"), &slice_id("S01"), &task_id("T01"));
-    let other = under_way(&unit, Some(Status::InProgress), Some("a"), "b", false);
-    assert_eq!(
-        other.map(|one| one.to_string()),
-        Some("Task T01 was already started by a, not b".to_owned())
-    );
+    for (since, sentence) in [
+        (None, "Task T01 was already started by a, not b"),
+        (
+            Some(Timestamp::from_ms(0)),
+            "Task T01 was already started by a at 1970-01-01T00:00:00.000Z, not b",
+        ),
+    ] {
+        let other = under_way(&unit, Status::InProgress, Some(("a", since)), "b", false);
+        assert_eq!(other.map(|one| one.to_string()).as_deref(), Some(sentence));
+    }
     for (status, by, actor, holds) in [
         (Status::InProgress, Some("a"), "a", false),
         (Status::InProgress, Some("a"), "b", true),
         (Status::Pending, Some("a"), "b", false),
         (Status::InProgress, None, "b", false),
     ] {
-        assert_eq!(under_way(&unit, Some(status), by, actor, holds), None);
+        let started = by.map(|by| (by, None));
+        assert_eq!(under_way(&unit, status, started, actor, holds), None);
     }
 }
 

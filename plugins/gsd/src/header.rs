@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+use tollgate_kit::text::clip;
 
 use crate::arguments::{NAME, TEXT, WORKSPACE};
 use crate::model::{MilestoneId, SliceId, TaskId, Unit};
@@ -66,8 +67,8 @@ impl Given {
             task_id,
         } = self;
         let Some(key) = unit else {
-            let milestone = milestone_id
-                .ok_or_else(|| format!("the unit is missing; pass unit, for example {example}"))?;
+            let milestone =
+                milestone_id.ok_or_else(|| format!("is missing; pass a key, for example {example}"))?;
             return Ok(Unit {
                 milestone,
                 slice: slice_id,
@@ -75,12 +76,12 @@ impl Given {
             });
         };
         let unit = Unit::parse(&key)
-            .ok_or_else(|| format!("the unit `{}` is not like {example}", key.escape_debug()))?;
+            .ok_or_else(|| format!("is `{}`, not a key such as {example}", clip(&key).escape_debug()))?;
         let differs = milestone_id.is_some_and(|id| id != unit.milestone)
             || slice_id.is_some_and(|id| Some(id) != unit.slice)
             || task_id.is_some_and(|id| Some(id) != unit.task);
         if differs {
-            return Err(format!("the unit {unit} contradicts the ids beside it"));
+            return Err(format!("is {unit}, which contradicts the ids beside it"));
         }
         Ok(unit)
     }
@@ -102,7 +103,7 @@ macro_rules! described_as {
 
 /// Arguments that name a slice.
 #[derive(Deserialize, JsonSchema)]
-struct GivenSlice {
+pub(crate) struct GivenSlice {
     /// Slice key, for example M01/S01, instead of the two ids.
     unit: Option<String>,
     /// Id of the milestone that it is in.
@@ -113,7 +114,7 @@ struct GivenSlice {
 
 /// Arguments that name a task.
 #[derive(Deserialize, JsonSchema)]
-struct GivenTask {
+pub(crate) struct GivenTask {
     /// Task key, for example M01/S01/T01, instead of the three ids.
     unit: Option<String>,
     /// Id of the milestone that it is in.
@@ -126,7 +127,7 @@ struct GivenTask {
 
 /// Arguments that name a slice or a task.
 #[derive(Deserialize, JsonSchema)]
-struct GivenClaim {
+pub(crate) struct GivenClaim {
     /// Key of the slice or task, for example M01/S01/T01, instead of the ids.
     unit: Option<String>,
     /// Id of the milestone that it is in.
@@ -152,6 +153,11 @@ impl SliceKey {
     }
 }
 
+/// Reads the slice that arguments name, or their fault.
+pub(crate) fn slice_unit(given: GivenSlice) -> Result<SliceKey, String> {
+    SliceKey::try_from(given)
+}
+
 impl TryFrom<GivenSlice> for SliceKey {
     type Error = String;
 
@@ -173,7 +179,7 @@ impl TryFrom<GivenSlice> for SliceKey {
                 milestone_id: milestone,
                 slice_id: slice,
             }),
-            other => Err(format!("{other} is not a slice, for example {EXAMPLE}")),
+            other => Err(format!("is {other}, not a slice such as {EXAMPLE}")),
         }
     }
 }
@@ -192,6 +198,11 @@ impl TaskKey {
     pub(crate) fn unit(&self) -> Unit {
         Unit::task(&self.milestone_id, &self.slice_id, &self.task_id)
     }
+}
+
+/// Reads the task that arguments name, or their fault.
+pub(crate) fn task_unit(given: GivenTask) -> Result<TaskKey, String> {
+    TaskKey::try_from(given)
 }
 
 impl TryFrom<GivenTask> for TaskKey {
@@ -216,7 +227,7 @@ impl TryFrom<GivenTask> for TaskKey {
                 slice_id: slice,
                 task_id: task,
             }),
-            other => Err(format!("{other} is not a task, for example {EXAMPLE}")),
+            other => Err(format!("is {other}, not a task such as {EXAMPLE}")),
         }
     }
 }
@@ -241,6 +252,11 @@ impl ClaimKey {
     }
 }
 
+/// Reads the unit of a claim that arguments name, or their fault.
+pub(crate) fn claim_unit(given: GivenClaim) -> Result<ClaimKey, String> {
+    ClaimKey::try_from(given)
+}
+
 impl TryFrom<GivenClaim> for ClaimKey {
     type Error = String;
 
@@ -263,7 +279,7 @@ impl TryFrom<GivenClaim> for ClaimKey {
                 slice_id: slice,
                 task_id: task,
             }),
-            other => Err(format!("{other} is not a slice or task, for example {EXAMPLE}")),
+            other => Err(format!("is {other}, not a slice or task such as {EXAMPLE}")),
         }
     }
 }

@@ -15,6 +15,7 @@ mod files;
 pub mod grammar;
 mod guard;
 mod header;
+mod keyed;
 mod model;
 mod next;
 mod prompts;
@@ -28,6 +29,7 @@ mod violation;
 use tollgate_sdk::{Pack, Want, config_schema, migration};
 
 use crate::config::Config;
+use crate::keyed::Keyed;
 
 /// The pack.
 pub const PACK: Pack = Pack {
@@ -54,21 +56,21 @@ pub const PACK: Pack = Pack {
     tools: tollgate_sdk::tools![
         tools::status::ShowStatus,
         tools::roadmap::PlanMilestone,
-        tools::plan::PlanSlice,
-        tools::plan::PlanTask,
-        tools::start::StartTask,
-        tools::complete::CompleteTask,
-        tools::complete::CompleteSlice,
-        tools::skip::SkipSlice,
+        Keyed<tools::plan::PlanSlice>,
+        Keyed<tools::plan::PlanTask>,
+        Keyed<tools::start::StartTask>,
+        Keyed<tools::complete::CompleteTask>,
+        Keyed<tools::complete::CompleteSlice>,
+        Keyed<tools::skip::SkipSlice>,
         tools::milestone::ValidateMilestone,
         tools::milestone::CompleteMilestone,
         tools::revise::ReassessRoadmap,
-        tools::revise::ReplanSlice,
-        tools::reopen::ReopenTask,
-        tools::reopen::ReopenSlice,
+        Keyed<tools::revise::ReplanSlice>,
+        Keyed<tools::reopen::ReopenTask>,
+        Keyed<tools::reopen::ReopenSlice>,
         tools::reopen::ReopenMilestone,
-        tools::claim::ClaimUnit,
-        tools::claim::ReleaseUnit,
+        Keyed<tools::claim::ClaimUnit>,
+        Keyed<tools::claim::ReleaseUnit>,
         tools::claim::ListClaims,
         tools::log::ListEvents,
         tools::log::ListAudit,

@@ -50,6 +50,9 @@ pub(crate) fn after(
     tree: &Tree,
     outlook: &Outlook,
 ) -> Option<Next> {
+    if let Some(call) = resumed(workspace, actor, unit, tree, outlook) {
+        return Some(Next::Call(call));
+    }
     let mut open: Vec<&Step> = outlook
         .steps
         .iter()
@@ -63,6 +66,23 @@ pub(crate) fn after(
     open.first().map(|step| of_step(workspace, actor, step))
 }
 
+/// The call that starts a task again, which the actor took over from the one who started it. Only a claim on the task
+/// itself says so.
+fn resumed(
+    workspace: &str,
+    actor: Option<&str>,
+    unit: &Unit,
+    tree: &Tree,
+    outlook: &Outlook,
+) -> Option<NextCall> {
+    let claim = tree.claims.get(&unit.to_string())?;
+    let is_own = Some(claim.owner.as_str()) == actor;
+    let step = outlook.steps.iter().find(|step| step.unit == *unit)?;
+    let is_taken_over = is_own && step.by.as_deref().is_some_and(|by| Some(by) != actor);
+    let arguments = || Json::Object(arguments(workspace, actor, at(unit)));
+    is_taken_over.then(|| NextCall::new("gsd_task_start", arguments()))
+}
+
 /// Returns whether nobody else holds the unit of a step or works on it.
 pub(crate) fn is_free(step: &Step, actor: Option<&str>, tree: &Tree) -> bool {
     let holder = standing::holder(tree, &step.unit);
@@ -71,7 +91,7 @@ pub(crate) fn is_free(step: &Step, actor: Option<&str>, tree: &Tree) -> bool {
         .by
         .as_deref()
         .is_some_and(|by| by != actor.unwrap_or(crate::act::ANONYMOUS));
-    is_own || (holder.is_none() && !by_other)
+    (is_own || holder.is_none()) && !by_other
 }
 
 /// A step as a call, if the call needs nothing else.

@@ -9,11 +9,13 @@ use crate::store::log::{self, Event};
 use crate::tools::{claim, complete, milestone, plan, reopen, revise, roadmap, skip, start};
 use crate::violation::Refusals;
 
-/// Reasons that depend on who may act and on settings, which may have differed where the event happened.
-const EXCUSED: [&str; 8] = [
+/// Reasons that depend on who may act, on settings, or on rules that earlier versions lacked, which may have differed
+/// where the event happened.
+const EXCUSED: [&str; 9] = [
     "ACTOR_REQUIRED",
     "ALREADY_STARTED",
     "DEPENDENCY_INCOMPLETE",
+    "DEPENDENT_COMPLETE",
     "EVIDENCE_REQUIRED",
     "NOT_CLAIM_OWNER",
     "SLICE_DEPENDENCY_OPEN",

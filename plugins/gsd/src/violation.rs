@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::json;
 use tollgate_kit::{INVALID_ARGUMENTS, NOT_FOUND};
-use tollgate_sdk::{Cx, NextCall, ToolError};
+use tollgate_sdk::{Cx, NextCall, Timestamp, ToolError};
 
 use crate::model::{MilestoneId, MilestoneStatus, Status, Unit, Verdict};
 use crate::tools::status;
@@ -52,7 +52,12 @@ pub(crate) enum Violation {
     /// Only a complete or parked milestone can be reopened.
     MilestoneNotClosed(Unit),
     /// Another actor works on the task.
-    AlreadyStarted { unit: Unit, by: String, actor: String },
+    AlreadyStarted {
+        unit: Unit,
+        by: String,
+        since: Option<Timestamp>,
+        actor: String,
+    },
     /// A task that has to be closed first.
     TaskOpen { unit: Unit, status: Status },
     /// A slice that has to be closed first.
@@ -73,6 +78,8 @@ pub(crate) enum Violation {
         on: Unit,
         status: Option<Status>,
     },
+    /// A complete slice depends on the slice in question.
+    DependentComplete { unit: Unit, on: Unit },
     /// A dependency cycle.
     DependencyCycle(Vec<Unit>),
     /// The task that is said to block is not complete.
@@ -161,8 +168,14 @@ impl fmt::Display for Violation {
             Self::MilestoneNotClosed(unit) => {
                 write!(f, "Cannot reopen: {} is active, not complete", named(unit))
             }
-            Self::AlreadyStarted { unit, by, actor } => {
-                write!(f, "{} was already started by {by}, not {actor}", upper(unit))
+            Self::AlreadyStarted {
+                unit,
+                by,
+                since,
+                actor,
+            } => {
+                let at = since.map_or_else(String::new, |since| format!(" at {since}"));
+                write!(f, "{} was already started by {by}{at}, not {actor}", upper(unit))
             }
             Self::TaskOpen { unit, status } | Self::SliceOpen { unit, status } => {
                 write!(f, "{} is not complete: it is {status} ({unit})", upper(unit))
@@ -174,6 +187,14 @@ impl fmt::Display for Violation {
             }
             Self::SliceDependencyOpen { unit, on, status } => {
                 dependency(f, unit, on, status.map(Status::as_str))
+            }
+            Self::DependentComplete { unit, on } => {
+                write!(
+                    f,
+                    "Cannot reopen: {} depends on {} and is complete",
+                    named(unit),
+                    named(on)
+                )
             }
             Self::DependencyCycle(way) => {
                 let way: Vec<String> = way.iter().map(Unit::to_string).collect();
@@ -242,6 +263,7 @@ impl Violation {
             | Violation::SliceEmpty(unit)
             | Violation::MilestoneEmpty(unit)
             | Violation::BlockerNotComplete { unit, .. }
+            | Violation::DependentComplete { unit, .. }
             | Violation::ClosedWorkProtected { unit, .. }
             | Violation::ValidationMissing { unit, .. }
             | Violation::Unproven { unit, .. }
@@ -303,6 +325,7 @@ impl tollgate_kit::Reason for Violation {
             Violation::MilestoneEmpty(_) => "MILESTONE_EMPTY",
             Violation::DependencyIncomplete { .. } => "DEPENDENCY_INCOMPLETE",
             Violation::SliceDependencyOpen { .. } => "SLICE_DEPENDENCY_OPEN",
+            Violation::DependentComplete { .. } => "DEPENDENT_COMPLETE",
             Violation::DependencyCycle(_) => "DEPENDENCY_CYCLE",
             Violation::BlockerNotComplete { .. } => "BLOCKER_NOT_COMPLETE",
             Violation::NotClaimOwner { .. } => "NOT_CLAIM_OWNER",
@@ -330,7 +353,9 @@ impl tollgate_kit::Reason for Violation {
             Violation::NotClosed { .. } | Violation::MilestoneNotClosed(_) => {
                 "Continue the work. Nothing has to be reopened."
             }
-            Violation::AlreadyStarted { .. } => "Work on another task, or claim this one and start it again.",
+            Violation::AlreadyStarted { .. } => {
+                "Leave the task to the actor who started it, and work on another one."
+            }
             Violation::Unproven { .. } => {
                 "Run test_run in an envelope, and pass its operation_id in verification_evidence."
             }
@@ -344,13 +369,14 @@ impl tollgate_kit::Reason for Violation {
             Violation::SliceDependencyOpen { .. } => {
                 "Complete or skip the slices that this one depends on first."
             }
+            Violation::DependentComplete { .. } => {
+                "Leave the slice closed, or reopen the slices that depend on it first, the last one first."
+            }
             Violation::DependencyCycle(_) => "Remove one of the dependencies.",
             Violation::BlockerNotComplete { .. } => {
                 "Complete the task that found the blocker, then replan around it."
             }
-            Violation::NotClaimOwner { .. } => {
-                "Leave the unit to its owner, or take it over with gsd_claim, force=true and a reason."
-            }
+            Violation::NotClaimOwner { .. } => "Leave the unit to its owner, and work on another one.",
             Violation::ActorRequired { .. } => "Call again with your name in actor.",
             Violation::ClosedWorkProtected { .. } => "Leave closed work out, or reopen it first.",
             Violation::ValidationMissing { .. } => {

@@ -1,9 +1,11 @@
 //! The files for programs: the two logs with one JSON object per line, and the claims.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
+use tollgate_kit::text::clip;
 use tollgate_sdk::{Db, DbError, Timestamp, canonical_json};
 
 use super::{AUDIT, EVENTS};
@@ -35,12 +37,36 @@ impl Log {
         }
     }
 
-    /// Reads a line of the log's file. `None` if this pack did not write the line.
-    pub(crate) fn parse(self, line: &str) -> Option<Parsed> {
+    /// The file that damaged lines are moved to.
+    pub(crate) const fn set_aside_path(self) -> &'static str {
+        match self {
+            Log::Events => ".gsd/event-log.damaged.jsonl",
+            Log::Audit => ".gsd/audit-log.damaged.jsonl",
+        }
+    }
+
+    /// Reads a line of the log's file, which this pack or an earlier version of it wrote.
+    pub(crate) fn parse(self, line: &str) -> Result<Parsed, Damage> {
         match self {
             Log::Events => parse_event(line).map(Parsed::Event),
-            Log::Audit => parse_entry(line).map(Parsed::Entry),
+            Log::Audit => parse_entry(line).map(Parsed::Entry).ok_or(Damage::NoEntry),
         }
+    }
+
+    /// Keys of the stored lines after an id of the log, the last id, and whether there are more.
+    pub(crate) fn keys(
+        self,
+        db: &Db<'_>,
+        workspace: &str,
+        after: i64,
+    ) -> Result<(Vec<String>, i64, bool), DbError> {
+        let keys = match self {
+            Log::Events => log::event_keys(db, workspace, after, ROWS)?,
+            Log::Audit => log::entry_keys(db, workspace, after, ROWS)?,
+        };
+        let more = u32::try_from(keys.len()).is_ok_and(|count| count == ROWS);
+        let last = keys.last().map_or(after, |(id, _)| *id);
+        Ok((keys.into_iter().map(|(_, key)| key).collect(), last, more))
     }
 
     /// Lines after an id of the log: the text, its last id, and whether there are more.
@@ -113,29 +139,35 @@ pub(crate) enum Parsed {
     Entry(Entry),
 }
 
-impl Parsed {
-    /// The text by which a line is recognised, so that an edit of another part does not make it another line: what
-    /// was called or audited, when, and in which process.
-    pub(super) fn key(&self) -> String {
+/// Reason why a line cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Damage {
+    NoEvent,
+    NoEntry,
+    /// Command or arguments were edited, so that the hash does not fit. The key is that of the line before.
+    Edited {
+        key: String,
+        event: String,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Parsed::Event(event) => format!("{} {} {}", event.hash, event.ts, event.session_id),
-            Parsed::Entry(entry) => {
-                let Entry {
-                    ts,
-                    severity,
-                    tool,
-                    session_id,
-                    op_id,
-                    ..
-                } = entry;
-                format!("{ts} {severity} {tool} {session_id} {op_id}")
+            Damage::NoEvent => write!(f, "is not an event of gsd"),
+            Damage::NoEntry => write!(f, "is not an audit entry of gsd"),
+            Damage::Edited { event, .. } => {
+                write!(
+                    f,
+                    "was edited: its hash does not fit its command and arguments ({event})"
+                )
             }
         }
     }
 }
 
 /// Reads an event whose hash is that of its command and arguments.
-fn parse_event(line: &str) -> Option<Event> {
+fn parse_event(line: &str) -> Result<Event, Damage> {
     #[derive(Deserialize)]
     struct Line {
         cmd: String,
@@ -149,9 +181,10 @@ fn parse_event(line: &str) -> Option<Event> {
         v: Option<i64>,
         skipped: Option<bool>,
     }
-    let line: Line = serde_json::from_str(line).ok()?;
-    let unit = unit_of(&line.params)?;
-    (event_hash(&line.cmd, &line.params) == line.hash).then(|| Event {
+    let line: Line = serde_json::from_str(line).map_err(|_| Damage::NoEvent)?;
+    let unit = unit_of(&line.params).ok_or(Damage::NoEvent)?;
+    let is_edited = event_hash(&line.cmd, &line.params) != line.hash;
+    let event = Event {
         id: 0,
         workspace: String::new(),
         cmd: line.cmd,
@@ -165,7 +198,14 @@ fn parse_event(line: &str) -> Option<Event> {
         session_id: line.session_id.unwrap_or_default(),
         version: line.v.unwrap_or(1),
         skipped: line.skipped.unwrap_or_default(),
-    })
+    };
+    match is_edited {
+        true => Err(Damage::Edited {
+            key: event.line_key(),
+            event: format!("{} of {} at {}", clip(&event.cmd), event.unit, event.ts),
+        }),
+        false => Ok(event),
+    }
 }
 
 /// The unit that an event's arguments name.

@@ -1,5 +1,5 @@
-//! The files in `.gsd/`: projections of stored data, rendered by pure functions. Only gsd_import reads them, and
-//! only the event and audit logs.
+//! The files in `.gsd/`: projections of stored data, rendered by pure functions. Only gsd_import reads them:
+//! the event and audit logs for their lines, and the others to leave those alone that are up to date.
 
 mod documents;
 mod logs;
@@ -9,9 +9,10 @@ mod unknown;
 
 pub(crate) use logs::{Log, Parsed};
 pub(crate) use project::project;
-pub(crate) use render::{Rendered, render};
+pub(crate) use render::{Rendered, Scope, render};
 pub(crate) use unknown::{
-    Unknown, UnknownLine, damaged, read as unknown_lines, refuse_unknown_lines, unknown,
+    DamagedLine, Kind, Rows, Unknown, UnknownLine, damaged, digest, digests, is_foreign,
+    read as unknown_lines, refuse_unknown_lines, unknown, visit,
 };
 
 use std::collections::BTreeSet;

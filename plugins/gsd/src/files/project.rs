@@ -3,7 +3,7 @@
 use tollgate_sdk::{Db, DbError, ToolError, Workspace};
 
 use super::logs::{self, Log};
-use super::unknown::{self, Found};
+use super::unknown::{self, Found, Rows};
 use super::{CLAIMS, Document, STATE, Touched, documents, open};
 use crate::act::Act;
 use crate::standing::{Outlook, Tree};
@@ -70,7 +70,7 @@ fn documents_of(
 /// Appends new rows to a log's file, or rewrites the file if something else has changed it. A file with lines
 /// that are not stored stays as it is.
 fn append(db: &Db<'_>, workspace: &Workspace<'_>, log: Log) -> Result<(), ToolError> {
-    let (mut extent, mut anew) = match unknown::state(db, workspace, log)? {
+    let (mut extent, mut anew) = match unknown::state(Rows::Call(db), workspace, log)? {
         Found::Intact(extent) => (extent, false),
         Found::Missing => (Extent::default(), true),
         Found::Changed(unknown) if unknown.is_safe() => (Extent::default(), true),

@@ -1,23 +1,43 @@
 //! Lines of the logs' files that are not stored: those of other data directories, which came with Git, and those
 //! that no version of this pack wrote. A file that has any is not rewritten.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tollgate_sdk::workspace::MAX_READ;
-use tollgate_sdk::{Cx, Db, FileEntry, FileKind, NextCall, ToolError, Workspace, WorkspaceError};
+use tollgate_sdk::{Cx, Db, DbError, FileEntry, FileKind, NextCall, ToolError, Workspace, WorkspaceError};
 
-use super::logs::{Log, Parsed};
-use super::{EVENTS, unknown_in};
+use super::logs::{Damage, Log, Parsed};
+use super::unknown_in;
 use crate::next;
 use crate::store::file::{self, Extent};
 
 /// Longest line that is looked at, in bytes: more than a call's arguments can have.
 const LONGEST: usize = 4 << 20;
 
+/// SHA-256 of a line's key.
+type LineDigest = [u8; 32];
+
+/// Access to the stored rows. A `Run` tool takes a short transaction for each piece, because a log can be long.
+#[derive(Clone, Copy)]
+pub(crate) enum Rows<'a, 'b> {
+    Call(&'a Db<'b>),
+    Pieces(&'a Cx<'b>),
+}
+
+impl Rows<'_, '_> {
+    fn with<T, E: From<DbError>>(self, body: impl FnOnce(&Db<'_>) -> Result<T, E>) -> Result<T, E> {
+        match self {
+            Rows::Call(db) => body(db),
+            Rows::Pieces(cx) => cx.transaction(|db| body(&db)),
+        }
+    }
+}
+
 /// Numbers of lines in the logs that are not stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Unknown {
     /// Events of other data directories.
     pub events: usize,
@@ -25,13 +45,47 @@ pub(crate) struct Unknown {
     pub entries: usize,
     /// Lines that are no events or entries.
     pub damaged: usize,
-    /// Number of the first line that is none, counted from 1.
-    pub first_damaged: usize,
+    /// Damaged lines of the event log. An import stops at these.
+    pub damaged_events: usize,
+    /// The first damaged line, of the event log if that has any.
+    pub first_damaged: Option<DamagedLine>,
     /// True if a file was never written from here, so that even its damaged lines are somebody's.
     pub is_foreign: bool,
 }
 
+/// A line that is no event or entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DamagedLine {
+    pub log: Log,
+    /// Number of the line, counted from 1.
+    pub number: usize,
+    pub damage: Damage,
+}
+
 impl Unknown {
+    /// Counts the lines of a log that are not stored.
+    fn of(log: Log, lines: Vec<UnknownLine>, is_foreign: bool) -> Unknown {
+        let mut found = Unknown {
+            is_foreign,
+            ..Unknown::default()
+        };
+        for line in lines {
+            match line.kind {
+                Kind::Event => found.events += 1,
+                Kind::Entry => found.entries += 1,
+                Kind::Damaged(damage) => {
+                    found.damaged += 1;
+                    found.damaged_events += usize::from(log == Log::Events);
+                    let number = line.number;
+                    found
+                        .first_damaged
+                        .get_or_insert(DamagedLine { log, number, damage });
+                }
+            }
+        }
+        found
+    }
+
     /// Returns whether rewriting loses nothing that anybody could use.
     pub(super) fn is_safe(&self) -> bool {
         self.events == 0 && self.entries == 0 && (self.damaged == 0 || !self.is_foreign)
@@ -39,15 +93,13 @@ impl Unknown {
 
     /// The refusal to write before the lines were imported.
     pub(crate) fn refusal(&self, workspace: &str) -> ToolError {
-        let arguments = json!({"workspace": workspace});
-        if self.events == 0 && self.entries == 0 {
-            let message = format!(
-                "a log in .gsd/ of workspace {workspace} has {} lines that are not from gsd; the first is line {}",
-                self.damaged, self.first_damaged
-            );
-            return ToolError::new("LOG_FOREIGN", message)
-                .remediation("Restore the log from Git, or move it away, and call again.")
-                .next_call(next::status(Some(workspace)));
+        let is_ahead = self.events > 0 || self.entries > 0;
+        if let Some(first) = self.first_damaged.as_ref() {
+            match is_ahead {
+                true if self.damaged_events > 0 => return damaged(workspace, first, self.damaged_events),
+                true => {}
+                false => return foreign(workspace, first, self.damaged),
+            }
         }
         let message = format!(
             "the logs in .gsd/ of workspace {workspace} have {} events and {} audit entries that are not stored here",
@@ -58,7 +110,7 @@ impl Unknown {
             .context("events", self.events)
             .context("entries", self.entries)
             .context("damaged_lines", self.damaged)
-            .next_call(NextCall::new("gsd_import", arguments))
+            .next_call(NextCall::new("gsd_import", json!({"workspace": workspace})))
     }
 }
 
@@ -85,47 +137,41 @@ pub(crate) fn refuse_unknown_lines(cx: &Cx<'_>, workspace: &str) -> Result<(), T
 pub(crate) fn unknown(db: &Db<'_>, workspace: &Workspace<'_>) -> Result<Option<Unknown>, ToolError> {
     let mut sum = Unknown::default();
     for log in Log::ALL {
-        if let Ok(Found::Changed(found)) = state(db, workspace, log)
+        if let Ok(Found::Changed(found)) = state(Rows::Call(db), workspace, log)
             && !found.is_safe()
         {
             sum.events += found.events;
             sum.entries += found.entries;
             sum.damaged += found.damaged;
-            sum.first_damaged = sum.first_damaged.max(found.first_damaged);
+            sum.damaged_events += found.damaged_events;
+            sum.first_damaged = sum.first_damaged.or(found.first_damaged);
             sum.is_foreign |= found.is_foreign;
         }
     }
     Ok((sum != Unknown::default()).then_some(sum))
 }
 
+/// Returns whether a log's file was never written from here.
+pub(crate) fn is_foreign(rows: Rows<'_, '_>, workspace: &Workspace<'_>, log: Log) -> Result<bool, DbError> {
+    Ok(rows
+        .with(|db| file::get(db, workspace.name(), log.path()))?
+        .is_none())
+}
+
 /// Looks at a log's file.
-pub(super) fn state(db: &Db<'_>, workspace: &Workspace<'_>, log: Log) -> Result<Found, ToolError> {
-    let known = file::get(db, workspace.name(), log.path())?;
+pub(super) fn state(rows: Rows<'_, '_>, workspace: &Workspace<'_>, log: Log) -> Result<Found, ToolError> {
+    let known = rows.with(|db| file::get(db, workspace.name(), log.path()))?;
     let Some(there) = workspace.find(log.path())? else {
         return Ok(Found::Missing);
     };
     if let Some(known) = known
         && there.size == known.size
-        && ends_as_written(db, workspace, log, known)?
+        && rows.with(|db| ends_as_written(db, workspace, log, known))?
     {
         return Ok(Found::Intact(known));
     }
-    let mut found = Unknown {
-        is_foreign: known.is_none(),
-        ..Unknown::default()
-    };
-    for line in read(db, workspace, log, &there)? {
-        match line.parsed {
-            Some(Parsed::Event(_)) => found.events += 1,
-            Some(Parsed::Entry(_)) => found.entries += 1,
-            None if found.damaged == 0 => {
-                found.first_damaged = line.number;
-                found.damaged = 1;
-            }
-            None => found.damaged += 1,
-        }
-    }
-    Ok(Found::Changed(found))
+    let lines = read(rows, workspace, log, &there)?;
+    Ok(Found::Changed(Unknown::of(log, lines, known.is_none())))
 }
 
 /// Returns whether the file's end is the last row that was written, because another file may have the same size.
@@ -145,19 +191,27 @@ fn ends_as_written(
     Ok(last.as_bytes().starts_with(&end) && (last.is_empty() || !end.is_empty()))
 }
 
-/// A line of a log's file that is not stored.
+/// A line of a log's file that is not stored, without its content, because a log can be long.
 #[derive(Debug)]
 pub(crate) struct UnknownLine {
     /// Number of the line, counted from 1.
     pub number: usize,
-    /// Its event or entry, `None` if it is neither.
-    pub parsed: Option<Parsed>,
+    pub kind: Kind,
+    digest: LineDigest,
+}
+
+/// Kind of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Event,
+    Entry,
+    Damaged(Damage),
 }
 
 /// The lines of a log's file that are not stored, in their order and each once. The file is read before the rows,
 /// so that rows which are committed between the two do not count as unknown.
 pub(crate) fn read(
-    db: &Db<'_>,
+    rows: Rows<'_, '_>,
     workspace: &Workspace<'_>,
     log: Log,
     there: &FileEntry,
@@ -165,40 +219,93 @@ pub(crate) fn read(
     if there.kind != FileKind::File {
         return Err(WorkspaceError::WrongKind(format!("`{}` is not a file", log.path())).into());
     }
-    let mut lines: Vec<([u8; 32], UnknownLine)> = Vec::new();
+    let mut lines: Vec<UnknownLine> = Vec::new();
+    let mut edited: HashMap<usize, LineDigest> = HashMap::new();
     each_line(workspace, log, |number, text| {
-        // What Git adds to a file with conflicts is nobody's line.
-        let is_mark = ["<<<<<<< ", "=======", ">>>>>>> ", "||||||| "]
-            .iter()
-            .any(|mark| text.starts_with(mark));
-        if !is_mark && !text.trim().is_empty() {
-            let parsed = log.parse(text);
-            let key = parsed
-                .as_ref()
-                .map_or_else(|| text.trim().to_owned(), Parsed::key);
-            lines.push((digest(&key), UnknownLine { number, parsed }));
+        if !is_nobodys(text) {
+            let (key, kind) = match log.parse(text) {
+                Ok(Parsed::Event(event)) => (event.line_key(), Kind::Event),
+                Ok(Parsed::Entry(entry)) => (entry.line_key(), Kind::Entry),
+                Err(damage) => {
+                    if let Damage::Edited { key, .. } = &damage {
+                        edited.insert(number, digest(key));
+                    }
+                    (text.trim().to_owned(), Kind::Damaged(damage))
+                }
+            };
+            let digest = digest(&key);
+            lines.push(UnknownLine { number, kind, digest });
         }
+        Ok(ControlFlow::Continue(()))
     })?;
-    let mut known: HashSet<[u8; 32]> = HashSet::new();
+    let mut known: HashSet<LineDigest> = HashSet::new();
     let mut after = 0;
     loop {
-        let (text, last, more) = log.lines(db, workspace.name(), after)?;
-        let stored = text.lines().filter_map(|line| log.parse(line));
-        known.extend(stored.map(|parsed| digest(&parsed.key())));
+        let (keys, last, more) = rows.with(|db| log.keys(db, workspace.name(), after))?;
+        known.extend(keys.iter().map(|key| digest(key)));
         if !more {
             break;
         }
         after = last;
     }
+    // The stored row replaces a line that was edited after it was stored.
+    lines.retain(|line| edited.get(&line.number).is_none_or(|key| !known.contains(key)));
     // An unknown line becomes known when it is seen, so that none is returned twice.
-    lines.retain(|(key, line)| match &line.parsed {
-        Some(Parsed::Entry(_)) => !known.contains(key),
-        _ => known.insert(*key),
+    lines.retain(|line| match &line.kind {
+        Kind::Entry => !known.contains(&line.digest),
+        Kind::Event | Kind::Damaged(_) => known.insert(line.digest),
     });
-    Ok(lines.into_iter().map(|(_, line)| line).collect())
+    Ok(lines)
 }
 
-fn digest(text: &str) -> [u8; 32] {
+/// Visits unknown lines with their text, until the visitor stops. A line that has changed since it was found is left
+/// for the next call.
+pub(crate) fn visit<'l>(
+    workspace: &Workspace<'_>,
+    log: Log,
+    lines: impl Iterator<Item = &'l UnknownLine>,
+    mut visitor: impl FnMut(usize, &str, Option<Parsed>) -> Result<ControlFlow<()>, ToolError>,
+) -> Result<(), ToolError> {
+    let wanted: HashMap<usize, LineDigest> = lines.map(|line| (line.number, line.digest)).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    each_line(workspace, log, |number, text| {
+        let Some(wanted) = wanted.get(&number) else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let parsed = log.parse(text).ok();
+        let key = match &parsed {
+            Some(Parsed::Event(event)) => event.line_key(),
+            Some(Parsed::Entry(entry)) => entry.line_key(),
+            None => text.trim().to_owned(),
+        };
+        match digest(&key) == *wanted {
+            true => visitor(number, text, parsed),
+            false => Ok(ControlFlow::Continue(())),
+        }
+    })
+}
+
+/// Returns whether a line is blank, or what Git adds to a file with conflicts.
+fn is_nobodys(text: &str) -> bool {
+    let marks = ["<<<<<<< ", "=======", ">>>>>>> ", "||||||| "];
+    text.trim().is_empty() || marks.iter().any(|mark| text.starts_with(mark))
+}
+
+/// Digests of the lines of any file, for a search. A missing file has none.
+pub(crate) fn digests(workspace: &Workspace<'_>, path: &str) -> Result<HashSet<LineDigest>, ToolError> {
+    let mut found = HashSet::new();
+    if workspace.find(path)?.is_some() {
+        lines_of(workspace, path, |_, text, _| {
+            found.insert(digest(text.trim()));
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    Ok(found)
+}
+
+pub(crate) fn digest(text: &str) -> LineDigest {
     Sha256::digest(text.as_bytes()).into()
 }
 
@@ -207,11 +314,25 @@ fn digest(text: &str) -> [u8; 32] {
 fn each_line(
     workspace: &Workspace<'_>,
     log: Log,
-    mut visit: impl FnMut(usize, &str),
-) -> Result<(), WorkspaceError> {
+    mut visit: impl FnMut(usize, &str) -> Result<ControlFlow<()>, ToolError>,
+) -> Result<(), ToolError> {
+    lines_of(workspace, log.path(), |number, text, is_whole| {
+        match is_whole || log.parse(text).is_ok() {
+            true => visit(number, text),
+            false => Ok(ControlFlow::Continue(())),
+        }
+    })
+}
+
+/// Visits the lines of a file with their numbers. The last line may lack its end.
+fn lines_of(
+    workspace: &Workspace<'_>,
+    path: &str,
+    mut visit: impl FnMut(usize, &str, bool) -> Result<ControlFlow<()>, ToolError>,
+) -> Result<(), ToolError> {
     let (mut rest, mut offset, mut number) = (Vec::new(), 0, 0);
     loop {
-        let piece = workspace.read_at(log.path(), offset, MAX_READ)?;
+        let piece = workspace.read_at(path, offset, MAX_READ)?;
         if piece.is_empty() {
             break;
         }
@@ -221,29 +342,52 @@ fn each_line(
         while let Some(length) = rest.iter().skip(start).position(|byte| *byte == b'\n') {
             number += 1;
             let line = rest.get(start..start + length).unwrap_or_default();
-            visit(number, &String::from_utf8_lossy(line));
+            if visit(number, &String::from_utf8_lossy(line), true)?.is_break() {
+                return Ok(());
+            }
             start += length + 1;
         }
         rest.drain(..start);
         if rest.len() > LONGEST {
-            return Err(WorkspaceError::TooLarge(format!(
-                "line {} of `{}`",
-                number + 1,
-                log.path()
-            )));
+            let line = format!("line {} of `{path}`", number + 1);
+            return Err(WorkspaceError::TooLarge(line).into());
         }
     }
-    let last = String::from_utf8_lossy(&rest);
-    if log.parse(&last).is_some() {
-        visit(number + 1, &last);
-    }
-    Ok(())
+    visit(number + 1, &String::from_utf8_lossy(&rest), false).map(drop)
 }
 
-/// The refusal of a log whose lines cannot be imported.
-pub(crate) fn damaged(workspace: &str, number: usize) -> ToolError {
-    let message = format!("line {number} of {EVENTS} is not an event of gsd, or its hash is wrong");
+/// The refusal of an event log with events and damaged lines.
+pub(crate) fn damaged(workspace: &str, first: &DamagedLine, count: usize) -> ToolError {
+    let DamagedLine { log, number, damage } = first;
+    let message = format!("line {number} of {} {damage}", log.path());
     ToolError::new("LOG_DAMAGED", message)
-        .remediation("Restore the line from Git, and call gsd_import again.")
+        .remediation(format!(
+            "Restore the line from Git (git log -p -- {} shows its versions) and call gsd_import, or leave damaged \
+             lines out: gsd_import with on_damaged=set_aside moves these to {}.",
+            log.path(),
+            log.set_aside_path()
+        ))
+        .context("path", log.path())
+        .context("line", *number)
+        .context("damaged_lines", count)
+        .next_call(next::status(Some(workspace)))
+}
+
+/// The refusal of a log that has nothing of gsd.
+fn foreign(workspace: &str, first: &DamagedLine, count: usize) -> ToolError {
+    let DamagedLine { log, number, damage } = first;
+    let message = format!(
+        "{} of workspace {workspace} has {count} lines that are not from gsd; the first is line {number}, which {damage}",
+        log.path()
+    );
+    ToolError::new("LOG_FOREIGN", message)
+        .remediation(format!(
+            "Restore the log from Git, or move it away, and call again. gsd_import with on_damaged=set_aside moves its \
+             lines to {}.",
+            log.set_aside_path()
+        ))
+        .context("path", log.path())
+        .context("line", *number)
+        .context("damaged_lines", count)
         .next_call(next::status(Some(workspace)))
 }

@@ -124,6 +124,71 @@ impl TryFrom<Row> for Entry {
     }
 }
 
+impl Event {
+    /// The text by which the event's line is recognised, so that an edit of another part does not make it another
+    /// line: the call, its time, and its process.
+    pub(crate) fn line_key(&self) -> String {
+        event_key(&self.hash, self.ts, &self.session_id)
+    }
+}
+
+fn event_key(hash: &str, ts: Timestamp, session: &str) -> String {
+    format!("{hash} {ts} {session}")
+}
+
+impl Entry {
+    /// The text by which the entry's line is recognised.
+    pub(crate) fn line_key(&self) -> String {
+        entry_key(self.ts, self.severity, &self.tool, &self.session_id, &self.op_id)
+    }
+}
+
+fn entry_key(ts: Timestamp, severity: Severity, tool: &str, session: &str, op_id: &str) -> String {
+    format!("{ts} {severity} {tool} {session} {op_id}")
+}
+
+/// Keys of the lines of events after an id, with their ids.
+pub(crate) fn event_keys(
+    db: &Db<'_>,
+    workspace: &str,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<(i64, String)>, DbError> {
+    db.query(
+        "SELECT id, hash, ts, session_id FROM gsd_events WHERE workspace = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+        params![workspace, after, limit],
+    )?
+    .iter()
+    .map(|row| {
+        let (hash, session): (String, String) = (row.get(1)?, row.get(3)?);
+        Ok((row.get(0)?, event_key(&hash, row.get(2)?, &session)))
+    })
+    .collect()
+}
+
+/// Keys of the lines of entries after an id, with their ids.
+pub(crate) fn entry_keys(
+    db: &Db<'_>,
+    workspace: &str,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<(i64, String)>, DbError> {
+    db.query(
+        "SELECT id, ts, severity, tool, session_id, op_id FROM gsd_audit WHERE workspace = ?1 AND id > ?2 \
+         ORDER BY id LIMIT ?3",
+        params![workspace, after, limit],
+    )?
+    .iter()
+    .map(|row| {
+        let (tool, session, op_id): (String, String, String) = (row.get(3)?, row.get(4)?, row.get(5)?);
+        Ok((
+            row.get(0)?,
+            entry_key(row.get(1)?, row.get(2)?, &tool, &session, &op_id),
+        ))
+    })
+    .collect()
+}
+
 /// Appends an event and assigns its `id`.
 pub(crate) fn append_event(db: &Db<'_>, event: Event) -> Result<Event, DbError> {
     let id = db
@@ -295,6 +360,16 @@ pub(crate) fn event(db: &Db<'_>, id: i64) -> Result<Option<Event>, DbError> {
         &format!("SELECT {EVENT} FROM gsd_events WHERE id = ?1"),
         params![id],
     )
+}
+
+/// Time of the last start of a task.
+pub(crate) fn started_at(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Option<Timestamp>, DbError> {
+    let row = db.query_row(
+        "SELECT ts FROM gsd_events WHERE workspace = ?1 AND unit = ?2 AND cmd = 'start-task' AND skipped = 0 \
+         ORDER BY id DESC LIMIT 1",
+        params![workspace, unit.to_string()],
+    )?;
+    row.map(|row| row.get(0)).transpose()
 }
 
 /// The latest events of exactly one unit, oldest first.

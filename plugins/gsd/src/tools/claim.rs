@@ -11,19 +11,22 @@ use crate::arguments::{LINE, TEXT, TTL_SEC, WORKSPACE};
 use crate::files::Touched;
 use crate::guard::{Action, Holder};
 use crate::header::{ClaimKey, Header, header};
-use crate::model::MilestoneId;
+use crate::model::{MilestoneId, Unit};
 use crate::store::claim::{self, Claim};
 use crate::store::log::Event;
+use crate::store::task::{self, TaskHead};
 use crate::violation::{Refusals, Violation};
 
+/// Most warnings about work that is taken over.
+const TOLD: usize = 20;
 /// Most claims of one reply.
 const LISTED: u32 = 200;
 /// Characters of a cursor: a workspace and a key.
 const CURSOR: usize = WORKSPACE + 20;
 
-/// Claim a slice or task, so that only you may start, complete, skip or reopen it. The first claim wins. A
-/// slice's claim covers its unclaimed tasks. Claiming again renews the claim; `force` with a `reason` takes
-/// it over.
+/// Claim a slice or task, so that only you may start, complete, skip or reopen it. A slice's claim covers its
+/// unclaimed tasks. Claiming again renews the claim. Fails if another actor has claimed or started it. `force` with
+/// a `reason` takes the claim and the started tasks over.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ClaimUnit {
     #[serde(flatten)]
@@ -31,7 +34,7 @@ pub(crate) struct ClaimUnit {
     /// Lifetime of the claim in seconds. Default: until released.
     #[schemars(range(min = 1, max = TTL_SEC))]
     ttl_sec: Option<u32>,
-    /// Take the claim over from its owner. Requires `reason`.
+    /// Take claimed or started work over. Requires `reason`.
     force: Option<bool>,
     /// Reason for taking over. Required with `force`.
     #[schemars(length(min = 1, max = TEXT))]
@@ -49,16 +52,26 @@ change_tool!(
 
 impl Change for ClaimUnit {
     const CMD: &'static str = "claim-unit";
-    /// Another actor who holds the unit.
-    type Facts = Option<Holder>;
+    /// Other actors who hold the unit or have started its tasks, from whom the claim takes these.
+    type Facts = Vec<Holder>;
 
     header!(at);
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<Self::Facts>, DbError> {
-        act.scene(Action::Claim, &act.unit, refusals)?;
-        let holder = act
-            .holder(&act.unit)?
-            .filter(|holder| Some(holder.owner.as_str()) != act.caller.actor);
+        let found = act.scene(Action::Claim, &act.unit, refusals)?;
+        let holder = act.holder(&act.unit)?;
+        let is_renewal = holder
+            .as_ref()
+            .is_some_and(|holder| holder.unit == act.unit && Some(holder.owner.as_str()) == act.caller.actor);
+        let mut others: Vec<Holder> = holder
+            .into_iter()
+            .filter(|holder| Some(holder.owner.as_str()) != act.caller.actor)
+            .collect();
+        let is_held = !others.is_empty();
+        let started = match is_renewal {
+            true => Vec::new(),
+            false => self.started_by_others(act, found.task.map(|task| task.head))?,
+        };
         named(act, refusals);
         if let Some(reason) = &self.reason {
             refusals.text("reason", reason);
@@ -67,16 +80,29 @@ impl Change for ClaimUnit {
             let fault = format!("is {ttl}, but must be within 1 to {TTL_SEC}");
             refusals.add(Violation::argument("ttl_sec", fault));
         }
-        match (&holder, self.force.unwrap_or_default(), &self.reason) {
-            (Some(_), true, None) => {
-                refusals.add(Violation::argument("reason", "is required to take a claim over"));
-            }
-            (Some(_), false, _) if act.caller.actor.is_some() => {
-                act.ownership(&act.unit, refusals)?;
-            }
-            _ => {}
+        if is_held && act.caller.actor.is_some() && !self.force.unwrap_or_default() {
+            act.ownership(&act.unit, refusals)?;
         }
-        Ok(Some(holder))
+        for (unit, head, violation) in started {
+            if !self.force.unwrap_or_default() {
+                refusals.add(violation);
+            }
+            let by = Holder {
+                unit,
+                owner: head.started_by.unwrap_or_default(),
+            };
+            if !others.contains(&by) {
+                others.push(by);
+            }
+        }
+        if self.force.unwrap_or_default() && self.reason.is_none() && !others.is_empty() {
+            let fault = match is_held {
+                true => "is required to take a claim over",
+                false => "is required to take started work over",
+            };
+            refusals.add(Violation::argument("reason", fault));
+        }
+        Ok(Some(others))
     }
 
     fn unchanged(&self, act: &Act<'_>, _: &Self::Facts) -> Result<Option<Applied>, DbError> {
@@ -100,21 +126,52 @@ impl Change for ClaimUnit {
             expires_at: ttl_ms.map(|ttl_ms| act.now().plus_ms(ttl_ms)),
         };
         claim::put(act.db(), &claim)?;
-        let taken = before.map(|holder| {
-            let reason: String = self
-                .reason
-                .iter()
-                .flat_map(|reason| reason.chars())
-                .take(LINE)
-                .collect();
-            format!("{} was taken over from {}: {reason}", holder.unit, holder.owner)
-        });
+        let reason: String = self
+            .reason
+            .iter()
+            .flat_map(|reason| reason.chars())
+            .take(LINE)
+            .collect();
+        let taken = before
+            .iter()
+            .map(|from| format!("{} was taken over from {}: {reason}", from.unit, from.owner));
         Ok(Applied {
             status: format!("held by {}", act.actor()),
-            warnings: taken.into_iter().collect(),
+            warnings: taken.take(TOLD).collect(),
             touched: Touched::claims(),
             ..Applied::default()
         })
+    }
+}
+
+impl ClaimUnit {
+    /// Tasks that others have started and that the claim would cover, with the reason against it. `task` is the claimed
+    /// task, unless a slice is claimed.
+    fn started_by_others(
+        &self,
+        act: &Act<'_>,
+        task: Option<TaskHead>,
+    ) -> Result<Vec<(Unit, TaskHead, Violation)>, DbError> {
+        let (milestone, slice) = (&self.at.milestone_id, &self.at.slice_id);
+        let tasks = match self.at.task_id {
+            Some(_) => task.into_iter().collect(),
+            None => task::heads(act.db(), act.workspace(), milestone, slice)?,
+        };
+        let mut started = Vec::new();
+        for head in tasks {
+            let unit = Unit::task(milestone, slice, &head.id);
+            // A claim on a slice does not cover tasks that have a claim of their own.
+            let is_covered = || -> Result<bool, DbError> {
+                let own = claim::get(act.db(), act.workspace(), &unit.to_string(), act.now())?;
+                Ok(self.at.task_id.is_some() || own.is_none())
+            };
+            if let Some(violation) = act.under_way(&unit, &head, None)?
+                && is_covered()?
+            {
+                started.push((unit, head, violation));
+            }
+        }
+        Ok(started)
     }
 }
 

@@ -251,7 +251,7 @@ impl Change for CompleteTask {
         }
         let holder = act.ownership(&act.unit, refusals)?;
         if let Some(task) = &found.task {
-            refusals.extend(act.under_way(&task.head, holder.as_ref()));
+            refusals.extend(act.under_way(&act.unit, &task.head, holder.as_ref())?);
         }
         self.check_text(refusals);
         self.check_proof(act, refusals);

@@ -1,13 +1,16 @@
-//! Importing the logs of a workspace that came from another data directory.
+//! Importing the logs of a workspace that came from another data directory, in parts that each commit.
+
+use std::ops::ControlFlow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, DbError, Effect, Hints, NextCall, Tool, ToolError, Workspace, text_enum};
+use serde_json::{Map, Value as Json, json};
+use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, NextCall, Tool, ToolError, Workspace, text_enum};
 
 use crate::act::ANONYMOUS;
 use crate::arguments::WORKSPACE;
-use crate::files::{self, Log, Parsed, Problem};
-use crate::model::{Severity, Unit};
+use crate::files::{self, DamagedLine, Kind, Log, Parsed, Problem, Rows, Scope, UnknownLine};
+use crate::model::{MilestoneId, Severity, Unit};
 use crate::next;
 use crate::replay::{Replayed, replay};
 use crate::store;
@@ -15,6 +18,12 @@ use crate::store::log::{self, Entry, Event};
 
 /// Rows of one transaction, which has to be short.
 const AT_ONCE: usize = 40;
+/// Milliseconds after which a transaction takes no further row. The host ends transactions after 2 s.
+const TRANSACTION_MS: i64 = 400;
+/// Milliseconds after which a call takes no further part. The host ends calls after 30 s.
+const PART_MS: i64 = 8_000;
+/// Bytes of damaged lines that are written at once.
+const PIECE: usize = 256 << 10;
 /// Most warnings of one reply.
 const TOLD: usize = 20;
 
@@ -26,9 +35,17 @@ text_enum! {
     }
 }
 
+text_enum! {
+    /// Treatment of lines of the event log that are no events.
+    pub(crate) enum OnDamaged {
+        Refuse = "refuse",
+        SetAside = "set_aside",
+    }
+}
+
 /// Import .gsd/event-log.jsonl and audit-log.jsonl of a workspace: apply every event that is not stored yet, in
-/// order, and rewrite the files. For a clone, or after a pull. Importing again changes nothing. Fails if an event
-/// is damaged or contradicts what is stored.
+/// order, and rewrite the files. For a clone, or after a pull. A long log takes several calls, each named by
+/// next_call. Importing again changes nothing. Fails if an event is damaged or contradicts what is stored.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImportLogs {
@@ -38,6 +55,14 @@ pub(crate) struct ImportLogs {
     /// refuse (default) stops at the first event that contradicts what is stored; skip keeps such events in the
     /// log without applying them.
     on_conflict: Option<OnConflict>,
+    /// refuse (default) stops before damaged lines of the event log; set_aside moves these to
+    /// .gsd/event-log.damaged.jsonl.
+    on_damaged: Option<OnDamaged>,
+    /// Maximum number of log lines of this call (default: as many as its time allows).
+    #[schemars(range(min = 1))]
+    limit: Option<u32>,
+    /// Milestone id from next_call, whose files are written already.
+    files_after: Option<MilestoneId>,
 }
 
 /// Result of an import.
@@ -49,14 +74,26 @@ pub(crate) struct Imported {
     skipped: usize,
     /// Number of audit entries that were added.
     entries: usize,
-    /// True if some files could not be written.
+    /// Number of events that are left for the next call.
+    left_events: usize,
+    /// Number of audit entries that are left for the next call.
+    left_entries: usize,
+    /// Number of damaged lines that were moved to another file.
+    #[serde(skip_serializing_if = "is_zero")]
+    set_aside: usize,
+    /// True if some files do not show the stored data yet.
     stale: bool,
-    /// Skipped events, and files that could not be written, with reasons.
+    /// Skipped events, moved lines, and files that could not be written, with reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-    /// Next call, ready to run.
+    /// Next call, ready to run: gsd_import while something is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_call: Option<NextCall>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Tool for ImportLogs {
@@ -71,139 +108,318 @@ impl Tool for ImportLogs {
             let refusal = ToolError::from(err);
             refusal.next_call(next::status(None))
         })?;
-        let (entries, events) = (
-            lines(cx, &workspace, Log::Audit)?,
-            lines(cx, &workspace, Log::Events)?,
-        );
-        let mut imported = Imported::default();
-        self.import_entries(cx, entries, &mut imported)?;
-        self.import_events(cx, events, &mut imported)?;
-        if imported.imported + imported.skipped > 0 {
-            self.audit(cx, &imported)?;
+        let mut part = Part {
+            call: &self,
+            cx,
+            workspace: &workspace,
+            began_ms: cx.now().as_ms(),
+            room: self
+                .limit
+                .and_then(|limit| usize::try_from(limit).ok())
+                .unwrap_or(usize::MAX),
+            last_event: 0,
+            imported: Imported::default(),
+        };
+        match part.run() {
+            Ok(()) => Ok(part.imported),
+            Err(err) => Err(part.told(err)),
         }
-        match files::render(cx, &self.workspace, None) {
-            Ok(rendered) => {
-                imported.stale = !rendered.problems.is_empty();
-                let problems = rendered.problems.iter().take(TOLD);
-                imported.warnings.extend(problems.map(Problem::to_string));
-            }
-            Err(err) => {
-                imported.stale = true;
-                imported.warnings.push(err.message);
-            }
-        }
-        imported.next_call = Some(next::status(Some(&self.workspace)));
-        Ok(imported)
-    }
-}
-
-/// Lines of a log that are not stored.
-fn lines(cx: &Cx<'_>, workspace: &Workspace<'_>, log: Log) -> Result<Vec<files::UnknownLine>, ToolError> {
-    match workspace.find(log.path())? {
-        Some(there) => cx.transaction(|db| files::unknown_lines(&db, workspace, log, &there)),
-        None => Ok(Vec::new()),
     }
 }
 
 impl ImportLogs {
-    /// Adds audit entries. Lines that are none are left out, because nothing depends on them.
-    fn import_entries(
-        &self,
-        cx: &Cx<'_>,
-        lines: Vec<files::UnknownLine>,
-        imported: &mut Imported,
-    ) -> Result<(), ToolError> {
-        let entries: Vec<Entry> = lines
-            .into_iter()
-            .filter_map(|line| match line.parsed {
-                Some(Parsed::Entry(entry)) => Some(Entry {
-                    workspace: self.workspace.clone(),
-                    ..entry
-                }),
-                _ => None,
-            })
-            .collect();
-        for batch in entries.chunks(AT_ONCE) {
-            cx.transaction(|db| {
-                for entry in batch {
-                    log::append_entry(&db, entry.clone())?;
-                }
-                Ok::<_, DbError>(())
-            })?;
-            imported.entries += batch.len();
+    fn sets_aside(&self) -> bool {
+        self.on_damaged == Some(OnDamaged::SetAside)
+    }
+
+    /// The call that goes on.
+    fn again(&self, files_after: Option<&MilestoneId>) -> NextCall {
+        let given = [
+            ("on_conflict", json!(self.on_conflict)),
+            ("on_damaged", json!(self.on_damaged)),
+            ("limit", json!(self.limit)),
+            ("files_after", json!(files_after)),
+        ];
+        let mut arguments = Map::from_iter([("workspace".to_owned(), json!(self.workspace))]);
+        let given = given.into_iter().filter(|(_, value)| !value.is_null());
+        arguments.extend(given.map(|(name, value)| (name.to_owned(), value)));
+        NextCall::new(Self::NAME, Json::Object(arguments))
+    }
+}
+
+/// One call's part of an import.
+struct Part<'a> {
+    call: &'a ImportLogs,
+    cx: &'a Cx<'a>,
+    workspace: &'a Workspace<'a>,
+    began_ms: i64,
+    /// Number of lines that the call may still import.
+    room: usize,
+    /// The last event when the logs were compared with the rows. Another one means that another call imports.
+    last_event: i64,
+    /// What was committed.
+    imported: Imported,
+}
+
+impl Part<'_> {
+    fn run(&mut self) -> Result<(), ToolError> {
+        self.last_event = self
+            .cx
+            .transaction(|db| log::last_event(&db, &self.call.workspace))?;
+        let entries = self.lines(Log::Audit)?;
+        let events = self.lines(Log::Events)?;
+        self.refuse_damaged(&events)?;
+        // Nothing depends on audit entries, so their damaged lines stop nobody.
+        if self.workspace.info().may_write(Log::Audit.set_aside_path()) {
+            self.set_aside(Log::Audit, &entries)?;
+        }
+        if self.call.sets_aside() {
+            self.set_aside(Log::Events, &events)?;
+        }
+        let count =
+            |lines: &[UnknownLine], kind: &Kind| lines.iter().filter(|line| line.kind == *kind).count();
+        self.imported.left_entries = count(&entries, &Kind::Entry);
+        self.imported.left_events = count(&events, &Kind::Event);
+        self.import_entries(&entries)?;
+        if self.imported.left_entries == 0 {
+            self.import_events(&events)?;
+        }
+        self.audit()?;
+        match self.imported.left_entries + self.imported.left_events {
+            0 => self.render(),
+            _ => {
+                self.imported.stale = true;
+                self.imported.next_call = Some(self.call.again(None));
+            }
         }
         Ok(())
+    }
+
+    fn elapsed_ms(&self) -> i64 {
+        self.cx.now().as_ms() - self.began_ms
+    }
+
+    fn is_over(&self) -> bool {
+        self.elapsed_ms() >= PART_MS
+    }
+
+    /// Lines of a log that are not stored.
+    fn lines(&self, log: Log) -> Result<Vec<UnknownLine>, ToolError> {
+        match self.workspace.find(log.path())? {
+            Some(there) => files::unknown_lines(Rows::Pieces(self.cx), self.workspace, log, &there),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Refuses damaged lines that a change would refuse as well.
+    fn refuse_damaged(&self, events: &[UnknownLine]) -> Result<(), ToolError> {
+        let mut damaged = events.iter().filter_map(|line| match &line.kind {
+            Kind::Damaged(damage) => Some((line.number, damage)),
+            _ => None,
+        });
+        let Some((number, damage)) = damaged.next().filter(|_| !self.call.sets_aside()) else {
+            return Ok(());
+        };
+        let has_events = events.iter().any(|line| line.kind == Kind::Event);
+        if !has_events && !files::is_foreign(Rows::Pieces(self.cx), self.workspace, Log::Events)? {
+            return Ok(());
+        }
+        let first = DamagedLine {
+            log: Log::Events,
+            number,
+            damage: damage.clone(),
+        };
+        Err(files::damaged(&self.call.workspace, &first, damaged.count() + 1))
+    }
+
+    /// Copies damaged lines to another file, so that the log can be rewritten without them. Repeating it copies none
+    /// twice.
+    fn set_aside(&mut self, log: Log, lines: &[UnknownLine]) -> Result<(), ToolError> {
+        let is_damaged = |line: &&UnknownLine| matches!(line.kind, Kind::Damaged(_));
+        if !lines.iter().any(|line| is_damaged(&line)) {
+            return Ok(());
+        }
+        let (path, workspace) = (log.set_aside_path(), self.workspace);
+        let there = files::digests(workspace, path)?;
+        let mut text = String::new();
+        let imported = &mut self.imported;
+        files::visit(
+            workspace,
+            log,
+            lines.iter().filter(is_damaged),
+            |number, line, _| {
+                let line = line.trim();
+                if !there.contains(&files::digest(line)) {
+                    text.push_str(line);
+                    text.push('\n');
+                    imported.set_aside += 1;
+                    if imported.set_aside <= TOLD {
+                        let warning = format!("line {number} of {} was moved to {path}", log.path());
+                        imported.warnings.push(warning);
+                    }
+                }
+                if text.len() > PIECE {
+                    workspace.append(path, text.as_bytes())?;
+                    text.clear();
+                }
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        if !text.is_empty() {
+            workspace.append(path, text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Adds audit entries, a few in each transaction.
+    fn import_entries(&mut self, lines: &[UnknownLine]) -> Result<(), ToolError> {
+        let mut batch = Vec::new();
+        let (workspace, room) = (self.workspace, self.room);
+        let wanted = lines.iter().filter(|line| line.kind == Kind::Entry).take(room);
+        files::visit(workspace, Log::Audit, wanted, |_, _, parsed| {
+            if let Some(Parsed::Entry(entry)) = parsed {
+                batch.push(Entry {
+                    workspace: workspace.name().to_owned(),
+                    ..entry
+                });
+            }
+            match batch.len() < AT_ONCE {
+                true => Ok(ControlFlow::Continue(())),
+                false => self.add(&mut batch),
+            }
+        })?;
+        self.add(&mut batch).map(drop)
+    }
+
+    /// Stores entries, unless the time is over.
+    fn add(&mut self, batch: &mut Vec<Entry>) -> Result<ControlFlow<()>, ToolError> {
+        if self.is_over() {
+            batch.clear();
+            return Ok(ControlFlow::Break(()));
+        }
+        self.cx.transaction(|db| {
+            let mut entries = batch.iter();
+            entries.try_for_each(|entry| log::append_entry(&db, entry.clone()).map(drop))
+        })?;
+        self.imported.entries += batch.len();
+        self.imported.left_entries -= batch.len();
+        self.room -= batch.len();
+        batch.clear();
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Applies events, a few in each transaction. Events before a refused one stay imported.
-    fn import_events(
-        &self,
-        cx: &Cx<'_>,
-        lines: Vec<files::UnknownLine>,
-        imported: &mut Imported,
-    ) -> Result<(), ToolError> {
-        let mut events = Vec::new();
-        for line in lines {
-            match line.parsed {
-                Some(Parsed::Event(event)) => events.push((
-                    line.number,
-                    Event {
-                        workspace: self.workspace.clone(),
-                        ..event
-                    },
-                )),
-                _ => return Err(files::damaged(&self.workspace, line.number)),
+    fn import_events(&mut self, lines: &[UnknownLine]) -> Result<(), ToolError> {
+        let mut batch: Vec<(usize, Event)> = Vec::new();
+        let (workspace, room) = (self.workspace, self.room);
+        let wanted = lines.iter().filter(|line| line.kind == Kind::Event).take(room);
+        files::visit(workspace, Log::Events, wanted, |number, _, parsed| {
+            if let Some(Parsed::Event(event)) = parsed {
+                let workspace = workspace.name().to_owned();
+                batch.push((number, Event { workspace, ..event }));
+            }
+            match batch.len() < AT_ONCE {
+                true => Ok(ControlFlow::Continue(())),
+                false => self.apply_all(&mut batch),
+            }
+        })?;
+        self.apply_all(&mut batch).map(drop)
+    }
+
+    /// Applies a batch of events in one transaction, or in several if they take long, unless the time is over.
+    fn apply_all(&mut self, batch: &mut Vec<(usize, Event)>) -> Result<ControlFlow<()>, ToolError> {
+        while !batch.is_empty() {
+            if self.is_over() {
+                batch.clear();
+                return Ok(ControlFlow::Break(()));
+            }
+            let applied = self.cx.transaction(|db| self.apply_some(&db, batch))?;
+            let Applied {
+                imported,
+                skipped,
+                warnings,
+                last_event,
+                conflict,
+            } = applied;
+            self.imported.imported += imported;
+            self.imported.skipped += skipped;
+            self.imported.left_events -= imported + skipped;
+            self.imported.warnings.extend(warnings);
+            let is_other = last_event != self.last_event && imported + skipped == 0;
+            self.last_event = last_event;
+            batch.drain(..imported + skipped);
+            if let Some((number, event, why)) = conflict {
+                return Err(self.conflict(number, &event, *why));
+            }
+            if is_other {
+                batch.clear();
+                return Ok(ControlFlow::Break(()));
             }
         }
-        for batch in events.chunks(AT_ONCE) {
-            let conflict = cx.transaction(|db| {
-                for (number, event) in batch {
-                    if event.skipped {
-                        log::append_event(&db, event.clone())?;
-                        imported.skipped += 1;
-                        continue;
-                    }
-                    match replay(cx, &db, event)? {
-                        Replayed::Applied => imported.imported += 1,
-                        Replayed::Refused(why) if self.on_conflict == Some(OnConflict::Skip) => {
-                            let skipped = Event {
-                                skipped: true,
-                                ..event.clone()
-                            };
-                            log::append_event(&db, skipped)?;
-                            imported.skipped += 1;
-                            if imported.skipped <= TOLD {
-                                let (cmd, unit) = (&event.cmd, &event.unit);
-                                let warning = format!("line {number}, {cmd} of {unit}: {}", why.message);
-                                imported.warnings.push(warning);
-                            }
-                        }
-                        Replayed::Refused(why) => return Ok(Some((*number, event.clone(), why))),
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn apply_some(&self, db: &Db<'_>, batch: &[(usize, Event)]) -> Result<Applied, ToolError> {
+        let began_ms = self.elapsed_ms();
+        let name = &self.call.workspace;
+        let mut applied = Applied {
+            last_event: log::last_event(db, name)?,
+            ..Applied::default()
+        };
+        // Another call has imported since the lines were read.
+        if applied.last_event != self.last_event {
+            return Ok(applied);
+        }
+        for (number, event) in batch {
+            let outcome = match event.skipped {
+                true => None,
+                false => Some(replay(self.cx, db, event)?),
+            };
+            match outcome {
+                Some(Replayed::Applied) => applied.imported += 1,
+                Some(Replayed::Refused(why)) if self.call.on_conflict != Some(OnConflict::Skip) => {
+                    applied.conflict = Some((*number, event.clone(), why));
+                    break;
+                }
+                skipped => {
+                    let skips = Event {
+                        skipped: true,
+                        ..event.clone()
+                    };
+                    log::append_event(db, skips)?;
+                    applied.skipped += 1;
+                    if let Some(Replayed::Refused(why)) = skipped
+                        && self.imported.skipped + applied.skipped <= TOLD
+                    {
+                        let (cmd, unit) = (&event.cmd, &event.unit);
+                        let warning = format!("line {number}, {cmd} of {unit}: {}", why.message);
+                        applied.warnings.push(warning);
                     }
                 }
-                Ok::<_, ToolError>(None)
-            })?;
-            if let Some((number, event, why)) = conflict {
-                return Err(self.conflict(cx, number, &event, *why));
+            }
+            if self.elapsed_ms() - began_ms >= TRANSACTION_MS {
+                break;
             }
         }
-        Ok(())
+        applied.last_event = log::last_event(db, name)?;
+        Ok(applied)
     }
 
     /// The refusal of an event that contradicts what is stored.
-    fn conflict(&self, cx: &Cx<'_>, number: usize, event: &Event, why: ToolError) -> ToolError {
+    fn conflict(&self, number: usize, event: &Event, why: ToolError) -> ToolError {
         let message = format!(
             "line {number} of the event log, {} of {} by {}, contradicts what is stored: {}",
             event.cmd, event.unit, event.actor_name, why.message
         );
+        let name = &self.call.workspace;
         let unit = Unit::parse(&event.unit);
-        let known = cx.transaction(|db| match &unit {
-            Some(unit) => store::exists(&db, &self.workspace, unit),
+        let known = self.cx.transaction(|db| match &unit {
+            Some(unit) => store::exists(&db, name, unit),
             None => Ok::<_, DbError>(false),
         });
         let look = match unit.filter(|_| known == Ok(true)) {
-            Some(unit) => next::show(&self.workspace, &unit),
-            None => next::status(Some(&self.workspace)),
+            Some(unit) => next::show(name, &unit),
+            None => next::status(Some(name)),
         };
         ToolError::new("LOG_CONFLICT", message)
             .remediation(
@@ -214,26 +430,97 @@ impl ImportLogs {
             .next_call(look)
     }
 
-    fn audit(&self, cx: &Cx<'_>, imported: &Imported) -> Result<(), ToolError> {
+    /// Adds to a refusal what the call has committed.
+    fn told(&mut self, mut err: ToolError) -> ToolError {
+        let Imported {
+            imported,
+            skipped,
+            entries,
+            ..
+        } = self.imported;
+        if imported + skipped + entries == 0 {
+            return err;
+        }
+        // The refusal counts more than a failure to record the part before it.
+        let _ = self.audit();
+        err.message = format!(
+            "{}; {imported} events and {entries} audit entries before it were imported, and {skipped} events were kept unapplied",
+            err.message
+        );
+        err.context("imported", imported)
+            .context("skipped", skipped)
+            .context("entries", entries)
+    }
+
+    /// Writes the files that do not show the stored data, or those of some milestones if the time is over.
+    fn render(&mut self) {
+        let (cx, call) = (self.cx, self.call);
+        let drops_damaged: &[Log] = match call.sets_aside() {
+            true => &[Log::Audit, Log::Events],
+            false => &[Log::Audit],
+        };
+        let scope = Scope {
+            after: call.files_after.as_ref(),
+            until: Some(tollgate_sdk::Timestamp::from_ms(self.began_ms + PART_MS)),
+            only_changed: true,
+            drops_damaged,
+            ..Scope::default()
+        };
+        let imported = &mut self.imported;
+        imported.next_call = Some(next::status(Some(&call.workspace)));
+        match files::render(cx, &call.workspace, &scope) {
+            Ok(rendered) => {
+                imported.stale = !rendered.problems.is_empty();
+                let problems = rendered.problems.iter().take(TOLD);
+                imported.warnings.extend(problems.map(Problem::to_string));
+                if let Some(last) = &rendered.stopped_after {
+                    imported.stale = true;
+                    imported.next_call = Some(call.again(Some(last)));
+                }
+            }
+            Err(err) => {
+                imported.stale = true;
+                imported.warnings.push(err.message);
+            }
+        }
+    }
+
+    /// Records the part, if events were imported.
+    fn audit(&self) -> Result<(), ToolError> {
+        let imported = &self.imported;
+        if imported.imported + imported.skipped == 0 {
+            return Ok(());
+        }
         let message = format!(
             "imported {} events and {} audit entries; {} events were not applied",
             imported.imported, imported.entries, imported.skipped
         );
         let entry = Entry {
             id: 0,
-            workspace: self.workspace.clone(),
-            ts: cx.now(),
+            workspace: self.call.workspace.clone(),
+            ts: self.cx.now(),
             severity: Severity::Info,
-            tool: Self::NAME.to_owned(),
+            tool: ImportLogs::NAME.to_owned(),
             unit: String::new(),
             code: None,
             message,
             actor_name: ANONYMOUS.to_owned(),
             trigger_reason: None,
-            session_id: cx.session_id().to_owned(),
-            op_id: cx.op_id().to_owned(),
+            session_id: self.cx.session_id().to_owned(),
+            op_id: self.cx.op_id().to_owned(),
         };
-        cx.transaction(|db| log::append_entry(&db, entry))?;
+        self.cx.transaction(|db| log::append_entry(&db, entry))?;
         Ok(())
     }
+}
+
+/// Outcome of one transaction of events.
+#[derive(Debug, Default)]
+struct Applied {
+    imported: usize,
+    skipped: usize,
+    warnings: Vec<String>,
+    last_event: i64,
+    /// The event that contradicts what is stored, with its line.
+    conflict: Option<(usize, Event, Box<ToolError>)>,
 }

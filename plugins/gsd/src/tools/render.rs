@@ -2,18 +2,18 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, Hints, NextCall, Tool, ToolError};
 
 use crate::arguments::WORKSPACE;
-use crate::files::{self, Problem};
+use crate::files::{self, Problem, Scope};
 use crate::model::MilestoneId;
 use crate::next;
 
 /// Most paths that one reply names.
 const NAMED: usize = 200;
 
-/// Rewrite every file in `.gsd/` of a registered workspace from the stored data. A log with lines that are not
-/// stored stays as it is; gsd_import imports those.
+/// Rewrite every file in `.gsd/` of a registered workspace from the stored data. Writes nothing while the event log
+/// has lines that are not stored; gsd_import imports those.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenderFiles {
@@ -35,6 +35,9 @@ pub(crate) struct Rendered {
     stale: bool,
     /// Files that could not be written, with reasons.
     warnings: Vec<String>,
+    /// Call that comes first, if the event log has lines that are not stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_call: Option<NextCall>,
 }
 
 impl Tool for RenderFiles {
@@ -45,11 +48,16 @@ impl Tool for RenderFiles {
     type Output = Rendered;
 
     fn run(self, cx: &Cx<'_>) -> Result<Rendered, ToolError> {
+        let scope = Scope {
+            only: self.milestone_id.as_ref(),
+            ..Scope::default()
+        };
         let files::Rendered {
             mut written,
             problems,
-        } = files::render(cx, &self.workspace, self.milestone_id.as_ref())
-            .map_err(|err| err.next_call(next::status(None)))?;
+            next_call,
+            ..
+        } = files::render(cx, &self.workspace, &scope).map_err(|err| err.next_call(next::status(None)))?;
         let count = written.len();
         written.truncate(NAMED);
         Ok(Rendered {
@@ -57,6 +65,7 @@ impl Tool for RenderFiles {
             paths: written,
             stale: !problems.is_empty(),
             warnings: problems.iter().take(NAMED).map(Problem::to_string).collect(),
+            next_call,
         })
     }
 }

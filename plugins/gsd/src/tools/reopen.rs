@@ -8,7 +8,7 @@ use super::change_tool;
 use crate::act::{Act, Applied, Change, UnitStatus};
 use crate::arguments::TEXT;
 use crate::files::Touched;
-use crate::guard::Action;
+use crate::guard::{self, Action};
 use crate::header::{Header, SliceKey, TaskKey, header};
 use crate::model::{MilestoneId, MilestoneStatus, Status, Unit};
 use crate::store::log::Event;
@@ -74,8 +74,8 @@ impl Change for ReopenTask {
 }
 
 /// Make a complete or skipped slice in_progress again and all its tasks pending. gsd_task_start returns the
-/// reason to the next worker. Fails in a complete milestone, or if another actor has claimed the slice or one
-/// of its tasks.
+/// reason to the next worker. Fails in a complete milestone, while a complete slice depends on it, or if another
+/// actor has claimed the slice or one of its tasks.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReopenSlice {
     #[serde(flatten)]
@@ -109,6 +109,12 @@ impl Change for ReopenSlice {
                 refusals,
             )?;
         }
+        let slices = slice::all(act.db(), act.workspace(), &self.at.milestone_id)?;
+        let slices: Vec<_> = slices
+            .into_iter()
+            .map(|slice| (slice.id, slice.status, slice.plan.depends))
+            .collect();
+        refusals.extend(guard::complete_dependents(&act.unit, &slices));
         refusals.text("reason", &self.reason);
         Ok(Some(tasks))
     }

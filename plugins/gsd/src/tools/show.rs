@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tollgate_sdk::{Cx, DbError, Effect, Tool, ToolError};
 
-use super::status::require_known;
+use super::status::{is_known, require_known};
 use crate::arguments::WORKSPACE;
 use crate::describe;
 use crate::model::{MilestoneId, Unit};
@@ -80,7 +80,7 @@ impl Tool for ShowUnit {
     type Output = Shown;
 
     fn run(self, cx: &Cx<'_>) -> Result<Shown, ToolError> {
-        let unit = self.unit()?;
+        let unit = self.unit(cx)?;
         require_known(cx, &self.workspace)?;
         let Some(described) = describe::describe(&cx.db, &self.workspace, &unit, cx.now())? else {
             return Err(self.not_found(cx, unit)?);
@@ -110,7 +110,7 @@ impl Tool for ShowUnit {
 }
 
 impl ShowUnit {
-    fn unit(&self) -> Result<Unit, ToolError> {
+    fn unit(&self, cx: &Cx<'_>) -> Result<Unit, ToolError> {
         let key = match (&self.unit, &self.milestone_id) {
             (Some(key), _) => key.as_str(),
             (None, Some(id)) => id.as_str(),
@@ -123,7 +123,8 @@ impl ShowUnit {
         unit.ok_or_else(|| {
             let fault = format!("is `{}`, not a key such as M01/S01/T01", key.escape_debug());
             let refusal: ToolError = Violation::argument("unit", fault).into();
-            refusal.next_call(next::status(None))
+            let is_known = is_known(cx, &self.workspace).unwrap_or_default();
+            refusal.next_call(next::status(Some(self.workspace.as_str()).filter(|_| is_known)))
         })
     }
 

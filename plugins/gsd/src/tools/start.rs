@@ -116,7 +116,6 @@ impl Tool for StartTask {
 
 impl Change for StartTask {
     const CMD: &'static str = "start-task";
-    const SUGGESTS: bool = false;
     /// The task before.
     type Facts = Option<TaskHead>;
 
@@ -133,7 +132,7 @@ impl Change for StartTask {
         let holder = act.ownership(&act.unit, refusals)?;
         let head = found.task.map(|task| task.head);
         if let Some(head) = &head {
-            refusals.extend(act.under_way(head, holder.as_ref()));
+            refusals.extend(act.under_way(&act.unit, head, holder.as_ref())?);
         }
         Ok(Some(head))
     }

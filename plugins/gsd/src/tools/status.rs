@@ -198,7 +198,11 @@ impl Tool for ShowStatus {
         };
         for name in &names {
             let mut tree = standing::load(&cx.db, name, self.milestone_id.as_ref(), cx.now())?;
-            let outlook = standing::outlook(&config, &tree, self.milestone_id.as_ref());
+            let mut outlook = standing::outlook(&config, &tree, self.milestone_id.as_ref());
+            // Every change is refused until the logs are imported.
+            if files::unknown_in(cx, name)?.is_some() {
+                outlook.steps.clear();
+            }
             if let Some(id) = &self.milestone_id {
                 tree.milestones.retain(|node| node.milestone.id == *id);
                 if tree.milestones.is_empty() {

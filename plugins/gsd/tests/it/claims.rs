@@ -2,7 +2,10 @@
 
 use expect_test::expect;
 
-use crate::harness::{PLANNED, check};
+use serde_json::{Value, json};
+use tollgate_sdk::native::Session;
+
+use crate::harness::{PLANNED, check, refusal, reply, run};
 
 #[test]
 fn the_first_claim_wins_and_holds() {
@@ -130,5 +133,81 @@ fn workspaces_do_not_share_claims() {
             ok {"claims":[],"has_more":false,"more":false}
             ok {"claims":[{"workspace":"app","unit":"M01/S01","owner":"ada","claimed_at":"2026-01-01T00:00:03.000Z"}],"has_more":false,"more":false}
         "#]],
+    );
+}
+
+#[test]
+fn a_claim_of_started_work_says_that_it_takes_it_over() {
+    check(
+        &format!(
+            "{PLANNED}
+             - start M01/S01/T01 as ann
+             claim M01/S01/T01 as bob
+             claim M01/S01 as bob
+             gsd_claim {{\"unit\": \"M01/S01/T01\", \"actor\": \"bob\", \"force\": true}}
+             # one's own, and what another claim covers, is not taken over
+             - claim M01/S01/T01 as ann
+             - claim M01/S01 as bob
+             # once ann has released it, the slice's claim covers it, but does not take it over
+             - release M01/S01/T01 as ann
+             claim M01/S01/T01 as bob
+             gsd_plan_task {{\"unit\": \"M01/S01/T01\", \"description\": \"d\", \"actor\": \"bob\"}}
+             take M01/S01/T01 ann is ill as bob
+             claim M01/S01/T01 60 as bob
+             - start M01/S01/T01 as bob
+             done M01/S01/T01 as ann"
+        ),
+        expect![[r#"
+            err ALREADY_STARTED: Task T01 was already started by ann at 2026-01-01T00:00:03.000Z, not bob
+            err ALREADY_STARTED: Task T01 was already started by ann at 2026-01-01T00:00:03.000Z, not bob
+            err INVALID_ARGUMENTS: reason is required to take started work over
+            # one's own, and what another claim covers, is not taken over
+            # once ann has released it, the slice's claim covers it, but does not take it over
+            err ALREADY_STARTED: Task T01 was already started by ann at 2026-01-01T00:00:03.000Z, not bob
+            ok {"unit":"M01/S01/T01","status":"in_progress","event_id":7,"hash":"de657e7fe633f3e9","warnings":["M01/S01/T01 is in progress by ann; tell ann about the new plan"],"next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T02","actor":"bob"}}}
+            ok {"unit":"M01/S01/T01","status":"held by bob","event_id":8,"hash":"76303a735723280d","warnings":["M01/S01/T01 was taken over from ann: ann is ill"],"next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T01","actor":"bob"}}}
+            ok {"unit":"M01/S01/T01","status":"held by bob","event_id":9,"hash":"8c0f15a9a5b5d64e","next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T01","actor":"bob"}}}
+            err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by bob, not ann; and 1 more reason
+              - NOT_CLAIM_OWNER (actor): Unit M01/S01/T01 is owned by bob, not ann
+              - ALREADY_STARTED: Task T01 was already started by bob at 2026-01-01T00:00:14.000Z, not ann
+        "#]],
+    );
+}
+
+#[test]
+fn no_reply_or_refusal_pushes_a_takeover() {
+    let session = Session::new(&gsd::PACK);
+    run(
+        &session,
+        &format!("{PLANNED}- start M01/S01/T01 as ann\n- claim M01/S01/T02 as ann"),
+    );
+    for line in [
+        "claim M01/S01/T01 as bob",
+        "start M01/S01/T01 as bob",
+        "done M01/S01/T01 as bob",
+        "claim M01/S01 as bob",
+        "claim M01/S01/T02 as bob",
+        "start M01/S01/T02 as bob",
+        "start M01/S01/T02",
+    ] {
+        let err = refusal(&session, line);
+        let said = format!("{} {}", err.remediation, json!(err.blockers));
+        assert!(
+            !said.contains("force") && !said.contains("claim this"),
+            "{line}: {said}"
+        );
+        assert!(!said.contains("gsd_claim\""), "{line}: {said}");
+        assert_ne!(
+            err.next_call.map(|call| call.tool).as_deref(),
+            Some("gsd_claim"),
+            "{line}"
+        );
+    }
+    // A slice that was taken over does not lead to the task that another actor works on.
+    let taken = reply(&session, "take M01/S01 ann is ill as bob");
+    assert_eq!(
+        (&taken["next"], &taken["next_call"]),
+        (&Value::Null, &Value::Null),
+        "{taken}"
     );
 }

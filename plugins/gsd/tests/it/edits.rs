@@ -163,14 +163,17 @@ fn a_unit_is_named_by_its_key_or_by_its_ids() {
     for (arguments, fault) in [
         (
             r#"{"unit": "M02/S01"}"#,
-            "M02/S01 is not a task, for example M01/S01/T01",
+            "unit is M02/S01, not a task such as M01/S01/T01",
         ),
-        (r#"{"unit": "T01"}"#, "the unit `T01` is not like M01/S01/T01"),
+        (
+            r#"{"unit": "T01"}"#,
+            "unit is `T01`, not a key such as M01/S01/T01",
+        ),
         (
             r#"{"unit": "M02/S01/T01", "slice_id": "S02"}"#,
-            "the unit M02/S01/T01 contradicts the ids beside it",
+            "unit is M02/S01/T01, which contradicts the ids beside it",
         ),
-        (r#"{}"#, "the unit is missing; pass unit, for example M01/S01/T01"),
+        (r#"{}"#, "unit is missing; pass a key, for example M01/S01/T01"),
     ] {
         let err = refusal(&session, &format!("gsd_task_start {arguments}"));
         assert!(err.message.contains(fault), "{err}");

@@ -10,19 +10,19 @@ use tollgate_sdk::native::{Session, Workspace};
 
 use crate::harness::{PLANNED, refusal, reply, run};
 
-const EVENTS: &str = ".gsd/event-log.jsonl";
-const AUDIT: &str = ".gsd/audit-log.jsonl";
+pub(crate) const EVENTS: &str = ".gsd/event-log.jsonl";
+pub(crate) const AUDIT: &str = ".gsd/audit-log.jsonl";
 
-fn session(dir: &Path) -> Session {
+pub(crate) fn session(dir: &Path) -> Session {
     Session::new(&gsd::PACK).workspace(Workspace::new("app", dir).write(".gsd/"))
 }
 
-fn read(dir: &TempDir, path: &str) -> String {
+pub(crate) fn read(dir: &TempDir, path: &str) -> String {
     std::fs::read_to_string(dir.path().join(path)).unwrap_or_else(|err| panic!("{path}: {err}"))
 }
 
 /// Copies the files of one directory to another, as Git does.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
@@ -34,7 +34,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Everything that is stored about units and claims, without ids of events.
-fn state(session: &Session) -> Vec<String> {
+pub(crate) fn state(session: &Session) -> Vec<String> {
     let rows = session.sql(
         "SELECT 'm' || id || title || vision || status || depends_on_json || success_criteria_json || coalesce(summary_json, '') \
          || coalesce(closed_by, '') || coalesce(closed_hash, '') || coalesce(reopen_json, '') || coalesce(verdict, '') || created_at \
@@ -55,7 +55,7 @@ fn state(session: &Session) -> Vec<String> {
 }
 
 /// A story with every command, in a directory.
-fn told() -> (TempDir, Session) {
+pub(crate) fn told() -> (TempDir, Session) {
     let dir = tempfile::tempdir().unwrap();
     let session = session(dir.path());
     let replan = json!({"unit": "M01/S01", "blocker_task_id": "T01", "blocker_description": "no disk", "what_changed": "T03",
@@ -245,10 +245,10 @@ fn a_damaged_log_is_named_and_left_alone() {
         // One word of an argument, so that the hash is wrong.
         (
             whole.replacen("it runs", "it walks", 1),
-            "LOG_AHEAD",
+            "LOG_DAMAGED",
             "LOG_DAMAGED",
         ),
-        (format!("{whole}not an event\n"), "LOG_AHEAD", "LOG_DAMAGED"),
+        (format!("{whole}not an event\n"), "LOG_DAMAGED", "LOG_DAMAGED"),
         // Only what gsd never wrote, as another tool may have.
         ("{\"cmd\":\"plan\"}\n".to_owned(), "LOG_FOREIGN", "LOG_DAMAGED"),
     ];

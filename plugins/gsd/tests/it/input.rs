@@ -144,3 +144,49 @@ fn what_is_suspicious_is_warned_about() {
         "#]],
     );
 }
+
+#[test]
+fn a_unit_that_is_none_is_refused_with_its_field_and_a_next_call() {
+    let session = Session::new(&gsd::PACK);
+    run(&session, PLANNED);
+    let mut log = String::new();
+    for line in [
+        r#"gsd_claim {"milestone_id": "M01", "actor": "dora"}"#,
+        r#"gsd_release {"actor": "dora"}"#,
+        r#"gsd_task_start {"unit": "M01/S01"}"#,
+        r#"gsd_plan_task {"unit": "T01", "title": "x"}"#,
+        r#"gsd_slice_reopen {"unit": "M01/S01", "slice_id": "S02", "reason": "x"}"#,
+        r#"gsd_slice_complete {"unit": "M01/S01/T01", "one_liner": "x", "narrative": "y", "verification": "z", "uat_content": "u"}"#,
+        r#"gsd_task_reopen {"workspace": "mistyped", "unit": "M01", "reason": "x"}"#,
+    ] {
+        let err = refusal(&session, line);
+        let fields: Vec<_> = err.blockers.iter().map(|blocker| blocker.field.clone()).collect();
+        let next = json!(err.next_call);
+        log.push_str(&format!("{err} {fields:?} {next}\n"));
+        assert!(
+            call(&session, "gsd_status", &next["arguments"].to_string()).is_ok(),
+            "{next}"
+        );
+    }
+    expect![[r#"
+        INVALID_ARGUMENTS: unit is M01, not a slice or task such as M01/S01 or M01/S01/T01 [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
+        INVALID_ARGUMENTS: unit is missing; pass a key, for example M01/S01 or M01/S01/T01 [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
+        INVALID_ARGUMENTS: unit is M01/S01, not a task such as M01/S01/T01 [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
+        INVALID_ARGUMENTS: unit is `T01`, not a key such as M01/S01/T01 [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
+        INVALID_ARGUMENTS: unit is M01/S01, which contradicts the ids beside it [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
+        INVALID_ARGUMENTS: unit is M01/S01/T01, not a slice such as M01/S01 [Some("unit")] {"tool":"gsd_status","arguments":{"workspace":"app"}}
+        INVALID_ARGUMENTS: unit is M01, not a task such as M01/S01/T01 [Some("unit")] {"tool":"gsd_status","arguments":{}}
+    "#]].assert_eq(&log);
+    // Other mistakes are refused as before, and numbers may be floating-point numbers.
+    let missing = refusal(&session, r#"gsd_slice_skip {"unit": "M01/S01"}"#);
+    assert!(missing.message.contains("missing field `reason`"), "{missing}");
+    let unknown = refusal(
+        &session,
+        r#"gsd_claim {"unit": "M01/S01", "actor": "dora", "tll": 1}"#,
+    );
+    assert!(unknown.message.contains("unknown field `tll`"), "{unknown}");
+    run(
+        &session,
+        r#"- gsd_claim {"unit": "M01/S01", "actor": "dora", "ttl_sec": 60.0}"#,
+    );
+}

@@ -22,7 +22,7 @@ fn the_whole_way() {
         expect![[r#"
             ok {"unit":"M01","status":"active","event_id":1,"hash":"d939cb555ff4dfd3","next":{"action":"plan the tasks of M01/S01","tool":"gsd_plan_slice","arguments":{"workspace":"app","unit":"M01/S01"},"needs":["tasks"]}}
             ok {"unit":"M01/S01","status":"pending","event_id":2,"hash":"c7c43903cfddf4c7","next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T01"}}}
-            ok {"unit":"M01/S01/T01","status":"in_progress","also":[{"unit":"M01/S01","status":"in_progress"}],"event_id":3,"hash":"9f9a62b6f9235194","title":"task T01","description":"","estimate":"","files":[],"verify":"","inputs":[],"expected_output":[],"slice_goal":"","reopened":[]}
+            ok {"unit":"M01/S01/T01","status":"in_progress","also":[{"unit":"M01/S01","status":"in_progress"}],"event_id":3,"hash":"9f9a62b6f9235194","next":{"action":"finish M01/S01/T01 “task T01”, started by ada","tool":"gsd_task_complete","arguments":{"workspace":"app","unit":"M01/S01/T01","actor":"ada"},"needs":["one_liner","narrative","verification"]},"title":"task T01","description":"","estimate":"","files":[],"verify":"","inputs":[],"expected_output":[],"slice_goal":"","reopened":[]}
             ok {"unit":"M01/S01/T01","status":"complete","event_id":4,"hash":"9e5f2136922a3ed4","next":{"action":"complete slice M01/S01","tool":"gsd_slice_complete","arguments":{"workspace":"app","unit":"M01/S01","actor":"ada"},"needs":["one_liner","narrative","verification","uat_content"]}}
             ok {"unit":"M01/S01","status":"complete","event_id":5,"hash":"595eaa09cff3f62b","next":{"action":"plan the tasks of M01/S02","tool":"gsd_plan_slice","arguments":{"workspace":"app","unit":"M01/S02"},"needs":["tasks"]}}
             ok {"unit":"M01/S02","status":"pending","event_id":6,"hash":"e31aeae53cb7343a","next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S02/T01"}}}
@@ -217,18 +217,21 @@ fn a_task_is_started_by_one_at_a_time() {
              start M01/S01/T01 as bob
              # coming back is fine
              - start M01/S01/T01 as ada
-             # and so is taking over by a claim
-             - claim M01/S01/T01 as bob
+             # and so is taking over by a claim that says so
+             claim M01/S01/T01 as bob
+             take M01/S01/T01 ada is ill as bob
              - start M01/S01/T01 as bob
              start M01/S01/T01 as ada"
         ),
         expect![[r#"
-            err ALREADY_STARTED: Task T01 was already started by ada, not bob
+            err ALREADY_STARTED: Task T01 was already started by ada at 2026-01-01T00:00:03.000Z, not bob
             # coming back is fine
-            # and so is taking over by a claim
+            # and so is taking over by a claim that says so
+            err ALREADY_STARTED: Task T01 was already started by ada at 2026-01-01T00:00:03.000Z, not bob
+            ok {"unit":"M01/S01/T01","status":"held by bob","event_id":4,"hash":"41025eb89c167b51","warnings":["M01/S01/T01 was taken over from ada: ada is ill"],"next_call":{"tool":"gsd_task_start","arguments":{"workspace":"app","unit":"M01/S01/T01","actor":"bob"}}}
             err NOT_CLAIM_OWNER: Unit M01/S01/T01 is owned by bob, not ada; and 1 more reason
               - NOT_CLAIM_OWNER (actor): Unit M01/S01/T01 is owned by bob, not ada
-              - ALREADY_STARTED: Task T01 was already started by bob, not ada
+              - ALREADY_STARTED: Task T01 was already started by bob at 2026-01-01T00:00:08.000Z, not ada
         "#]],
     );
 }

@@ -7,6 +7,7 @@ mod edits;
 mod files;
 mod full_disk;
 mod import;
+mod import_parts;
 mod input;
 mod life;
 mod logs;

@@ -136,7 +136,7 @@ fn each_reply_names_what_comes_next() {
         plan M01 S01 S02<S01 S03: {"action":"plan the tasks of M01/S01","tool":"gsd_plan_slice","arguments":{"workspace":"app","unit":"M01/S01"},"needs":["tasks"]}
         tasks M01/S01 T01 T02 T03: gsd_task_start {"workspace":"app","unit":"M01/S01/T01"}
         claim M01/S01/T02 as bob: gsd_task_start {"workspace":"app","unit":"M01/S01/T02","actor":"bob"}
-        start M01/S01/T01 as ada: null
+        start M01/S01/T01 as ada: {"action":"finish M01/S01/T01 “task T01”, started by ada","tool":"gsd_task_complete","arguments":{"workspace":"app","unit":"M01/S01/T01","actor":"ada"},"needs":["one_liner","narrative","verification"]}
         tasks M01/S01 T01 T02 T03: gsd_task_start {"workspace":"app","unit":"M01/S01/T03"}
         done M01/S01/T01 as ada: gsd_task_start {"workspace":"app","unit":"M01/S01/T03","actor":"ada"}
         done M01/S01/T02 as bob: gsd_task_start {"workspace":"app","unit":"M01/S01/T03","actor":"bob"}
@@ -166,7 +166,14 @@ fn a_task_under_way_is_completed_by_who_started_or_claims_it() {
     for line in ["done M01/S01/T01 as bob", "done M01/S01/T01"] {
         assert_eq!(refusal(&session, line).code, "ALREADY_STARTED", "{line}");
     }
-    run(&session, "- claim M01/S01/T01 as bob\n- done M01/S01/T01 as bob");
+    assert_eq!(
+        refusal(&session, "claim M01/S01/T01 as bob").code,
+        "ALREADY_STARTED"
+    );
+    run(
+        &session,
+        "- take M01/S01/T01 ada is ill as bob\n- done M01/S01/T01 as bob",
+    );
     // Work that somebody does is dropped with a warning.
     run(&session, "- start M01/S01/T02 as ada");
     let skipped = reply(&session, "skip M01/S01 as bob");

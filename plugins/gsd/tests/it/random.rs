@@ -141,6 +141,12 @@ fn invariants(session: &Session, line: &str) {
              WHERE t.workspace = s.workspace AND t.milestone_id = s.milestone_id AND t.slice_id = s.id)",
         ),
         (
+            "a complete slice over an open dependency",
+            "SELECT count(*) FROM gsd_slices s, json_each(s.depends_json) d JOIN gsd_slices o ON o.workspace = s.workspace \
+             AND o.milestone_id = s.milestone_id AND o.id = d.value \
+             WHERE s.status = 'complete' AND o.status IN ('pending', 'in_progress')",
+        ),
+        (
             "a claim on what is closed",
             "SELECT count(*) FROM gsd_claims c JOIN gsd_tasks t ON c.workspace = t.workspace \
              AND c.unit = t.milestone_id || '/' || t.slice_id || '/' || t.id WHERE t.status IN ('complete', 'skipped')",

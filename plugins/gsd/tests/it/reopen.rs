@@ -78,3 +78,31 @@ fn the_reason_reaches_the_next_worker_until_the_work_is_done() {
     let other = reply(&session, "start M01/S01/T02 as bob");
     assert_eq!(other["reopened"][0]["reason"], "the storage loses rows");
 }
+
+#[test]
+fn a_slice_stays_closed_while_complete_slices_depend_on_it() {
+    check(
+        "- plan M01 S01 S02<S01 S03<S02 S04<S01
+         - tasks M01/S01 T01
+         - tasks M01/S02 T01
+         - tasks M01/S03 T01
+         - done M01/S01/T01
+         - close M01/S01
+         - done M01/S02/T01
+         - close M01/S02
+         - done M01/S03/T01
+         - close M01/S03
+         - skip M01/S04
+         reopen M01/S01 it was wrong
+         reopen M01/S02 it was wrong
+         - reopen M01/S03 it was wrong
+         - reopen M01/S02 it was wrong
+         - reopen M01/S01 it was wrong",
+        expect![[r#"
+            err DEPENDENT_COMPLETE: Cannot reopen: slice S02 depends on slice S01 and is complete; and 1 more reason
+              - DEPENDENT_COMPLETE: Cannot reopen: slice S02 depends on slice S01 and is complete
+              - DEPENDENT_COMPLETE: Cannot reopen: slice S03 depends on slice S02 and is complete
+            err DEPENDENT_COMPLETE: Cannot reopen: slice S03 depends on slice S02 and is complete
+        "#]],
+    );
+}

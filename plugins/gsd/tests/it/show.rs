@@ -191,13 +191,18 @@ fn what_does_not_exist_leads_to_what_does() {
             r#"{"unit":"M01","workspace":"app"}"#,
         ),
         (r#"{"unit": "M09"}"#, "NOT_FOUND", r#"{"workspace":"app"}"#),
-        (r#"{"unit": "T01"}"#, "INVALID_ARGUMENTS", "{}"),
-        (r#"{}"#, "INVALID_ARGUMENTS", "{}"),
+        (
+            r#"{"unit": "T01"}"#,
+            "INVALID_ARGUMENTS",
+            r#"{"workspace":"app"}"#,
+        ),
+        (r#"{}"#, "INVALID_ARGUMENTS", r#"{"workspace":"app"}"#),
         (
             r#"{"unit": "M02/S01", "milestone_id": "M01"}"#,
             "INVALID_ARGUMENTS",
-            "{}",
+            r#"{"workspace":"app"}"#,
         ),
+        (r#"{"unit": "T01", "workspace": "ap"}"#, "INVALID_ARGUMENTS", "{}"),
         (r#"{"unit": "M01", "workspace": "ap"}"#, "WORKSPACE_UNKNOWN", "{}"),
     ] {
         let err = refusal(&session, &format!("gsd_show {arguments}"));
