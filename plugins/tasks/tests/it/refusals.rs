@@ -230,7 +230,6 @@ fn every_reason_not_to_close_comes_at_once() {
         "tasks_show",
         "tasks_show",
         "tasks_task_define",
-        "tasks_block",
     ];
     assert_eq!(tools(&err), wanted);
     let err = refused(
@@ -238,7 +237,7 @@ fn every_reason_not_to_close_comes_at_once() {
         r#"done {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
     );
     // One call confirms all three.
-    let wanted = ["tasks_verify", "tasks_show", "tasks_task_define", "tasks_block"];
+    let wanted = ["tasks_verify", "tasks_show", "tasks_task_define", "tasks_show"];
     assert_eq!(tools(&err), wanted);
     let calls: Vec<NextCall> = err
         .blockers
