@@ -246,7 +246,9 @@ impl tollgate_kit::Reason for Reason {
                 "tasks_history shows what was done and what can be undone."
             }
             Reason::OutOfOrder { .. } => "Undo and redo in order: start with the other operation.",
-            Reason::UndoConflict { .. } => "Edit the record by hand, or undo the later operations first if they are yours to undo.",
+            Reason::UndoConflict { .. } => {
+                "Edit the record by hand, or undo the later operations first if they are yours to undo."
+            }
             Reason::BatchFailed { .. } => {
                 "Nothing of the batch was kept. Correct the operations named in blockers."
             }

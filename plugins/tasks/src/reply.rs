@@ -141,11 +141,7 @@ pub(crate) struct Reverted {
 impl Write<'_> {
     /// Applies the write and replies about a plan or task, with what comes next: at the step that the reply names, or
     /// else of the whole.
-    pub(crate) fn reply(
-        self,
-        id: &str,
-        with: impl FnOnce(Written) -> Written,
-    ) -> Result<Written, ToolError> {
+    pub(crate) fn reply(self, id: &str, with: impl FnOnce(Written) -> Written) -> Result<Written, ToolError> {
         let (cx, workspace) = (self.scope.cx, self.scope.workspace.clone());
         let actor = self.actor().map(str::to_owned);
         let written = with(Written::about(id, self.finish()?));
@@ -211,7 +207,9 @@ impl Written {
         let is_completion =
             |call: &NextCall| call.tool == "tasks_complete" && call.arguments.get("task") == Some(&json!(id));
         if self.next_calls.iter().any(is_completion) {
-            self.next = Some(format!("Check {id}, or add the remaining work. Everything below it is closed."));
+            self.next = Some(format!(
+                "Check {id}, or add the remaining work. Everything below it is closed."
+            ));
             self.next_calls = vec![work::show_root(scope, id)];
         }
     }

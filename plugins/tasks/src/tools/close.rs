@@ -164,7 +164,12 @@ impl Close<'_> {
             refusals.notes(checkpoints);
             names = checkpoints.names();
             let confirms = checkpoints.confirms(&located.record);
-            located.record = closing::confirmed(located.record, &confirms, &names, (write.scope.now(), write.actor()));
+            located.record = closing::confirmed(
+                located.record,
+                &confirms,
+                &names,
+                (write.scope.now(), write.actor()),
+            );
         }
         let forced = match self.how {
             Closing::Forced(reason) => Some(reason),

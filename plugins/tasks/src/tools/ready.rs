@@ -50,7 +50,10 @@ pub(super) fn read(tasks: &[Map<String, Json>], refusals: &mut Refusals) -> Vec<
             .collect();
         match serde_json::from_value(Json::Object(fields)) {
             Ok(task) => read.push(task),
-            Err(err) => refusals.add(Reason::input(format!("tasks[{place}]"), format!("is not a task: {err}"))),
+            Err(err) => refusals.add(Reason::input(
+                format!("tasks[{place}]"),
+                format!("is not a task: {err}"),
+            )),
         }
     }
     for (field, fault) in faults.into_iter().take(FAULTS) {

@@ -123,7 +123,12 @@ impl Tool for Show {
             .and_then(|max| usize::try_from(max).ok())
             .unwrap_or(PAGE);
         let around = json_bytes(&shown) + AROUND;
-        let page = show::page(&scope, &parts, from, most.min(budget::MOST).saturating_sub(around))?;
+        let page = show::page(
+            &scope,
+            &parts,
+            from,
+            most.min(budget::MOST).saturating_sub(around),
+        )?;
         if let Some(least) = page.least {
             return Err(self.too_small(&shown, from, around + least));
         }
@@ -141,7 +146,12 @@ impl Tool for Show {
 
 impl Show {
     /// The step of the task that a note or piece of evidence belongs to, if the call names no part of the task.
-    fn step_with(&self, scope: &Scope<'_>, id: &str, shown: &Shown) -> Result<Option<Located<Step>>, ToolError> {
+    fn step_with(
+        &self,
+        scope: &Scope<'_>,
+        id: &str,
+        shown: &Shown,
+    ) -> Result<Option<Located<Step>>, ToolError> {
         if shown.step.is_some() || shown.node.is_some() {
             return Ok(None);
         }
@@ -161,7 +171,8 @@ impl Show {
     /// Refusal of a limit that the next part does not fit into, not even divided. Without it, reading would not advance.
     fn too_small(&self, shown: &Shown, from: Cursor, least: usize) -> ToolError {
         let given = self.max_chars.unwrap_or(PAGE as i64);
-        let mut arguments = json!({"workspace": self.subject.workspace(), "task": shown.task, "max_chars": least});
+        let mut arguments =
+            json!({"workspace": self.subject.workspace(), "task": shown.task, "max_chars": least});
         if let Some(step) = &shown.step {
             arguments["step_id"] = json!(step.step_id);
         }

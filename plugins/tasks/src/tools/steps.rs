@@ -16,8 +16,8 @@ use crate::model::{Checkpoint, EventType, RootKind, Status};
 use crate::record::{Evidence, Lease, Node, Note, Root, Step, Task};
 use crate::reply::Written;
 use crate::scope::{Located, Selector};
-use crate::store::record::{From, children, of_root};
 use crate::store;
+use crate::store::record::{From, children, of_root};
 use crate::target::StepTarget;
 use crate::write::Write;
 
@@ -133,7 +133,9 @@ impl Tool for Define {
             step.required = declared(checkpoints);
         }
         redefine(&mut write, &located, step)?;
-        write.reply(&task.meta.id, |written| written.step(&located.record.id, &located.path))
+        write.reply(&task.meta.id, |written| {
+            written.step(&located.record.id, &located.path)
+        })
     }
 }
 
@@ -228,7 +230,12 @@ impl Tool for Delete {
 /// Requires a step and everything below it to be free of leases of others.
 fn want_free(write: &Write<'_>, step: &Located<Step>, refusals: &mut Refusals) -> Result<(), ToolError> {
     lease::guard(&write.scope, step, write.actor(), refusals)?;
-    for child in children::<Step>(write.scope.db(), &write.scope.workspace, &step.record.id, usize::MAX)? {
+    for child in children::<Step>(
+        write.scope.db(),
+        &write.scope.workspace,
+        &step.record.id,
+        usize::MAX,
+    )? {
         let path = step.path.child(child.ordinal);
         let record = child.record;
         want_free(write, &Located { record, path }, refusals)?;
@@ -244,7 +251,12 @@ fn want_free_steps(write: &Write<'_>, task: &str, refusals: &mut Refusals) -> Re
             id: Some(&lease.record.step),
             ..Selector::default()
         };
-        lease::guard(&write.scope, &write.scope.step(task, &selector)?, write.actor(), refusals)?;
+        lease::guard(
+            &write.scope,
+            &write.scope.step(task, &selector)?,
+            write.actor(),
+            refusals,
+        )?;
     }
     Ok(())
 }

@@ -358,7 +358,9 @@ fn recovery(code: &str) -> &'static str {
         "BLOCKED_STEPS" => "Remove the obstacle, then unblock the step with tasks_block.",
         "CHECKLIST_INDEX_OUT_OF_RANGE" => "Set current to an entry of the checklist.",
         "ACTIVE_LIMIT_EXCEEDED" => "Finish or park a task before you begin another.",
-        "ACTIVE_NO_OPEN_STEPS" => "Complete the task once it is confirmed, or add the remaining work as steps.",
+        "ACTIVE_NO_OPEN_STEPS" => {
+            "Complete the task once it is confirmed, or add the remaining work as steps."
+        }
         "DEPENDENCY_CYCLE" => "Remove one of the dependencies in the cycle.",
         "ORPHAN_DEPENDENCY" => "Remove the dependency, or replace it.",
         "STALE_TASK" => "Continue or park it.",

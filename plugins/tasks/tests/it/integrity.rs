@@ -428,13 +428,22 @@ fn old_faults_can_be_mended_one_by_one() {
 fn the_parts_of_a_finished_task_stay_until_it_is_reopened() {
     for status in ["DONE", "CANCELED"] {
         let session = after(&TWO);
-        ok(&session, r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "n"}"#);
-        ok(&session, r#"task_define {"task": "TASK-001", "path": "s:0.t:0", "status": "DONE"}"#);
+        ok(
+            &session,
+            r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "n"}"#,
+        );
+        ok(
+            &session,
+            r#"task_define {"task": "TASK-001", "path": "s:0.t:0", "status": "DONE"}"#,
+        );
         ok(
             &session,
             r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
         );
-        ok(&session, &format!(r#"complete {{"task": "TASK-001", "status": "{status}"}}"#));
+        ok(
+            &session,
+            &format!(r#"complete {{"task": "TASK-001", "status": "{status}"}}"#),
+        );
         for line in [
             r#"delete {"task": "TASK-001", "path": "s:0"}"#,
             r#"define {"task": "TASK-001", "path": "s:0", "title": "other"}"#,
@@ -443,11 +452,18 @@ fn the_parts_of_a_finished_task_stay_until_it_is_reopened() {
             r#"task_delete {"task": "TASK-001", "path": "s:0.t:0"}"#,
         ] {
             let err = refused(&session, line);
-            assert_eq!((err.code.as_str(), err.message), ("NOT_OPEN", format!("TASK-001 is {status}")), "{line}");
+            assert_eq!(
+                (err.code.as_str(), err.message),
+                ("NOT_OPEN", format!("TASK-001 is {status}")),
+                "{line}"
+            );
             follow(&session, &err.next_call.unwrap());
         }
         // Nothing changes, so nothing is refused.
-        ok(&session, r#"define {"task": "TASK-001", "path": "s:0", "title": "s"}"#);
+        ok(
+            &session,
+            r#"define {"task": "TASK-001", "path": "s:0", "title": "s"}"#,
+        );
         ok(&session, r#"complete {"task": "TASK-001", "status": "ACTIVE"}"#);
         ok(&session, r#"delete {"task": "TASK-001", "path": "s:0"}"#);
     }

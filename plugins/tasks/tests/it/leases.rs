@@ -138,7 +138,10 @@ fn a_step_that_somebody_else_holds_is_not_deleted() {
         &session,
         r#"decompose {"task": "TASK-001", "path": "s:1", "steps": [{"title": "below"}]}"#,
     );
-    ok(&session, r#"step_claim {"task": "TASK-001", "path": "s:1.s:0", "actor": "cy"}"#);
+    ok(
+        &session,
+        r#"step_claim {"task": "TASK-001", "path": "s:1.s:0", "actor": "cy"}"#,
+    );
     for (line, holders) in [
         (r#"delete {"task": "TASK-001", "path": "s:0", "actor": "bob"}"#, 1),
         (r#"delete {"task": "TASK-001", "path": "s:0"}"#, 1),
@@ -147,11 +150,18 @@ fn a_step_that_somebody_else_holds_is_not_deleted() {
         (r#"delete {"task": "PLAN-001", "actor": "ann"}"#, 1),
     ] {
         let err = refused(&session, line);
-        assert_eq!((err.code.as_str(), err.blockers.len()), ("STEP_LEASE_HELD", holders), "{line}");
+        assert_eq!(
+            (err.code.as_str(), err.blockers.len()),
+            ("STEP_LEASE_HELD", holders),
+            "{line}"
+        );
         assert_eq!(probe(&session, &json!(err)), Vec::<String>::new());
     }
     assert!(!is_free(&session));
-    ok(&session, r#"delete {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#);
+    ok(
+        &session,
+        r#"delete {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
+    );
     // What nobody holds any more goes with its plan.
     session.advance_ms(200 * 60_000);
     ok(&session, r#"delete {"task": "PLAN-001", "actor": "bob"}"#);

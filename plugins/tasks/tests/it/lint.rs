@@ -68,7 +68,10 @@ fn the_calls_of_lint_are_accepted_and_take_nothing_from_others() {
         r#"create {"title": "Q"}"#,
         r#"complete {"task": "PLAN-002", "status": "CANCELED"}"#,
     ]);
-    assert!(codes(&session, "PLAN-002").is_empty(), "a canceled plan needs no task");
+    assert!(
+        codes(&session, "PLAN-002").is_empty(),
+        "a canceled plan needs no task"
+    );
     // ACTIVE without an open step, but not confirmed.
     ok(
         &session,
@@ -111,7 +114,9 @@ fn lint_parks_no_work_of_others() {
     let parks = |target: &str| {
         let lint = ok(&session, &format!(r#"lint {{"task": "{target}"}}"#));
         let issues = lint["issues"].as_array().unwrap().iter();
-        let issue = issues.into_iter().find(|issue| issue["code"] == "ACTIVE_LIMIT_EXCEEDED");
+        let issue = issues
+            .into_iter()
+            .find(|issue| issue["code"] == "ACTIVE_LIMIT_EXCEEDED");
         issue.unwrap()["patch"]["arguments"]["task"].clone()
     };
     assert_eq!(parks("PLAN-001"), "TASK-001");
@@ -147,7 +152,10 @@ fn what_a_task_lacks() {
         &session,
         r#"define {"task": "TASK-001", "path": "s:1", "success_criteria": ["c"], "tests": ["t"]}"#,
     );
-    ok(&session, r#"block {"task": "TASK-001", "path": "s:1", "blocked": false}"#);
+    ok(
+        &session,
+        r#"block {"task": "TASK-001", "path": "s:1", "blocked": false}"#,
+    );
     ok(
         &session,
         r#"progress {"task": "TASK-001", "path": "s:1", "completed": true, "force": true, "reason": "r"}"#,

@@ -225,12 +225,7 @@ fn every_reason_not_to_close_comes_at_once() {
         calls.map(|call| call.tool.clone()).collect()
     };
     // Others' steps are neither confirmed nor taken over.
-    let wanted = [
-        "tasks_next",
-        "tasks_show",
-        "tasks_show",
-        "tasks_task_define",
-    ];
+    let wanted = ["tasks_next", "tasks_show", "tasks_show", "tasks_task_define"];
     assert_eq!(tools(&err), wanted);
     let err = refused(
         &session,
@@ -248,6 +243,11 @@ fn every_reason_not_to_close_comes_at_once() {
     for call in &calls {
         follow(&session, call);
     }
+    // Whether the obstacle is gone is not for a suggestion to say.
+    ok(
+        &session,
+        r#"block {"task": "TASK-001", "path": "s:0", "blocked": false}"#,
+    );
     ok(
         &session,
         r#"task_define {"task": "TASK-001", "path": "s:0.t:0", "status": "DONE"}"#,

@@ -418,5 +418,8 @@ fn the_undo_of_a_deletion_brings_a_proven_step_back_as_it_was() {
         &session,
         r#"progress {"task": "TASK-001", "path": "s:0", "completed": false, "reason": "review"}"#,
     );
-    assert_eq!(refused(&session, r#"undo {"task": "TASK-001"}"#).code, "EVIDENCE_REQUIRED");
+    assert_eq!(
+        refused(&session, r#"undo {"task": "TASK-001"}"#).code,
+        "EVIDENCE_REQUIRED"
+    );
 }

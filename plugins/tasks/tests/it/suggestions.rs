@@ -30,25 +30,37 @@ fn what_nobody_showed_anything_for_is_not_confirmed_on_the_side() {
         ])
     };
     let capture = |checkpoint: &str| {
-        format!(r#"evidence_capture {{"task": "TASK-001", "path": "s:0", "checks": ["c"], "checkpoint": "{checkpoint}"}}"#)
+        format!(
+            r#"evidence_capture {{"task": "TASK-001", "path": "s:0", "checks": ["c"], "checkpoint": "{checkpoint}"}}"#
+        )
     };
     // One confirmation or one piece of evidence says nothing of the others.
     let session = begun();
-    let verify = r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": {"security": {"confirmed": true}}}"#;
+    let verify =
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": {"security": {"confirmed": true}}}"#;
     assert_eq!(tool(&session, verify), "tasks_show");
     assert_eq!(tool(&session, &capture("perf")), "tasks_show");
     // Evidence for the tests speaks for the criteria, but perf is still open.
     let tests = ok(&session, &capture("tests"));
     let call = next(&session, &tests);
     assert_eq!(call.tool, "tasks_close_step");
-    let said: Vec<&String> = call.arguments["checkpoints"].as_object().unwrap().keys().collect();
+    let said: Vec<&String> = call.arguments["checkpoints"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
     assert_eq!(said, ["criteria", "tests", "perf"]);
     follow(&session, &call);
     // A step that was closed by force is looked at first, and then confirmed as far as something was shown.
     let session = begun();
-    let force = r#"progress {"task": "TASK-001", "path": "s:0", "completed": true, "force": true, "reason": "r"}"#;
+    let force =
+        r#"progress {"task": "TASK-001", "path": "s:0", "completed": true, "force": true, "reason": "r"}"#;
     assert_eq!(tool(&session, force), "tasks_show");
-    let complete = || refused(&session, r#"complete {"task": "TASK-001"}"#).next_call.unwrap();
+    let complete = || {
+        refused(&session, r#"complete {"task": "TASK-001"}"#)
+            .next_call
+            .unwrap()
+    };
     assert_eq!(complete().tool, "tasks_show");
     ok(&session, &capture("perf"));
     let call = complete();
@@ -78,14 +90,22 @@ fn the_name_of_the_caller_stays_in_the_calls_that_write() {
         }
         call = next(&session, &reply);
         if call.tool == "tasks_show" {
-            let capture = r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checks": ["c"], "actor": "ann"}"#;
+            let capture =
+                r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checks": ["c"], "actor": "ann"}"#;
             let reply = ok(&session, capture);
             call = next(&session, &reply);
         }
     }
     assert_eq!(
         seen,
-        ["task_define", "task_define", "step_claim", "close_step", "complete", "complete"]
+        [
+            "task_define",
+            "task_define",
+            "step_claim",
+            "close_step",
+            "complete",
+            "complete"
+        ]
     );
     let history = ok(&session, "history {}");
     for entry in history["operations"].as_array().unwrap() {
@@ -102,15 +122,25 @@ fn a_step_in_full_says_who_confirmed_forced_reopened_and_showed() {
     ]);
     let fact = |kind: &str, name: &str| {
         let shown = ok(&session, r#"show {"task": "TASK-001", "path": "s:0"}"#);
-        let part = shown["parts"].as_array().unwrap().iter().find(|part| part["kind"] == kind);
+        let part = shown["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|part| part["kind"] == kind);
         part.unwrap()["facts"][name].clone()
     };
     assert_eq!(fact("evidence", "actor"), "ann");
     assert_eq!(fact("checkpoint", "confirmed_by"), "bob");
     let progress = |more: &str| format!(r#"progress {{"task": "TASK-001", "path": "s:0", {more}}}"#);
-    ok(&session, &progress(r#""completed": true, "force": true, "reason": "r", "actor": "cy""#));
+    ok(
+        &session,
+        &progress(r#""completed": true, "force": true, "reason": "r", "actor": "cy""#),
+    );
     assert_eq!(fact("forced", "actor"), "cy");
-    ok(&session, &progress(r#""completed": false, "reason": "r", "actor": "dora""#));
+    ok(
+        &session,
+        &progress(r#""completed": false, "reason": "r", "actor": "dora""#),
+    );
     assert_eq!(fact("reopened", "actor"), "dora");
 }
 
@@ -130,7 +160,10 @@ fn nothing_suggests_to_reverse_what_somebody_decided() {
         assert_eq!(tool(&session, line), "tasks_show", "{line}");
     }
     let err = refused(&session, r#"done {"task": "TASK-001", "path": "s:0"}"#);
-    assert_eq!((err.code.as_str(), err.next_call.unwrap().tool.as_str()), ("STEP_BLOCKED", "tasks_show"));
+    assert_eq!(
+        (err.code.as_str(), err.next_call.unwrap().tool.as_str()),
+        ("STEP_BLOCKED", "tasks_show")
+    );
     // A plan whose only task is canceled has done nothing.
     let cancel = ok(&session, r#"complete {"task": "TASK-001", "status": "CANCELED"}"#);
     assert_eq!(next(&session, &cancel).tool, "tasks_show");
@@ -160,9 +193,19 @@ fn every_faulty_field_of_bootstrapped_tasks_is_named() {
         {"titel": "q", "steps": {}, "priority": "SOON", "depends_on": "A"},
     ]);
     let session = after(&[]);
-    let call = |tasks: &Value| call_tool(&session, "tasks_bootstrap", json!({"plan_title": "P", "tasks": tasks}));
+    let call = |tasks: &Value| {
+        call_tool(
+            &session,
+            "tasks_bootstrap",
+            json!({"plan_title": "P", "tasks": tasks}),
+        )
+    };
     let err = call(&tasks).unwrap_err();
-    let fields: Vec<&str> = err.blockers.iter().map(|blocker| blocker.field.as_deref().unwrap()).collect();
+    let fields: Vec<&str> = err
+        .blockers
+        .iter()
+        .map(|blocker| blocker.field.as_deref().unwrap())
+        .collect();
     assert_eq!(
         fields,
         [
@@ -212,7 +255,10 @@ fn undo_says_what_it_undid() {
 fn replies_of_writes_say_what_comes_next() {
     let session = after(&[r#"create {"title": "P"}"#]);
     for (line, tool) in [
-        (r#"create {"title": "T", "plan": "PLAN-001", "actor": "ann"}"#, "tasks_show"),
+        (
+            r#"create {"title": "T", "plan": "PLAN-001", "actor": "ann"}"#,
+            "tasks_show",
+        ),
         (
             r#"decompose {"task": "TASK-001", "steps": [{"title": "a"}, {"title": "b"}], "actor": "ann"}"#,
             "tasks_step_claim",
@@ -221,13 +267,31 @@ fn replies_of_writes_say_what_comes_next() {
             r#"define {"task": "TASK-001", "path": "s:0", "title": "other", "actor": "ann"}"#,
             "tasks_step_claim",
         ),
-        (r#"move {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#, "tasks_step_claim"),
-        (r#"note {"task": "TASK-001", "note": "n", "actor": "ann"}"#, "tasks_step_claim"),
-        (r#"edit {"task": "TASK-001", "title": "U", "actor": "ann"}"#, "tasks_step_claim"),
-        (r#"block {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#, "tasks_step_claim"),
+        (
+            r#"move {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
+            "tasks_step_claim",
+        ),
+        (
+            r#"note {"task": "TASK-001", "note": "n", "actor": "ann"}"#,
+            "tasks_step_claim",
+        ),
+        (
+            r#"edit {"task": "TASK-001", "title": "U", "actor": "ann"}"#,
+            "tasks_step_claim",
+        ),
+        (
+            r#"block {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
+            "tasks_step_claim",
+        ),
         (r#"undo {"actor": "ann"}"#, "tasks_step_claim"),
-        (r#"delete {"task": "TASK-001", "path": "s:1", "actor": "ann"}"#, "tasks_step_claim"),
-        (r#"plan {"plan": "PLAN-001", "steps": ["x"], "actor": "ann"}"#, "tasks_step_claim"),
+        (
+            r#"delete {"task": "TASK-001", "path": "s:1", "actor": "ann"}"#,
+            "tasks_step_claim",
+        ),
+        (
+            r#"plan {"plan": "PLAN-001", "steps": ["x"], "actor": "ann"}"#,
+            "tasks_step_claim",
+        ),
     ] {
         let reply = ok(&session, line);
         assert!(reply["next"].is_string(), "{line}: {reply}");
@@ -246,14 +310,20 @@ fn small_things_that_strangers_tripped_over() {
     let found = ok(&session, r#"search {"query": "below"}"#);
     let id = found["matches"][0]["id"].as_str().unwrap();
     let shown = ok(&session, &format!(r#"show {{"task": "TASK-001", "id": "{id}"}}"#));
-    assert_eq!((&shown["parts"][0]["text"], &shown["step"]["path"]), (&json!("below a step"), &json!("s:1")));
+    assert_eq!(
+        (&shown["parts"][0]["text"], &shown["step"]["path"]),
+        (&json!("below a step"), &json!("s:1"))
+    );
     let elsewhere = format!(r#"show {{"task": "PLAN-001", "id": "{id}"}}"#);
     assert_eq!(refused(&session, &elsewhere).code, "NOT_FOUND");
     // The queue takes the name that all other tools take.
     let bob = ok(&session, r#"next {"actor": "bob"}"#);
     assert_eq!(bob, ok(&session, r#"next {"owner": "bob"}"#));
     assert_eq!(bob["ready"][0]["step"]["path"], "s:1");
-    assert_eq!(refused(&session, r#"next {"owner": "bob", "actor": "ann"}"#).code, "TARGET_MISMATCH");
+    assert_eq!(
+        refused(&session, r#"next {"owner": "bob", "actor": "ann"}"#).code,
+        "TARGET_MISMATCH"
+    );
     // The remedy names no argument that the tool has not got.
     let err = refused(&session, r#"take {"actor": "ann", "until": "connection"}"#);
     assert!(!err.message.contains("minutes"), "{}", err.message);

@@ -153,7 +153,10 @@ fn a_deleted_step_returns_to_its_place_with_all_it_had() {
     ]);
     let mirror = || ok(&session, r#"mirror {"task": "TASK-001"}"#)["steps"].clone();
     let before = mirror();
-    ok(&session, r#"delete {"task": "TASK-001", "path": "s:1", "actor": "ada"}"#);
+    ok(
+        &session,
+        r#"delete {"task": "TASK-001", "path": "s:1", "actor": "ada"}"#,
+    );
     assert_eq!(mirror().as_array().unwrap().len(), 2);
     assert_eq!(mirror()[1]["path"], "s:1", "the step behind it moved up");
     ok(&session, r#"undo {"task": "TASK-001"}"#);
@@ -165,7 +168,8 @@ fn a_deleted_step_returns_to_its_place_with_all_it_had() {
 /// The finding: an undo took over a live lease, and the refusal before it suggested so.
 #[test]
 fn undo_takes_no_lease_from_its_holder_and_suggests_no_operation_of_others() {
-    let claim = |actor: &str| format!(r#"step_claim {{"task": "TASK-001", "path": "s:0", "actor": "{actor}"}}"#);
+    let claim =
+        |actor: &str| format!(r#"step_claim {{"task": "TASK-001", "path": "s:0", "actor": "{actor}"}}"#);
     let holder = |session: &Session| {
         let shown = ok(session, r#"show {"task": "TASK-001", "path": "s:0"}"#);
         shown["parts"][0]["facts"]["leased_to"].clone()
@@ -211,7 +215,10 @@ fn undo_takes_no_lease_from_its_holder_and_suggests_no_operation_of_others() {
         r#"undo {"operation": 4, "actor": "bob", "force": true, "reason": "ann left", "events": true}"#,
     );
     let data = &forced["events"][0]["data"];
-    assert_eq!((&data["taken_from"], &data["reason"]), (&json!(["ann"]), &json!("ann left")));
+    assert_eq!(
+        (&data["taken_from"], &data["reason"]),
+        (&json!(["ann"]), &json!("ann left"))
+    );
     assert_eq!(holder(&session), json!(null));
 }
 
@@ -226,9 +233,15 @@ fn undo_neither_confirms_nor_withdraws_on_a_step_that_somebody_else_holds() {
     let back = r#"undo {"task": "TASK-001", "actor": "bob", "operation": 3}"#;
     assert_eq!(refused(&session, back).code, "STEP_LEASE_HELD");
     // What she closed is hers again if it is undone, because closing took her lease.
-    ok(&session, r#"done {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#);
+    ok(
+        &session,
+        r#"done {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
+    );
     ok(&session, r#"undo {"operation": 4}"#);
-    assert_eq!(refused(&session, r#"redo {"operation": 4, "actor": "bob"}"#).code, "STEP_LEASE_HELD");
+    assert_eq!(
+        refused(&session, r#"redo {"operation": 4, "actor": "bob"}"#).code,
+        "STEP_LEASE_HELD"
+    );
     ok(&session, r#"redo {"operation": 4, "actor": "ann"}"#);
 }
 
@@ -252,21 +265,38 @@ fn a_refused_undo_says_whose_operation_is_in_the_way() {
     // In the order of the journal, it says so as well.
     let err = refused(&session, r#"undo {"task": "PLAN-001"}"#);
     assert_eq!(err.code, "UNDO_CONFLICT");
-    assert!(err.message.starts_with("operation 4 of ann comes before operation 1"), "{}", err.message);
+    assert!(
+        err.message
+            .starts_with("operation 4 of ann comes before operation 1"),
+        "{}",
+        err.message
+    );
     assert_eq!(err.next_call.unwrap().tool, "tasks_history");
     // Her own later operation is suggested to her, in her name.
     let err = refused(&session, r#"undo {"operation": 3, "actor": "ann"}"#);
     let call = err.next_call.unwrap();
     assert_eq!(
-        (call.tool.as_str(), &call.arguments["operation"], &call.arguments["actor"]),
+        (
+            call.tool.as_str(),
+            &call.arguments["operation"],
+            &call.arguments["actor"]
+        ),
         ("tasks_undo", &json!(4), &json!("ann"))
     );
     follow(&session, &call);
     // A note of ann on a step of bob belongs to her.
     let steps = r#"decompose {"task": "TASK-001", "steps": [{"title": "more"}], "actor": "bob"}"#;
     ok(&session, steps);
-    ok(&session, r#"note {"task": "TASK-001", "path": "s:3", "note": "n", "actor": "ann"}"#);
+    ok(
+        &session,
+        r#"note {"task": "TASK-001", "path": "s:3", "note": "n", "actor": "ann"}"#,
+    );
     let err = refused(&session, r#"undo {"actor": "bob"}"#);
-    assert!(err.message.ends_with("which would not exist; operation 6 of ann made it"), "{}", err.message);
+    assert!(
+        err.message
+            .ends_with("which would not exist; operation 6 of ann made it"),
+        "{}",
+        err.message
+    );
     assert_eq!(err.next_call.unwrap().tool, "tasks_history");
 }

@@ -114,15 +114,7 @@ pub(crate) fn of_step(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<Par
         let reason = record.block_reason.as_deref().unwrap_or("no reason given");
         parts.push(Part::text("block_reason", reason));
     }
-    let about = |event_type| {
-        event::about(
-            scope.db(),
-            &scope.workspace,
-            &record.task,
-            &record.id,
-            event_type,
-        )
-    };
+    let about = |event_type| event::about(scope.db(), &scope.workspace, &record.task, &record.id, event_type);
     if let Some(reason) = &record.forced {
         // The step may be closed again after it was forced and reopened.
         let forced = about(EventType::StepDone)?.pop();

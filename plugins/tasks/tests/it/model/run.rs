@@ -333,7 +333,10 @@ impl Run {
         if is_open {
             step.nodes.remove(last);
         }
-        Some((self.call("tasks_task_delete", json!({"path": node_path})), is_open))
+        Some((
+            self.call("tasks_task_delete", json!({"path": node_path})),
+            is_open,
+        ))
     }
 
     pub(super) fn travel(&mut self, back: bool) {
