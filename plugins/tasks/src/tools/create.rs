@@ -225,8 +225,8 @@ pub(crate) struct Bootstrap {
     steps: Vec<ReadyStep>,
     /// Instead of task_title and steps: {title, steps, description, priority, depends_on: titles or ids}.
     #[serde(default)]
-    #[schemars(length(max = ENTRIES))]
-    tasks: Vec<Map<String, Json>>,
+    #[schemars(with = "Vec<Map<String, Json>>", length(max = ENTRIES))]
+    tasks: Vec<ready::Unread>,
     /// Your name, for the history and leases.
     #[schemars(length(min = 1, max = NAME))]
     actor: Option<String>,

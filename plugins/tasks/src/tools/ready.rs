@@ -1,5 +1,6 @@
 //! Tasks of tasks_bootstrap, read field by field, so that a refusal names every faulty field with its place.
 
+use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
 use super::create::ReadyTask;
@@ -36,14 +37,19 @@ const STEP: &Fields = &[
     ("blockers", Field::Texts, false),
 ];
 
+/// A task as the call has it.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Unread(Map<String, Json>);
+
 /// The tasks of a call. None if one has a faulty field.
-pub(super) fn read(tasks: &[Map<String, Json>], refusals: &mut Refusals) -> Vec<ReadyTask> {
+pub(super) fn read(tasks: &[Unread], refusals: &mut Refusals) -> Vec<ReadyTask> {
     let mut faults = Vec::new();
-    for (place, task) in tasks.iter().enumerate().take(ENTRIES) {
+    for (place, Unread(task)) in tasks.iter().enumerate().take(ENTRIES) {
         fields(&format!("tasks[{place}]"), task, TASK, &mut faults);
     }
     let mut read = Vec::new();
-    for (place, task) in tasks.iter().enumerate().filter(|_| faults.is_empty()) {
+    for (place, Unread(task)) in tasks.iter().enumerate().filter(|_| faults.is_empty()) {
         let fields = task.iter().filter(|(_, value)| !value.is_null());
         let fields: Map<String, Json> = fields
             .map(|(name, value)| (name.clone(), value.clone()))
