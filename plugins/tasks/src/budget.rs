@@ -21,7 +21,7 @@ use crate::limits::json_bytes;
 /// Default size limit of a view, in bytes.
 const DEFAULT: usize = 30_000;
 /// Largest size limit that a caller can set, in bytes.
-const MOST: usize = 500_000;
+pub(crate) const MOST: usize = 500_000;
 /// Bytes of the shortest reply, `{}`.
 const LEAST: i64 = 2;
 

@@ -29,7 +29,7 @@ pub(crate) fn confirmed(
     mut step: Step,
     confirms: &BTreeMap<Checkpoint, Option<String>>,
     names: &BTreeSet<Checkpoint>,
-    now: Timestamp,
+    (now, actor): (Timestamp, Option<&str>),
 ) -> Step {
     let beyond_gate =
         |checkpoint: &&Checkpoint| !matches!(checkpoint, Checkpoint::Criteria | Checkpoint::Tests);
@@ -42,6 +42,7 @@ pub(crate) fn confirmed(
             Confirmation {
                 at: now,
                 note: note.clone(),
+                actor: actor.map(str::to_owned),
             },
         );
     }
@@ -121,7 +122,7 @@ pub(crate) fn gate_step(
             refusals.add_with(reason, call.take());
         }
     }
-    for (child, next_call) in open_children(scope, step)? {
+    for (child, next_call) in open_children(scope, step, gate.owner)? {
         refusals.add_with(
             Reason::ChildOpen {
                 parent: format!("step {path}"),
@@ -131,15 +132,12 @@ pub(crate) fn gate_step(
         );
     }
     if step.record.blocked {
-        let unblock = NextCall::new(
-            "tasks_block",
-            json!({"workspace": scope.workspace, "task": step.record.task, "step_id": step.record.id, "blocked": false}),
-        );
         let reason = Reason::StepBlocked {
             path,
             reason: step.record.block_reason.clone(),
         };
-        refusals.add_with(reason, unblock);
+        // Somebody blocked it for a reason. Whether that is settled is for the caller to find out.
+        refusals.add_with(reason, work::show_step(scope, &step.record));
     }
     Ok(())
 }
@@ -154,8 +152,8 @@ pub(crate) struct Gate<'a> {
     pub owner: Option<&'a str>,
 }
 
-/// The call that confirms all missing checkpoints. It shows the step instead if the call itself denied one, or if
-/// confirming would be refused.
+/// The call that confirms all missing checkpoints, of a closed step those that something was shown for. It shows the
+/// step instead if the call itself denied one, or if confirming would be refused.
 fn confirm_call(
     scope: &Scope<'_>,
     step: &Located<Step>,
@@ -168,13 +166,17 @@ fn confirm_call(
     let is_free = held.as_deref().is_none_or(|holder| owner == Some(holder));
     let may = step.record.is_done() || can_progress(scope, &step.record.task)?;
     let proof = Proof::of(scope, &step.record.id)?;
-    if denied || !is_free || !may || !work::is_proven(scope, &step.record, &proof)? {
+    let is_backed = |checkpoint: &Checkpoint| !step.record.is_done() || proof.backs(*checkpoint);
+    let backed: Vec<Checkpoint> = missing.iter().copied().filter(is_backed).collect();
+    let is_proven = work::is_proven(scope, &step.record, &proof)?;
+    if denied || !is_free || !may || backed.is_empty() || !is_proven {
         return Ok(work::show_step(scope, &step.record));
     }
-    let mut call = verify_call(scope, &step.record, missing.iter().copied());
+    let mut call = verify_call(scope, &step.record, backed);
     if held.is_some() {
         call.arguments.insert("actor".to_owned(), json!(owner));
     }
+    work::sign(scope, &mut call, gate.owner);
     Ok(call)
 }
 
@@ -189,8 +191,23 @@ fn can_progress(scope: &Scope<'_>, task: &str) -> Result<bool, ToolError> {
     })
 }
 
+/// The call that confirms missing checkpoints of a closed step, or shows the step if nothing was shown for them or
+/// confirming would be refused.
+pub(crate) fn confirm_or_show(
+    scope: &Scope<'_>,
+    step: &Located<Step>,
+    missing: &[Checkpoint],
+) -> Result<NextCall, ToolError> {
+    let gate = Gate {
+        names: &BTreeSet::new(),
+        force: false,
+        owner: None,
+    };
+    confirm_call(scope, step, missing, &gate)
+}
+
 /// The call that confirms checkpoints of a step.
-pub(crate) fn verify_call(
+fn verify_call(
     scope: &Scope<'_>,
     step: &Step,
     checkpoints: impl IntoIterator<Item = Checkpoint>,
@@ -205,7 +222,11 @@ pub(crate) fn verify_call(
     )
 }
 
-fn open_children(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<(String, NextCall)>, ToolError> {
+fn open_children(
+    scope: &Scope<'_>,
+    step: &Located<Step>,
+    owner: Option<&str>,
+) -> Result<Vec<(String, NextCall)>, ToolError> {
     let mut open = Vec::new();
     for status in [step_status::OPEN, step_status::BLOCKED] {
         for child in children_with::<Step>(scope.db(), &scope.workspace, &step.record.id, status, SHOWN)? {
@@ -224,7 +245,11 @@ fn open_children(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<(String,
     )? {
         let path = format!("{}.t:{}", step.path, child.ordinal);
         let call = match child.record.status {
-            Status::Todo | Status::Active if may => work::node_call(scope, &child.record),
+            Status::Todo | Status::Active if may => {
+                let mut call = work::node_call(scope, &child.record);
+                work::sign(scope, &mut call, owner);
+                call
+            }
             _ => work::show_step(scope, &step.record),
         };
         open.push((format!("node {path} {}", short(&child.record.title, 80)), call));
@@ -337,7 +362,7 @@ pub(crate) fn want_content(scope: &Scope<'_>, root: &Root, refusals: &mut Refusa
             refusals.add(Reason::NoSteps(id.clone()));
         }
         Root::Plan(_) if !has_tasks(scope, id, Status::ALL)? => refusals.add(Reason::NoSteps(id.clone())),
-        Root::Plan(_) if proves_nothing(scope, id)? => {
+        Root::Plan(_) if scope.config.requires_evidence(&scope.workspace) && proves_nothing(scope, id)? => {
             refusals.add_with(Reason::NothingDone(id.clone()), work::show_root(scope, id));
         }
         Root::Task(_) | Root::Plan(_) => {}
@@ -345,9 +370,9 @@ pub(crate) fn want_content(scope: &Scope<'_>, root: &Root, refusals: &mut Refusa
     Ok(())
 }
 
-/// Returns whether a plan has only canceled tasks, where evidence is required.
+/// Returns whether a plan has only canceled tasks.
 pub(crate) fn proves_nothing(scope: &Scope<'_>, plan: &str) -> Result<bool, ToolError> {
-    Ok(scope.config.requires_evidence(&scope.workspace) && !has_tasks(scope, plan, NOT_CANCELED)?)
+    Ok(!has_tasks(scope, plan, NOT_CANCELED)?)
 }
 
 /// All statuses but CANCELED.

@@ -1,5 +1,7 @@
 //! The reasons to refuse a call.
 
+use std::fmt;
+
 use serde_json::{Value as Json, json};
 use thiserror::Error;
 pub(crate) use tollgate_kit::refusal;
@@ -9,7 +11,7 @@ use tollgate_sdk::Timestamp;
 
 use crate::model::{Checkpoint, Status};
 use crate::store::Kind;
-use crate::store::operation::State;
+use crate::store::operation::{Operation, State};
 
 /// One reason why a call is refused.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -47,8 +49,13 @@ pub(crate) enum Reason {
     DependencyGone { id: String, dependency: String },
     #[error("{id} is DONE and depends on {dependency}, which would be open")]
     DependentDone { id: String, dependency: String },
-    #[error("{kind} {id} belongs to {parent}, which would not exist")]
-    Orphan { kind: Kind, id: String, parent: String },
+    #[error("{kind} {id} belongs to {parent}, which would not exist{}", .maker.as_ref().map(|maker| format!("; {maker} made it")).unwrap_or_default())]
+    Orphan {
+        kind: Kind,
+        id: String,
+        parent: String,
+        maker: Option<Author>,
+    },
     #[error("operation {seq} is {state} and cannot be {wanted}")]
     OperationState {
         seq: i64,
@@ -67,12 +74,18 @@ pub(crate) enum Reason {
     NothingToUndo,
     #[error("there is nothing to redo")]
     NothingToRedo,
-    #[error("{kind} {id} was changed after operation {operation}")]
-    UndoConflict { operation: i64, kind: Kind, id: String },
-    #[error("operation {before} comes before operation {operation}; both changed {root}")]
+    #[error("{kind} {id} was changed after operation {operation}{}", .since.as_ref().map(|since| format!(", by {since}")).unwrap_or_default())]
+    UndoConflict {
+        operation: i64,
+        kind: Kind,
+        id: String,
+        /// The later operation, if it is known.
+        since: Option<Author>,
+    },
+    #[error("{before} comes before operation {operation}; both changed {root}")]
     OutOfOrder {
         operation: i64,
-        before: i64,
+        before: Author,
         root: String,
     },
     #[error("operation {place} of the batch, {tool}, failed: {code}: {message}")]
@@ -111,6 +124,34 @@ pub(crate) enum Reason {
     UnknownRun { operation: String, fault: String },
     #[error("max_chars is {0}, less than the 2 bytes of the shortest reply")]
     BudgetTooSmall(i64),
+    #[error("max_chars is {given}, but the next part needs {least}")]
+    PageTooSmall { given: i64, least: usize },
+}
+
+/// An operation with its caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Author {
+    pub seq: i64,
+    /// Name of the caller, if the operation has one.
+    pub actor: Option<String>,
+}
+
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.actor {
+            Some(actor) => write!(f, "operation {} of {actor}", self.seq),
+            None => write!(f, "operation {}", self.seq),
+        }
+    }
+}
+
+impl From<&Operation> for Author {
+    fn from(operation: &Operation) -> Author {
+        Author {
+            seq: operation.seq,
+            actor: operation.actor.clone(),
+        }
+    }
 }
 
 impl Reason {
@@ -165,7 +206,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::EvidenceRequired { .. } | Reason::NothingDone(_) | Reason::UnknownRun { .. } => {
                 "EVIDENCE_REQUIRED"
             }
-            Reason::BudgetTooSmall(_) => "BUDGET_TOO_SMALL",
+            Reason::BudgetTooSmall(_) | Reason::PageTooSmall { .. } => "BUDGET_TOO_SMALL",
         }
     }
 
@@ -205,7 +246,9 @@ impl tollgate_kit::Reason for Reason {
                 "tasks_history shows what was done and what can be undone."
             }
             Reason::OutOfOrder { .. } => "Undo and redo in order: start with the other operation.",
-            Reason::UndoConflict { .. } => "Undo the later operations first, or edit the record by hand.",
+            Reason::UndoConflict { .. } => {
+                "Edit the record by hand, or undo the later operations first if they are yours to undo."
+            }
             Reason::BatchFailed { .. } => {
                 "Nothing of the batch was kept. Correct the operations named in blockers."
             }
@@ -222,6 +265,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::UnknownRun { .. } => {
                 "Run the tests with test_run, and pass the operation_id of its reply."
             }
+            Reason::PageTooSmall { .. } => "Call again with a larger max_chars, for example 20000.",
             Reason::BudgetTooSmall(_) => "Set max_chars to at least 2, better to several hundred.",
         }
     }
@@ -233,7 +277,7 @@ impl tollgate_kit::Reason for Reason {
             Reason::RevisionMismatch { .. } => Some("expected_revision"),
             Reason::OperationState { .. } => Some("operation"),
             Reason::DependencyCycle(_) => Some("depends_on"),
-            Reason::BudgetTooSmall(_) => Some("max_chars"),
+            Reason::BudgetTooSmall(_) | Reason::PageTooSmall { .. } => Some("max_chars"),
             _ => None,
         }
     }
@@ -259,8 +303,15 @@ impl tollgate_kit::Reason for Reason {
                 operation,
                 before,
                 root,
-            } => json!({"operation": operation, "before": before, "id": root}),
-            Reason::UndoConflict { operation, id, .. } => json!({"operation": operation, "id": id}),
+            } => json!({"operation": operation, "before": before.seq, "actor": before.actor, "id": root}),
+            Reason::PageTooSmall { least, .. } => json!({"least": least}),
+            Reason::UndoConflict {
+                operation, id, since, ..
+            } => {
+                let actor = since.as_ref().and_then(|since| since.actor.as_ref());
+                let since = since.as_ref().map(|since| since.seq);
+                json!({"operation": operation, "since": since, "actor": actor, "id": id})
+            }
             _ => Json::Null,
         }
     }

@@ -98,6 +98,13 @@ impl Proof {
         self.0.is_empty()
     }
 
+    /// Returns whether something was shown for a checkpoint. What was shown for the tests speaks for the criteria, too,
+    /// because criteria seldom have evidence of their own.
+    pub(crate) fn backs(&self, checkpoint: Checkpoint) -> bool {
+        let other = (checkpoint == Checkpoint::Criteria).then_some(Checkpoint::Tests);
+        self.deciding(checkpoint).is_some() || other.is_some_and(|other| self.deciding(other).is_some())
+    }
+
     /// Faults of the evidence for a checkpoint at a moment. Where evidence is required, only a test run that passed
     /// on the work tree of now has none.
     pub(crate) fn faults(

@@ -70,7 +70,7 @@ pub(crate) fn guard(
     if owner != Some(lease.owner.as_str()) {
         let mut other = json!({"workspace": scope.workspace});
         if let Some(owner) = owner {
-            other["owner"] = json!(owner);
+            other["actor"] = json!(owner);
         }
         let reason = Reason::LeaseHeld {
             path: step.path.to_string(),

@@ -201,7 +201,13 @@ fn patch_step(write: &mut Write<'_>, located: &Located<Step>, mut new: Step) -> 
 pub(crate) fn redefine_node(write: &mut Write<'_>, old: &Located<Node>, new: &Node) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
     refusals.node(new);
-    if new.status != old.record.status
+    if new != &old.record
+        && let Some(task) = write.get::<Task>(&new.task)?
+    {
+        refusals.unfinished(&write.scope, &task.meta);
+    }
+    if refusals.is_empty()
+        && new.status != old.record.status
         && let Some(step) = write.scope.get::<Step>(&new.step)?
     {
         // Open nodes below a closed step would be overlooked.

@@ -108,6 +108,9 @@ pub(crate) struct Confirmation {
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Name of the caller, absent if unknown and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
 }
 
 /// A step in a task's tree.
@@ -224,6 +227,9 @@ pub(crate) struct Evidence {
     /// Id of the artifact with the whole body, for artifact_get. The pack keeps only the beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
+    /// Name of the caller, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
     /// Mutation counts at the time of capture.
     #[serde(flatten)]
     pub taken: Moment,

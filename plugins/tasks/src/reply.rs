@@ -2,14 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use tollgate_sdk::{Cx, NextCall, ToolError};
 
 use crate::model::{RootKind, Workspace};
 use crate::path::Path;
 use crate::scope::Scope;
+use crate::store;
 use crate::store::event::Event;
 use crate::work;
-use crate::write::Receipt;
+use crate::write::{Receipt, Write};
 
 /// Warning beside a successful result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -98,6 +100,9 @@ pub(crate) struct Written {
     /// Created or canceled tasks, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
+    /// Operations that were undone or redone, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reverted: Vec<Reverted>,
     /// Ids of other records that were created, such as notes or evidence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<String>,
@@ -116,6 +121,33 @@ pub(crate) struct Written {
     /// Suggested next calls with complete arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next_calls: Vec<NextCall>,
+}
+
+/// An operation that was undone or redone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Reverted {
+    /// Sequence number of the operation.
+    pub operation: i64,
+    /// Name of the tool.
+    pub tool: String,
+    /// Name of the caller of the operation, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// Changes of the operation in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+impl Write<'_> {
+    /// Applies the write and replies about a plan or task, with what comes next: at the step that the reply names, or
+    /// else of the whole.
+    pub(crate) fn reply(self, id: &str, with: impl FnOnce(Written) -> Written) -> Result<Written, ToolError> {
+        let (cx, workspace) = (self.scope.cx, self.scope.workspace.clone());
+        let actor = self.actor().map(str::to_owned);
+        let written = with(Written::about(id, self.finish()?));
+        let step = written.step.as_ref().map(|step| step.step_id.clone());
+        written.then_at(cx, &workspace, id, step.as_deref(), actor.as_deref())
+    }
 }
 
 impl Written {
@@ -159,10 +191,27 @@ impl Written {
         actor: Option<&str>,
     ) -> Result<Written, ToolError> {
         let scope = Scope::known(cx, workspace)?;
+        // An undo can take the plan or task away.
+        let head = store::root::head(scope.db(), workspace, id)?;
+        if head.is_none_or(|head| head.status.is_none()) {
+            return Ok(self);
+        }
         let upcoming = work::upcoming(&scope, &scope.root(id)?, step, actor)?;
         self.next = upcoming.line;
         self.next_calls.extend(upcoming.call);
         Ok(self)
+    }
+
+    /// Shows a plan or task that was just opened instead of completing it. Why it was opened is for the caller to know.
+    pub(crate) fn keep_open(&mut self, scope: &Scope<'_>, id: &str) {
+        let is_completion =
+            |call: &NextCall| call.tool == "tasks_complete" && call.arguments.get("task") == Some(&json!(id));
+        if self.next_calls.iter().any(is_completion) {
+            self.next = Some(format!(
+                "Check {id}, or add the remaining work. Everything below it is closed."
+            ));
+            self.next_calls = vec![work::show_root(scope, id)];
+        }
     }
 
     pub(crate) fn step(mut self, id: &str, path: &Path) -> Written {

@@ -39,6 +39,11 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
+    /// The workspace of the call.
+    pub(crate) const fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
     /// Opens the workspace and finds the id of the plan or task.
     pub(crate) fn open<'a>(&self, cx: &'a Cx<'a>) -> Result<(Scope<'a>, String), ToolError> {
         let scope = Scope::known(cx, &self.workspace)?;

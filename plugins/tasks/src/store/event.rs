@@ -110,26 +110,22 @@ pub(crate) fn since_revision(
     read(db, workspace, Some(root), ("revision >", revision), "seq", limit)
 }
 
-/// Details of an event by name.
-pub(crate) type Details = Map<String, Json>;
-
-/// Times and details of the events of one kind about a part of a root, oldest first.
+/// The events of one kind about a part of a root, oldest first.
 pub(crate) fn about(
     db: &Db<'_>,
     workspace: &Workspace,
     root: &str,
     target: &str,
     event_type: EventType,
-) -> Result<Vec<(Timestamp, Details)>, DbError> {
+) -> Result<Vec<Event>, DbError> {
     const MOST: i64 = 1_000;
-    let events: Vec<Event> = db.query_as(
+    db.query_as(
         &format!(
             "SELECT {COLUMNS} FROM tasks_events \
              WHERE workspace = ?1 AND root = ?2 AND target = ?3 AND event_type = ?4 ORDER BY seq LIMIT ?5"
         ),
         params![workspace, root, target, event_type, MOST],
-    )?;
-    Ok(events.into_iter().map(|event| (event.at, event.data)).collect())
+    )
 }
 
 fn read(

@@ -164,7 +164,12 @@ impl Close<'_> {
             refusals.notes(checkpoints);
             names = checkpoints.names();
             let confirms = checkpoints.confirms(&located.record);
-            located.record = closing::confirmed(located.record, &confirms, &names, write.scope.now());
+            located.record = closing::confirmed(
+                located.record,
+                &confirms,
+                &names,
+                (write.scope.now(), write.actor()),
+            );
         }
         let forced = match self.how {
             Closing::Forced(reason) => Some(reason),
@@ -225,7 +230,7 @@ pub(crate) fn confirm(
         located.record.clone(),
         &confirms,
         &checkpoints.names(),
-        write.scope.now(),
+        (write.scope.now(), write.actor()),
     );
     let confirming: Vec<Checkpoint> = confirms.keys().copied().collect();
     let proof = Proof::of(&write.scope, &step.id)?;

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
 
+use super::ready;
 use crate::build::{self, NewMeta, NewStep};
 use crate::dependency;
 use crate::error::{Reason, Refusals};
@@ -95,7 +96,7 @@ impl Tool for Create {
         };
         let Some(above) = above.filter(|_| kind == RootKind::Task) else {
             let plan = build::plan(&mut write, new, self.contract, self.contract_data)?;
-            return Ok(Written::about(&plan.meta.id, write.finish()?));
+            return write.reply(&plan.meta.id, |written| written);
         };
         let plan = write.plan(above, self.expected_revision)?;
         let task = build::task(&mut write, &plan.meta, new, self.domain)?;
@@ -103,9 +104,11 @@ impl Tool for Create {
             [] => Vec::new(),
             steps => build::steps(&mut write, &task.meta.id, None, steps, None)?,
         };
-        let mut written = Written::about(&task.meta.id, write.finish()?);
-        (written.plan, written.steps) = (Some(plan.meta.id), steps);
-        Ok(written)
+        write.reply(&task.meta.id, |written| Written {
+            plan: Some(plan.meta.id),
+            steps,
+            ..written
+        })
     }
 }
 
@@ -223,7 +226,7 @@ pub(crate) struct Bootstrap {
     /// Instead of task_title and steps: {title, steps, description, priority, depends_on: titles or ids}.
     #[serde(default)]
     #[schemars(with = "Vec<Map<String, Json>>", length(max = ENTRIES))]
-    tasks: Vec<ReadyTask>,
+    tasks: Vec<ready::Unread>,
     /// Your name, for the history and leases.
     #[schemars(length(min = 1, max = NAME))]
     actor: Option<String>,
@@ -244,9 +247,8 @@ impl Tool for Bootstrap {
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let mut write = Write::begin_anywhere(cx, Self::NAME, &self.workspace)?.by(self.actor.as_deref())?;
         write.shows_events = self.events;
-        self.check()?;
+        let tasks = self.all_tasks(self.check()?);
         let plan = self.plan_of(&mut write)?;
-        let tasks = self.all_tasks();
         let (made, steps) = make(&mut write, &plan, &tasks)?;
         let first = made.first().cloned().unwrap_or_default();
         let actor = write.actor().map(str::to_owned);
@@ -305,8 +307,8 @@ fn make(
 }
 
 impl Bootstrap {
-    /// Requires one plan, and steps with criteria and tests.
-    fn check(&self) -> Result<(), ToolError> {
+    /// Requires one plan, and steps with criteria and tests. Returns the entries of `tasks`.
+    fn check(&self) -> Result<Vec<ReadyTask>, ToolError> {
         let mut refusals = Refusals::default();
         let existing = self.plan.is_some() || self.parent.is_some();
         match (existing, &self.plan_title) {
@@ -326,12 +328,14 @@ impl Bootstrap {
             }
             (true, None) => {}
         }
-        self.check_tasks(&mut refusals);
-        refusals.finish()
+        let tasks = ready::read(&self.tasks, &mut refusals);
+        self.check_tasks(&tasks, &mut refusals);
+        refusals.finish()?;
+        Ok(tasks)
     }
 
     /// Requires one task or several, with steps that have criteria and tests.
-    fn check_tasks(&self, refusals: &mut Refusals) {
+    fn check_tasks(&self, tasks: &[ReadyTask], refusals: &mut Refusals) {
         let single = self.task_title.is_some() || !self.steps.is_empty() || self.description.is_some();
         match (single, self.tasks.is_empty()) {
             (true, false) => refusals.add(Reason::input(
@@ -350,16 +354,12 @@ impl Bootstrap {
             (false, false) => {}
         }
         refusals.at_most("tasks", self.tasks.len(), ENTRIES, "entries");
-        let steps = self.tasks.iter().map(|task| task.steps.len()).sum();
+        let steps = tasks.iter().map(|task| task.steps.len()).sum();
         refusals.at_most("tasks", steps, STEPS, "steps");
-        for (place, task) in self.tasks.iter().take(ENTRIES).enumerate() {
+        for (place, task) in tasks.iter().take(ENTRIES).enumerate() {
             let at = format!("tasks[{place}].");
             refusals.text(&format!("{at}title"), &task.title, TITLE);
-            let twice = self
-                .tasks
-                .iter()
-                .take(place)
-                .any(|other| other.title == task.title);
+            let twice = tasks.iter().take(place).any(|other| other.title == task.title);
             if twice {
                 refusals.add(Reason::input(
                     format!("{at}title"),
@@ -370,10 +370,10 @@ impl Bootstrap {
         }
     }
 
-    /// The tasks to make.
-    fn all_tasks(&self) -> Vec<ReadyTask> {
+    /// The tasks to make: the entries of `tasks`, or the single one.
+    fn all_tasks(&self, tasks: Vec<ReadyTask>) -> Vec<ReadyTask> {
         match &self.task_title {
-            None => self.tasks.clone(),
+            None => tasks,
             Some(title) => vec![ReadyTask {
                 title: title.clone(),
                 description: self.description.clone(),

@@ -61,7 +61,7 @@ impl Tool for Edit {
         self.target.expect(&old.meta().id)?;
         let new = self.edited(old.clone())?;
         patch::replace_root(&mut write, &old, &new)?;
-        Ok(Written::about(&new.meta().id, write.finish()?))
+        write.reply(&new.meta().id, |written| written)
     }
 }
 
@@ -142,12 +142,13 @@ impl Tool for PatchTool {
         };
         let selector = self.target.selector(self.path.as_deref(), part);
         let patched = patch::apply(&mut write, &id, self.kind, &selector, &self.ops)?;
-        let mut written = Written::about(&id, write.finish()?);
-        match patched {
-            Patched::Root => {}
-            Patched::Step(step) => written = written.step(&step.record.id, &step.path),
-            Patched::Node(node) => written.node = Some(NodeRef::new(&node.record.id, &node.path)),
-        }
-        Ok(written)
+        write.reply(&id, |written| match patched {
+            Patched::Root => written,
+            Patched::Step(step) => written.step(&step.record.id, &step.path),
+            Patched::Node(node) => Written {
+                node: Some(NodeRef::new(&node.record.id, &node.path)),
+                ..written
+            },
+        })
     }
 }

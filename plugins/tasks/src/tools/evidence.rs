@@ -251,6 +251,7 @@ fn keep(
         checkpoint: item.checkpoint,
         bytes,
         artifact,
+        actor: write.actor().map(str::to_owned),
         taken,
         created_at: write.scope.now(),
     };

@@ -7,9 +7,9 @@ use tollgate_sdk::{Cx, Effect, NextCall, Tier, Tool, ToolError};
 
 use crate::error::{Reason, Refusals, refusal};
 use crate::evidence;
-use crate::limits::NAME;
+use crate::limits::{ENTRY, NAME};
 use crate::model::Workspace;
-use crate::reply::Written;
+use crate::reply::{Reverted, Written};
 use crate::scope::Scope;
 use crate::store::operation::{self, Choice, Operation, State};
 use crate::write::{Order, Write, settled, words};
@@ -97,8 +97,8 @@ impl Tool for History {
 }
 
 /// Undo the latest operation that can be undone, of the workspace, a plan or a task. A batch is undone as a
-/// whole. Fails with every reason if other operations built on it or the result would break a rule. Call
-/// tasks_history to see it first.
+/// whole. Fails with every reason if other operations built on it, the result would break a rule, or another actor
+/// holds a lease that would change. Call tasks_history to see it first.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-looks" = evidence::looks()))]
@@ -115,6 +115,12 @@ pub(crate) struct Undo {
     operation: Option<i64>,
     /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Go against leases of other actors (default false). Only if they are gone.
+    #[serde(default)]
+    force: bool,
+    /// Reason for going against leases, kept in the events. Required with `force`.
+    #[schemars(length(min = 1, max = ENTRY))]
+    reason: Option<String>,
     /// Include the events in the reply.
     #[serde(default)]
     events: bool,
@@ -133,6 +139,7 @@ impl Tool for Undo {
             task: self.task,
             actor: self.actor,
             operation: self.operation,
+            force: forced(self.force, self.reason)?,
             to: State::Undone,
         }
         .run(write, self.expected_revision)
@@ -156,6 +163,12 @@ pub(crate) struct Redo {
     operation: Option<i64>,
     /// Revision of `task` from your last reply. Fails with REVISION_MISMATCH if there is a newer one.
     expected_revision: Option<i64>,
+    /// Go against leases of other actors (default false). Only if they are gone.
+    #[serde(default)]
+    force: bool,
+    /// Reason for going against leases, kept in the events. Required with `force`.
+    #[schemars(length(min = 1, max = ENTRY))]
+    reason: Option<String>,
     /// Include the events in the reply.
     #[serde(default)]
     events: bool,
@@ -175,9 +188,21 @@ impl Tool for Redo {
             task: self.task,
             actor: self.actor,
             operation: self.operation,
+            force: forced(self.force, self.reason)?,
             to: State::Done,
         }
         .run(write, self.expected_revision)
+    }
+}
+
+impl From<&Operation> for Reverted {
+    fn from(operation: &Operation) -> Reverted {
+        Reverted {
+            operation: operation.seq,
+            tool: operation.tool.clone(),
+            actor: operation.actor.clone(),
+            summary: operation.summary.clone(),
+        }
     }
 }
 
@@ -186,7 +211,20 @@ struct Revert {
     task: Option<String>,
     actor: Option<String>,
     operation: Option<i64>,
+    /// Reason for going against leases of others.
+    force: Option<String>,
     to: State,
+}
+
+/// The reason for going against leases, which `force` requires.
+fn forced(force: bool, reason: Option<String>) -> Result<Option<String>, ToolError> {
+    let mut refusals = Refusals::default();
+    refusals.optional_text("reason", reason.as_deref(), ENTRY);
+    if force && reason.is_none() {
+        refusals.add(Reason::input("reason", "is required with force=true"));
+    }
+    refusals.finish()?;
+    Ok(reason.filter(|_| force))
 }
 
 impl Revert {
@@ -213,12 +251,15 @@ impl Revert {
             false => Order::Journal,
         };
         let cx = write.scope.cx;
-        let receipt = match write.revert(&unit, self.to, order) {
+        let actor = write.actor().map(str::to_owned);
+        let receipt = match write.revert(&unit, self.to, order, self.force.as_deref()) {
             Ok(receipt) => receipt,
-            Err(err) => return Err(settled(cx, &workspace, err)?),
+            Err(err) => return Err(settled(cx, &workspace, actor.as_deref(), err)?),
         };
         let about = self.task.or_else(|| roots.last().cloned()).unwrap_or_default();
-        Ok(Written::about(&about, receipt))
+        let mut written = Written::about(&about, receipt);
+        written.reverted = unit.iter().map(Reverted::from).collect();
+        written.then(cx, &workspace, None, actor.as_deref())
     }
 
     fn choose(&self, scope: &Scope<'_>) -> Result<Operation, ToolError> {

@@ -220,7 +220,7 @@ pub(super) fn grant(
         Some(Until::Connection) => Some(write.scope.cx.connection().ok_or_else(|| {
             Reason::input(
                 "until",
-                "is connection, but no later call comes over this one; set minutes",
+                "is connection, but no later call comes over this one; leave it out",
             )
         })?),
     };

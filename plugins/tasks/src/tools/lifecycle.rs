@@ -67,7 +67,11 @@ impl Tool for Complete {
         let actor = write.actor().map(str::to_owned);
         let mut written = Written::about(&root.meta().id, write.finish()?);
         written.tasks = canceled;
-        written.then(cx, &workspace, None, actor.as_deref())
+        let mut written = written.then(cx, &workspace, None, actor.as_deref())?;
+        if matches!(to, Status::Todo | Status::Active) {
+            written.keep_open(&Scope::known(cx, &workspace)?, &root.meta().id);
+        }
+        Ok(written)
     }
 }
 

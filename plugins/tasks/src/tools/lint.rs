@@ -9,7 +9,7 @@ use crate::target::Subject;
 use crate::view;
 
 /// Check a task, or a plan with its tasks, for problems. Each issue has a severity, a recovery and a call
-/// that fixes it. Changes nothing.
+/// that fixes it or shows what to decide first. Changes nothing.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Lint {
     #[serde(flatten)]

@@ -16,6 +16,7 @@ pub(crate) mod node;
 pub(crate) mod place;
 pub(crate) mod plan;
 pub(crate) mod progress;
+mod ready;
 pub(crate) mod resume;
 pub(crate) mod search;
 pub(crate) mod show;

@@ -12,6 +12,7 @@ use crate::model::{Status, Workspace};
 use crate::record::Meta;
 use crate::reply::{NodeRef, StepRef};
 use crate::scope::Scope;
+use crate::target::one_actor;
 use crate::work::{self, Limits, Piece, Wait};
 
 /// Show the work queue of a workspace or plan: ready work by rank, and blocked tasks with their blockers.
@@ -25,6 +26,9 @@ pub(crate) struct Next {
     plan: Option<String>,
     /// Your name; steps leased to others are blocked.
     #[schemars(length(min = 1, max = NAME))]
+    actor: Option<String>,
+    /// Old name of `actor`, which is still accepted.
+    #[schemars(length(min = 1, max = NAME), extend("deprecated" = true))]
     owner: Option<String>,
     /// Entries per list, 1 to 50 (default 5).
     #[schemars(range(min = 1, max = 50))]
@@ -101,7 +105,7 @@ impl Tool for Next {
         if let Some(plan) = &self.plan {
             scope.plan_head(plan)?;
         }
-        let owner = self.owner.as_deref();
+        let owner = one_actor(self.actor.as_deref(), self.owner.as_deref())?;
         let limits = Limits {
             ready: limit,
             waiting: limit,

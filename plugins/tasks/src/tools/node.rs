@@ -77,7 +77,7 @@ impl Tool for TaskAdd {
         let data = json!({"step": step.path.to_string(), "title": short(&node.title, 120)});
         write.event(EventType::NodeAdded, &task.meta.id, Some(&node.id), data);
         let workspace = write.scope.workspace.clone();
-        let mut written = Written::about(&task.meta.id, write.finish()?).step(&step.record.id, &step.path);
+        let mut written = write.reply(&task.meta.id, |written| written.step(&step.record.id, &step.path))?;
         let scope = crate::scope::Scope::known(cx, &workspace)?;
         written.node = Some(NodeRef::new(&node.id, &scope.node_path(&node)?));
         Ok(written)
@@ -154,11 +154,15 @@ impl Tool for TaskDelete {
 
     fn run(self, cx: &Cx<'_>) -> Result<Written, ToolError> {
         let (mut write, task, node) = self.target.begin(cx, Self::NAME)?;
+        let mut refusals = Refusals::default();
+        refusals.unfinished(&write.scope, &task.meta);
+        refusals.finish()?;
         write.remove(&node.record)?;
         let data = json!({"path": node.path.to_string(), "title": short(&node.record.title, 120)});
         write.event(EventType::NodeDeleted, &task.meta.id, Some(&node.record.id), data);
-        let mut written = Written::about(&task.meta.id, write.finish()?);
-        written.node = Some(NodeRef::new(&node.record.id, &node.path));
-        Ok(written)
+        write.reply(&task.meta.id, |written| Written {
+            node: Some(NodeRef::new(&node.record.id, &node.path)),
+            ..written
+        })
     }
 }

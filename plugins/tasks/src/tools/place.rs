@@ -12,7 +12,7 @@ use crate::limits::{NAME, short};
 use crate::model::EventType;
 use crate::path::{MAX_DEPTH, Path};
 use crate::record::{Step, Task};
-use crate::reply::{StepRef, Written};
+use crate::reply::Written;
 use crate::scope::{Located, Scope};
 use crate::store::record::children;
 use crate::target::StepTarget;
@@ -48,9 +48,7 @@ impl Tool for Move {
         let parent = self.parent(&write, &task, &step)?;
         self.check(&write, &task, &step, parent.as_ref())?;
         let path = self.place(&mut write, &task, &step, parent.as_ref())?;
-        let mut written = Written::about(&task.meta.id, write.finish()?);
-        written.step = Some(StepRef::new(&step.record.id, &path));
-        Ok(written)
+        write.reply(&task.meta.id, |written| written.step(&step.record.id, &path))
     }
 }
 

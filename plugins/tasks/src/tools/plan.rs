@@ -47,7 +47,7 @@ impl Tool for PlanTool {
             write.event(EventType::ChecklistUpdated, &plan.meta.id, None, data);
             write.put_root(&Root::Plan(plan))?;
         }
-        Ok(Written::about(&old.meta.id, write.finish()?))
+        write.reply(&old.meta.id, |written| written)
     }
 }
 
@@ -122,7 +122,7 @@ impl Tool for Contract {
             write.event(event, &plan.meta.id, None, json!({}));
             write.put_root(&Root::Plan(plan))?;
         }
-        Ok(Written::about(&old.meta.id, write.finish()?))
+        write.reply(&old.meta.id, |written| written)
     }
 }
 

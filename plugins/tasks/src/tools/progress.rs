@@ -135,7 +135,7 @@ impl Tool for Block {
             let data = json!({"path": located.path.to_string(), "reason": step.block_reason});
             write.event(event, &task.meta.id, Some(&step.id), data);
         }
-        Ok(Written::about(&task.meta.id, write.finish()?).step(&step.id, &located.path))
+        write.reply(&task.meta.id, |written| written.step(&step.id, &located.path))
     }
 }
 
@@ -182,11 +182,12 @@ impl Tool for AddNote {
         write.put(&note)?;
         let data = json!({"note": note.id, "text": short(&note.text, 120), "decision": note.decision});
         write.event(EventType::NoteAdded, &id, note.step.as_deref(), data);
-        let mut written = Written::about(&id, write.finish()?);
-        written.ids.push(note.id);
-        Ok(match &step {
-            Some(step) => written.step(&step.record.id, &step.path),
-            None => written,
+        write.reply(&id, |mut written| {
+            written.ids.push(note.id);
+            match &step {
+                Some(step) => written.step(&step.record.id, &step.path),
+                None => written,
+            }
         })
     }
 }

@@ -7,19 +7,19 @@ use tollgate_sdk::{Cx, Effect, NextCall, Tool, ToolError};
 
 use crate::budget::{self, Bounded, Shrink, View};
 use crate::error::{Reason, refusal};
-use crate::limits::NAME;
+use crate::limits::{NAME, json_bytes};
 use crate::path::Path;
-use crate::record::Root;
+use crate::record::{Evidence, Note, Root, Step};
 use crate::reply::{NodeRef, StepRef};
-use crate::scope::{Scope, Selector};
+use crate::scope::{Located, Scope, Selector};
 use crate::target::Subject;
 use crate::view::show::{self, Cursor, Part};
 use crate::work;
 
 /// Bytes of a page without `max_chars`.
 const PAGE: usize = 20_000;
-/// Bytes of a reply beside its parts.
-const AROUND: usize = 700;
+/// Bytes of a reply's cursor.
+const AROUND: usize = 60;
 
 /// Show everything recorded about a plan, task, step or node: texts, criteria, checkpoints with notes, blockers,
 /// reasons of reopening, notes and evidence in full. To read the next page, pass `next_after` as `after`.
@@ -46,7 +46,7 @@ pub(crate) struct Show {
     /// Earlier name of `after`, which is still accepted.
     #[schemars(length(max = NAME), extend("deprecated" = true))]
     cursor: Option<String>,
-    /// Reply size limit in bytes (default 20000).
+    /// Reply size limit in bytes (default 20000). Fails if not even the next part fits, usually below 600.
     max_chars: Option<i64>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Shown {
 }
 
 impl View for Shown {
-    // A page is made to fit. A limit that no page fits leads to the minimal reply.
+    // A page is made to fit. A limit that no page fits is refused.
     const ORDER: &'static [Shrink] = &[Shrink::End("next_calls")];
 }
 
@@ -112,6 +112,10 @@ impl Tool for Show {
         let root = scope.root(&shown.task)?;
         let mut parts = self.parts(&scope, &root, &mut shown)?;
         if let Some(id) = &self.id {
+            if let Some(step) = self.step_with(&scope, id, &shown)? {
+                shown.step = Some(StepRef::new(&step.record.id, &step.path));
+                parts = show::of_step(&scope, &step)?;
+            }
             parts.retain(|part| part.id.as_ref() == Some(id));
             if parts.is_empty() {
                 return Err(Reason::unknown("note or evidence", id).into());
@@ -121,7 +125,16 @@ impl Tool for Show {
             .max_chars
             .and_then(|max| usize::try_from(max).ok())
             .unwrap_or(PAGE);
-        let page = show::page(&scope, &parts, from, most.saturating_sub(AROUND))?;
+        let around = json_bytes(&shown) + AROUND;
+        let page = show::page(
+            &scope,
+            &parts,
+            from,
+            most.min(budget::MOST).saturating_sub(around),
+        )?;
+        if let Some(least) = page.least {
+            return Err(self.too_small(&shown, from, around + least));
+        }
         shown.parts = page.parts;
         shown.has_more = page.next.is_some();
         shown.next_after = page.next.map(|next| next.to_string());
@@ -135,6 +148,52 @@ impl Tool for Show {
 }
 
 impl Show {
+    /// The step of the task that a note or piece of evidence belongs to, if the call names no part of the task.
+    fn step_with(
+        &self,
+        scope: &Scope<'_>,
+        id: &str,
+        shown: &Shown,
+    ) -> Result<Option<Located<Step>>, ToolError> {
+        if shown.step.is_some() || shown.node.is_some() {
+            return Ok(None);
+        }
+        let note = scope.get::<Note>(id)?.map(|note| (note.task, note.step));
+        let found = match note {
+            Some(note) => Some(note),
+            None => scope
+                .get::<Evidence>(id)?
+                .map(|evidence| (evidence.task, evidence.step)),
+        };
+        match found {
+            Some((task, Some(step))) if task == shown.task => scope.step_named(&task, &step).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Refusal of a limit that the next part does not fit into, not even divided. Without it, reading would not advance.
+    fn too_small(&self, shown: &Shown, from: Cursor, least: usize) -> ToolError {
+        let given = self.max_chars.unwrap_or(PAGE as i64);
+        let mut arguments =
+            json!({"workspace": self.subject.workspace(), "task": shown.task, "max_chars": least});
+        if let Some(step) = &shown.step {
+            arguments["step_id"] = json!(step.step_id);
+        }
+        if let Some(node) = &shown.node {
+            arguments["task_node_id"] = json!(node.task_node_id);
+        }
+        if let Some(id) = &self.id {
+            arguments["id"] = json!(id);
+        }
+        if from != Cursor::default() {
+            arguments["after"] = json!(from.to_string());
+        }
+        refusal(
+            Reason::PageTooSmall { given, least },
+            Some(NextCall::new(Self::NAME, arguments)),
+        )
+    }
+
     fn from(&self) -> Result<Cursor, ToolError> {
         let (field, cursor) = match (&self.after, &self.cursor) {
             (Some(after), _) => ("after", after),

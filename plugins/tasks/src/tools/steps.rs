@@ -10,12 +10,14 @@ use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 use crate::build::{self, NewStep, declared};
 use crate::error::{Reason, Refusals};
 use crate::evidence;
+use crate::lease;
 use crate::limits::{ENTRIES, NAME, STEPS, TITLE, short};
 use crate::model::{Checkpoint, EventType, RootKind, Status};
 use crate::record::{Evidence, Lease, Node, Note, Root, Step, Task};
 use crate::reply::Written;
 use crate::scope::{Located, Selector};
-use crate::store::{self, record::children};
+use crate::store;
+use crate::store::record::{From, children, of_root};
 use crate::target::StepTarget;
 use crate::write::Write;
 
@@ -58,9 +60,7 @@ impl Tool for Decompose {
             &self.steps,
             self.position,
         )?;
-        let mut written = Written::about(&task.meta.id, write.finish()?);
-        written.steps = steps;
-        Ok(written)
+        write.reply(&task.meta.id, |written| Written { steps, ..written })
     }
 }
 
@@ -133,13 +133,21 @@ impl Tool for Define {
             step.required = declared(checkpoints);
         }
         redefine(&mut write, &located, step)?;
-        Ok(Written::about(&task.meta.id, write.finish()?).step(&located.record.id, &located.path))
+        write.reply(&task.meta.id, |written| {
+            written.step(&located.record.id, &located.path)
+        })
     }
 }
 
-/// Replaces a step. The gate of a closed step cannot change. New criteria or tests lose their confirmation.
+/// Replaces a step of an unfinished task. The gate of a closed step cannot change. New criteria or tests lose their
+/// confirmation.
 pub(crate) fn redefine(write: &mut Write<'_>, old: &Located<Step>, mut new: Step) -> Result<(), ToolError> {
     let mut refusals = Refusals::default();
+    if new != old.record
+        && let Some(task) = write.get::<Task>(&new.task)?
+    {
+        refusals.unfinished(&write.scope, &task.meta);
+    }
     let criteria = new.success_criteria != old.record.success_criteria;
     let tests = new.tests != old.record.tests;
     if criteria || tests || new.required != old.record.required {
@@ -161,7 +169,8 @@ pub(crate) fn redefine(write: &mut Write<'_>, old: &Located<Step>, mut new: Step
 }
 
 /// Delete a plan with its tasks, a task with its steps, or, with `path` or `step_id`, a step with everything
-/// below it. tasks_undo restores a step, but not a plan or task.
+/// below it. tasks_undo restores a step, but not a plan or task. Fails for steps of finished tasks and for steps that
+/// other actors have leased.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(extend("x-looks" = evidence::looks()))]
 pub(crate) struct Delete {
@@ -181,12 +190,24 @@ impl Tool for Delete {
         let (root, step) = self.target.root_or_step(&mut write)?;
         let id = root.meta().id.clone();
         if let Some(step) = step {
+            let mut refusals = Refusals::default();
+            if let Root::Task(task) = &root {
+                // A finished task keeps the steps that prove it.
+                refusals.unfinished(&write.scope, &task.meta);
+            }
+            want_free(&write, &step, &mut refusals)?;
+            refusals.finish()?;
             remove_step(&mut write, &step.record)?;
             let data = json!({"path": step.path.to_string(), "title": short(&step.record.title, 120)});
             write.event(EventType::StepDeleted, &id, Some(&step.record.id), data);
-            return Ok(Written::about(&id, write.finish()?).step(&step.record.id, &step.path));
+            return write.reply(&id, |written| written.step(&step.record.id, &step.path));
         }
         let roots = with_tasks(&write, root)?;
+        let mut refusals = Refusals::default();
+        for root in &roots {
+            want_free_steps(&write, &root.meta().id, &mut refusals)?;
+        }
+        refusals.finish()?;
         for root in roots.iter().rev() {
             let event = match root.kind() {
                 RootKind::Plan => EventType::PlanDeleted,
@@ -204,6 +225,40 @@ impl Tool for Delete {
         }
         Ok(Written::about(&id, write.finish_deleting(&roots)?))
     }
+}
+
+/// Requires a step and everything below it to be free of leases of others.
+fn want_free(write: &Write<'_>, step: &Located<Step>, refusals: &mut Refusals) -> Result<(), ToolError> {
+    lease::guard(&write.scope, step, write.actor(), refusals)?;
+    for child in children::<Step>(
+        write.scope.db(),
+        &write.scope.workspace,
+        &step.record.id,
+        usize::MAX,
+    )? {
+        let path = step.path.child(child.ordinal);
+        let record = child.record;
+        want_free(write, &Located { record, path }, refusals)?;
+    }
+    Ok(())
+}
+
+/// Requires all steps of a task to be free of leases of others.
+fn want_free_steps(write: &Write<'_>, task: &str, refusals: &mut Refusals) -> Result<(), ToolError> {
+    let (db, workspace) = (write.scope.db(), &write.scope.workspace);
+    for lease in of_root::<Lease>(db, workspace, task, "", From::Oldest, usize::MAX)? {
+        let selector = Selector {
+            id: Some(&lease.record.step),
+            ..Selector::default()
+        };
+        lease::guard(
+            &write.scope,
+            &write.scope.step(task, &selector)?,
+            write.actor(),
+            refusals,
+        )?;
+    }
+    Ok(())
 }
 
 /// A plan and all its tasks, or just the task.

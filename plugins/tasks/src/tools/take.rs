@@ -200,7 +200,7 @@ fn nothing(scope: &Scope<'_>, plan: Option<&str>, owner: &str) -> Result<Taken, 
             .waits_for
             .push(short(&format!("{} waits for {}", meta.id, waits.join("; ")), 240));
     }
-    let mut arguments = json!({"workspace": scope.workspace, "owner": owner});
+    let mut arguments = json!({"workspace": scope.workspace, "actor": owner});
     if let Some(plan) = plan {
         arguments["plan"] = json!(plan);
     }

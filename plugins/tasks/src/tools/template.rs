@@ -83,7 +83,7 @@ impl Tool for TemplatesList {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scaffold {
     workspace: Workspace,
-    /// Name of a template from tasks_templates_list, for example bugfix.
+    /// Name of a template from tasks_templates_list, for example bug-fix.
     #[schemars(length(min = 1, max = NAME))]
     template: String,
     /// Title of the new plan or task.

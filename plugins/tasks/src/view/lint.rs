@@ -1,4 +1,5 @@
-//! Lint: problems of a plan or task, each with the call that fixes it.
+//! Lint: problems of a plan or task, each with a call that is accepted as it is. The call fixes the problem, or shows
+//! what has to be decided or written first.
 
 mod broken;
 
@@ -13,14 +14,15 @@ use crate::budget::{Shrink, View};
 use crate::checkpoint;
 use crate::closing;
 use crate::dependency;
+use crate::lease;
 use crate::limits::short;
 use crate::model::{RootKind, Status};
-use crate::path::Path;
-use crate::record::{Meta, Plan, Root, Step, Task, step_status};
-use crate::scope::Scope;
+use crate::record::{Lease, Meta, Plan, Root, Step, Task, step_status};
+use crate::scope::{Located, Scope};
 use crate::store;
 use crate::store::record::{From, of_root};
 use crate::store::root::{Head, Wanted, page};
+use crate::work;
 
 /// Most tasks of a plan that are examined.
 const TASKS: usize = 200;
@@ -51,7 +53,7 @@ pub(crate) struct Issue {
     pub message: String,
     /// Recommended fix.
     pub recovery: String,
-    /// Call that fixes the issue. Replace the placeholder texts in its arguments.
+    /// Call that fixes the issue, or shows what has to be decided or written first.
     pub patch: NextCall,
 }
 
@@ -158,8 +160,8 @@ impl Linter<'_> {
             limit: TASKS + 1,
         };
         let mut tasks = page(self.scope.db(), &self.scope.workspace, &wanted)?;
-        if tasks.is_empty() {
-            let patch = self.call("tasks_create", json!({"plan": id, "title": "First task"}));
+        if tasks.is_empty() && !plan.meta.status.is_finished() {
+            let patch = work::show_root(self.scope, id);
             self.add(
                 "EMPTY_PLAN",
                 Severity::Warning,
@@ -187,8 +189,7 @@ impl Linter<'_> {
             .iter()
             .any(|(status, _)| [step_status::OPEN, step_status::BLOCKED].contains(&status.as_str()));
         if counts.is_empty() && !task.meta.status.is_finished() {
-            let steps = json!([{"title": "First step", "success_criteria": ["criterion for done"], "tests": ["command or check that proves it"]}]);
-            let patch = self.call("tasks_decompose", json!({"task": id, "steps": steps}));
+            let patch = work::show_root(scope, id);
             self.add(
                 "NO_STEPS",
                 Severity::Warning,
@@ -197,7 +198,12 @@ impl Linter<'_> {
                 patch,
             );
         } else if task.meta.status == Status::Active && !open {
-            let patch = self.call("tasks_complete", json!({"task": id}));
+            let outlook = work::of_task(scope, task, None)?;
+            let patch = match (&outlook.piece, outlook.waits.first()) {
+                (Some(piece), _) => piece.call(scope, None)?,
+                (None, Some(wait)) => wait.call(scope),
+                (None, None) => work::show_root(scope, id),
+            };
             self.add(
                 "ACTIVE_NO_OPEN_STEPS",
                 Severity::Info,
@@ -226,24 +232,19 @@ impl Linter<'_> {
             self.steps_left = self.steps_left.saturating_sub(steps.len());
             for step in steps {
                 let path = scope.placed_path(&step)?;
-                self.step(&step.record, &path);
+                let record = step.record;
+                self.step(&Located { record, path })?;
             }
         }
         Ok(())
     }
 
-    fn step(&mut self, step: &Step, path: &Path) {
+    fn step(&mut self, located: &Located<Step>) -> Result<(), ToolError> {
+        let (step, path) = (&located.record, &located.path);
         let name = format!("step {path} {}", short(&step.title, 60));
-        let target = |extra: Json| {
-            let mut arguments = json!({"task": step.task, "step_id": step.id});
-            for (key, value) in extra.as_object().into_iter().flatten() {
-                arguments[key] = value.clone();
-            }
-            arguments
-        };
         if step.is_done() {
             let missing = checkpoint::missing(step, &BTreeSet::new());
-            let patch = closing::verify_call(self.scope, step, missing);
+            let patch = closing::confirm_or_show(self.scope, located, &missing)?;
             self.add(
                 "UNCONFIRMED_DONE",
                 Severity::Error,
@@ -251,40 +252,28 @@ impl Linter<'_> {
                 format!("{name} is closed without confirmed checkpoints"),
                 patch,
             );
-            return;
+            return Ok(());
         }
+        let show = || work::show_step(self.scope, step);
+        let mut issues = Vec::new();
         if step.success_criteria.is_empty() {
-            let patch = self.call(
-                "tasks_define",
-                target(json!({"success_criteria": ["criterion for done"]})),
-            );
-            self.add(
-                "MISSING_CRITERIA",
-                Severity::Warning,
-                &step.id,
-                format!("{name} has no success criteria"),
-                patch,
-            );
+            issues.push(("MISSING_CRITERIA", format!("{name} has no success criteria")));
         }
         if step.tests.is_empty() {
-            let patch = self.call(
-                "tasks_define",
-                target(json!({"tests": ["command or check that proves it"]})),
-            );
-            self.add(
-                "MISSING_TESTS",
-                Severity::Warning,
-                &step.id,
-                format!("{name} has no tests"),
-                patch,
-            );
+            issues.push(("MISSING_TESTS", format!("{name} has no tests")));
         }
         if step.blocked {
             let reason = step.block_reason.as_deref().unwrap_or("no reason given");
-            let message = short(&format!("{name} is blocked: {reason}"), 300);
-            let patch = self.call("tasks_block", target(json!({"blocked": false})));
-            self.add("BLOCKED_STEPS", Severity::Warning, &step.id, message, patch);
+            issues.push((
+                "BLOCKED_STEPS",
+                short(&format!("{name} is blocked: {reason}"), 300),
+            ));
         }
+        let issues: Vec<_> = issues.into_iter().map(|issue| (issue, show())).collect();
+        for ((code, message), patch) in issues {
+            self.add(code, Severity::Warning, &step.id, message, patch);
+        }
+        Ok(())
     }
 
     /// Checks that apply to plans and tasks.
@@ -326,15 +315,35 @@ impl Linter<'_> {
                 after: 0,
                 limit: TASKS,
             };
-            let tasks = page(scope.db(), &scope.workspace, &wanted)?;
-            let stalest = tasks.iter().min_by_key(|task| (task.touched_at, task.number));
-            let park = stalest.map_or(head.id.as_str(), |task| task.id.as_str());
-            let patch = self.call("tasks_complete", json!({"task": park, "status": "PARKED"}));
+            let mut tasks = page(scope.db(), &scope.workspace, &wanted)?;
+            // Of other work than the examined one, and of work that somebody holds, nothing is known.
+            tasks.retain(|task| task.id == head.id || task.plan.as_deref() == Some(head.id.as_str()));
+            tasks.sort_by_key(|task| (task.touched_at, task.number));
+            let mut stalest = None;
+            for task in tasks {
+                if stalest.is_none() && !is_held(scope, &task.id)? {
+                    stalest = Some(task.id);
+                }
+            }
+            let patch = match &stalest {
+                Some(park) => self.call("tasks_complete", json!({"task": park, "status": "PARKED"})),
+                None => self.call("tasks_next", json!({})),
+            };
+            let target = stalest.as_deref().unwrap_or(&head.id);
             let message = format!("{active} tasks are ACTIVE, more than {limit}");
-            self.add("ACTIVE_LIMIT_EXCEEDED", Severity::Warning, park, message, patch);
+            self.add("ACTIVE_LIMIT_EXCEEDED", Severity::Warning, target, message, patch);
         }
         Ok(())
     }
+}
+
+/// Returns whether somebody holds a step of a task.
+fn is_held(scope: &Scope<'_>, task: &str) -> Result<bool, ToolError> {
+    let (db, workspace) = (scope.db(), &scope.workspace);
+    let leases = of_root::<Lease>(db, workspace, task, "", From::Oldest, usize::MAX)?;
+    Ok(leases
+        .iter()
+        .any(|held| lease::left(scope, &held.record).is_some()))
 }
 
 fn is_under_way(meta: &Meta) -> bool {
@@ -343,17 +352,19 @@ fn is_under_way(meta: &Meta) -> bool {
 
 fn recovery(code: &str) -> &'static str {
     match code {
-        "NO_STEPS" => "Add steps with criteria and tests.",
-        "MISSING_CRITERIA" => "Add the criteria for done.",
-        "MISSING_TESTS" => "Add the tests that prove the step is done.",
-        "BLOCKED_STEPS" => "Remove the obstacle, then unblock the step.",
+        "NO_STEPS" => "Add steps with criteria and tests with tasks_decompose.",
+        "MISSING_CRITERIA" => "Add the criteria for done with tasks_define.",
+        "MISSING_TESTS" => "Add the tests that prove the step is done with tasks_define.",
+        "BLOCKED_STEPS" => "Remove the obstacle, then unblock the step with tasks_block.",
         "CHECKLIST_INDEX_OUT_OF_RANGE" => "Set current to an entry of the checklist.",
         "ACTIVE_LIMIT_EXCEEDED" => "Finish or park a task before you begin another.",
-        "ACTIVE_NO_OPEN_STEPS" => "Complete the task, or add the remaining work as steps.",
+        "ACTIVE_NO_OPEN_STEPS" => {
+            "Complete the task once it is confirmed, or add the remaining work as steps."
+        }
         "DEPENDENCY_CYCLE" => "Remove one of the dependencies in the cycle.",
         "ORPHAN_DEPENDENCY" => "Remove the dependency, or replace it.",
         "STALE_TASK" => "Continue or park it.",
-        "EMPTY_PLAN" => "Add a task, or delete the plan.",
+        "EMPTY_PLAN" => "Add a task with tasks_create, or delete the plan.",
         "FINISHED_PLAN_OPEN_TASKS" => "Reopen the plan, then finish its tasks.",
         "DONE_OVER_OPEN_DEPENDENCY" => "Reopen what depends on open work, or remove the dependency.",
         "ACTIVE_OVER_OPEN_DEPENDENCY" => "Set it to TODO until its dependencies are finished.",

@@ -73,8 +73,10 @@ pub(crate) struct Horizon {
     pub parked: usize,
     /// TODO or ACTIVE tasks without a change for `stale_days` (default 14).
     pub stale: usize,
-    /// Tasks in status DONE or CANCELED.
+    /// Tasks in status DONE.
     pub done: usize,
+    /// Tasks in status CANCELED.
+    pub canceled: usize,
     /// Total number of tasks.
     pub total: usize,
 }
@@ -254,7 +256,8 @@ fn horizon(scope: &Scope<'_>, plan: &str) -> Result<Horizon, ToolError> {
             Some(Status::Active) => horizon.active += count,
             Some(Status::Todo) => horizon.backlog += count,
             Some(Status::Parked) => horizon.parked += count,
-            Some(Status::Done | Status::Canceled) => horizon.done += count,
+            Some(Status::Done) => horizon.done += count,
+            Some(Status::Canceled) => horizon.canceled += count,
             None => continue,
         }
         horizon.total += count;

@@ -8,7 +8,7 @@ mod search;
 use serde_json::json;
 use tollgate_sdk::{NextCall, ToolError};
 
-pub(crate) use self::offer::{is_proven, node_call, show_root, show_step, step_call};
+pub(crate) use self::offer::{is_proven, node_call, show_root, show_step, sign, step_call};
 pub(crate) use self::queue::{Limits, Ready, queue};
 pub(crate) use self::search::of_task;
 
@@ -62,7 +62,7 @@ pub(crate) enum Wait {
     Parked(Located<Step>, Located<Node>),
     /// The plan has no tasks, or the task no steps.
     Empty(Meta),
-    /// Every task of the plan is canceled, where evidence is required.
+    /// Every task of the plan is canceled.
     Undone(Meta),
     /// The plan's open tasks are parked or wait.
     Tasks {
@@ -146,12 +146,12 @@ impl Piece {
     pub(crate) fn call(&self, scope: &Scope<'_>, owner: Option<&str>) -> Result<NextCall, ToolError> {
         Ok(match self {
             Piece::Step(step) => step_call(scope, step, owner)?,
-            Piece::Node(_, node) => node_call(scope, &node.record),
+            Piece::Node(_, node) => signed(scope, node_call(scope, &node.record), owner),
             Piece::Confirm(step) => show_step(scope, &step.record),
-            Piece::Complete(meta) => NextCall::new(
-                "tasks_complete",
-                json!({"workspace": scope.workspace, "task": meta.id}),
-            ),
+            Piece::Complete(meta) => {
+                let arguments = json!({"workspace": scope.workspace, "task": meta.id});
+                signed(scope, NextCall::new("tasks_complete", arguments), owner)
+            }
         })
     }
 }
@@ -216,7 +216,7 @@ impl Wait {
         short(&line, LINE)
     }
 
-    /// The call that removes the obstacle or shows it. It never starts anything that was put aside.
+    /// The call that removes the obstacle or shows it. It never starts anything that was put aside or blocked.
     pub(crate) fn call(&self, scope: &Scope<'_>) -> NextCall {
         let task =
             |tool: &str, id: &str| NextCall::new(tool, json!({"workspace": scope.workspace, "task": id}));
@@ -225,11 +225,9 @@ impl Wait {
             Wait::Empty(meta) | Wait::Undone(meta) => show_root(scope, &meta.id),
             Wait::Dependency { of, on } if on.status.is_none() => dependency::without(scope, of, &on.id),
             Wait::Dependency { on, .. } => task("tasks_radar", &on.id),
-            Wait::Blocked(step) => NextCall::new(
-                "tasks_block",
-                json!({"workspace": scope.workspace, "task": step.record.task, "step_id": step.record.id, "blocked": false}),
-            ),
-            Wait::Held { step, .. } | Wait::Parked(step, _) => show_step(scope, &step.record),
+            Wait::Blocked(step) | Wait::Held { step, .. } | Wait::Parked(step, _) => {
+                show_step(scope, &step.record)
+            }
             Wait::Tasks { plan, .. } => {
                 NextCall::new("tasks_next", json!({"workspace": scope.workspace, "plan": plan}))
             }
@@ -359,6 +357,12 @@ fn at_step(
     };
     let path = scope.step_path(step)?;
     search::of_step(scope, task, &Located { record, path }, owner)
+}
+
+/// A call with the name of the caller.
+fn signed(scope: &Scope<'_>, mut call: NextCall, actor: Option<&str>) -> NextCall {
+    sign(scope, &mut call, actor);
+    call
 }
 
 fn begun(scope: &Scope<'_>, piece: &Piece, owner: Option<&str>) -> Result<Upcoming, ToolError> {

@@ -38,8 +38,11 @@ pub(crate) fn step_call(
     let held = lease::live(scope, &step.record.id)?;
     let proof = Proof::of(scope, &step.record.id)?;
     let is_begun = !proof.is_empty() || !step.record.confirmed.is_empty();
-    if is_begun && is_proven(scope, &step.record, &proof)? {
-        return Ok(close_call(scope, &step.record, held.as_ref().and(owner)));
+    // What nobody showed anything for is not confirmed on the side.
+    let mut missing = checkpoint::missing(&step.record, &BTreeSet::new()).into_iter();
+    let is_backed = missing.all(|checkpoint| proof.backs(checkpoint));
+    if is_begun && is_backed && is_proven(scope, &step.record, &proof)? {
+        return Ok(close_call(scope, &step.record, owner, held.is_some()));
     }
     Ok(match owner {
         Some(owner) if held.is_none() && !is_begun => NextCall::new(
@@ -68,7 +71,7 @@ pub(crate) fn is_proven(scope: &Scope<'_>, step: &Step, proof: &Proof) -> Result
 }
 
 /// The call that confirms a step's checkpoints and closes it.
-fn close_call(scope: &Scope<'_>, step: &Step, owner: Option<&str>) -> NextCall {
+fn close_call(scope: &Scope<'_>, step: &Step, owner: Option<&str>, is_held: bool) -> NextCall {
     let said: Map<String, Json> = checkpoint::missing(step, &BTreeSet::new())
         .into_iter()
         .map(|checkpoint| (checkpoint.to_string(), json!({"confirmed": true})))
@@ -80,10 +83,20 @@ fn close_call(scope: &Scope<'_>, step: &Step, owner: Option<&str>) -> NextCall {
         arguments["checkpoints"] = Json::Object(said);
         "tasks_close_step"
     };
-    if let Some(owner) = owner {
+    if let Some(owner) = owner.filter(|_| is_held) {
         arguments["actor"] = json!(owner);
     }
-    NextCall::new(tool, arguments)
+    let mut call = NextCall::new(tool, arguments);
+    sign(scope, &mut call, owner);
+    call
+}
+
+/// Adds the name of the caller to a call that writes, so that the history and undo by actor know whose it is. The name
+/// that the transport proves is known without.
+pub(crate) fn sign(scope: &Scope<'_>, call: &mut NextCall, actor: Option<&str>) {
+    if let Some(actor) = actor.filter(|actor| scope.cx.identity() != Some(*actor)) {
+        call.arguments.insert("actor".to_owned(), json!(actor));
+    }
 }
 
 /// The call that starts a node, or finishes a node that was started.

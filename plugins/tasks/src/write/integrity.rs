@@ -15,6 +15,7 @@ use crate::dependency;
 use crate::error::{Reason, Refusals};
 use crate::model::{RootKind, Status};
 use crate::record::{Meta, Plan, Root, Task};
+use crate::work;
 
 /// Most open tasks of a plan that a refusal lists.
 const SHOWN: usize = 20;
@@ -291,7 +292,9 @@ impl Write<'_> {
     /// The call that sets a status.
     fn setting(&self, id: &str, status: Status) -> NextCall {
         let arguments = json!({"workspace": self.scope.workspace, "task": id, "status": status});
-        NextCall::new("tasks_complete", arguments)
+        let mut call = NextCall::new("tasks_complete", arguments);
+        work::sign(&self.scope, &mut call, self.actor());
+        call
     }
 
     /// The call that takes a dependency away, or shows the journal if the dependency is not there yet.

@@ -6,6 +6,7 @@
 //! tool.
 
 mod apply;
+mod held;
 mod integrity;
 mod overlay;
 mod parts;
@@ -337,7 +338,7 @@ impl<'a> Write<'a> {
     pub(crate) fn finish(self) -> Result<Receipt, ToolError> {
         let mut refusals = Refusals::default();
         self.faults(&mut refusals)?;
-        self.unproven(0, &mut refusals)?;
+        self.unproven(0, &BTreeSet::new(), &mut refusals)?;
         refusals.finish()?;
         self.apply(Journal::Undoable)
     }

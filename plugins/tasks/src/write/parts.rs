@@ -10,7 +10,7 @@ use super::Write;
 use super::overlay::Changed;
 use crate::checkpoint;
 use crate::closing;
-use crate::error::{Reason, Refusals};
+use crate::error::{Author, Reason, Refusals};
 use crate::limits::short;
 use crate::model::Status;
 use crate::record::{Node, Root, Step, Task, step_status};
@@ -128,10 +128,9 @@ impl Write<'_> {
             && named.insert(step.id.clone())
         {
             let reopen = json!({"workspace": self.scope.workspace, "task": step.task, "step_id": step.id, "completed": false});
-            refusals.add_with(
-                Reason::StepClosed(self.place(parent)?),
-                NextCall::new("tasks_progress", reopen),
-            );
+            let mut call = NextCall::new("tasks_progress", reopen);
+            work::sign(&self.scope, &mut call, self.actor());
+            refusals.add_with(Reason::StepClosed(self.place(parent)?), call);
         }
         Ok(())
     }
@@ -232,16 +231,18 @@ impl Write<'_> {
                 (None, Some(_)) => {
                     for parent in BTreeSet::from([&columns.parent, &columns.root]) {
                         if *parent != columns.id && !parent.is_empty() && !self.exists(parent)? {
-                            let next_call = self.reverting("tasks_redo", State::Undone, parent)?;
-                            refusals.add_with(orphan(pending.kind, &columns.id, parent), next_call);
+                            let maker = self.maker(State::Undone, parent)?;
+                            let next_call = self.reverting(State::Done, maker.as_ref());
+                            refusals.add_with(orphan(pending.kind, &columns.id, parent, None), next_call);
                         }
                     }
                 }
                 // A lease has the identifier of its step, and nothing hangs on it.
                 (Some(_), None) if matches!(pending.kind, Kind::Plan | Kind::Task | Kind::Step) => {
                     for (kind, id) in self.hanging(&columns.id, SHOWN)? {
-                        let next_call = self.reverting("tasks_undo", State::Done, &id)?;
-                        refusals.add_with(orphan(kind, &id, &columns.id), next_call);
+                        let maker = self.maker(State::Done, &id)?;
+                        let next_call = self.reverting(State::Undone, maker.as_ref());
+                        refusals.add_with(orphan(kind, &id, &columns.id, maker), next_call);
                     }
                 }
                 _ => {}
@@ -260,14 +261,14 @@ impl Write<'_> {
         Ok(false)
     }
 
-    /// The call that reverts the operation that made a record, or shows the journal if there is none.
-    fn reverting(&self, tool: &str, state: State, id: &str) -> Result<NextCall, ToolError> {
-        let maker = operation::maker(self.scope.db(), &self.scope.workspace, id, state)?;
-        let workspace = &self.scope.workspace;
-        Ok(match maker {
-            Some(seq) => NextCall::new(tool, json!({"workspace": workspace, "operation": seq})),
-            None => NextCall::new("tasks_history", json!({"workspace": workspace})),
-        })
+    /// The operation in a state that made a record.
+    fn maker(&self, state: State, id: &str) -> Result<Option<Author>, ToolError> {
+        let (db, workspace) = (self.scope.db(), &self.scope.workspace);
+        let made = match operation::maker(db, workspace, id, state)? {
+            Some(seq) => operation::get(db, workspace, seq)?,
+            None => None,
+        };
+        Ok(made.as_ref().map(Author::from))
     }
 
     /// Path of a stored step, otherwise its identifier.
@@ -280,10 +281,11 @@ impl Write<'_> {
     }
 }
 
-fn orphan(kind: Kind, id: &str, parent: &str) -> Reason {
+fn orphan(kind: Kind, id: &str, parent: &str, maker: Option<Author>) -> Reason {
     Reason::Orphan {
         kind,
         id: id.to_owned(),
         parent: parent.to_owned(),
+        maker,
     }
 }

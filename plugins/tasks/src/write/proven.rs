@@ -17,15 +17,21 @@ use crate::store::record::children;
 
 impl Write<'_> {
     /// Adds what the planned changes close or confirm although the evidence of now does not prove it. `own` is the
-    /// number of counted changes that the operation makes good itself.
-    pub(super) fn unproven(&self, own: i64, refusals: &mut Refusals) -> Result<(), ToolError> {
+    /// number of counted changes that the operation makes good itself. Steps that come back because their deletion is
+    /// undone are as they would be without it, so nothing is asked of them anew.
+    pub(super) fn unproven(
+        &self,
+        own: i64,
+        back: &BTreeSet<String>,
+        refusals: &mut Refusals,
+    ) -> Result<(), ToolError> {
         if !self.scope.config.requires_evidence(&self.scope.workspace) {
             return Ok(());
         }
         let now = mutation::now(&self.scope)?.without(own);
         let changes = self.changes_of::<Step>()?;
-        let mut seen = BTreeSet::new();
-        for step in &changes {
+        let mut seen = back.clone();
+        for step in changes.iter().filter(|step| !back.contains(&step.id)) {
             if let Some((after, wanting)) = self.confirmed_by(step)? {
                 seen.insert(after.id.clone());
                 self.want_proof(after, wanting, &now, refusals)?;

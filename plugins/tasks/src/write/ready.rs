@@ -19,20 +19,26 @@ const REDO: &str = "tasks_redo";
 pub(crate) fn settled(
     cx: &Cx<'_>,
     workspace: &Workspace,
+    actor: Option<&str>,
     mut err: ToolError,
 ) -> Result<ToolError, ToolError> {
     for blocker in &mut err.blockers {
         if let Some(call) = blocker.next_call.take() {
-            blocker.next_call = Some(accepted(cx, workspace, call)?);
+            blocker.next_call = Some(accepted(cx, workspace, actor, call)?);
         }
     }
     if let Some(call) = err.next_call.take() {
-        err.next_call = Some(accepted(cx, workspace, call)?);
+        err.next_call = Some(accepted(cx, workspace, actor, call)?);
     }
     Ok(err)
 }
 
-fn accepted(cx: &Cx<'_>, workspace: &Workspace, mut call: NextCall) -> Result<NextCall, ToolError> {
+fn accepted(
+    cx: &Cx<'_>,
+    workspace: &Workspace,
+    actor: Option<&str>,
+    mut call: NextCall,
+) -> Result<NextCall, ToolError> {
     let mut tried = BTreeSet::new();
     while let (Some(to), Some(seq)) = (
         direction(&call),
@@ -41,7 +47,7 @@ fn accepted(cx: &Cx<'_>, workspace: &Workspace, mut call: NextCall) -> Result<Ne
         if !tried.insert((to == State::Undone, seq)) {
             return Ok(history(workspace));
         }
-        match try_it(cx, workspace, seq, to)? {
+        match try_it(cx, workspace, actor, (seq, to))? {
             Ok(()) => return Ok(call),
             Err(err) => call = err.next_call.unwrap_or_else(|| history(workspace)),
         }
@@ -61,11 +67,11 @@ fn direction(call: &NextCall) -> Option<State> {
 fn try_it(
     cx: &Cx<'_>,
     workspace: &Workspace,
-    seq: i64,
-    to: State,
+    actor: Option<&str>,
+    (seq, to): (i64, State),
 ) -> Result<Result<(), ToolError>, ToolError> {
     let tool = if to == State::Undone { UNDO } else { REDO };
-    let mut write = Write::begin(cx, tool, workspace)?;
+    let mut write = Write::begin(cx, tool, workspace)?.by(actor)?;
     let from = if to == State::Undone {
         State::Done
     } else {
@@ -74,7 +80,7 @@ fn try_it(
     match operation::get(&cx.db, workspace, seq)?.filter(|operation| operation.state == from) {
         Some(operation) => {
             let unit = operation::unit(&cx.db, workspace, operation)?;
-            Ok(write.plan_revert(&unit, to, Order::Records))
+            Ok(write.plan_revert(&unit, to, Order::Records, false).map(drop))
         }
         None => Ok(Err(ToolError::new(
             "UNDO_CONFLICT",

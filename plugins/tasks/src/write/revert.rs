@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use tollgate_sdk::{NextCall, ToolError};
 
 use super::{Journal, Receipt, Write};
-use crate::error::{Reason, Refusals, refusal};
+use crate::error::{Author, Reason, Refusals, refusal};
 use crate::model::EventType;
 use crate::mutation::BOOKKEEPING;
 use crate::store::Kind;
@@ -23,40 +23,59 @@ pub(crate) enum Order {
 
 impl Write<'_> {
     /// Restores records as they were before or after the operations of a unit. The result has to be a state
-    /// that direct calls could have reached.
+    /// that direct calls could have reached. `force` is the reason for going against leases of others.
     pub(crate) fn revert(
         mut self,
         unit: &[Operation],
         to: State,
         order: Order,
+        force: Option<&str>,
     ) -> Result<Receipt, ToolError> {
-        self.plan_revert(unit, to, order)?;
-        self.tell(unit, to)?;
+        let over = self.plan_revert(unit, to, order, force.is_some())?;
+        let mut data = told(unit);
+        if let (Some(reason), false) = (force, over.is_empty()) {
+            data["taken_from"] = json!(over);
+            data["reason"] = json!(reason);
+        }
+        self.tell(unit, to, &data)?;
         let seqs = unit.iter().map(|operation| operation.seq).collect();
         self.apply(Journal::Reverts(seqs, to))
     }
 
-    /// Plans to restore the records, unless that is refused.
+    /// Plans to restore the records, unless that is refused. Leases of others are in the way unless `force` is set.
+    /// Returns the owners of such leases.
     pub(super) fn plan_revert(
         &mut self,
         unit: &[Operation],
         to: State,
         order: Order,
-    ) -> Result<(), ToolError> {
+        force: bool,
+    ) -> Result<BTreeSet<String>, ToolError> {
         if order == Order::Journal {
             self.in_order(unit, to)?;
         }
         let mut refusals = Refusals::default();
-        for (seq, change) in self.changes_of_unit(unit, to)? {
+        let changes = self.changes_of_unit(unit, to)?;
+        let is_about_leases = changes.iter().all(|(_, change)| change.kind == Kind::Lease);
+        let (mut over, mut back) = (BTreeSet::new(), BTreeSet::new());
+        for (seq, change) in changes {
             let (present, wanted) = match to {
-                State::Undone => (change.after, change.before),
-                _ => (change.before, change.after),
+                State::Undone => (&change.after, &change.before),
+                _ => (&change.before, &change.after),
             };
-            if self.body(change.kind, &change.id)? == present {
-                self.restore(change.kind, present.as_deref(), wanted)?;
-            } else {
+            if self.body(change.kind, &change.id)? != *present {
                 self.conflict(seq, change.kind, &change.id, to, &mut refusals)?;
+                continue;
             }
+            match self.foreign_lease(&change, wanted.as_deref(), is_about_leases)? {
+                Some(lease) if force => drop(over.insert(lease.owner)),
+                Some(lease) => self.refuse_held(lease, &mut refusals)?,
+                None => {}
+            }
+            if to == State::Undone && change.kind == Kind::Step && present.is_none() {
+                back.insert(change.id.clone());
+            }
+            self.restore(change.kind, present.as_deref(), wanted.clone())?;
         }
         // Without all of its records, the state is not the one to judge.
         if refusals.is_empty() {
@@ -66,9 +85,10 @@ impl Write<'_> {
                 .iter()
                 .filter(|operation| !BOOKKEEPING.contains(&operation.tool.as_str()));
             let own = i64::try_from(own.count()).unwrap_or(i64::MAX);
-            self.unproven(own, &mut refusals)?;
+            self.unproven(own, &back, &mut refusals)?;
         }
-        refusals.finish()
+        refusals.finish()?;
+        Ok(over)
     }
 
     /// The changes of all operations together, one for each record, in the order in which they are reverted.
@@ -96,7 +116,7 @@ impl Write<'_> {
     }
 
     /// Plans the events, one for each plan and task.
-    fn tell(&mut self, unit: &[Operation], to: State) -> Result<(), ToolError> {
+    fn tell(&mut self, unit: &[Operation], to: State, data: &Json) -> Result<(), ToolError> {
         let (db, workspace) = (*self.scope.db(), self.scope.workspace.clone());
         let mut roots = BTreeSet::new();
         for operation in unit {
@@ -107,7 +127,7 @@ impl Write<'_> {
             _ => EventType::Redone,
         };
         for root in roots {
-            self.event(event_type, &root, None, told(unit));
+            self.event(event_type, &root, None, data.clone());
             self.touch(&root);
         }
         Ok(())
@@ -128,17 +148,43 @@ impl Write<'_> {
         while let Some(next) = self.beyond(ready, ready, to)? {
             ready = next.seq;
         }
+        let next_call = self.reverting(to, self.author(ready)?.as_ref());
+        let unknown = Author {
+            seq: before.seq,
+            actor: None,
+        };
+        let reason = Reason::OutOfOrder {
+            operation,
+            before: self.author(before.seq)?.unwrap_or(unknown),
+            root: before.root,
+        };
+        Err(refusal(reason, Some(next_call)))
+    }
+
+    /// An operation with its caller.
+    fn author(&self, seq: i64) -> Result<Option<Author>, ToolError> {
+        let operation = operation::get(self.scope.db(), &self.scope.workspace, seq)?;
+        Ok(operation.as_ref().map(Author::from))
+    }
+
+    /// The call that undoes or redoes an operation of the caller. It shows the journal instead if there is no such
+    /// operation, or if somebody else made it: that is not the caller's to take back.
+    pub(super) fn reverting(&self, to: State, operation: Option<&Author>) -> NextCall {
         let tool = match to {
             State::Undone => "tasks_undo",
             _ => "tasks_redo",
         };
-        let first = json!({"workspace": self.scope.workspace, "operation": ready});
-        let reason = Reason::OutOfOrder {
-            operation,
-            before: before.seq,
-            root: before.root,
-        };
-        Err(refusal(reason, Some(NextCall::new(tool, first))))
+        let workspace = &self.scope.workspace;
+        match operation.filter(|operation| operation.actor.as_deref() == self.actor()) {
+            Some(own) => {
+                let mut arguments = json!({"workspace": workspace, "operation": own.seq});
+                if let Some(actor) = &own.actor {
+                    arguments["actor"] = json!(actor);
+                }
+                NextCall::new(tool, arguments)
+            }
+            None => NextCall::new("tasks_history", json!({"workspace": workspace})),
+        }
     }
 
     /// The operation outside of the unit that comes before one of the unit.
@@ -168,19 +214,16 @@ impl Write<'_> {
         to: State,
         refusals: &mut Refusals,
     ) -> Result<(), ToolError> {
-        let workspace = &self.scope.workspace;
-        let since = operation::latest_of(self.scope.db(), workspace, kind, id)?;
-        let next_call = match since {
-            Some(since) if since.seq > seq && to == State::Undone => NextCall::new(
-                "tasks_undo",
-                json!({"workspace": workspace, "operation": since.seq}),
-            ),
-            _ => NextCall::new("tasks_history", json!({"workspace": workspace})),
-        };
+        let latest = operation::latest_of(self.scope.db(), &self.scope.workspace, kind, id)?;
+        let since = latest
+            .filter(|latest| latest.seq > seq)
+            .map(|latest| Author::from(&latest));
+        let next_call = self.reverting(State::Undone, since.as_ref().filter(|_| to == State::Undone));
         let reason = Reason::UndoConflict {
             operation: seq,
             kind,
             id: id.to_owned(),
+            since,
         };
         refusals.add_with(reason, next_call);
         Ok(())

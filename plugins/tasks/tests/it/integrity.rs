@@ -341,14 +341,21 @@ fn my_own_change_is_undone_although_others_wrote_after_it() {
     let loaded = ok(&session, r#"resume {"task": "TASK-001", "events_limit": 9}"#);
     assert_eq!(loaded["detail"]["priority"], "MEDIUM");
     ok(&session, &by("ann", "redo {\"task\": \"TASK-001\"}"));
-    // The same record was changed since: the refusal names the operation, whose undo is accepted.
+    // The same record was changed since: the refusal names the operation, which is bob's to undo.
     ok(
         &session,
         &by("bob", r#"edit {"task": "TASK-001", "title": "better"}"#),
     );
     let err = refused(&session, &by("ann", "undo {\"task\": \"TASK-001\"}"));
-    assert_eq!(err.code, "UNDO_CONFLICT");
+    assert_eq!(
+        (err.code.as_str(), err.message.as_str()),
+        (
+            "UNDO_CONFLICT",
+            "task TASK-001 was changed after operation 4, by operation 6 of bob"
+        )
+    );
     follow(&session, &err.next_call.unwrap());
+    ok(&session, &by("bob", "undo {\"task\": \"TASK-001\"}"));
     ok(&session, &by("ann", "undo {\"task\": \"TASK-001\"}"));
     // What others hung below stays where it is.
     ok(
@@ -367,11 +374,13 @@ fn my_own_change_is_undone_although_others_wrote_after_it() {
     );
     let err = refused(&session, &by("ann", "undo {\"task\": \"TASK-001\"}"));
     assert!(err.message.contains("would not exist"), "{}", err.message);
+    assert!(err.message.ends_with("of bob made it"), "{}", err.message);
     follow(&session, &err.next_call.unwrap());
+    ok(&session, &by("bob", "undo {\"task\": \"TASK-001\"}"));
     ok(&session, &by("ann", "undo {\"task\": \"TASK-001\"}"));
 }
 
-/// After an undo by actor, the plain order is kept and its calls lead out of every refusal.
+/// After an undo by actor, the plain order is kept.
 #[test]
 fn redo_after_undo_by_actor_goes_in_order() {
     let session = after(&TWO);
@@ -387,7 +396,9 @@ fn redo_after_undo_by_actor_goes_in_order() {
     ok(&session, r#"undo {"task": "TASK-001"}"#);
     let err = refused(&session, r#"redo {"task": "TASK-001"}"#);
     assert_eq!(err.code, "UNDO_CONFLICT");
-    follow(&session, &err.next_call.unwrap());
+    // The other operation is ann's to redo.
+    assert_eq!(err.next_call.unwrap().tool, "tasks_history");
+    ok(&session, r#"redo {"task": "TASK-001", "actor": "ann"}"#);
     ok(&session, r#"redo {"task": "TASK-001"}"#);
     let err = refused(&session, r#"undo {"operation": 99}"#);
     assert_eq!(err.code, "NOT_FOUND");
@@ -410,4 +421,50 @@ fn old_faults_can_be_mended_one_by_one() {
         r#"edit {"task": "TASK-001", "depends_on": ["TASK-404"]}"#,
     );
     ok(&session, r#"edit {"task": "TASK-001", "depends_on": []}"#);
+}
+
+/// The finding: a task stayed DONE although all of its proven steps were deleted.
+#[test]
+fn the_parts_of_a_finished_task_stay_until_it_is_reopened() {
+    for status in ["DONE", "CANCELED"] {
+        let session = after(&TWO);
+        ok(
+            &session,
+            r#"task_add {"task": "TASK-001", "parent_step": "s:0", "title": "n"}"#,
+        );
+        ok(
+            &session,
+            r#"task_define {"task": "TASK-001", "path": "s:0.t:0", "status": "DONE"}"#,
+        );
+        ok(
+            &session,
+            r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+        );
+        ok(
+            &session,
+            &format!(r#"complete {{"task": "TASK-001", "status": "{status}"}}"#),
+        );
+        for line in [
+            r#"delete {"task": "TASK-001", "path": "s:0"}"#,
+            r#"define {"task": "TASK-001", "path": "s:0", "title": "other"}"#,
+            r#"patch {"task": "TASK-001", "kind": "step", "path": "s:0", "ops": [{"op": "set", "field": "title", "value": "x"}]}"#,
+            r#"task_define {"task": "TASK-001", "path": "s:0.t:0", "title": "other"}"#,
+            r#"task_delete {"task": "TASK-001", "path": "s:0.t:0"}"#,
+        ] {
+            let err = refused(&session, line);
+            assert_eq!(
+                (err.code.as_str(), err.message),
+                ("NOT_OPEN", format!("TASK-001 is {status}")),
+                "{line}"
+            );
+            follow(&session, &err.next_call.unwrap());
+        }
+        // Nothing changes, so nothing is refused.
+        ok(
+            &session,
+            r#"define {"task": "TASK-001", "path": "s:0", "title": "s"}"#,
+        );
+        ok(&session, r#"complete {"task": "TASK-001", "status": "ACTIVE"}"#);
+        ok(&session, r#"delete {"task": "TASK-001", "path": "s:0"}"#);
+    }
 }

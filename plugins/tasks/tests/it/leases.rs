@@ -4,6 +4,7 @@ use serde_json::json;
 use tollgate_sdk::native::Session;
 
 use crate::harness::{THREE, after, call_tool, ok, refused};
+use crate::offers::probe;
 
 const CLOSE: &str =
     r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "actor": "bob"}"#;
@@ -122,8 +123,46 @@ fn a_connection_that_does_not_last_holds_nothing() {
         &session,
         r#"step_release {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
     );
-    ok(&session, r#"undo {"task": "TASK-001"}"#);
+    ok(&session, r#"undo {"task": "TASK-001", "actor": "ann"}"#);
     assert!(!is_free(&session));
     session.end_connection("conn_ann");
     assert!(is_free(&session));
+}
+
+#[test]
+fn a_step_that_somebody_else_holds_is_not_deleted() {
+    let session = held("");
+    let plan = r#"{"title": "below", "plan": "PLAN-001", "steps": [{"title": "s"}]}"#;
+    ok(&session, &format!("create {plan}"));
+    ok(
+        &session,
+        r#"decompose {"task": "TASK-001", "path": "s:1", "steps": [{"title": "below"}]}"#,
+    );
+    ok(
+        &session,
+        r#"step_claim {"task": "TASK-001", "path": "s:1.s:0", "actor": "cy"}"#,
+    );
+    for (line, holders) in [
+        (r#"delete {"task": "TASK-001", "path": "s:0", "actor": "bob"}"#, 1),
+        (r#"delete {"task": "TASK-001", "path": "s:0"}"#, 1),
+        (r#"delete {"task": "TASK-001", "path": "s:1", "actor": "ann"}"#, 1),
+        (r#"delete {"task": "TASK-001", "actor": "bob"}"#, 2),
+        (r#"delete {"task": "PLAN-001", "actor": "ann"}"#, 1),
+    ] {
+        let err = refused(&session, line);
+        assert_eq!(
+            (err.code.as_str(), err.blockers.len()),
+            ("STEP_LEASE_HELD", holders),
+            "{line}"
+        );
+        assert_eq!(probe(&session, &json!(err)), Vec::<String>::new());
+    }
+    assert!(!is_free(&session));
+    ok(
+        &session,
+        r#"delete {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
+    );
+    // What nobody holds any more goes with its plan.
+    session.advance_ms(200 * 60_000);
+    ok(&session, r#"delete {"task": "PLAN-001", "actor": "bob"}"#);
 }

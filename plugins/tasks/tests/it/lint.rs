@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use tollgate_sdk::NextCall;
 use tollgate_sdk::native::Session;
 
 use crate::harness::{after, follow, ok};
+use crate::offers::probe;
 
 fn codes(session: &Session, target: &str) -> BTreeSet<String> {
     let lint = ok(session, &format!(r#"lint {{"task": "{target}"}}"#));
@@ -33,26 +35,138 @@ fn mend(session: &Session, target: &str, code: &str) {
     assert!(!codes(session, target).contains(code), "{code} stays");
 }
 
+/// The call of an issue, which shows what to write or to decide, and changes nothing.
+fn looked_at(session: &Session, target: &str, code: &str) {
+    let lint = ok(session, &format!(r#"lint {{"task": "{target}"}}"#));
+    let issues = lint["issues"].as_array().unwrap().iter();
+    let issue = issues.into_iter().find(|issue| issue["code"] == code);
+    let call: NextCall = serde_json::from_value(issue.unwrap()["patch"].clone()).unwrap();
+    assert_eq!(call.tool, "tasks_show", "{code}");
+    follow(session, &call);
+}
+
+/// The calls of all issues of all plans and tasks: each is accepted.
+fn refused_patches(session: &Session) -> Vec<String> {
+    let mut faults = Vec::new();
+    for row in session.sql("SELECT id FROM tasks_roots WHERE status IS NOT NULL") {
+        let target: String = row.get(0).unwrap();
+        let lint = ok(session, &format!(r#"lint {{"task": "{target}"}}"#));
+        let patches = lint["issues"].as_array().unwrap().iter();
+        let calls: Vec<Value> = patches.map(|issue| issue["patch"].clone()).collect();
+        faults.extend(probe(session, &json!({"next_calls": calls})));
+    }
+    faults
+}
+
+/// The findings: calls that were refused, unsafe, or wrote placeholders.
+#[test]
+fn the_calls_of_lint_are_accepted_and_take_nothing_from_others() {
+    let session = after(&[
+        r#"create {"title": "P"}"#,
+        r#"create {"title": "a", "plan": "PLAN-001", "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]}"#,
+        r#"create {"title": "b", "plan": "PLAN-001", "steps": [{"title": "s", "success_criteria": ["c"], "tests": ["t"]}]}"#,
+        r#"create {"title": "Q"}"#,
+        r#"complete {"task": "PLAN-002", "status": "CANCELED"}"#,
+    ]);
+    assert!(
+        codes(&session, "PLAN-002").is_empty(),
+        "a canceled plan needs no task"
+    );
+    // ACTIVE without an open step, but not confirmed.
+    ok(
+        &session,
+        r#"progress {"task": "TASK-001", "path": "s:0", "completed": true, "force": true, "reason": "r"}"#,
+    );
+    assert!(codes(&session, "TASK-001").contains("ACTIVE_NO_OPEN_STEPS"));
+    assert_eq!(refused_patches(&session), Vec::<String>::new());
+    // A forced step that somebody holds again, with evidence.
+    ok(
+        &session,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:0", "checks": ["cargo test"], "checkpoint": "perf"}"#,
+    );
+    session.sql(
+        "INSERT INTO tasks_records (workspace, kind, id, root, parent, position, ordinal, status, body) \
+         SELECT workspace, 'lease', id, root, id, 0, 0, '', '{\"step\":\"' || id || '\",\"task\":\"' || root || \
+             '\",\"owner\":\"ann\",\"expires_after\":1000,\"claimed_at\":\"' || json_extract(body, '$.created_at') || '\"}' \
+         FROM tasks_records WHERE kind = 'step' AND root = 'TASK-001'",
+    );
+    assert_eq!(refused_patches(&session), Vec::<String>::new());
+    // Where evidence is required, nothing typed confirms.
+    let session = session.config(&json!({"evidence": "required"}));
+    assert_eq!(refused_patches(&session), Vec::<String>::new());
+    // A dependency that was added later.
+    let session = session.config(&json!({}));
+    depend(&session, "TASK-001", "TASK-002");
+    assert_eq!(refused_patches(&session), Vec::<String>::new());
+}
+
+#[test]
+fn lint_parks_no_work_of_others() {
+    let session = after(&[r#"create {"title": "P"}"#]);
+    for task in 1..=4 {
+        let create = r#"{"title": "t", "plan": "PLAN-001", "steps": [{"title": "s"}, {"title": "r"}]}"#;
+        ok(&session, &format!("create {create}"));
+        ok(
+            &session,
+            &format!(r#"complete {{"task": "TASK-00{task}", "status": "ACTIVE"}}"#),
+        );
+    }
+    let parks = |target: &str| {
+        let lint = ok(&session, &format!(r#"lint {{"task": "{target}"}}"#));
+        let issues = lint["issues"].as_array().unwrap().iter();
+        let issue = issues
+            .into_iter()
+            .find(|issue| issue["code"] == "ACTIVE_LIMIT_EXCEEDED");
+        issue.unwrap()["patch"]["arguments"]["task"].clone()
+    };
+    assert_eq!(parks("PLAN-001"), "TASK-001");
+    assert_eq!(parks("TASK-004"), "TASK-004", "others are not its business");
+    for task in [1, 4] {
+        ok(
+            &session,
+            &format!(r#"step_claim {{"task": "TASK-00{task}", "path": "s:0", "actor": "ann"}}"#),
+        );
+    }
+    assert_eq!(parks("PLAN-001"), "TASK-002", "ann works on the first");
+    assert_eq!(parks("TASK-004"), json!(null), "ann works on it");
+    assert_eq!(refused_patches(&session), Vec::<String>::new());
+}
+
 #[test]
 fn what_a_task_lacks() {
     let session = after(&[r#"create {"title": "P"}"#]);
-    mend(&session, "PLAN-001", "EMPTY_PLAN");
-    mend(&session, "TASK-001", "NO_STEPS");
+    looked_at(&session, "PLAN-001", "EMPTY_PLAN");
+    ok(&session, r#"create {"title": "T", "plan": "PLAN-001"}"#);
+    looked_at(&session, "TASK-001", "NO_STEPS");
     ok(
         &session,
-        r#"decompose {"task": "TASK-001", "steps": [{"title": "bare"}]}"#,
+        r#"decompose {"task": "TASK-001", "steps": [{"title": "one", "success_criteria": ["c"], "tests": ["t"]}, {"title": "bare"}]}"#,
     );
     ok(&session, r#"block {"task": "TASK-001", "path": "s:1"}"#);
     let found: Vec<String> = codes(&session, "PLAN-001").into_iter().collect();
     assert_eq!(found, ["BLOCKED_STEPS", "MISSING_CRITERIA", "MISSING_TESTS"]);
     for code in found {
-        mend(&session, "TASK-001", &code);
+        looked_at(&session, "TASK-001", &code);
     }
+    ok(
+        &session,
+        r#"define {"task": "TASK-001", "path": "s:1", "success_criteria": ["c"], "tests": ["t"]}"#,
+    );
+    ok(
+        &session,
+        r#"block {"task": "TASK-001", "path": "s:1", "blocked": false}"#,
+    );
     ok(
         &session,
         r#"progress {"task": "TASK-001", "path": "s:1", "completed": true, "force": true, "reason": "r"}"#,
     );
     assert_eq!(ok(&session, r#"lint {"task": "TASK-001"}"#)["ok"], false);
+    // Nobody showed anything, so there is something to look at and nothing to confirm.
+    looked_at(&session, "TASK-001", "UNCONFIRMED_DONE");
+    ok(
+        &session,
+        r#"evidence_capture {"task": "TASK-001", "path": "s:1", "checks": ["cargo test"], "checkpoint": "tests"}"#,
+    );
     mend(&session, "TASK-001", "UNCONFIRMED_DONE");
     ok(
         &session,

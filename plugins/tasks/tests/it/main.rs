@@ -20,6 +20,7 @@ mod random;
 mod refusals;
 mod runs;
 mod show;
+mod suggestions;
 mod table;
 mod undo;
 mod views;

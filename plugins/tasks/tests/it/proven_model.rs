@@ -43,7 +43,14 @@ struct Host {
     session: Session,
     found: Vec<FoundOperation>,
     speaks: BTreeMap<String, bool>,
+    /// Deleted steps by id, as far as they were confirmed and closed.
+    deleted: BTreeMap<String, Value>,
     now_ms: i64,
+}
+
+/// The part of a step that has to be proven.
+fn gate(step: &Value) -> Value {
+    json!([step["confirmed"], step["completed_at"]])
 }
 
 impl Host {
@@ -53,6 +60,7 @@ impl Host {
             session: after(&SETUP).config(&config),
             found: Vec::new(),
             speaks: BTreeMap::new(),
+            deleted: BTreeMap::new(),
             now_ms: EPOCH_MS,
         }
     }
@@ -117,9 +125,13 @@ impl Host {
         .collect()
     }
 
-    /// Steps that an operation confirmed or closed without a run that speaks for the work tree.
-    fn unproven(&self, before: &BTreeMap<String, Value>) -> Vec<String> {
+    /// Steps that an operation confirmed or closed without a run that speaks for the work tree. A step that was deleted
+    /// may come back as it was.
+    fn unproven(&mut self, before: &BTreeMap<String, Value>) -> Vec<String> {
         let (steps, evidence) = (self.records("step"), self.records("evidence"));
+        let gone = before.iter().filter(|(id, _)| !steps.contains_key(*id));
+        self.deleted
+            .extend(gone.map(|(id, step)| (id.clone(), gate(step))));
         let has_run = |step: &str| {
             evidence.values().any(|item| {
                 let op_id = item["operation"].as_str().unwrap_or_default();
@@ -136,6 +148,9 @@ impl Host {
         let is_done = |step: &Value| step.get("completed_at").is_some();
         let changed = steps.iter().filter(|&(id, step)| {
             let was = before.get(id);
+            if was.is_none() && self.deleted.get(id) == Some(&gate(step)) {
+                return false;
+            }
             let known = confirmed(was);
             let confirms = confirmed(Some(step)).iter().any(|now| !known.contains(now));
             let is_bare = ["success_criteria", "tests", "required"]

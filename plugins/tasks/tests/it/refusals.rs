@@ -225,20 +225,14 @@ fn every_reason_not_to_close_comes_at_once() {
         calls.map(|call| call.tool.clone()).collect()
     };
     // Others' steps are neither confirmed nor taken over.
-    let wanted = [
-        "tasks_next",
-        "tasks_show",
-        "tasks_show",
-        "tasks_task_define",
-        "tasks_block",
-    ];
+    let wanted = ["tasks_next", "tasks_show", "tasks_show", "tasks_task_define"];
     assert_eq!(tools(&err), wanted);
     let err = refused(
         &session,
         r#"done {"task": "TASK-001", "path": "s:0", "owner": "ada"}"#,
     );
     // One call confirms all three.
-    let wanted = ["tasks_verify", "tasks_show", "tasks_task_define", "tasks_block"];
+    let wanted = ["tasks_verify", "tasks_show", "tasks_task_define", "tasks_show"];
     assert_eq!(tools(&err), wanted);
     let calls: Vec<NextCall> = err
         .blockers
@@ -249,6 +243,11 @@ fn every_reason_not_to_close_comes_at_once() {
     for call in &calls {
         follow(&session, call);
     }
+    // Whether the obstacle is gone is not for a suggestion to say.
+    ok(
+        &session,
+        r#"block {"task": "TASK-001", "path": "s:0", "blocked": false}"#,
+    );
     ok(
         &session,
         r#"task_define {"task": "TASK-001", "path": "s:0.t:0", "status": "DONE"}"#,

@@ -387,3 +387,39 @@ fn parts_that_go_and_tasks_that_are_canceled_are_no_way_around_required_evidence
     assert_eq!(refused(&strict, &empty).code, "EVIDENCE_REQUIRED");
     ok(&strict, &done.replace('}', r#", "status": "CANCELED"}"#));
 }
+
+/// The finding: the undo of a deletion asked for the evidence that the deletion had removed.
+#[test]
+fn the_undo_of_a_deletion_brings_a_proven_step_back_as_it_was() {
+    let session = session("required", vec![run("op_1", TestResult::Passed, None)]);
+    capture(&session, "op_1").unwrap();
+    session.advance_ms(1_000);
+    ok(&session, CLOSE);
+    // The age of the evidence changes with each write.
+    let shown = || {
+        let mut parts = ok(&session, r#"show {"task": "TASK-001", "path": "s:0"}"#)["parts"].clone();
+        let parts = parts.as_array_mut().unwrap();
+        for part in parts.iter_mut().filter(|part| part["kind"] == "checkpoint") {
+            part["facts"]["evidence"] = json!(null);
+        }
+        json!(parts)
+    };
+    let before = shown();
+    ok(&session, r#"delete {"task": "TASK-001", "path": "s:0"}"#);
+    ok(&session, r#"undo {"task": "TASK-001"}"#);
+    assert_eq!(shown(), before);
+    // Deleted again and brought back after other work, it is still the step that was proven.
+    ok(&session, r#"redo {"task": "TASK-001"}"#);
+    ok(&session, r#"edit {"task": "PLAN-001", "title": "other"}"#);
+    ok(&session, r#"undo {"task": "TASK-001"}"#);
+    assert_eq!(shown()[0]["facts"]["status"], "done");
+    // A step that was reopened is to be proven anew, by undo as well.
+    ok(
+        &session,
+        r#"progress {"task": "TASK-001", "path": "s:0", "completed": false, "reason": "review"}"#,
+    );
+    assert_eq!(
+        refused(&session, r#"undo {"task": "TASK-001"}"#).code,
+        "EVIDENCE_REQUIRED"
+    );
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{THREE, after, call_tool, ok, refused};
+use crate::harness::{THREE, after, call_tool, follow, ok, refused};
 
 /// All parts of a target, read page by page, with divided texts joined again.
 fn whole(session: &tollgate_sdk::native::Session, target: &Value, max_chars: i64) -> Vec<Value> {
@@ -106,14 +106,22 @@ fn everything_about_a_step_comes_back_whole_at_any_size_of_a_page() {
             .contains("exit code 1"),
         "{tests}"
     );
-    assert_eq!(
-        ok(
-            &session,
-            r#"show {"task": "TASK-001", "path": "s:0", "max_chars": 2}"#
-        )
-        .get("parts"),
-        None
-    );
+    // A limit that the next part does not fit into is refused with the least, and each other one makes progress.
+    for max_chars in [2, 200, 300, 400, 500, 600, 700] {
+        let mut arguments = at.clone();
+        arguments["max_chars"] = json!(max_chars);
+        let Err(err) = call_tool(&session, "tasks_show", arguments) else {
+            continue;
+        };
+        assert_eq!(err.code, "BUDGET_TOO_SMALL");
+        let least = err.context["least"].as_i64().unwrap();
+        assert!(least > max_chars && least < 700, "{max_chars}: {least}");
+        let call = err.next_call.unwrap();
+        assert_eq!(call.arguments["max_chars"], json!(least));
+        assert_eq!(follow(&session, &call)["parts"].as_array().unwrap().len(), 1);
+    }
+    assert_eq!(texts(&whole(&session, &at, 600), "note"), [note.trim()]);
+    assert_eq!(texts(&whole(&session, &at, 2_000_000), "body"), [body.as_str()]);
     let one = ok(&session, r#"search {"query": "größe order"}"#);
     let id = one["matches"][0]["id"].as_str().unwrap();
     let parts = whole(

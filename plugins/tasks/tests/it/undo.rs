@@ -1,8 +1,10 @@
 //! Undo and redo beyond what the model runs.
 
 use serde_json::json;
+use tollgate_sdk::native::Session;
 
 use crate::harness::{THREE, after, follow, ok, refused};
+use crate::offers::probe;
 
 #[test]
 fn there_is_an_end_to_undoing_and_redoing() {
@@ -151,11 +153,150 @@ fn a_deleted_step_returns_to_its_place_with_all_it_had() {
     ]);
     let mirror = || ok(&session, r#"mirror {"task": "TASK-001"}"#)["steps"].clone();
     let before = mirror();
-    ok(&session, r#"delete {"task": "TASK-001", "path": "s:1"}"#);
+    ok(
+        &session,
+        r#"delete {"task": "TASK-001", "path": "s:1", "actor": "ada"}"#,
+    );
     assert_eq!(mirror().as_array().unwrap().len(), 2);
     assert_eq!(mirror()[1]["path"], "s:1", "the step behind it moved up");
     ok(&session, r#"undo {"task": "TASK-001"}"#);
     assert_eq!(mirror(), before);
     let pack = ok(&session, r#"resume_pack {"task": "TASK-001"}"#);
     assert_eq!(pack["evidence"][0]["start"], "proof");
+}
+
+/// The finding: an undo took over a live lease, and the refusal before it suggested so.
+#[test]
+fn undo_takes_no_lease_from_its_holder_and_suggests_no_operation_of_others() {
+    let claim =
+        |actor: &str| format!(r#"step_claim {{"task": "TASK-001", "path": "s:0", "actor": "{actor}"}}"#);
+    let holder = |session: &Session| {
+        let shown = ok(session, r#"show {"task": "TASK-001", "path": "s:0"}"#);
+        shown["parts"][0]["facts"]["leased_to"].clone()
+    };
+    let session = after(&[
+        THREE,
+        &claim("bob"),
+        r#"step_release {"task": "TASK-001", "path": "s:0", "actor": "bob"}"#,
+        &claim("ann"),
+    ]);
+    let err = refused(&session, r#"undo {"actor": "bob"}"#);
+    assert_eq!(
+        (err.code.as_str(), err.message.as_str()),
+        (
+            "UNDO_CONFLICT",
+            "lease STEP-00000001 was changed after operation 3, by operation 4 of ann"
+        )
+    );
+    assert_eq!(err.context["actor"], "ann");
+    assert_eq!(err.next_call.unwrap().tool, "tasks_history");
+    for line in [
+        r#"undo {"operation": 4, "actor": "bob"}"#,
+        r#"undo {"operation": 4}"#,
+        r#"undo {"task": "TASK-001"}"#,
+        "undo {}",
+    ] {
+        let err = refused(&session, line);
+        assert_eq!(err.code, "STEP_LEASE_HELD", "{line}");
+        assert_eq!(probe(&session, &json!(err)), Vec::<String>::new());
+    }
+    assert_eq!(holder(&session), "ann");
+    // The holder may, and then nobody else gives her the lease back.
+    ok(&session, r#"undo {"actor": "ann"}"#);
+    assert_eq!(holder(&session), json!(null));
+    assert_eq!(refused(&session, "redo {}").code, "STEP_LEASE_HELD");
+    ok(&session, r#"redo {"actor": "ann"}"#);
+    assert_eq!(holder(&session), "ann");
+    // Force wants a reason, which the events keep.
+    let force = r#"undo {"operation": 4, "actor": "bob", "force": true}"#;
+    assert_eq!(refused(&session, force).code, "INVALID_ARGUMENTS");
+    let forced = ok(
+        &session,
+        r#"undo {"operation": 4, "actor": "bob", "force": true, "reason": "ann left", "events": true}"#,
+    );
+    let data = &forced["events"][0]["data"];
+    assert_eq!(
+        (&data["taken_from"], &data["reason"]),
+        (&json!(["ann"]), &json!("ann left"))
+    );
+    assert_eq!(holder(&session), json!(null));
+}
+
+/// What a lease keeps others from doing, an undo or redo does not do for them.
+#[test]
+fn undo_neither_confirms_nor_withdraws_on_a_step_that_somebody_else_holds() {
+    let session = after(&[
+        THREE,
+        r#"step_claim {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
+        r#"verify {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "actor": "ann"}"#,
+    ]);
+    let back = r#"undo {"task": "TASK-001", "actor": "bob", "operation": 3}"#;
+    assert_eq!(refused(&session, back).code, "STEP_LEASE_HELD");
+    // What she closed is hers again if it is undone, because closing took her lease.
+    ok(
+        &session,
+        r#"done {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
+    );
+    ok(&session, r#"undo {"operation": 4}"#);
+    assert_eq!(
+        refused(&session, r#"redo {"operation": 4, "actor": "bob"}"#).code,
+        "STEP_LEASE_HELD"
+    );
+    ok(&session, r#"redo {"operation": 4, "actor": "ann"}"#);
+}
+
+#[test]
+fn a_refused_undo_says_whose_operation_is_in_the_way() {
+    let define = |title: &str, actor: &str| {
+        format!(r#"define {{"task": "TASK-001", "path": "s:1", "title": "{title}", "actor": "{actor}"}}"#)
+    };
+    let session = after(&[
+        THREE,
+        &define("of bob", "bob"),
+        &define("of ann", "ann"),
+        r#"close_step {"task": "TASK-001", "path": "s:1", "checkpoints": "gate", "actor": "ann"}"#,
+    ]);
+    let err = refused(&session, r#"undo {"actor": "bob"}"#);
+    assert_eq!(
+        err.message,
+        "step STEP-00000002 was changed after operation 2, by operation 4 of ann"
+    );
+    assert_eq!(err.next_call.unwrap().tool, "tasks_history");
+    // In the order of the journal, it says so as well.
+    let err = refused(&session, r#"undo {"task": "PLAN-001"}"#);
+    assert_eq!(err.code, "UNDO_CONFLICT");
+    assert!(
+        err.message
+            .starts_with("operation 4 of ann comes before operation 1"),
+        "{}",
+        err.message
+    );
+    assert_eq!(err.next_call.unwrap().tool, "tasks_history");
+    // Her own later operation is suggested to her, in her name.
+    let err = refused(&session, r#"undo {"operation": 3, "actor": "ann"}"#);
+    let call = err.next_call.unwrap();
+    assert_eq!(
+        (
+            call.tool.as_str(),
+            &call.arguments["operation"],
+            &call.arguments["actor"]
+        ),
+        ("tasks_undo", &json!(4), &json!("ann"))
+    );
+    follow(&session, &call);
+    // A note of ann on a step of bob belongs to her.
+    let steps = r#"decompose {"task": "TASK-001", "steps": [{"title": "more"}], "actor": "bob"}"#;
+    ok(&session, steps);
+    ok(
+        &session,
+        r#"note {"task": "TASK-001", "path": "s:3", "note": "n", "actor": "ann"}"#,
+    );
+    let err = refused(&session, r#"undo {"actor": "bob"}"#);
+    assert!(
+        err.message
+            .ends_with("which would not exist; operation 6 of ann made it"),
+        "{}",
+        err.message
+    );
+    assert_eq!(err.next_call.unwrap().tool, "tasks_history");
 }

@@ -179,7 +179,7 @@ fn a_plan_radar_counts_its_tasks() {
     let radar = ok(&session, r#"radar {"plan": "PLAN-001"}"#);
     assert_eq!(
         radar["horizon"],
-        json!({"active": 1, "backlog": 1, "parked": 1, "stale": 1, "done": 1, "total": 4})
+        json!({"active": 1, "backlog": 1, "parked": 1, "stale": 1, "done": 0, "canceled": 1, "total": 4})
     );
 }
 

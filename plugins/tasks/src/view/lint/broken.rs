@@ -10,6 +10,7 @@ use crate::closing;
 use crate::dependency::{self, Dependency};
 use crate::model::{Checkpoint, Status};
 use crate::record::{Evidence, Meta, Node, Plan, Root, Step, Task, step_status};
+use crate::scope::Located;
 use crate::store::record::{From, of_root};
 use crate::store::root::Head;
 
@@ -171,8 +172,10 @@ impl Linter<'_> {
             }
             let path = scope.step_path(&step.id)?;
             let message = format!("step {path} has evidence for {checkpoint}, which is not confirmed");
-            let patch = closing::verify_call(scope, &step, [checkpoint]);
-            self.add("UNCONFIRMED_EVIDENCE", Severity::Error, &step.id, message, patch);
+            let located = Located { record: step, path };
+            let patch = closing::confirm_or_show(scope, &located, &[checkpoint])?;
+            let id = &located.record.id;
+            self.add("UNCONFIRMED_EVIDENCE", Severity::Error, id, message, patch);
         }
         Ok(())
     }

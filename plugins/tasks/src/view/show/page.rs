@@ -45,6 +45,8 @@ impl FromStr for Cursor {
 pub(crate) struct Page {
     pub parts: Vec<Part>,
     pub next: Option<Cursor>,
+    /// Bytes of the first part, or of the shortest piece of it, if not even that fits.
+    pub least: Option<usize>,
 }
 
 /// The parts from a cursor on that fit into a number of bytes. A text that does not fit is divided.
@@ -52,6 +54,7 @@ pub(crate) fn page(scope: &Scope<'_>, all: &[Part], from: Cursor, bytes: usize) 
     let mut page = Page {
         parts: Vec::new(),
         next: None,
+        least: None,
     };
     let mut left = bytes;
     let mut character = from.character;
@@ -77,6 +80,10 @@ pub(crate) fn page(scope: &Scope<'_>, all: &[Part], from: Cursor, bytes: usize) 
         });
         if taken > 0 {
             page.parts.push(shown);
+        } else if page.parts.is_empty() {
+            let first = text.chars().next();
+            shown.text = first.map(String::from).unwrap_or_default();
+            page.least = Some(json_bytes(&shown) + 1);
         }
         return Ok(page);
     }

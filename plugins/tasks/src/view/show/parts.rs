@@ -114,21 +114,23 @@ pub(crate) fn of_step(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<Par
         let reason = record.block_reason.as_deref().unwrap_or("no reason given");
         parts.push(Part::text("block_reason", reason));
     }
-    optional(&mut parts, "forced", record.forced.as_deref());
+    let about = |event_type| event::about(scope.db(), &scope.workspace, &record.task, &record.id, event_type);
+    if let Some(reason) = &record.forced {
+        // The step may be closed again after it was forced and reopened.
+        let forced = about(EventType::StepDone)?.pop();
+        let facts = match &forced {
+            Some(event) => json!({"at": event.at, "actor": event.actor}),
+            None => json!({"at": record.completed_at}),
+        };
+        parts.push(Part::facts("forced", facts).with_text(reason));
+    }
     checkpoints(scope, record, &mut parts)?;
-    for (at, data) in event::about(
-        scope.db(),
-        &scope.workspace,
-        &record.task,
-        &record.id,
-        EventType::StepReopened,
-    )? {
-        let reason = data.get("reason").and_then(Json::as_str).unwrap_or_default();
-        let mut facts = json!({"at": at});
-        if let Some(before) = data.get("confirmed_before") {
-            facts["confirmed_before"] = before.clone();
-        }
-        parts.push(Part::facts("reopened", facts).with_text(reason));
+    for event in about(EventType::StepReopened)? {
+        let reason = event.data.get("reason").and_then(Json::as_str);
+        let facts = json!({
+            "at": event.at, "actor": event.actor, "confirmed_before": event.data.get("confirmed_before"),
+        });
+        parts.push(Part::facts("reopened", facts).with_text(reason.unwrap_or_default()));
     }
     steps(scope, &record.id, &step.path, &mut parts)?;
     recorded(scope, &record.id, &mut parts)?;
@@ -151,6 +153,7 @@ fn checkpoints(scope: &Scope<'_>, step: &Step, parts: &mut Vec<Part>) -> Result<
         let facts = json!({
             "required": required.contains(&checkpoint), "confirmed": confirmation.is_some(),
             "confirmed_at": confirmation.map(|confirmation| confirmation.at),
+            "confirmed_by": confirmation.and_then(|confirmation| confirmation.actor.as_ref()),
             "evidence": if faults.is_empty() { "proves it".to_owned() } else { faults.join("; ") },
         });
         let note = confirmation.and_then(|confirmation| confirmation.note.as_deref());
@@ -213,6 +216,7 @@ fn recorded(scope: &Scope<'_>, parent: &str, parts: &mut Vec<Part>) -> Result<()
         let facts = json!({
             "stated": is_stated.then_some(true), "kind": evidence.kind, "exit_code": evidence.exit_code, "operation": evidence.operation, "checkpoint": evidence.checkpoint,
             "bytes": evidence.bytes, "artifact": evidence.artifact, "at": evidence.created_at,
+            "actor": evidence.actor,
         });
         let title = evidence.title.as_deref().unwrap_or_default();
         parts.push(

@@ -90,7 +90,7 @@ impl Run {
             Op::Add(place, count) => self.add(&mut next, all.get(*place).cloned(), *count, is_open),
             Op::Define(place, what) => match way(place) {
                 None => return,
-                Some(way) => self.define(&mut next, &way, *what),
+                Some(way) => self.define(&mut next, &way, *what, is_open),
             },
             Op::Verify(place) | Op::Done(place) | Op::Close(place) | Op::Force(place) => match way(place) {
                 None => return,
@@ -118,6 +118,9 @@ impl Run {
                 None => return,
                 Some(way) => {
                     let outcome = self.call("tasks_delete", json!({"path": path(&way)}));
+                    if !is_open {
+                        return self.verify(&outcome, false);
+                    }
                     let (last, above) = way.split_last().unwrap();
                     if above.is_empty() {
                         next.steps.remove(*last);
@@ -191,7 +194,13 @@ impl Run {
         (outcome, allowed)
     }
 
-    fn define(&mut self, next: &mut State, way: &[usize], what: u8) -> (Result<Value, String>, bool) {
+    fn define(
+        &mut self,
+        next: &mut State,
+        way: &[usize],
+        what: u8,
+        is_open: bool,
+    ) -> (Result<Value, String>, bool) {
         let text = format!("d{}", self.count);
         let step = at(&mut next.steps, way);
         let arguments = match what {
@@ -200,7 +209,7 @@ impl Run {
             _ => json!({"path": path(way), "tests": []}),
         };
         let allowed = match what {
-            0 => {
+            0 if is_open => {
                 step.title = text;
                 true
             }
@@ -321,8 +330,13 @@ impl Run {
                 allowed,
             ));
         }
-        step.nodes.remove(last);
-        Some((self.call("tasks_task_delete", json!({"path": node_path})), true))
+        if is_open {
+            step.nodes.remove(last);
+        }
+        Some((
+            self.call("tasks_task_delete", json!({"path": node_path})),
+            is_open,
+        ))
     }
 
     pub(super) fn travel(&mut self, back: bool) {

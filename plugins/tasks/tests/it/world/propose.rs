@@ -218,7 +218,9 @@ impl Run {
             let mut allowed = true;
             if node.status != to {
                 next.nodes.get_mut(&id)?.status = to.to_owned();
-                allowed = !world.steps[&node.step].done && (to != "DONE" || begin(&mut next, &node.task));
+                allowed = !world.steps[&node.step].done
+                    && !finished(&world.roots[&node.task].status)
+                    && (to != "DONE" || begin(&mut next, &node.task));
             }
             let arguments = json!({"task": node.task, "task_node_id": id, "status": to});
             let mut call = Call::of("tasks_task_define", arguments, next);
@@ -322,11 +324,11 @@ impl Run {
         let mut next = world.clone();
         if let (Some((id, step)), true) = (self.pick(world.steps.clone()), self.below(3) > 0) {
             next.remove(&world.subtree(&id));
-            return Some(Call::of(
-                "tasks_delete",
-                json!({"task": step.task, "step_id": id}),
-                next,
-            ));
+            let open = !finished(&world.roots[&step.task].status);
+            let arguments = json!({"task": step.task, "step_id": id});
+            let mut call = Call::of("tasks_delete", arguments, next);
+            call.leads_to = call.leads_to.filter(|_| open);
+            return Some(call);
         }
         let id = self.pick(world.roots.keys().cloned())?;
         next.roots
