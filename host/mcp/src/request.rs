@@ -166,9 +166,10 @@ impl Handler {
             answers,
             task: Tasking::Lacking,
         };
-        let running = run(call);
+        // On the heap, because each caller's frame would hold a copy of all that a call carries through the gate.
+        let mut running = Box::pin(run(call));
         let given_up = given_up(context);
-        tokio::pin!(running, given_up);
+        tokio::pin!(given_up);
         let mut outcome = loop {
             tokio::select! {
                 outcome = &mut running => break outcome,
