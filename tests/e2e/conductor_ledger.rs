@@ -146,9 +146,9 @@ async fn a_commit_names_its_files_and_the_states_of_the_work_tree() {
     );
     let expected = format!(r#"["a.txt","conductor/{job}"] 64 64 1"#);
     assert_eq!(rows, [expected.clone(), expected]);
-    let told = project.place.sql(
-        "SELECT instr(events, '\"git.committed\"') > 0 FROM core_operations WHERE tool = 'git_commit'",
-    );
+    let told = project
+        .place
+        .sql("SELECT instr(events, '\"git.committed\"') > 0 FROM core_operations WHERE tool = 'git_commit'");
     assert_eq!(told, ["1", "1"]);
 }
 
