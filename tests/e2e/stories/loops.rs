@@ -107,7 +107,7 @@ async fn an_agent_that_wants_to_go_on_for_ever_comes_to_an_end() {
     assert_eq!(last["earlier_envelopes"], 2, "{last:#}");
     let message = last["message"].as_str().unwrap();
     assert!(
-        message.contains("seen in 2 earlier envelopes, first"),
+        message.contains("seen in 2 earlier envelopes across 4 edits, first"),
         "{message}"
     );
     session.close().await;
