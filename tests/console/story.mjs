@@ -295,7 +295,7 @@ const cases = {
     await page.waitForSelector(".connection.on");
     write("tokens", Object.entries(tokens).filter(([name]) => name !== "vera").map(([name, token]) => `${name} ${token}\n`).join(""));
     server.child.kill("SIGHUP");
-    await page.waitForURL("**/console/login", { timeout: 30000 });
+    await page.waitForURL("**/console/login?*", { timeout: 30000 });
     await page.goto(server.origin + "/console/envelopes");
     assert.match(page.url(), /\/console\/login$/);
     await context.close();
