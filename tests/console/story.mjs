@@ -297,7 +297,7 @@ const cases = {
     server.child.kill("SIGHUP");
     await page.waitForURL("**/console/login?*", { timeout: 30000 });
     await page.goto(server.origin + "/console/envelopes");
-    assert.match(page.url(), /\/console\/login$/);
+    assert.match(page.url(), /\/console\/login\?/);
     await context.close();
   },
 };
