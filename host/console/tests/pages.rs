@@ -160,7 +160,8 @@ async fn nobody_gets_in_without_a_session_and_a_token_works_once() {
             .page("tollgate_4600=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", path)
             .await;
         assert_eq!(page.status, StatusCode::SEE_OTHER, "{path}");
-        assert_eq!(page.headers["location"], "/console/login");
+        let wanted: String = url::form_urlencoded::byte_serialize(path.as_bytes()).collect();
+        assert_eq!(page.headers["location"], format!("/console/login?to={wanted}"));
         assert!(!page.body.contains("ada"));
         let program = place.ask("GET", path, &[("sec-fetch-dest", "empty")], "").await;
         assert_eq!(program.status, StatusCode::UNAUTHORIZED, "{path}");
