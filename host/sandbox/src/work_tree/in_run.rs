@@ -154,7 +154,7 @@ mod tests {
 
     type State<'a> = (Cause, &'a [(&'a str, &'a str)]);
 
-    /// Whether a change in a run counts as an edit, after states of which the newest comes first.
+    /// True if a change in a run counts as an edit, after states of which the newest comes first.
     fn counts(of_tests: &mut OfTests, after: &[(&str, &str)], states: &[State<'_>]) -> bool {
         let before = seen(states[0].1);
         let mut changed = ChangedInRun::between(of_tests, &before, &seen(after));

@@ -51,9 +51,9 @@ const LISTED: usize = 1_000;
 pub(super) struct Untracked {
     /// All but those that a `.gitignore` ignores which was committed when the step began.
     pub all: BTreeSet<String>,
-    /// Those of them that Git does not show.
+    /// Paths that Git does not show.
     pub hidden: BTreeSet<String>,
-    /// Those of them that a `.gitignore` ignores which was committed since.
+    /// Paths that a `.gitignore` ignores which was committed since.
     pub late: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What every call has in common: the name of its caller, the entities that it changes, and pages of lists.
+//! Parts that every call shares: the name of its caller, the entities that it changes, and pages of lists.
 
 use expect_test::expect;
 use serde_json::{Value, json};

@@ -157,7 +157,7 @@ struct Part<'a> {
     room: usize,
     /// The last event when the logs were compared with the rows. Another one means that another call imports.
     last_event: i64,
-    /// What was committed.
+    /// Counts of what was committed.
     imported: Imported,
 }
 

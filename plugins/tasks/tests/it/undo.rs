@@ -222,7 +222,7 @@ fn undo_takes_no_lease_from_its_holder_and_suggests_no_operation_of_others() {
     assert_eq!(holder(&session), json!(null));
 }
 
-/// What a lease keeps others from doing, an undo or redo does not do for them.
+/// Leases hold for an undo or redo as they do for other calls.
 #[test]
 fn undo_neither_confirms_nor_withdraws_on_a_step_that_somebody_else_holds() {
     let session = after(&[
