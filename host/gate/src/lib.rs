@@ -92,7 +92,7 @@ pub use maintenance::Maintenance;
 pub use mutation::Mutation;
 pub use policy::{Heard, Trial};
 pub use reply::Reply;
-pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, Tasking};
+pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, Tasking, yes_field};
 pub use windows::{By, Window};
 
 /// File of the key for questions to clients' users, in the data directory.

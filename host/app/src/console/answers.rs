@@ -10,9 +10,9 @@ use tollgate_core::effect::Effect;
 use tollgate_core::identity::Identity;
 use tollgate_core::share::Share;
 use tollgate_gate::core_tools::RESOLVE;
-use tollgate_gate::{Answers, Asked, Call, Caller, Gate, Tasking};
+use tollgate_gate::{Answers, Asked, Call, Caller, Gate, Tasking, yes_field};
 use tollgate_sandbox::progress::Progress;
-use tollgate_sdk::{Action, Answer, AnsweredBy, Asking, ToolError};
+use tollgate_sdk::{Action, Answer, Asking, ToolError};
 use tollgate_store::storage::{OperationFilter, StoreResult};
 
 use super::CLIENT;
@@ -148,17 +148,10 @@ fn arguments(given: &PersonAnswer) -> Map<String, Value> {
 
 /// A yes to a question whose form has one field, which is a yes or a no.
 fn yes(question: tollgate_sdk::Question) -> Option<Answer> {
-    let AnsweredBy::Form(form) = &question.by else {
-        return None;
-    };
-    let fields = form.get("properties").and_then(Value::as_object)?;
-    let mut fields = fields.iter();
-    let (Some((name, field)), None) = (fields.next(), fields.next()) else {
-        return None;
-    };
-    (field.get("type").and_then(Value::as_str) == Some("boolean")).then(|| Answer {
+    let field = yes_field(&question)?;
+    Some(Answer {
         action: Action::Accept,
-        content: json!({ name.as_str(): true }),
+        content: json!({ field: true }),
         key: question.key,
     })
 }
@@ -209,5 +202,26 @@ fn terminal(reason: &str) -> Refusal {
         message: reason.to_owned(),
         remediation: "Run tollgate approvals allow in a terminal, and type the code that it shows."
             .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::scopes::Rights;
+
+    use super::*;
+
+    #[test]
+    fn the_owner_answers_in_the_name_of_the_systems_user() {
+        let given = |identity| PersonAnswer {
+            approval_id: "apv_1".to_owned(),
+            approves: true,
+            note: None,
+            identity,
+        };
+        let owner = arguments(&given(None));
+        assert!(!owner["actor"].as_str().unwrap().is_empty());
+        let proven = arguments(&given(Some(Identity::of_token("grace", Rights::default()))));
+        assert_eq!(proven.get("actor"), None, "a proven name is not claimed as well");
     }
 }

@@ -15,8 +15,8 @@ use super::slot::Latest;
 /// Longest arguments that a request shows, in bytes of JSON.
 const MAX_ARGUMENTS: usize = 16 << 10;
 
-/// The field of a form that has no other, and takes a yes or a no.
-pub(super) fn yes_field(question: &Question) -> Option<&str> {
+/// The field of a question's form that has no other, and takes a yes or a no.
+pub fn yes_field(question: &Question) -> Option<&str> {
     let AnsweredBy::Form(form) = &question.by else {
         return None;
     };

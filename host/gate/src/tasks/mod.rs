@@ -33,6 +33,7 @@ use pace::Pace;
 use reply::KeptReply;
 
 pub use attend::{Again, Attended, Began};
+pub use listed::yes_field;
 pub(crate) use slot::TaskSlot;
 pub use slot::Tasking;
 pub use waiting::CanAnswer;
