@@ -18,7 +18,7 @@ use tollgate_store::ledger::heads;
 use tollgate_store::storage::{Database, HeadOf, Session, StoreError, StoreResult, StoredApproval, TaskEnd};
 
 use super::backlog::Backlog;
-use super::guest::{Ended, GuestCall, Runtime, cancelled};
+use super::guest::{Changed, Ended, GuestCall, Runtime, cancelled};
 use super::maintenance::{Maintenance, MaintenanceThread, Mirrorer};
 use super::pending_operation::Recording;
 use super::policy::Review;
@@ -495,7 +495,7 @@ impl Runner {
         };
         // Nobody waits for it, so it takes no place and nothing of its envelope.
         if guest.cancel.is_pointless() {
-            let settled = Settled::refused(cancelled(&guest));
+            let settled = Settled::refused(cancelled(&guest, Changed::Nothing));
             let _ = record(&self.writes, draft, &settled).await;
             return settled;
         }

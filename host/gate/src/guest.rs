@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -190,7 +191,7 @@ impl Runtime {
         transactions: Transactions,
     ) -> Finished {
         if call.cancel.is_pointless() {
-            return (Some(session), Ended::failed(cancelled(call)));
+            return (Some(session), Ended::failed(cancelled(call, Changed::Nothing)));
         }
         let run = AssertUnwindSafe(|| match &call.body {
             Body::Guest(pack) => self.run_in_store(call, pack, session, transactions),
@@ -282,8 +283,8 @@ impl Runtime {
         session.leave();
         // A statement that was cut short fails as any other would.
         let result = result.map_err(|err| match err.code.as_str() {
-            "STORAGE_FAILED" if deadline.is_cancelled() => cancelled(call),
-            "STORAGE_FAILED" if deadline.is_over() => late(call),
+            "STORAGE_FAILED" if deadline.is_cancelled() => cancelled(call, Changed::Nothing),
+            "STORAGE_FAILED" if deadline.is_over() => late(call, Changed::Nothing),
             _ => err,
         });
         (session, result, told)
@@ -418,7 +419,9 @@ fn conclude(
             reply
         }),
         // What a guest says about being cut short is no news.
-        Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => Err(cancelled(call)),
+        Ok(Err(_)) if call.effect == Effect::Run && deadline.is_cancelled() => {
+            Err(cancelled(call, Changed::by(call, state)))
+        }
         Ok(Err(err)) if err.keep_rows && call.effect == Effect::Write => Ok(Reply {
             deferred_writes: std::mem::take(&mut state.deferred_writes).into(),
             refusal: Some(Box::new(read_error(err, pack))),
@@ -453,8 +456,9 @@ fn name_trap(
         "a guest was stopped"
     );
     if deadline.is_cancelled() {
-        return cancelled(call);
+        return cancelled(call, Changed::by(call, state));
     }
+    let changed = Changed::by(call, state);
     let err = match (state.exceeded(), trap.reason()) {
         (Some(Exceeded::Memory), _) => ToolError::new(
             "MEMORY_LIMIT",
@@ -479,25 +483,55 @@ fn name_trap(
             "limit_ms",
             u64::try_from(limits.write.as_millis()).unwrap_or(u64::MAX),
         ),
-        (None, StopReason::Interrupt) => late(call),
+        (None, StopReason::Interrupt) => late(call, changed),
         (None, StopReason::StackOverflow) => {
             ToolError::new("STACK_OVERFLOW", format!("pack `{pack}` recursed too deeply"))
                 .remediation("Send flatter arguments, or report the case to the pack's author.")
         }
-        _ if deadline.is_over() => late(call),
-        _ => ToolError::new(
-            "GUEST_TRAPPED",
-            format!("pack `{pack}` crashed; nothing was changed"),
-        )
-        .remediation("Report the operation's id to the pack's author; the host's log has the trace."),
+        _ if deadline.is_over() => late(call, changed),
+        _ => ToolError::new("GUEST_TRAPPED", format!("pack `{pack}` crashed; {changed}"))
+            .remediation("Report the operation's id to the pack's author; the host's log has the trace."),
     };
     err.context("pack", pack)
 }
 
-fn late(call: &GuestCall) -> ToolError {
+/// Effects of a call that stay although it was stopped.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Changed {
+    /// None: all is rolled back.
+    Nothing,
+    /// Transactions that a `run` call committed, and whatever its programs did.
+    Committed(u32),
+}
+
+impl Changed {
+    fn by(call: &GuestCall, state: &CallState) -> Changed {
+        match call.effect {
+            Effect::Run => Changed::Committed(state.commits),
+            Effect::Read | Effect::Write => Changed::Nothing,
+        }
+    }
+}
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Changed::Nothing => f.write_str("nothing was changed"),
+            Changed::Committed(0) => {
+                f.write_str("it stored nothing, but a program that it ran may have changed files")
+            }
+            Changed::Committed(commits) => write!(
+                f,
+                "what it had committed by then ({commits} transactions) and what its programs did stays"
+            ),
+        }
+    }
+}
+
+fn late(call: &GuestCall, changed: Changed) -> ToolError {
     ToolError::new(
         "DEADLINE_EXCEEDED",
-        "the call ran out of time; nothing was changed",
+        format!("the call ran out of time; {changed}"),
     )
     .remediation(match &call.body {
         Body::Guest(_) => "Ask for less at once; the operator can raise the pack's time limits.",
@@ -509,8 +543,8 @@ fn late(call: &GuestCall) -> ToolError {
     )
 }
 
-pub(super) fn cancelled(call: &GuestCall) -> ToolError {
-    ToolError::new("CANCELLED", "the caller gave the call up; nothing was changed")
+pub(super) fn cancelled(call: &GuestCall, changed: Changed) -> ToolError {
+    ToolError::new("CANCELLED", format!("the caller gave the call up; {changed}"))
         .context("tool", call.tool.as_str())
 }
 

@@ -43,6 +43,8 @@ pub struct CallState {
     pub clock: Arc<dyn Clock>,
     /// Relation of statements to transactions: inside the call's own, or in one of their own.
     pub transactions: Transactions,
+    /// Transactions of its own that a `run` call has committed. They stay, whatever becomes of the call.
+    pub commits: u32,
     /// Time limit of a transaction of its own.
     pub transaction_time: Duration,
     /// Additions to the operation's record.
@@ -164,6 +166,7 @@ impl CallState {
             deadline: setup.deadline,
             clock: setup.clock,
             transactions: setup.transactions,
+            commits: 0,
             transaction_time: limits.write,
             effect: setup.effect,
             access: setup.access,

@@ -167,23 +167,22 @@ pub(crate) fn slice_dependencies(unit: &Unit, on: &[(SliceId, Option<Status>)]) 
         .collect()
 }
 
-/// Finds the complete slices that depend on a slice, directly or through other complete slices. A slice must not be
+/// A unit, whether it is complete, and the units of its kind that it depends on.
+pub(crate) type Depending = (Unit, bool, Vec<Unit>);
+
+/// Finds the complete units that depend on a unit, directly or through other complete ones. A unit must not be
 /// complete while one that it depends on is open.
-pub(crate) fn complete_dependents(
-    slice: &Unit,
-    slices: &[(SliceId, Status, Vec<SliceId>)],
-) -> Vec<Violation> {
-    let mut on: Vec<&SliceId> = slice.slice.iter().collect();
+pub(crate) fn complete_dependents(unit: &Unit, units: &[Depending]) -> Vec<Violation> {
+    let mut on: Vec<&Unit> = vec![unit];
     let mut violations = Vec::new();
     let mut next = 0;
     while let Some(id) = on.get(next).copied() {
-        for (dependent, status, depends) in slices {
-            let is_new = *status == Status::Complete && !on.contains(&dependent);
-            if is_new && depends.contains(id) {
+        for (dependent, is_complete, depends) in units {
+            if *is_complete && !on.contains(&dependent) && depends.contains(id) {
                 on.push(dependent);
                 violations.push(Violation::DependentComplete {
-                    unit: Unit::slice(&slice.milestone, dependent),
-                    on: Unit::slice(&slice.milestone, id),
+                    unit: dependent.clone(),
+                    on: id.clone(),
                 });
             }
         }

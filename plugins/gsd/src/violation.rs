@@ -370,7 +370,7 @@ impl tollgate_kit::Reason for Violation {
                 "Complete or skip the slices that this one depends on first."
             }
             Violation::DependentComplete { .. } => {
-                "Leave the slice closed, or reopen the slices that depend on it first, the last one first."
+                "Leave the unit closed, or reopen those that depend on it first, the last one first."
             }
             Violation::DependencyCycle(_) => "Remove one of the dependencies.",
             Violation::BlockerNotComplete { .. } => {

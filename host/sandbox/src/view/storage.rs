@@ -17,6 +17,7 @@ struct View<'a> {
     namespace: &'a Namespace,
     session: &'a Session,
     transactions: &'a mut Transactions,
+    commits: &'a mut u32,
     /// The call's end. While a transaction is open it is the transaction's.
     deadline: &'a Deadline,
     transaction_time: Duration,
@@ -176,7 +177,9 @@ impl storage::HostTransaction for View<'_> {
         *self.transactions = Transactions::None;
         let committed = self.session.as_host(|| self.session.commit());
         self.deadline.widen();
-        Ok(committed?)
+        committed?;
+        *self.commits += 1;
+        Ok(())
     }
 
     fn drop(&mut self, this: Resource<Transaction>) -> wasmtime::Result<()> {
@@ -203,6 +206,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
         namespace: &state.namespace,
         session: &state.session,
         transactions: &mut state.transactions,
+        commits: &mut state.commits,
         deadline: &state.deadline,
         transaction_time: state.transaction_time,
         table: &mut state.table,

@@ -419,7 +419,8 @@ impl Part<'_> {
         });
         let look = match unit.filter(|_| known == Ok(true)) {
             Some(unit) => next::show(name, &unit),
-            None => next::status(Some(name)),
+            // The status would suggest the import again.
+            None => NextCall::new("gsd_events", json!({ "workspace": name })),
         };
         ToolError::new("LOG_CONFLICT", message)
             .remediation(

@@ -10,7 +10,7 @@ use crate::arguments::TEXT;
 use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, SliceKey, TaskKey, header};
-use crate::model::{MilestoneId, MilestoneStatus, Status, Unit};
+use crate::model::{MilestoneId, MilestoneStatus, SliceId, Status, Unit};
 use crate::store::log::Event;
 use crate::store::task::TaskHead;
 use crate::store::{Reopen, milestone, slice, task};
@@ -109,10 +109,14 @@ impl Change for ReopenSlice {
                 refusals,
             )?;
         }
+        let of = |id: &SliceId| Unit::slice(&self.at.milestone_id, id);
         let slices = slice::all(act.db(), act.workspace(), &self.at.milestone_id)?;
         let slices: Vec<_> = slices
-            .into_iter()
-            .map(|slice| (slice.id, slice.status, slice.plan.depends))
+            .iter()
+            .map(|slice| {
+                let depends = slice.plan.depends.iter().map(of).collect();
+                (of(&slice.id), slice.status == Status::Complete, depends)
+            })
             .collect();
         refusals.extend(guard::complete_dependents(&act.unit, &slices));
         refusals.text("reason", &self.reason);
@@ -141,7 +145,8 @@ impl Change for ReopenSlice {
 }
 
 /// Make a complete or parked milestone active again. Its slices stay closed; reopen those to redo with
-/// gsd_slice_reopen. gsd_task_start returns the reason to the next worker.
+/// gsd_slice_reopen. gsd_task_start returns the reason to the next worker. Fails while a complete milestone
+/// depends on it.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReopenMilestone {
     /// Milestone id, for example M01.
@@ -167,7 +172,19 @@ impl Change for ReopenMilestone {
     }
 
     fn check(&self, act: &Act<'_>, refusals: &mut Refusals) -> Result<Option<()>, DbError> {
-        act.scene(Action::ReopenMilestone, &act.unit, refusals)?;
+        let found = act.scene(Action::ReopenMilestone, &act.unit, refusals)?;
+        let is_complete = |status| status == MilestoneStatus::Complete;
+        if found.milestone.is_some_and(|found| is_complete(found.status)) {
+            let heads = milestone::heads(act.db(), act.workspace())?;
+            let milestones: Vec<_> = heads
+                .iter()
+                .map(|head| {
+                    let depends = head.depends_on.iter().map(Unit::milestone).collect();
+                    (Unit::milestone(&head.id), is_complete(head.status), depends)
+                })
+                .collect();
+            refusals.extend(guard::complete_dependents(&act.unit, &milestones));
+        }
         refusals.text("reason", &self.reason);
         Ok(Some(()))
     }

@@ -280,6 +280,8 @@ fn a_forged_command_is_refused() {
         err.message.contains("`drop-all` is not a command of gsd"),
         "{err}"
     );
+    // The status would lead to the import again.
+    assert_eq!(err.next_call.unwrap().tool, "gsd_events");
 }
 
 fn sha(text: &str) -> String {

@@ -106,3 +106,24 @@ fn a_slice_stays_closed_while_complete_slices_depend_on_it() {
         "#]],
     );
 }
+
+#[test]
+fn a_milestone_stays_closed_while_complete_milestones_depend_on_it() {
+    let finish = |milestone: &str| {
+        format!(
+            "- tasks {milestone}/S01 T01\n- done {milestone}/S01/T01\n- close {milestone}/S01\n- validate {milestone} pass\n- close {milestone}\n"
+        )
+    };
+    check(
+        &format!(
+            "- plan M01 S01\n{}- plan M02<M01 S01\n{}- plan M03<M02 S01
+             reopen M01 it was wrong
+             - reopen M02 it was wrong
+             - reopen M01 it was wrong",
+            finish("M01"),
+            finish("M02"),
+        ),
+        expect![[r#"
+        "#]],
+    );
+}
