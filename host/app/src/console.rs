@@ -76,11 +76,17 @@ impl HostView for Running {
 }
 
 impl Running {
-    /// Findings about components that are not as they should be.
+    /// Findings about a configuration that was refused, and about components that are not as they should be.
     fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let found = doctor::components(catalog, &self.config, &[]);
         let worth = found.into_iter().filter(|finding| finding.state > State::Note);
-        worth.map(finding).collect()
+        let refused = self.site.refused().map(|why| Finding {
+            severity: Severity::Problem,
+            about: "configuration".to_owned(),
+            what: format!("the changed file was not taken over, and what ran before goes on: {why}"),
+            remedy: Some("correct the file; `tollgate config check` says whether it loads".to_owned()),
+        });
+        refused.into_iter().chain(worth.map(finding)).collect()
     }
 }
 

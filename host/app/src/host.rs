@@ -1,7 +1,7 @@
 //! Putting a host together: data directory, sandbox, packs, gate.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use tollgate_components::builtin;
@@ -53,6 +53,8 @@ pub struct Site {
     launcher: Arc<Launcher>,
     clock: Arc<dyn Clock>,
     loader: Loader,
+    /// Reason why the configuration file is not the configuration that runs, if it is not.
+    refused: Mutex<Option<String>>,
 }
 
 impl Site {
@@ -111,7 +113,21 @@ impl Site {
             launcher,
             clock,
             loader,
+            refused: Mutex::default(),
         })
+    }
+
+    /// Notes why the configuration file was not taken over, or that what runs is what it says.
+    pub fn note_refused(&self, why: Option<String>) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Reason why the configuration file was not taken over, if it was not.
+    pub fn refused(&self) -> Option<String> {
+        self.refused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The data directory.

@@ -18,7 +18,12 @@ pub(crate) struct Filter {
     who: Vec<String>,
     /// Parts of ids of envelopes.
     envelopes: Vec<String>,
+    /// Words that look like a key, and are looked for as they are.
+    unknown: Vec<String>,
 }
+
+/// Keys that a filter knows, as the page names them.
+pub(crate) const KEYS: &str = "tool: pack: who: actor: policy: effect: envelope: code: fingerprint: tests:failed tests:passed failed ok";
 
 impl Filter {
     /// Reads what was typed. Whatever is no known key is a part of a name.
@@ -47,10 +52,20 @@ impl Filter {
                 Some(("fingerprint", hash)) => known.failure_fingerprint = value(hash),
                 None if word == "failed" => filter.any_failure = true,
                 None if word == "ok" => known.success = Some(true),
-                _ => filter.parts.push(word.to_lowercase()),
+                found => {
+                    if found.is_some_and(|(key, value)| is_like_key(key, value)) {
+                        filter.unknown.push(word.clone());
+                    }
+                    filter.parts.push(word.to_lowercase());
+                }
             }
         }
         filter
+    }
+
+    /// Words that look like a key and are none, as typed.
+    pub(crate) fn unknown(&self) -> &[String] {
+        &self.unknown
     }
 
     /// True if it lets everything through.
@@ -91,6 +106,11 @@ impl Filter {
     }
 }
 
+/// True for what somebody means as a key. Names of tests have colons as well, mostly two.
+fn is_like_key(key: &str, value: &str) -> bool {
+    !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase()) && !value.starts_with(':')
+}
+
 /// True if the column for who called shows this name, or the ledger has it so.
 fn is_by(operation: &StoredOperation, name: &str) -> bool {
     let shown = match operation.actor.as_deref() {
@@ -123,6 +143,16 @@ fn has(operation: &StoredOperation, part: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_look_like_keys_are_told() {
+        let unknown = |typed: &str| Filter::parse(typed).unknown().join(" ");
+        assert_eq!(
+            unknown("tol:test_run tests:maybe failed who:ada"),
+            "tol:test_run tests:maybe"
+        );
+        assert_eq!(unknown("parser::tests::it_works src/a.rs:7 12:30 :x"), "");
+    }
 
     #[test]
     fn words_are_keys_or_parts_of_names() {

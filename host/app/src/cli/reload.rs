@@ -43,13 +43,17 @@ impl Reload {
             let cause = watch.next().await;
             let started = Instant::now();
             match self.again(&mut watch, cause).await {
-                Ok(()) => log::notice(&format!(
-                    "the configuration was loaded again in {} ms: {} packs",
-                    started.elapsed().as_millis(),
-                    self.gate.catalog().packs().len()
-                )),
+                Ok(()) => {
+                    self.site.note_refused(None);
+                    log::notice(&format!(
+                        "the configuration was loaded again in {} ms: {} packs",
+                        started.elapsed().as_millis(),
+                        self.gate.catalog().packs().len()
+                    ));
+                }
                 Err(err) => {
                     self.gate.keep();
+                    self.site.note_refused(Some(format!("{err:#}")));
                     tracing::error!("the configuration was not taken over, what runs stays: {err:#}");
                 }
             }

@@ -16,11 +16,12 @@ use tollgate_store::storage::{OperationFilter, Session, StoreResult, StoredOpera
 use super::{ROWS, Shown};
 use crate::Console;
 use crate::access::Viewer;
-use crate::filter::Filter;
+use crate::filter::{Filter, KEYS};
 use crate::layout::{self, Page};
 use crate::pages::parts;
 use crate::rows::{self, Row};
 use crate::tail;
+use crate::visible;
 
 /// Longest time of a stream. Its page comes back at once.
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -88,6 +89,9 @@ fn ledger(found: &Found, filter: &Filter, before: Option<i64>) -> Markup {
                     button.sr type="submit" { "Filter" }
                 }
                 button #pause .quiet type="button" aria-pressed="false" hidden[before.is_some()] { "Pause" kbd { "p" } }
+            }
+            @for word in filter.unknown() {
+                p.hint { code { (visible::short(word, 60)) } " is looked for as text: no key is called so. Keys are " code { (KEYS) } }
             }
             @if found.rows.is_empty() && filter.is_empty() {
                 (layout::empty("No call was recorded yet.", "The first call of a client appears here by itself."))

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tollgate_store::artifact::ArtifactKind;
 use tollgate_store::storage::{
-    OperationFilter, SaidByPolicy, Session, StoreResult, StoredArtifact, StoredOperation,
+    OperationFilter, SaidByPolicy, Session, StoreResult, StoredApproval, StoredArtifact, StoredOperation,
 };
 
 use super::{Shown, nothing, parts};
@@ -29,6 +29,10 @@ struct Whole {
     label: Option<String>,
     artifacts: Vec<StoredArtifact>,
     previous_hash: Option<String>,
+    /// Request for approval that it made, if it made one.
+    asked: Option<StoredApproval>,
+    /// Time of the look, in milliseconds since 1970 UTC.
+    now_ms: i64,
     /// Calls before and after it, in the ledger and in its envelope.
     around: [Option<i64>; 4],
 }
@@ -41,7 +45,9 @@ pub(crate) async fn show(
 ) -> Shown {
     let (_, waiting) = parts::current(&console).await?;
     let wanted = id.clone();
-    let Some(whole) = console.reader.read(move |session| read(session, &wanted)).await? else {
+    let now_ms = console.clock.now_ms();
+    let read = console.reader.read(move |session| read(session, &wanted, now_ms));
+    let Some(whole) = read.await? else {
         return Ok(nothing(
             "There is no such call",
             &format!("No row has the id {id}. Rows that are older than the ledger keeps are pruned."),
@@ -59,7 +65,7 @@ pub(crate) async fn show(
     Ok(page.show(&console.access, &viewer))
 }
 
-fn read(session: &Session, id: &str) -> StoreResult<Option<Whole>> {
+fn read(session: &Session, id: &str, now_ms: i64) -> StoreResult<Option<Whole>> {
     let mut filter = OperationFilter::default();
     match id.parse::<i64>() {
         Ok(seq) => (filter.after, filter.before) = (Some(seq.saturating_sub(1)), Some(seq.saturating_add(1))),
@@ -96,6 +102,7 @@ fn read(session: &Session, id: &str) -> StoreResult<Option<Whole>> {
             Some(fingerprint) => session.times_seen(fingerprint, operation.seq)?,
             None => 0,
         },
+        now_ms,
         previous_hash: session.hash_of(operation.seq - 1)?,
         around: [
             next_to(None, false)?,
@@ -103,6 +110,7 @@ fn read(session: &Session, id: &str) -> StoreResult<Option<Whole>> {
             inside(false)?,
             inside(true)?,
         ],
+        asked: session.approval_of_call(&operation.op_id)?,
         artifacts: artifacts.into_iter().flatten().collect(),
         label,
         operation,
@@ -182,7 +190,7 @@ fn body(whole: &Whole, contents: &[Content]) -> Markup {
         div.columns.even {
             (caller(operation))
             (verdicts(&operation.verdicts))
-            (outcome(operation, whole.seen))
+            (outcome(whole))
         }
         @for content in contents { (artifact(content)) }
         @if contents.is_empty() {
@@ -272,12 +280,19 @@ fn kind(said: &SaidByPolicy) -> &'static str {
     }
 }
 
-fn outcome(operation: &StoredOperation, seen: i64) -> Markup {
+fn outcome(whole: &Whole) -> Markup {
+    let (operation, seen) = (&whole.operation, whole.seen);
     html! {
         section.card aria-labelledby="outcome-title" {
             header { h2 #outcome-title { "Outcome" } }
             dl.facts {
                 @if let Some(code) = &operation.error_code { dt { "Code" } dd { strong { (visible::short(code, 64)) } } }
+                @if let Some(asked) = &whole.asked {
+                    dt { "Approval" } dd {
+                        a href=(format!("/console/approvals/{}", path_part(&asked.approval.id))) { (visible::short(&asked.title, 90)) }
+                        " · " (asked.status(whole.now_ms).as_str())
+                    }
+                }
                 @if let Some(class) = &operation.failure_class { dt { "Failure" } dd { (visible::short(class, 40)) } }
                 @if let Some(limit) = &operation.limit_triggered { dt { "Limit" } dd { (visible::short(limit, 60)) } }
                 @if let Some(tests) = &operation.outcome { dt { "Tests" } dd { (visible::short(&tests.in_words(), 400)) } }

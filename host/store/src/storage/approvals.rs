@@ -32,6 +32,17 @@ impl Session {
             .optional()?)
     }
 
+    /// The first request of a call.
+    pub fn approval_of_call(&self, op_id: &str) -> StoreResult<Option<StoredApproval>> {
+        Ok(self
+            .db
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM core_approvals WHERE op_id = ?1 ORDER BY asked_at, id LIMIT 1"
+            ))?
+            .query_row([op_id], stored)
+            .optional()?)
+    }
+
     /// True if a request waits for an answer.
     pub fn is_approval_open(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
         let mut statement = self.db.prepare_cached(
