@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use tollgate_components::packs::Catalog;
 use tollgate_components::policies::{Member, Mode};
-use tollgate_console::{Equipment, Finding, HostFacts, HostView, PackRow, PolicyRow, Reader, Severity};
+use tollgate_console::{
+    ConsoleSettings, Equipment, Finding, HostFacts, HostView, PackRow, PolicyRow, Reader, Severity,
+};
 use tollgate_core::clock::SystemClock;
 use tollgate_gate::Gate;
 use tollgate_store::consoles::Consoles;
@@ -31,7 +34,12 @@ struct Running {
 }
 
 /// Equipment of a console over a running host.
-pub fn equipment(gate: &Arc<Gate>, site: &Arc<Site>, config: &Config) -> anyhow::Result<Equipment> {
+pub fn equipment(
+    gate: &Arc<Gate>,
+    site: &Arc<Site>,
+    config: &Config,
+    settings: watch::Receiver<ConsoleSettings>,
+) -> anyhow::Result<Equipment> {
     let running = Running {
         gate: Arc::clone(gate),
         site: Arc::clone(site),
@@ -44,7 +52,7 @@ pub fn equipment(gate: &Arc<Gate>, site: &Arc<Site>, config: &Config) -> anyhow:
         host: Arc::new(running),
         consoles: Consoles::open(site.data())?,
         clock: Arc::new(SystemClock),
-        settings: config.server.console.clone(),
+        settings,
     })
 }
 

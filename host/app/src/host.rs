@@ -289,7 +289,7 @@ impl Site {
         Ok(Generation {
             catalog: Arc::new(catalog),
             envelopes: config.envelope.settings(),
-            approvals: config.approvals.settings(),
+            approvals: config.approvals.settings(&config.server.console),
             workspaces,
         })
     }

@@ -7,15 +7,16 @@ const shownRows = 400;
 // --- Times as the reader's clock has them ------------------------------------------------------
 
 const dayTime = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false });
+const tickTime = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const otherDay = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
 const wholeTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hour12: false });
 
 function localize(root) {
-  for (const time of root.querySelectorAll("time[datetime]")) {
-    const at = new Date(time.dateTime);
+  for (const time of root.querySelectorAll("time[datetime], text[data-at]")) {
+    const at = new Date(time.dateTime ?? time.dataset.at);
     if (!Number.isNaN(at.getTime())) {
       const short = at.toDateString() === new Date().toDateString() ? dayTime : otherDay;
-      time.textContent = (time.classList.contains("long") ? wholeTime : short).format(at);
+      time.textContent = (time.classList.contains("long") ? wholeTime : time.dateTime ? short : tickTime).format(at);
     }
   }
 }

@@ -13,6 +13,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::Deserialize;
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
+use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tollgate_core::clock::Clock;
 use tollgate_core::hash::{hex, sha256_hex};
@@ -86,7 +87,7 @@ struct Session {
 
 /// Everybody who may look.
 pub(crate) struct Access {
-    settings: ConsoleSettings,
+    settings: watch::Receiver<ConsoleSettings>,
     consoles: Consoles,
     prove: Option<Prove>,
     clock: Arc<dyn Clock>,
@@ -99,7 +100,7 @@ pub(crate) struct Access {
 impl Access {
     /// Access to one console. `prove` is absent on a server that asks nobody who they are.
     pub(crate) fn new(
-        settings: ConsoleSettings,
+        settings: watch::Receiver<ConsoleSettings>,
         consoles: Consoles,
         prove: Option<Prove>,
         clock: Arc<dyn Clock>,
@@ -119,8 +120,9 @@ impl Access {
         self.prove.is_some()
     }
 
-    /// Logs somebody in, by a token that works once or by an identity's own, and returns the session's cookie.
-    pub(crate) async fn log_in(&self, token: &str) -> Result<String, Refused> {
+    /// Logs somebody in, by a token that works once or by an identity's own, and returns the value of the session's
+    /// cookie. It counts under this name only.
+    pub(crate) async fn log_in(&self, token: &str, name: &str) -> Result<String, Refused> {
         let token = token.trim();
         if token.is_empty() || token.len() > LONGEST {
             return Err(Refused::Unknown);
@@ -147,7 +149,7 @@ impl Access {
         let mut sessions = self.sessions();
         sessions.retain(|_, session| session.is_on(self.clock.boot_ms(), now_ms));
         make_room(&mut sessions);
-        let hash = sha256_hex(cookie.as_bytes());
+        let hash = hash_of(name, &cookie);
         // The owner's outlive this process, as the data directory does. Those of identities end with it, because nobody
         // would hear that their tokens were revoked.
         if session.identity.is_none()
@@ -160,24 +162,23 @@ impl Access {
     }
 
     /// The viewer of a session, by its cookie.
-    pub(crate) fn by_cookie(&self, cookie: &str) -> Option<Viewer> {
-        let hash = sha256_hex(cookie.as_bytes());
+    pub(crate) fn by_cookie(&self, name: &str, cookie: &str) -> Option<Viewer> {
+        let hash = hash_of(name, cookie);
         let (boot_ms, now_ms) = (self.clock.boot_ms(), self.clock.now_ms());
         let mut sessions = self.sessions();
         if let Some(kept) = self.kept(&hash).filter(|_| !sessions.contains_key(&hash)) {
             sessions.insert(hash.clone(), kept);
         }
         let session = sessions.get(&hash)?;
-        if !session.is_on(boot_ms, now_ms) {
+        let identity = session.identity.as_ref();
+        // Whoever the configuration names no more is out at once.
+        if !session.is_on(boot_ms, now_ms) || identity.is_some_and(|identity| !self.may_look(identity)) {
             sessions.remove(&hash);
             self.consoles.forget_session(&hash);
             return None;
         }
         Some(Viewer {
-            approves: session
-                .identity
-                .as_ref()
-                .is_none_or(|identity| self.may_approve(identity)),
+            approves: identity.is_none_or(|identity| self.may_approve(identity)),
             identity: session.identity.clone(),
             ends: session.ends(),
             until_ms: session.until_ms,
@@ -252,14 +253,13 @@ impl Access {
 
     fn may_look(&self, identity: &Identity) -> bool {
         let is_named = |names: &[String]| names.iter().any(|name| name == identity.as_str());
-        is_named(&self.settings.viewers) || is_named(&self.settings.approvers) || identity.rights().sees_all
+        let settings = self.settings.borrow();
+        is_named(&settings.viewers) || is_named(&settings.approvers) || identity.rights().sees_all
     }
 
     fn may_approve(&self, identity: &Identity) -> bool {
-        self.settings
-            .approvers
-            .iter()
-            .any(|name| name == identity.as_str())
+        let settings = self.settings.borrow();
+        settings.approvers.iter().any(|name| name == identity.as_str())
     }
 
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashMap<String, Session>> {
@@ -278,6 +278,11 @@ impl Session {
             && self.until_ms.is_none_or(|until_ms| now_ms < until_ms)
             && !self.revoked.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
+}
+
+/// Hash that a session is known by: of its cookie with the cookie's name.
+fn hash_of(name: &str, cookie: &str) -> String {
+    sha256_hex(format!("{name}={cookie}").as_bytes())
 }
 
 /// Ends the oldest session if there is no room for another.

@@ -19,6 +19,8 @@ use crate::{Console, PATH};
 const LONGEST: usize = 16 << 10;
 /// Longest address of a page that the login leads to, in bytes.
 const LONGEST_ADDRESS: usize = 2 << 10;
+/// Name of a cookie that only this host can set, and only behind TLS.
+const BOUND: &str = "__Host-tollgate";
 /// Path of the page that logs in.
 pub(crate) const LOGIN: &str = "/console/login";
 
@@ -45,21 +47,29 @@ async fn viewer(console: &Console, headers: &HeaderMap) -> Result<Viewer, Refuse
             false => Err(Refused::Unknown),
         };
     }
-    let found = cookies(headers).find_map(|cookie| console.access.by_cookie(cookie));
+    let found = cookies(headers)
+        .into_iter()
+        .find_map(|(name, value)| console.access.by_cookie(name, value));
     found.ok_or(Refused::Unknown)
 }
 
-/// Values of the cookies that may be a session's. Which of the names fits is decided by who set it.
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+/// Cookies that may be a session's, each with its name. Other hosts of a domain can set the other names, so they count
+/// only beside no cookie that is bound to this host. A session knows the name that it was set under.
+fn cookies(headers: &HeaderMap) -> Vec<(&str, &str)> {
     let all = headers
         .get_all(COOKIE)
         .iter()
         .filter_map(|value| value.to_str().ok());
-    all.flat_map(|value| value.split(';')).filter_map(|pair| {
+    let ours = all.flat_map(|value| value.split(';')).filter_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        let is_ours = name == "__Host-tollgate" || name == "tollgate" || name.starts_with("tollgate_");
-        (is_ours && (20..=64).contains(&value.len())).then_some(value)
-    })
+        let is_ours = name == BOUND || name.starts_with("tollgate_");
+        (is_ours && (20..=64).contains(&value.len())).then_some((name, value))
+    });
+    let mut found: Vec<(&str, &str)> = ours.collect();
+    if found.iter().any(|(name, _)| *name == BOUND) {
+        found.retain(|(name, _)| *name == BOUND);
+    }
+    found
 }
 
 /// True if the browser says that one of our own pages sent the request. No script can set this header.
@@ -68,29 +78,31 @@ pub(crate) fn is_from_our_page(headers: &HeaderMap) -> bool {
     matches!((said.next(), said.next()), (Some(site), None) if site == "same-origin")
 }
 
-/// The header that sets a session's cookie, or ends it if there is no value. Behind TLS it is bound to the host; on
-/// loopback its name holds the port, because cookies of one host are shared by all ports.
-pub(crate) fn set_cookie(headers: &HeaderMap, value: Option<&str>) -> HeaderValue {
-    let origin = headers
-        .get(ORIGIN)
-        .and_then(|origin| origin.to_str().ok())
-        .unwrap_or_default();
+/// Name of a session's cookie, by the origin of the page that logs in. Behind TLS it is bound to the host; on loopback it
+/// holds the port, because cookies of one host are shared by all ports. Browsers name the origin of every form.
+pub(crate) fn cookie_name(headers: &HeaderMap) -> Option<String> {
+    let origin = headers.get(ORIGIN)?.to_str().ok()?;
+    if origin.starts_with("https://") {
+        return Some(BOUND.to_owned());
+    }
+    let authority = origin.strip_prefix("http://")?;
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    let port = if port.bytes().all(|byte| byte.is_ascii_digit()) {
+        port
+    } else {
+        ""
+    };
+    Some(format!("tollgate_{port}"))
+}
+
+/// The header that sets a session's cookie, or ends it if there is no value.
+pub(crate) fn set_cookie(name: &str, value: Option<&str>) -> HeaderValue {
     let age = value.map_or(0, |_| SESSION_MS / 1_000);
     let value = value.unwrap_or_default();
-    let text = if origin.starts_with("https://") {
-        // Browsers take this prefix with the path `/` alone.
-        format!("__Host-tollgate={value}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age={age}")
-    } else {
-        let port: String = origin
-            .rsplit(':')
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .filter(char::is_ascii_digit)
-            .collect();
-        format!("tollgate_{port}={value}; Path=/console; HttpOnly; SameSite=Strict; Max-Age={age}")
-    };
-    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("tollgate=; Max-Age=0"))
+    // Browsers take a bound cookie with the path `/` alone.
+    let scope = if name == BOUND { "/; Secure" } else { "/console" };
+    let text = format!("{name}={value}; Path={scope}; HttpOnly; SameSite=Strict; Max-Age={age}");
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("tollgate_=; Max-Age=0"))
 }
 
 /// A redirection after a form, with a cookie if one changes.

@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::access::{Access, Viewer};
 use crate::assets::{ICONS, SCRIPT, STYLE};
 use crate::visible;
+use tollgate_store::storage::claim;
 
 /// Pages of the navigation: name, address, and the key that follows `g`.
 pub(crate) const PAGES: [(&str, &str, char); 8] = [
@@ -66,7 +67,7 @@ impl Page<'_> {
                     }
                     main #main tabindex="-1" { (self.body) }
                     footer {
-                        span { "Tollgate " (env!("CARGO_PKG_VERSION")) }
+                        span { "Tollgate " (env!("CARGO_PKG_VERSION")) noscript { " · times are UTC" } }
                         span.keys { kbd { "/" } " filter " kbd { "j" } " " kbd { "k" } " rows " kbd { "p" } " pause "
                             kbd { "g" } " then a letter: go to a page " kbd { "?" } " all keys" }
                     }
@@ -182,6 +183,15 @@ pub(crate) fn date(timestamp: &str) -> Markup {
 /// The time of day of a timestamp, in UTC.
 pub(crate) fn clock(timestamp: &str) -> &str {
     timestamp.get(11..23).unwrap_or(timestamp)
+}
+
+/// A name, and whether the transport proved it. The mark is a picture, which no name can contain.
+pub(crate) fn name(name: &str, is_proven: bool, longest: usize) -> Markup {
+    let shown = visible::short(claim(name).unwrap_or(name), longest);
+    html! {
+        @if is_proven { span title="proven by the transport" { (icon("proven")) } (shown) span.sr { ", proven" } }
+        @else { (shown) " " span.pill.plain title="claimed by the caller, not proven" { "claimed" } }
+    }
 }
 
 /// The beginning of a hash, with the whole of it for whoever points at it.

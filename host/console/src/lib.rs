@@ -30,6 +30,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::clock::Clock;
 use tollgate_store::consoles::Consoles;
@@ -62,8 +63,8 @@ pub struct Equipment {
     pub consoles: Consoles,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Identities that may look on a server that asks for tokens.
-    pub settings: ConsoleSettings,
+    /// Identities that may look on a server that asks for tokens. Changes hold for open sessions at once.
+    pub settings: watch::Receiver<ConsoleSettings>,
 }
 
 /// The console of one data directory.

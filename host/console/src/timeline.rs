@@ -112,9 +112,14 @@ impl Timeline {
             return;
         }
         let own = edits("call").map(|state| state.state.clone());
-        let fingerprint = operation.mutation_fingerprint.clone();
-        let own =
-            own.or_else(|| fingerprint.filter(|_| operation.effect == "run" && edits("observed").is_none()));
+        // A change that was told, and not seen, led to the files that were seen then.
+        let told_of = || {
+            let fingerprint = operation.mutation_fingerprint.clone();
+            let fingerprint =
+                fingerprint.filter(|_| operation.effect == "run" && edits("observed").is_none());
+            fingerprint.map(|change| operation.repo_after_hash.clone().unwrap_or(change))
+        };
+        let own = own.or_else(told_of);
         match own.filter(|_| succeeded) {
             Some(state) => {
                 let state = self.state(&state);
@@ -208,9 +213,9 @@ impl Timeline {
                         text.lane x="0" y=(y(lane) + 4) { (name) }
                         line.lane x1=(LEFT) x2=(width) y1=(y(lane)) y2=(y(lane)) {}
                     }
-                    @for (at, words) in ticks(marks) {
+                    @for (at, timestamp) in ticks(marks) {
                         line.tick x1=(x(at)) x2=(x(at)) y1=(ARCS - 4) y2=(ARCS + 3 * LANE) {}
-                        text.tick x=(x(at)) y=(height - 8) { (words) }
+                        text.tick x=(x(at)) y=(height - 8) data-at=(timestamp) { (layout::clock(timestamp).get(..8).unwrap_or_default()) }
                     }
                     @for (from, to) in arcs(marks) { (arc(x(from), x(to))) }
                     @for (at, mark) in marks.iter().enumerate() { (mark_of(x(at), mark)) }
@@ -314,7 +319,7 @@ fn ticks(marks: &[Mark]) -> Vec<(usize, &str)> {
         .iter()
         .enumerate()
         .filter(|(at, _)| at % TICKS == 0)
-        .map(|(at, mark)| (at, layout::clock(&mark.timestamp).get(..8).unwrap_or_default()))
+        .map(|(at, mark)| (at, mark.timestamp.as_str()))
         .collect()
 }
 
@@ -376,6 +381,35 @@ mod tests {
             markup.contains("FROZEN") && markup.contains("test &lt;f&gt;"),
             "{markup}"
         );
+    }
+
+    #[test]
+    fn told_edits_have_the_letter_of_the_files_that_were_seen() {
+        let seen = |operation: StoredOperation, state: &str| StoredOperation {
+            repo_after_hash: Some(state.to_owned()),
+            ..operation
+        };
+        let first = TreeState {
+            workspace: "w".to_owned(),
+            state: "s1".to_owned(),
+            cause: "first".to_owned(),
+            op_id: "op_1".to_owned(),
+            seen_at: String::new(),
+        };
+        let observed = TreeState {
+            state: "s2".to_owned(),
+            cause: "observed".to_owned(),
+            op_id: "op_2".to_owned(),
+            ..first.clone()
+        };
+        let operations = [
+            seen(operation(1, "mutation", Some("aa"), None), "s1"),
+            seen(operation(2, "mutation", Some("bb"), None), "s2"),
+            seen(operation(3, "mutation", Some("aa"), None), "s1"),
+        ];
+        let timeline = Timeline::of(&operations, &[first, observed]);
+        assert_eq!(timeline.letters(), ["A", "B", "A"]);
+        assert_eq!(timeline.returns(), 1);
     }
 
     #[test]

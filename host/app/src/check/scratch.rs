@@ -84,7 +84,7 @@ impl Place {
         let generation = Generation {
             catalog: Arc::new(catalog),
             envelopes: config.envelope.settings(),
-            approvals: config.approvals.settings(),
+            approvals: config.approvals.settings(&config.server.console),
             workspaces,
         };
         self.site.gate(&config, generation)

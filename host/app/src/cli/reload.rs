@@ -12,6 +12,7 @@ use tollgate::config::protections::{self, Records};
 use tollgate::config::{Caps, Config};
 use tollgate::host::Site;
 use tollgate::watch::{Cause, Watch};
+use tollgate_console::ConsoleSettings;
 use tollgate_gate::Gate;
 use tollgate_mcp::auth::{Keyring, Refreshed};
 use tollgate_mcp::{Listing, Listings};
@@ -29,6 +30,8 @@ pub(super) struct Reload {
     pub(super) listings: Arc<Listings>,
     /// Channel of changed limits to a server over HTTP.
     pub(super) bounds: sync::watch::Sender<Caps>,
+    /// Channel of changed viewers and approvers to the console.
+    pub(super) viewers: sync::watch::Sender<ConsoleSettings>,
     /// The one that is in force.
     pub(super) config: Config,
 }
@@ -124,6 +127,7 @@ impl Reload {
         let caps = config.server.limits.caps();
         self.bounds
             .send_if_modified(|now| std::mem::replace(now, caps.clone()) != caps);
+        self.viewers.send_replace(config.server.console.clone());
         watch.follow(files);
         for key in config.waiting_for_a_start(&self.config) {
             tracing::warn!("a change of {key} takes effect at the next start");

@@ -14,6 +14,7 @@ use tollgate::host::Site;
 use tollgate::notify;
 use tollgate::watch::Watch;
 use tollgate_components::packs::Haste;
+use tollgate_console::ConsoleSettings;
 use tollgate_gate::Gate;
 use tollgate_gate::telemetry::{Exporter, Queue, Settings};
 use tollgate_mcp::auth::Keyring;
@@ -88,6 +89,7 @@ impl Serve {
         let listings = Arc::new(Listings::new(listing));
         let address = self.http.or(config.server.http);
         let (bounds, caps) = watch::channel(config.server.limits.caps());
+        let (viewers, seen_by) = watch::channel(config.server.console.clone());
         let serving = address
             .map(|address| self.serving(&config.server, address, caps))
             .transpose()?;
@@ -97,7 +99,7 @@ impl Serve {
             .as_mut()
             .filter(|_| self.console || config.server.console.enabled)
         {
-            Some(serving) => Some(self.show(serving, &gate, &site, &config)?),
+            Some(serving) => Some(self.show(serving, &gate, &site, &config, seen_by)?),
             None => None,
         };
         let catching_up = {
@@ -115,6 +117,7 @@ impl Serve {
             gate: Arc::clone(&gate),
             listings: Arc::clone(&listings),
             bounds,
+            viewers,
             config,
         };
         let reloading = tokio::spawn(reload.keep_up(watch, workspaces));
@@ -151,8 +154,9 @@ impl Serve {
         gate: &Arc<Gate>,
         site: &Arc<Site>,
         config: &Config,
+        seen_by: watch::Receiver<ConsoleSettings>,
     ) -> anyhow::Result<Shown> {
-        let equipment = tollgate::console::equipment(gate, site, config)?;
+        let equipment = tollgate::console::equipment(gate, site, config, seen_by)?;
         serving.pages = Some(Pages {
             make: Box::new(move |prove, stop| Ok(tollgate_console::router(equipment, prove, stop)?)),
             path: tollgate_console::PATH,

@@ -248,11 +248,15 @@ pub struct ApprovalsConfig {
 }
 
 impl ApprovalsConfig {
-    /// Settings for the gate.
-    pub fn settings(&self) -> ApprovalSettings {
-        ApprovalSettings {
-            approvers: self.approvers.clone(),
+    /// Settings for the gate. Where only the console has approvers, they are those of `approval_resolve`, too: otherwise
+    /// a viewer could answer there.
+    pub fn settings(&self, console: &ConsoleSettings) -> ApprovalSettings {
+        let mut approvers = self.approvers.clone();
+        if approvers.is_empty() && !console.approvers.is_empty() {
+            approvers.clone_from(&console.approvers);
+            approvers.push("local".to_owned());
         }
+        ApprovalSettings { approvers }
     }
 }
 
@@ -579,7 +583,10 @@ impl Config {
                 "approvals.notify",
                 self.approvals.notify != before.approvals.notify,
             ),
-            ("server.console", server.console != was.console),
+            (
+                "server.console.enabled",
+                server.console.enabled != was.console.enabled,
+            ),
             ("ledger", self.ledger != before.ledger),
             ("artifacts", self.artifacts != before.artifacts),
             ("telemetry", self.telemetry != before.telemetry),

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tollgate_core::identity::Identity;
 use tollgate_sdk::{ApprovalStatus, Timestamp};
-use tollgate_store::storage::{ApprovalFilter, Session, StoreResult, StoredApproval, claim};
+use tollgate_store::storage::{ApprovalFilter, Session, StoreResult, StoredApproval};
 
 use super::{Shown, nothing, parts};
 use crate::Console;
@@ -231,7 +231,7 @@ fn settled(settled: &[StoredApproval], now_ms: i64) -> Markup {
                             a href=(href(&one.approval.id)) { (visible::short(&one.title, 90)) } " "
                             (pill("plain", one.status(now_ms).as_str())) " "
                             span.meta {
-                                @if let Some(by) = &one.approval.answered_by { "by " (visible::short(by, 60)) " · " }
+                                @if let Some(by) = &one.approval.answered_by { "by " (layout::name(by, one.approval.approver.is_some(), 60)) " · " }
                                 "asked by " (requester(one)) " · " (time(one.approval.answered_at_ms.unwrap_or(one.approval.asked_at_ms)))
                             }
                         }
@@ -324,8 +324,7 @@ fn answered(one: &StoredApproval) -> Markup {
     html! {
         p {
             strong { (approval.status.as_str()) }
-            @if let Some(by) = &approval.answered_by { " by " (visible::short(by, 100)) }
-            @if approval.approver.is_some() { " (proven)" }
+            @if let Some(by) = &approval.answered_by { " by " (layout::name(by, approval.approver.is_some(), 100)) }
             @if let Some(at_ms) = approval.answered_at_ms { " · " (time(at_ms)) }
             @if let Some(op_id) = &one.answered_op { " · " a href=(format!("/console/operations/{}", path_part(op_id))) { "the answer in the ledger" } }
         }
@@ -338,7 +337,7 @@ fn facts(one: &StoredApproval) -> Markup {
         dt { "Asked in the call" } dd {
             a href=(format!("/console/operations/{}", path_part(&one.by.op_id))) { (visible::short(&one.by.tool, 80)) }
         }
-        dt { "Asked by" } dd { (requester(one)) @if one.by.identity.is_some() { " (proven)" } }
+        dt { "Asked by" } dd { (requester(one)) }
         dt { "Asked for by" } dd { (component(one)) }
         @if let Some(until_ms) = one.until_ms { dt { "Open until" } dd { (time(until_ms)) } }
         @if let Some(answering) = &one.answering { dt { "Approving runs" } dd { code { (visible::short(&answering.approve.tool, 80)) } } }
@@ -357,16 +356,12 @@ fn detail(one: &StoredApproval) -> String {
     shown
 }
 
-fn requester(one: &StoredApproval) -> String {
-    let named = one
-        .by
-        .identity
-        .as_deref()
-        .or(one.approval.requested_by.as_deref());
-    named.map_or_else(
-        || "a caller without a name".to_owned(),
-        |name| visible::short(claim(name).unwrap_or(name), 80),
-    )
+fn requester(one: &StoredApproval) -> Markup {
+    let proven = one.by.identity.as_deref();
+    match proven.or(one.approval.requested_by.as_deref()) {
+        Some(name) => layout::name(name, proven.is_some(), 80),
+        None => html! { "a caller without a name" },
+    }
 }
 
 fn component(one: &StoredApproval) -> String {

@@ -48,12 +48,15 @@ pub(crate) async fn log_in(State(console): State<Arc<Console>>, headers: HeaderM
     if !guard::is_from_our_page(&headers) {
         return guard::forbidden("a page from elsewhere sent the form");
     }
+    let Some(name) = guard::cookie_name(&headers) else {
+        return guard::forbidden("the browser does not say which page sent the form");
+    };
     let Some(form) = guard::form(&headers, body).await else {
         return layout::plain(StatusCode::BAD_REQUEST, "Refused", "The form cannot be read.");
     };
     let wanted = guard::wanted(guard::field(&form, "to"));
-    match console.access.log_in(guard::field(&form, "token")).await {
-        Ok(cookie) => guard::see_other(wanted, Some(guard::set_cookie(&headers, Some(&cookie)))),
+    match console.access.log_in(guard::field(&form, "token"), &name).await {
+        Ok(cookie) => guard::see_other(wanted, Some(guard::set_cookie(&name, Some(&cookie)))),
         Err(Refused::NotAViewer) => {
             let said = "This identity may not look at the console. The operator names viewers in server.console.viewers.";
             (StatusCode::FORBIDDEN, page(&console, wanted, Some(said))).into_response()
@@ -81,5 +84,6 @@ pub(crate) async fn log_out(
         return guard::forbidden("the form is not from this session");
     }
     console.access.log_out(&viewer);
-    guard::see_other(LOGIN, Some(guard::set_cookie(&headers, None)))
+    let ended = guard::cookie_name(&headers).map(|name| guard::set_cookie(&name, None));
+    guard::see_other(LOGIN, ended)
 }
