@@ -110,8 +110,12 @@ impl Card {
             .into_iter()
             .filter(|(_, used, limit)| limit.is_some_and(|limit| *used >= limit))
             .map(|(name, ..)| name.to_owned());
-        let named = self.budgets.iter().filter(|(_, budget)| budget.used >= budget.limit);
-        own.chain(named.map(|(name, _)| visible::short(name, 24))).collect()
+        let named = self
+            .budgets
+            .iter()
+            .filter(|(_, budget)| budget.used >= budget.limit);
+        own.chain(named.map(|(name, _)| visible::short(name, 24)))
+            .collect()
     }
 
     /// Use of its limits.

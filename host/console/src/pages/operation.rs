@@ -318,9 +318,15 @@ fn outcome(whole: &Whole) -> Markup {
 /// A limit in words for whoever never saw the product.
 fn limit_in_words(limit: &str) -> Option<&'static str> {
     Some(match limit {
-        "MUTATION_BUDGET_EXHAUSTED" => "All changes that its envelope allows were made. Calls that only look are still admitted.",
-        "TEST_BUDGET_EXHAUSTED" => "All test runs that its envelope allows were made. Other calls are still admitted.",
-        "EDIT_BUDGET_EXHAUSTED" => "All edits that its envelope allows were made. Calls that only look are still admitted.",
+        "MUTATION_BUDGET_EXHAUSTED" => {
+            "All changes that its envelope allows were made. Calls that only look are still admitted."
+        }
+        "TEST_BUDGET_EXHAUSTED" => {
+            "All test runs that its envelope allows were made. Other calls are still admitted."
+        }
+        "EDIT_BUDGET_EXHAUSTED" => {
+            "All edits that its envelope allows were made. Calls that only look are still admitted."
+        }
         "DURATION_EXCEEDED" => "The time of its envelope is over.",
         "WINDOW_EXHAUSTED" => "A budget over several envelopes is used up until its window has passed.",
         "BUDGET_EXHAUSTED" => "A named budget of its envelope is used up.",
