@@ -293,6 +293,12 @@ fn git_unsound(facts: &Facts) -> Vec<String> {
             decide::some(&git.touched)
         ));
     }
+    if !git.planted.is_empty() {
+        reasons.push(format!(
+            "the commands of the gates wrote files that decide how tests run: {}; remove them, and what writes them",
+            decide::some(&git.planted)
+        ));
+    }
     if !git.unsteady.is_empty() {
         reasons.push(format!(
             "changed while the commands of the gates ran: {}; submit again when nothing writes to the work tree",

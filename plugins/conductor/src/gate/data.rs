@@ -87,6 +87,34 @@ pub(super) fn is_planned(step: &StepSpec, gates: &[Gate], path: &str) -> bool {
         })
 }
 
+/// Checks whether a plan names a file by its whole path as the work of a step: in its outputs, in its allowlist or in
+/// the job's deliverables; also in other texts of the step, if `anywhere`.
+pub(super) fn is_asked(
+    step: &StepSpec,
+    (gates, deliverables): (&[Gate], &[String]),
+    path: &str,
+    anywhere: Anywhere,
+) -> bool {
+    let named = step.expected_outputs.iter().chain(deliverables);
+    let others = [&step.instruction_prompt]
+        .into_iter()
+        .chain(&step.acceptance_criteria);
+    let others = others.filter(|_| anywhere == Anywhere::Yes);
+    named.chain(others).any(|text| holds(text, path))
+        || gates.iter().any(|gate| match gate {
+            Gate::ChangedFilesAllowlist(globs) => globs.iter().any(|glob| glob == path),
+            Gate::FileExists(paths) => paths.iter().any(|wanted| wanted == path),
+            _ => false,
+        })
+}
+
+/// Use of the texts of a step that say more than its scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anywhere {
+    Yes,
+    No,
+}
+
 /// Checks whether a file holds data rather than code.
 fn is_data(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();

@@ -1,7 +1,9 @@
 //! Verdicts of gates on gathered facts: pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
+use globset::GlobSet;
 use serde_json::{Map, Value};
 use test_readers::Ended;
 
@@ -71,6 +73,12 @@ pub(crate) struct GitFacts {
     pub commit: Option<CommitFacts>,
     /// Changed files that decide how the tests run.
     pub settings: Vec<String>,
+    /// New files that may change how the tests run, each with the reason.
+    pub newcomers: BTreeMap<String, String>,
+    /// Changed files that the plan names as work of the step.
+    pub asked: BTreeSet<String>,
+    /// Files that decide how tests run and that commands of the gates wrote.
+    pub planted: Vec<String>,
     /// Changed data that tests read and the plan does not name, each with the test.
     pub data: BTreeMap<String, String>,
     /// Changes since the recorded runs of test commands, by the words of the command.
@@ -278,6 +286,8 @@ fn with_all(facts: &Facts, judge: impl Fn(&GitFacts) -> Option<String>) -> Optio
         let view = |changed: Vec<Change>| GitFacts {
             changed,
             settings: git.settings.clone(),
+            newcomers: git.newcomers.clone(),
+            asked: git.asked.clone(),
             data: git.data.clone(),
             ..GitFacts::default()
         };
@@ -319,13 +329,16 @@ fn with_content(facts: &Facts, path: &str, judge: impl FnOnce(&str) -> Option<St
 /// Existing files with tests that changed or are gone, and files that decide how tests run, new ones as well.
 pub(super) fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> {
     let tests = glob_set(globs);
-    let settings: Vec<String> = TEST_SETTINGS.iter().map(|glob| (*glob).to_owned()).collect();
-    let settings = glob_set(&settings);
     let changed = paths_of(git, |change| !change.new && tests.is_match(&change.path));
     let decide = paths_of(git, |change| {
-        let decides = settings.is_match(&change.path) || git.settings.contains(&change.path);
+        let is_setting = is_setting(&change.path) && !git.asked.contains(&change.path);
+        let decides = is_setting || git.settings.contains(&change.path);
         decides && !changed.contains(&change.path)
     });
+    let is_open = |change: &Change| {
+        let path = &change.path;
+        git.newcomers.contains_key(path) && !decide.contains(path) && !git.asked.contains(path)
+    };
     let mut reasons = Vec::new();
     if !changed.is_empty() {
         reasons.push(format!("existing tests changed: {}", some(&changed)));
@@ -349,8 +362,29 @@ pub(super) fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> 
             some(&decide)
         ));
     }
+    let newcomers = paths_of(git, is_open);
+    if !newcomers.is_empty() {
+        let why = |path: &String| format!("{path} ({})", git.newcomers.get(path).map_or("", String::as_str));
+        let named: Vec<String> = newcomers.iter().map(why).collect();
+        reasons.push(format!(
+            "new files may change how tests run: {}; remove or rename them, or let a person name them in \
+             expected_outputs of the step with plan_refine_steps",
+            some(&named)
+        ));
+    }
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
+
+/// Checks whether a file decides how tests run, by its path.
+pub(super) fn is_setting(path: &str) -> bool {
+    SETTINGS.is_match(path)
+}
+
+/// Matcher of [`TEST_SETTINGS`], made once a call.
+static SETTINGS: LazyLock<GlobSet> = LazyLock::new(|| {
+    let globs: Vec<String> = TEST_SETTINGS.iter().map(|glob| (*glob).to_owned()).collect();
+    glob_set(&globs)
+});
 
 fn paths_of(git: &GitFacts, wanted: impl Fn(&Change) -> bool) -> Vec<String> {
     let changed = git.changed.iter().filter(|change| wanted(change));
@@ -469,14 +503,49 @@ fn misfit(
     (!faults.is_empty()).then(|| format!("{name} does not match the schema: {}", faults.join("; ")))
 }
 
-/// First few of a list of paths, in a form that shows control characters.
+/// Paths up to a bound, in a form that shows control characters. Many are told by directory: `a/{b, c}`.
 pub(crate) fn some(paths: &[String]) -> String {
-    const SHOWN: usize = 10;
-    let mut text: Vec<String> = paths.iter().take(SHOWN).map(|path| shown(path)).collect();
-    if paths.len() > SHOWN {
-        text.push(format!("and {} more", paths.len() - SHOWN));
+    const SINGLE: usize = 10;
+    const SHOWN: usize = 100;
+    const LENGTH: usize = 3_000;
+    let mut parts: Vec<String> = Vec::new();
+    let (mut told, mut length) = (0_usize, 0_usize);
+    let mut rest = paths;
+    while let Some(first) = rest.first().filter(|_| told < SHOWN && length < LENGTH) {
+        let directory = directory(first).filter(|_| paths.len() > SINGLE);
+        let same = rest.iter().take(SHOWN.saturating_sub(told));
+        let same = same.take_while(|path| directory.is_some() && self::directory(path) == directory);
+        let count = same.count().max(1);
+        let part = match directory {
+            Some(directory) if count > 1 => {
+                let names = rest.iter().take(count);
+                let names = names
+                    .map(|path| shown(path.get(directory.len().saturating_add(1)..).unwrap_or_default()));
+                format!(
+                    "{}/{{{}}}",
+                    shown(directory),
+                    names.collect::<Vec<_>>().join(", ")
+                )
+            }
+            _ => shown(first),
+        };
+        length = length.saturating_add(part.len());
+        told = told.saturating_add(count);
+        parts.push(part);
+        rest = rest.get(count..).unwrap_or_default();
     }
-    text.join(", ")
+    if !rest.is_empty() {
+        parts.push(format!("and {} more", rest.len()));
+    }
+    parts.join(", ")
+}
+
+/// Directory of a path that is shown as it is.
+fn directory(path: &str) -> Option<&str> {
+    let plain = !path.contains(' ') && !path.chars().any(char::is_control);
+    path.rsplit_once('/')
+        .filter(|_| plain)
+        .map(|(directory, _)| directory)
 }
 
 fn shown(path: &str) -> String {

@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 use test_readers::Ended;
 use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
 
-use super::decide::{Change, Facts, GitFacts, Presence, Run};
+use super::data::Anywhere;
+use super::decide::{self, Change, Facts, GitFacts, Presence, Run};
 use super::runners::{self, Runner};
 use super::runs::TestRuns;
-use super::{Gate, Need, agreed, data, delivered, named, red, settings, suite};
+use super::{Gate, Need, agreed, data, delivered, named, newcomers, red, settings, suite};
 use crate::access::{self, Access};
 use crate::error::GitFault;
 use crate::git::Git;
@@ -88,7 +89,10 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
     };
     let seen = match (&git, &first, &second) {
         (Ok(git), Ok(first), Ok(second)) => {
-            let moved = moved(since, first, second, asked.evidence);
+            let mut moved = moved(since, first, second, asked.evidence);
+            let base = since.map_or(first.commit.as_deref(), |since| since.commit.as_deref());
+            let planted = planted(git, (since, base), &commands, &moved);
+            moved.written.retain(|path, _| !planted.contains(path));
             aftermath.written = moved.written;
             let mut next = second.baseline();
             next.dropped = droppings(since, first, second, &aftermath.written);
@@ -110,6 +114,8 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
                 .map(|(facts, between)| GitFacts {
                     data: data_of_tests(git, first, &facts, (step, &gates)),
                     gone: named::gone(git, since, &facts),
+                    asked: asked_for(job, &facts, (step, &gates)),
+                    planted,
                     between,
                     unsteady: moved.unsteady,
                     touched: moved.touched.into_iter().collect(),
@@ -161,17 +167,82 @@ pub(super) fn view(
         true => runners::followed(git, base, commands),
         false => commands.to_vec(),
     };
-    let decides = |(path, new): &&(&String, bool)| {
-        commands.iter().any(|runner| runner.runs(path))
-            || (*new && settings::shadows(path))
-            || sets(git, base, path)
+    let decides = |(path, _): &&(&String, bool)| {
+        commands.iter().any(|runner| runner.runs(path)) || sets(git, base, path)
     };
     let settings = paths
         .iter()
         .filter(decides)
         .map(|(path, _)| (*path).clone())
         .collect();
-    Ok(GitFacts { settings, ..facts })
+    let scene = newcomers::Scene {
+        git,
+        base,
+        look,
+        commands: &commands,
+    };
+    let new = paths
+        .iter()
+        .filter(|(_, new)| *new)
+        .map(|(path, _)| *path)
+        .collect();
+    Ok(GitFacts {
+        settings,
+        newcomers: match is_about_tests {
+            true => newcomers::found(&scene, &new),
+            false => BTreeMap::new(),
+        },
+        ..facts
+    })
+}
+
+/// Files that decide how tests run, among those that commands of gates wrote. As nobody's change they would escape
+/// the gates of the next submission.
+fn planted(
+    git: &Git<'_>,
+    (since, base): (Option<&Baseline>, Option<&str>),
+    commands: &[Runner],
+    moved: &Moved,
+) -> Vec<String> {
+    if moved.written.is_empty() {
+        return Vec::new();
+    }
+    let commands = runners::followed(git, base, commands);
+    let decides = |path: &&String| {
+        let is_metadata = path.contains(".egg-info/");
+        let is_plugin = || path.ends_with("entry_points.txt") && names_plugin(git, path);
+        (decide::is_setting(path) && (!is_metadata || is_plugin()))
+            || newcomers::shadows(path)
+            || commands.iter().any(|runner| runner.runs(path))
+            || sets(git, base, path)
+    };
+    // What the commands wrote before the job began is theirs.
+    let is_known = |path: &&String| since.is_some_and(|since| since.droppings.contains(*path));
+    let new = moved.written.keys().filter(|path| !is_known(path));
+    new.filter(decides).cloned().collect()
+}
+
+/// Checks whether metadata of a package name plugins of a test runner.
+fn names_plugin(git: &Git<'_>, path: &str) -> bool {
+    let text = git.text_now(path).unwrap_or_default().to_lowercase();
+    ["pytest", "nose", "unittest", "tox", "coverage"]
+        .iter()
+        .any(|runner| text.contains(runner))
+}
+
+/// Changed files that the plan names as the work of a step.
+fn asked_for(job: &Job, facts: &GitFacts, (step, gates): (&Step, &[Gate])) -> BTreeSet<String> {
+    let deliverables = job.plan.deliverables.as_deref().unwrap_or_default();
+    let paths = facts.changed.iter().chain(facts.carried.iter().flatten());
+    let paths = paths.map(|change| &change.path);
+    let is_asked = |path: &&String| {
+        let anywhere = match facts.newcomers.contains_key(*path) && !decide::is_setting(path) {
+            true => Anywhere::Yes,
+            false => Anywhere::No,
+        };
+        data::is_asked(&step.spec, (gates, deliverables), path, anywhere)
+    };
+    paths.filter(is_asked).cloned().collect()
 }
 
 /// Changed data that tests read and the plan does not name, each with the test.

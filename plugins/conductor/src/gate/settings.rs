@@ -6,7 +6,7 @@ use globset::GlobSet;
 use regex_lite::Regex;
 use serde_json::Value;
 
-use super::{glob_set, is_usual_test};
+use super::glob_set;
 
 /// Globs of files that decide how tests run, or that stand in the way of a test tool.
 pub(super) const TEST_SETTINGS: &[&str] = &[
@@ -27,7 +27,38 @@ pub(super) const TEST_SETTINGS: &[&str] = &[
     "**/babel.config.*",
     "**/.babelrc*",
     "**/.swcrc",
-    "**/.{npmrc,yarnrc,yarnrc.yml,pnpmfile.cjs}",
+    "**/.{npmrc,yarnrc,yarnrc.yml,pnpmfile.cjs,nycrc*,c8rc*,taprc,proverc,tool-versions,node-version}",
+    // Plugins of Python that are found by metadata, and environments.
+    "**/*.{dist-info,egg-info}",
+    "**/*.{dist-info,egg-info}/**",
+    "**/*.{egg,egg-link,pyc}",
+    "**/{site-packages,node_modules}/**",
+    "**/{pyvenv.cfg,.python-version,unittest.cfg,nose2.cfg,uv.toml,hatch.toml,pdm.toml,pixi.toml}",
+    "**/{mise,.mise}.toml",
+    // JavaScript and TypeScript.
+    "**/{jest,vitest}[-.]{preset,setup}*",
+    "**/{jest,vitest}/setup*",
+    "**/{__mocks__,.yarn}/**",
+    "**/{jasmine,node.config,web-test-runner.config}.*",
+    "**/mocha.opts",
+    "**/{setupTests,setup-tests,test-setup,setupJest}.*",
+    // Rust, Go, the Java platform.
+    "**/{rust-toolchain,rust-toolchain.toml,build.rs,go.work}",
+    "**/.mvn/**",
+    "**/{gradle.properties,settings.gradle,settings.gradle.kts,init.gradle,gradle-wrapper.properties}",
+    "**/{junit-platform.properties,testng.xml}",
+    "**/META-INF/services/org.{junit,testng,spockframework}*",
+    // Ruby, PHP, Elixir, .NET, C and C++.
+    "**/{spec,rails,test}_helper.{rb,exs}",
+    "**/minitest/**",
+    "{lib,spec,test}/{rspec,minitest,test/unit}.rb",
+    "**/{tests,test}/{Pest.php,bootstrap.php}",
+    "**/*.runsettings",
+    "**/{xunit.runner.json,Directory.Build.*,Directory.Packages.props}",
+    "global.json",
+    "**/CTest{Custom,Testfile}.cmake",
+    "**/{GNUmakefile,.bazelrc}",
+    "vendor/{modules.txt,autoload.php,bin/**,composer/**,bundle/**,phpunit/**,github.com/**,golang.org/**,gopkg.in/**}",
 ];
 
 /// Programs that read their tasks from files, and globs of these files in lower case.
@@ -70,13 +101,17 @@ const MIXED: &[(&[&str], Form)] = &[
     (
         &["**/{pyproject.toml,setup.cfg,tox.ini}"],
         // A dotted key outside of its section, as in `tool.pytest.ini_options.testpaths = []`.
-        Form::Sections(&["pytest", "testenv", "tox", "nose", "unittest"], &["pytest."]),
+        Form::Sections(
+            &["pytest", "testenv", "tox", "nose", "unittest"],
+            &["pytest.", "pytest11"],
+        ),
     ),
     (
         &["**/Cargo.toml"],
         Form::Sections(
-            &["[lib]", "[[test]]", "[profile.test"],
+            &["[lib]", "[[test]]", "[profile.test", "[patch", "[replace"],
             &[
+                "build",
                 "lib",
                 "lib.",
                 "test",
@@ -112,8 +147,18 @@ const MIXED: &[(&[&str], Form)] = &[
         &["**/vite.config.*"],
         Form::Blocks(r"\b(?:test|alias|setupFiles|globalSetup)\b\s*:", r"^\s*//"),
     ),
-    // Settings of Django, which may be split into any modules.
-    (&["**/*.py"], Form::Blocks(r"\bTEST_RUNNER\b", r"^\s*#")),
+    (&["**/go.mod"], Form::Blocks(r"^\s*replace\b", r"^\s*//")),
+    (
+        &["**/{ts,js}config*.json"],
+        Form::Blocks(r#""(?:paths|baseUrl|rootDirs|extends|plugins)"\s*:"#, r"^\s*//"),
+    ),
+    // A function that runs all tests of its package.
+    (&["**/*_test.go"], Form::Blocks(r"^func\s+TestMain\b", r"^\s*//")),
+    // Settings of Django, which may be split into any modules, and what makes a test a plugin.
+    (
+        &["**/*.py"],
+        Form::Blocks(r"\bTEST_RUNNER\b|^pytest_plugins\b|^def\s+load_tests\b", r"^\s*#"),
+    ),
 ];
 
 /// Programs that take a script as their first argument.
@@ -259,18 +304,9 @@ fn maven(text: &str) -> String {
     kept.join("\n")
 }
 
-/// Checks whether a new file takes the place of a module of Python's standard library: at the top, where Python looks
-/// first, or beside tests, where pytest looks first.
-pub(super) fn shadows(path: &str) -> bool {
-    let module = match path.split_once('/') {
-        Some((package, _)) if !is_usual_test(path) => package,
-        _ => path
-            .rsplit('/')
-            .next()
-            .and_then(|name| name.strip_suffix(".py"))
-            .unwrap_or_default(),
-    };
-    path.ends_with(".py") && STANDARD.split_whitespace().any(|name| name == module)
+/// Checks whether a module is one of Python's standard library.
+pub(super) fn is_standard(name: &str) -> bool {
+    STANDARD.split_whitespace().any(|known| known == name)
 }
 
 /// Simple commands of a command: those of a line for a shell, without the words that only wrap them.
@@ -465,15 +501,5 @@ mod tests {
             assert_ne!(of(path, old), of(path, &other), "{path}");
         }
         assert_eq!(of("calc.rs", "x"), None);
-    }
-
-    #[test]
-    fn new_files_take_the_place_of_standard_modules() {
-        for path in ["random.py", "json/__init__.py", "tests/random.py"] {
-            assert!(shadows(path), "{path}");
-        }
-        for path in ["app/random.py", "randoms.py", "json/data.txt", "src/types.ts"] {
-            assert!(!shadows(path), "{path}");
-        }
     }
 }

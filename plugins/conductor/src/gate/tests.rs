@@ -185,15 +185,15 @@ fn none_holds() {
         gate lint_passed: lint_passed is false
         gate evidence_bool_true: reviewed is "yes"
         gate criteria_checklist_complete: criteria_checklist is not true for c2
-        gate changed_files_allowlist: changed outside of src/**, README.md: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", and 2 more
-        gate forbid_paths: these must not change: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", and 2 more
+        gate changed_files_allowlist: changed outside of src/**, README.md: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", "secret/10\n", "secret/11\n"
+        gate forbid_paths: these must not change: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", "secret/10\n", "secret/11\n"
         changed_files_minimum: holds
         gate file_exists: b does not exist
         gate file_not_exists: d exists
         gate file_contains: out.json does not contain "["
         gate file_lacks: out.json contains something that matches /[a-z]/
         gate reachable: no entry point leads to a
-        gate no_uncommitted_changes: not committed: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", and 2 more
+        gate no_uncommitted_changes: not committed: "secret/0\n", "secret/1\n", "secret/2\n", "secret/3\n", "secret/4\n", "secret/5\n", "secret/6\n", "secret/7\n", "secret/8\n", "secret/9\n", "secret/10\n", "secret/11\n"
         gate diff_max_lines: 12 lines changed, but at most 10 are allowed
         diff_min_lines: holds
         gate commit_exists: commit abcdef1 is not part of the current branch

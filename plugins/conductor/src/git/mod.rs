@@ -15,7 +15,7 @@ mod veil;
 use std::time::Duration;
 
 use tollgate_kit::git::{RepoPath, text};
-use tollgate_sdk::workspace::MAX_READ;
+use tollgate_sdk::workspace::{MAX_ENTRIES, MAX_READ};
 use tollgate_sdk::{Command, Cx, Ending, GitAccess, Outcome, ProcessError, Workspace};
 
 use crate::access::{self, Access};
@@ -285,6 +285,22 @@ impl<'a> Git<'a> {
             .read(&self.pathspec(path), MAX_READ as usize)
             .ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Checks whether there is anything at a path of the work tree.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.workspace
+            .find(&self.pathspec(path))
+            .is_ok_and(|found| found.is_some())
+    }
+
+    /// Paths of the first entries of a directory of the work tree.
+    pub(crate) fn entries_in(&self, directory: &str) -> Vec<String> {
+        let listed = self.workspace.list(&self.pathspec(directory), None, MAX_ENTRIES);
+        let names = listed.unwrap_or_default().into_iter();
+        names
+            .filter_map(|entry| Some(format!("{directory}/{}", entry.path.rsplit('/').next()?)))
+            .collect()
     }
 
     /// Number of lines in a file of the job's repository, whatever bytes it contains.

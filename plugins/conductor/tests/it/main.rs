@@ -19,6 +19,8 @@ mod git;
 mod jobs;
 mod launder;
 mod memory;
+mod newcomers;
+mod odd_git;
 mod planning;
 mod prompts;
 mod random;

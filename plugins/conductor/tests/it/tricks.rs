@@ -411,7 +411,7 @@ fn settings_of_tests_in_files_of_builds_are_protected() {
         caught(
             &bench,
             json!({}),
-            &format!("files that decide how tests run changed: {path}"),
+            &format!("new files may change how tests run: {path}"),
         );
         std::fs::remove_file(bench.path(path)).unwrap();
     }

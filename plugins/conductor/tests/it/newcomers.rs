@@ -1,0 +1,356 @@
+//! New files that change how tests run without being tests, one test each, and honest new files beside them.
+
+use serde_json::{Value, json};
+
+use crate::cheats::{accepted, caught};
+use crate::harness::{Bench, READY, result, step};
+
+/// A Python project with a package, a module and their tests.
+const FILES: &[(&str, &str)] = &[
+    ("app.py", "def add(a, b):\n    return a + b\n"),
+    ("lib/core.py", "x = 1\n"),
+    ("tests/test_app.py", "from app import add\ndef test_add(): ...\n"),
+    ("tests/util.py", "y = 1\n"),
+    (
+        "pyproject.toml",
+        "[project]\nname = \"slug\"\ndependencies = [\n  \"sorted-thing>=2\",\n]\n",
+    ),
+];
+
+/// A job on such a project with a step, whose prompt was given out.
+fn project(change: Value) -> Bench {
+    let bench =
+        Bench::with_repository_and(|workspace| workspace.test("default", &["python", "-m", "pytest", "-q"]));
+    for (path, text) in FILES {
+        bench.write(path, text);
+    }
+    bench.git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "-m", "project"]);
+    bench.run(r#"- job_update_policies {"policies": {"max_retries_per_step": 90}}"#);
+    let mut first = step("one", json!([{"gate": "tests_unchanged"}]));
+    for (key, value) in change.as_object().unwrap() {
+        first[key] = value.clone();
+    }
+    let bench = bench.started(json!([first, step("two", json!([]))]));
+    bench.run("- job_next_step_prompt {}");
+    bench
+}
+
+fn remove(bench: &Bench, path: &str) {
+    std::fs::remove_file(bench.path(path)).unwrap();
+}
+
+#[test]
+fn plugins_by_metadata_decide_how_tests_run() {
+    let bench = project(json!({}));
+    for path in [
+        "evil-1.0.dist-info/entry_points.txt",
+        "evil-1.0.dist-info/METADATA",
+        "src/evil.egg-info/entry_points.txt",
+    ] {
+        bench.write(path, "[pytest11]\nevil = evilplug\n");
+        caught(
+            &bench,
+            json!({}),
+            &format!("files that decide how tests run changed: {path}"),
+        );
+        remove(&bench, path);
+    }
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn modules_that_a_runner_imports_are_not_replaced() {
+    let bench = project(json!({}));
+    // Also if code of the repository imports them, so that they look like its own.
+    bench.write(
+        "app.py",
+        "import iniconfig, sorted_thing\ndef add(a, b):\n    return a + b\n",
+    );
+    for (path, why) in [
+        (
+            "iniconfig.py",
+            "iniconfig is a module of Python or of a test runner",
+        ),
+        (
+            "packaging/__init__.py",
+            "packaging is a module of Python or of a test runner",
+        ),
+        (
+            "src/pygments.py",
+            "pygments is a module of Python or of a test runner",
+        ),
+        (
+            "tests/exceptiongroup.py",
+            "exceptiongroup is a module of Python or of a test runner",
+        ),
+        (
+            "pytest_evil.py",
+            "pytest_evil is a module of Python or of a test runner",
+        ),
+        (
+            "_weakrefset.py",
+            "_weakrefset is a module of Python or of a test runner",
+        ),
+        (
+            "json/__init__.py",
+            "json is a module of Python or of a test runner",
+        ),
+        ("sorted_thing.py", "sorted_thing is a module of a dependency"),
+        ("evilplug.py", "no code and no test imports evilplug"),
+        ("app/__init__.py", "it is found in place of app.py"),
+        ("tests/util/__init__.py", "it is found in place of tests/util.py"),
+        ("tests/__init__.py", "it runs before tests/test_app.py"),
+    ] {
+        bench.write(path, "import sys\nsys.exit(0)\n");
+        caught(
+            &bench,
+            json!({}),
+            &format!("new files may change how tests run: {path} ({why}"),
+        );
+        remove(&bench, path);
+    }
+    bench.write(".venv/lib/python3.12/site-packages/absent/__init__.py", "");
+    bench.write("absent.py", "x = 1\n");
+    bench.write("app.py", "import absent\n");
+    caught(&bench, json!({}), "absent is a module of a dependency");
+}
+
+#[test]
+fn new_modules_with_their_tests_are_honest_work() {
+    let bench = project(json!({}));
+    bench.write("slug.py", "def slug(text):\n    return text\n");
+    bench.write(
+        "tests/test_slug.py",
+        "from slug import slug\ndef test_slug(): ...\n",
+    );
+    bench.write("report/__init__.py", "");
+    bench.write("report/json.py", "x = 1\n");
+    bench.write("report/rows.py", "from report.json import x\n");
+    bench.write(
+        "app.py",
+        "from report.rows import x\ndef add(a, b):\n    return a + b\n",
+    );
+    bench.write("lib/more.py", "y = 1\n");
+    bench.write("scripts/make_table.py", "print(1)\n");
+    bench.write("main.py", "import app\n");
+    bench.write("tests/sub/__init__.py", "");
+    bench.write("tests/sub/test_more.py", "def test_more(): ...\n");
+    bench.write("tests/factories.py", "z = 1\n");
+    for path in [
+        ".editorconfig",
+        ".github/workflows/ci.yml",
+        ".gitignore",
+        "config.yaml",
+        ".coverage",
+        "web/a.test.ts",
+    ] {
+        bench.write(path, "x\n");
+    }
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn a_plan_may_name_such_files_and_a_person_may_add_them() {
+    for change in [
+        json!({"expected_outputs": ["iniconfig.py, a reader of settings", ".taprc"]}),
+        json!({"gates": [{"gate": "tests_unchanged"}, {"gate": "changed_files_allowlist", "paths": ["iniconfig.py", ".taprc"]}]}),
+    ] {
+        let bench = project(change);
+        bench.write("iniconfig.py", "x = 1\n");
+        bench.write(".taprc", "x\n");
+        accepted(&bench, json!({}));
+    }
+    let told =
+        json!({"instruction_prompt": "Write tool.py, which nothing imports, and leave conftest.py alone."});
+    let bench = project(told);
+    bench.write("tool.py", "x = 1\n");
+    bench.write("conftest.py", "x = 1\n");
+    caught(
+        &bench,
+        json!({}),
+        "files that decide how tests run changed: conftest.py",
+    );
+    remove(&bench, "conftest.py");
+    bench.write("other.py", "x = 1\n");
+    caught(
+        &bench,
+        json!({}),
+        "name them in expected_outputs of the step with plan_refine_steps",
+    );
+    bench.reply(
+        "plan_refine_steps",
+        json!({"edits": [{"op": "update", "step_id": "S1", "set": {"expected_outputs": ["other.py"]}}]}),
+    );
+    bench.run("- job_next_step_prompt {}");
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn settings_of_many_runners_are_protected() {
+    let bench = project(json!({}));
+    let files = [
+        ".mvn/maven.config",
+        ".mvn/jvm.config",
+        "gradle.properties",
+        "settings.gradle",
+        "settings.gradle.kts",
+        "rust-toolchain",
+        "rust-toolchain.toml",
+        "build.rs",
+        "go.work",
+        "jest-preset.js",
+        "__mocks__/fs.js",
+        "src/__mocks__/app.js",
+        ".nycrc",
+        ".taprc",
+        "spec/support/jasmine.json",
+        "test/mocha.opts",
+        "spec/spec_helper.rb",
+        "test/test_helper.rb",
+        "tests/Pest.php",
+        "ci.runsettings",
+        "Directory.Build.props",
+        "CTestCustom.cmake",
+        ".yarn/releases/yarn.cjs",
+        "GNUmakefile",
+        "node_modules/x/index.js",
+        "test/minitest/evil_plugin.rb",
+        ".python-version",
+        "vendor/autoload.php",
+    ];
+    for path in files {
+        bench.write(path, "x\n");
+        caught(
+            &bench,
+            json!({}),
+            &format!("files that decide how tests run changed: {path}"),
+        );
+        remove(&bench, path);
+    }
+    for (path, text) in [
+        ("go.mod", "module a\nreplace x => ./evil\n"),
+        (
+            "tsconfig.json",
+            "{\"compilerOptions\": {\"paths\": {\"./app\": [\"./evil\"]}}}\n",
+        ),
+        ("a_test.go", "package a\nfunc TestMain(m *testing.M) {}\n"),
+        ("tests/test_new.py", "pytest_plugins = ['evil']\n"),
+        (
+            "tests/test_new.py",
+            "def load_tests(loader, tests, pattern): ...\n",
+        ),
+        ("Cargo.toml", "[patch.crates-io]\nx = { path = 'evil' }\n"),
+    ] {
+        bench.write(path, text);
+        caught(
+            &bench,
+            json!({}),
+            &format!("files that decide how tests run changed: {path}"),
+        );
+        remove(&bench, path);
+    }
+    for (path, text) in [
+        ("go.mod", "module a\nrequire x v1.0.0\n"),
+        ("tsconfig.json", "{\"compilerOptions\": {\"strict\": true}}\n"),
+        ("a_test.go", "package a\nfunc TestA(t *testing.T) {}\n"),
+    ] {
+        bench.write(path, text);
+    }
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn refusals_name_all_files() {
+    let bench = project(json!({}));
+    let paths: Vec<String> = (0..42)
+        .map(|number| format!("sub{}/conftest.py", number))
+        .collect();
+    let others: Vec<String> = (0..20)
+        .map(|number| format!("many/__mocks__/m{number}.js"))
+        .collect();
+    for path in paths.iter().chain(&others) {
+        bench.write(path, "x\n");
+    }
+    let reply = bench.reply("job_submit_step_result", result("S1"));
+    let reasons = reply["rejection_reasons"].to_string();
+    for path in &paths {
+        assert!(reasons.contains(path.as_str()), "{path}: {reasons}");
+    }
+    assert!(
+        reasons.contains("many/__mocks__/{m0.js, m1.js, m10.js"),
+        "{reasons}"
+    );
+    assert!(!reasons.contains(" more"), "{reasons}");
+    let notes = reply["notes"].to_string();
+    assert!(notes.contains("sub41/conftest.py"), "{notes}");
+}
+
+/// A job whose tests run a program of the repository, under these gates in both steps.
+fn run_by_tests(words: &[&str], gates: &Value) -> Bench {
+    let bench = Bench::with_repository_and(|workspace| workspace.test("default", words));
+    bench.write("run.sh", "echo 2 passed in 1s\n");
+    bench.write("app.sh", "true\n");
+    bench.write("Makefile", "test:\n\t@sh run.sh\n\t@sh ./app.sh\n");
+    bench.git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "-m", "project"]);
+    bench.run(READY);
+    bench.run(r#"- job_update_policies {"policies": {"max_retries_per_step": 50}}"#);
+    bench.reply(
+        "plan_propose_steps",
+        json!({"steps": [step("one", gates.clone()), step("two", gates.clone())]}),
+    );
+    bench.run("- job_set_ready {}\n- job_start {}\n- job_next_step_prompt {}");
+    bench
+}
+
+#[test]
+fn what_the_gates_commands_plant_is_not_nobodys_if_it_decides_how_tests_run() {
+    let gates = json!([{"gate": "command_exit_0", "command": ["default"]}, {"gate": "tests_unchanged"}]);
+    for (file, words) in [
+        (
+            "conftest.py",
+            &["sh", "-c", "test ! -e plant || sh plant; echo 2 passed"][..],
+        ),
+        (
+            "iniconfig.py",
+            &["sh", "-c", "test ! -e plant || sh plant; echo 2 passed"][..],
+        ),
+    ] {
+        let bench = run_by_tests(words, &gates);
+        bench.write("plant", &format!("test -e {file} || echo x > {file}\n"));
+        caught(
+            &bench,
+            json!({}),
+            &format!("the commands of the gates wrote files that decide how tests run: {file}"),
+        );
+        // The program is clean again, but what it planted is there.
+        remove(&bench, "plant");
+        caught(&bench, json!({}), file);
+        remove(&bench, file);
+        accepted(&bench, json!({}));
+    }
+}
+
+#[test]
+fn a_makefile_that_wins_over_another_is_not_planted() {
+    let gates = json!([{"gate": "command_exit_0", "command": ["default"]}, {"gate": "tests_unchanged"}]);
+    let words = ["sh", "-c", "test ! -e plant || sh plant; true || make test"];
+    let bench = run_by_tests(&words, &gates);
+    bench.write("plant", "test -e GNUmakefile || echo 'test:' > GNUmakefile\n");
+    caught(
+        &bench,
+        json!({}),
+        "the commands of the gates wrote files that decide how tests run: GNUmakefile",
+    );
+}
+
+#[test]
+fn reports_and_caches_of_the_gates_commands_stay_nobodys() {
+    let gates = json!([{"gate": "command_exit_0", "command": ["default"]}, {"gate": "tests_unchanged"}]);
+    let run = "echo 2 passed; test -e ready || exit 0; mkdir -p app.egg-info out; echo x > out/report.xml; echo x > .coverage; echo x > app.egg-info/PKG-INFO; \
+        echo '[console_scripts]' > app.egg-info/entry_points.txt";
+    let bench = run_by_tests(&["sh", "-c", run], &gates);
+    bench.write("ready", "x\n");
+    accepted(&bench, json!({}));
+}
