@@ -80,7 +80,7 @@ impl Tool for ConductorInit {
         self.repo_root = self.repo_root.map(|root| workspaces::root_of(&root, &paths));
         self.check(cx)?;
         let mut warnings = crate::access::workspace_warning(cx, self.repo_root.as_deref());
-        let look = self.look(cx, &mut warnings)?;
+        let look = baseline(cx, self.repo_root.as_deref(), Before::default(), &mut warnings)?;
         cx.transaction(|db| {
             workspace::replace(&db, &paths)?;
             let job = self.job(cx, short_id(cx, |id| job::exists(&db, id))?);
@@ -126,28 +126,32 @@ fn lessons(db: &Db<'_>, job: &JobId) -> Result<Vec<String>, DbError> {
         .collect())
 }
 
-impl ConductorInit {
-    /// Takes a baseline snapshot of a repository that can be read. A failure is only a warning, because the
-    /// ready gate refuses the job if its policies require a baseline.
-    fn look<'a>(&self, cx: &'a Cx<'a>, warnings: &mut Vec<String>) -> Result<Option<Look<'a>>, ToolError> {
-        let Some(root) = self.repo_root.as_deref().filter(|_| warnings.is_empty()) else {
+/// Takes a baseline snapshot of a repository that can be read. A failure is only a warning, because the ready gate
+/// refuses a job that needs a baseline and has none.
+fn baseline<'a>(
+    cx: &'a Cx<'a>,
+    root: Option<&str>,
+    before: Before,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Look<'a>>, ToolError> {
+    let Some(root) = root.filter(|_| warnings.is_empty()) else {
+        return Ok(None);
+    };
+    let mut look = match survey::look(cx, root, before, &Limits::default()) {
+        Ok(look) => look,
+        Err(err) => {
+            warnings.push(format!("no snapshot was taken: {}", err.message));
             return Ok(None);
-        };
-        let looked = survey::look(cx, root, Before::default(), &Limits::default());
-        let mut look = match looked {
-            Ok(look) => look,
-            Err(err) => {
-                warnings.push(format!("no snapshot was taken: {}", err.message));
-                return Ok(None);
-            }
-        };
-        warnings.append(&mut look.warnings);
-        if look.is_partial() {
-            warnings.push("the snapshot is incomplete: the repository exceeds its limits".to_owned());
         }
-        Ok(Some(look))
+    };
+    warnings.append(&mut look.warnings);
+    if look.is_partial() {
+        warnings.push("the snapshot is incomplete: the repository exceeds its limits".to_owned());
     }
+    Ok(Some(look))
+}
 
+impl ConductorInit {
     fn job(&self, cx: &Cx<'_>, id: JobId) -> Job {
         Job {
             id,
@@ -221,18 +225,18 @@ impl Tool for ConductorNextQuestions {
 
     fn run(self, cx: &Cx<'_>) -> Result<Interview, ToolError> {
         let job = match self.last_answers {
-            Some(answers) => answers.store(cx, "last_answers", &self.job_id)?.job,
+            Some(answers) => answers.store((cx, &cx.db), "last_answers", &self.job_id)?.job,
             None => find_job(&cx.db, &self.job_id)?,
         };
-        questions(cx, &job, self.all)
+        questions(cx, &cx.db, &job, self.all)
     }
 }
 
 /// Open questions of a job with what the repository suggests.
-fn questions(cx: &Cx<'_>, job: &Job, all: bool) -> Result<Interview, ToolError> {
-    let steps = step::all(&cx.db, &job.id)?;
+fn questions(cx: &Cx<'_>, db: &Db<'_>, job: &Job, all: bool) -> Result<Interview, ToolError> {
+    let steps = step::all(db, &job.id)?;
     let mut interview = interview(&standing(job, planned(&steps)), all);
-    suggest::add(cx, &cx.db, job, &mut interview)?;
+    suggest::add(cx, db, job, &mut interview)?;
     Ok(interview)
 }
 
@@ -339,19 +343,34 @@ pub(crate) struct Answered {
 impl Tool for ConductorAnswer {
     const NAME: &'static str = "conductor_answer";
     const TITLE: &'static str = "Answer questions";
-    const EFFECT: Effect = Effect::Write;
+    const EFFECT: Effect = Effect::Run;
     const TIER: Tier = Tier::Core;
     type Output = Answered;
 
     fn run(self, cx: &Cx<'_>) -> Result<Answered, ToolError> {
-        let Stored { job, seen, keys } = self.answers.store(cx, "answers", &self.job_id)?;
-        Ok(Answered {
-            unreadied: seen == Status::Ready,
-            status: job.status,
-            stored: keys,
-            interview: questions(cx, &job, false)?,
-            warnings: crate::access::workspace_warning(cx, job.repo_root.as_deref()),
-            job_id: job.id,
+        let Some(root) = self.answers.repo_root.clone() else {
+            return cx.transaction(|db| {
+                let stored = self.answers.store((cx, &db), "answers", &self.job_id)?;
+                let warnings = crate::access::workspace_warning(cx, stored.job.repo_root.as_deref());
+                stored.answered(cx, &db, warnings)
+            });
+        };
+        let (before, paths) = cx.transaction(|db| {
+            editable(&db, &self.job_id, Event::EditPlan)?;
+            let before = Before::load(&db, &self.job_id)?;
+            Ok::<_, ToolError>((before, workspace::paths(&db)?))
+        })?;
+        let root = workspaces::root_of(&root, &paths);
+        let mut warnings = crate::access::workspace_warning(cx, Some(&root));
+        let legal = Root::parse(&root).map(|_| root.as_str());
+        let look = baseline(cx, legal, before, &mut warnings)?;
+        cx.transaction(|db| {
+            let stored = self.answers.store((cx, &db), "answers", &self.job_id)?;
+            if let Some(look) = &look {
+                look.keep_facts(&db, &stored.job.id)?;
+                look.store(cx, &db, &stored.job.id, None)?;
+            }
+            stored.answered(cx, &db, warnings)
         })
     }
 }
@@ -364,12 +383,31 @@ struct Stored {
     keys: Vec<&'static str>,
 }
 
+impl Stored {
+    fn answered(self, cx: &Cx<'_>, db: &Db<'_>, warnings: Vec<String>) -> Result<Answered, ToolError> {
+        let Stored { job, seen, keys } = self;
+        Ok(Answered {
+            unreadied: seen == Status::Ready,
+            status: job.status,
+            stored: keys,
+            interview: questions(cx, db, &job, false)?,
+            warnings,
+            job_id: job.id,
+        })
+    }
+}
+
 impl Answers {
     /// Checks the answers and stores them in a job's plan.
-    fn store(mut self, cx: &Cx<'_>, field: &str, job_id: &JobId) -> Result<Stored, ToolError> {
-        let (mut job, seen) = editable(&cx.db, job_id, Event::EditPlan)?;
+    fn store(
+        mut self,
+        (cx, db): (&Cx<'_>, &Db<'_>),
+        field: &str,
+        job_id: &JobId,
+    ) -> Result<Stored, ToolError> {
+        let (mut job, seen) = editable(db, job_id, Event::EditPlan)?;
         let (goal, root) = (self.goal.take(), self.repo_root.take());
-        let paths = workspace::paths(&cx.db)?;
+        let paths = workspace::paths(db)?;
         let root = root.map(|root| workspaces::root_of(&root, &paths));
         let later = self.into_plan();
         let mut keys = later.answered();
@@ -388,11 +426,11 @@ impl Answers {
         }
         job.goal = goal.unwrap_or(job.goal);
         job.repo_root = root.or(job.repo_root);
-        super::merge(cx, &mut job, later)?;
+        super::merge(cx, db, &mut job, later)?;
         let mut refusals = Refusals::default();
         job.plan.check_size(&mut refusals);
         refusals.finish()?;
-        save(cx, &cx.db, seen, &mut job)?;
+        save(cx, db, seen, &mut job)?;
         Ok(Stored { job, seen, keys })
     }
 

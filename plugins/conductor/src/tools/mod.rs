@@ -172,9 +172,9 @@ fn acknowledge(cx: &Cx<'_>, mut job: Job, seen: Status, stored: usize) -> Result
 }
 
 /// Puts later answers into a job's plan, and logs what they take out of it.
-fn merge(cx: &Cx<'_>, job: &mut Job, later: Plan) -> Result<(), ToolError> {
+fn merge(cx: &Cx<'_>, db: &Db<'_>, job: &mut Job, later: Plan) -> Result<(), ToolError> {
     let merged = job.plan.clone().merged(later);
-    steps::taken(cx, job, &freeze::taken_from_lists(&job.plan, &merged))?;
+    steps::taken(cx, db, job, &freeze::taken_from_lists(&job.plan, &merged))?;
     job.plan = merged;
     Ok(())
 }

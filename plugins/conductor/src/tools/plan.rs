@@ -40,7 +40,7 @@ macro_rules! set_list {
                 later.check("", &mut refusals);
                 refusals.finish()?;
                 let (mut job, seen) = editable(&cx.db, &self.job_id, Event::EditPlan)?;
-                super::merge(cx, &mut job, later)?;
+                super::merge(cx, &cx.db, &mut job, later)?;
                 acknowledge(cx, job, seen, stored)
             }
         }

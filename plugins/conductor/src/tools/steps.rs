@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Hints, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, Db, Effect, Hints, Tier, Tool, ToolError};
 
 use super::{editable, save};
 use crate::access;
@@ -151,7 +151,12 @@ impl Tool for PlanProposeSteps {
         let steps = number(cx, self.steps, &job)?;
         // A new chain, of which nothing was executed.
         job.last_step = 0;
-        taken(cx, &job, &freeze::taken(&step::all(&cx.db, &job.id)?, &steps))?;
+        taken(
+            cx,
+            &cx.db,
+            &job,
+            &freeze::taken(&step::all(&cx.db, &job.id)?, &steps),
+        )?;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))
@@ -201,7 +206,7 @@ impl Tool for PlanRefineSteps {
             let changes = freeze::steps(&before, &steps);
             changed(cx, &job, &changes, PlanRefineSteps::NAME)?;
         } else {
-            taken(cx, &job, &freeze::taken(&before, &steps))?;
+            taken(cx, &cx.db, &job, &freeze::taken(&before, &steps))?;
         }
         step::replace(&cx.db, &job.id, &steps)?;
         job.count(steps.iter().map(|step| &step.step_id));
@@ -228,10 +233,10 @@ pub(crate) fn changed(cx: &Cx<'_>, job: &Job, changes: &[Change], tool: &str) ->
 }
 
 /// Logs what is taken out of the plan of a job that has not started. That needs no person, but leaves a trace.
-pub(crate) fn taken(cx: &Cx<'_>, job: &Job, changes: &[Change]) -> Result<(), ToolError> {
+pub(crate) fn taken(cx: &Cx<'_>, db: &Db<'_>, job: &Job, changes: &[Change]) -> Result<(), ToolError> {
     for change in changes {
         let line = clip_to(&format!("plan changed before the start: {}", change.line), ENTRY);
-        super::lifecycle::note(cx, &cx.db, job, &line)?;
+        super::lifecycle::note(cx, db, job, &line)?;
     }
     Ok(())
 }

@@ -160,7 +160,7 @@ impl Tool for TemplateApply {
         };
         specs.extend(body.steps);
         let steps = number(cx, specs, &job)?;
-        super::steps::taken(cx, &job, &crate::freeze::taken(&before, &steps))?;
+        super::steps::taken(cx, &cx.db, &job, &crate::freeze::taken(&before, &steps))?;
         step::replace(&cx.db, &job.id, &steps)?;
         save(cx, &cx.db, seen, &mut job)?;
         Ok(Chain::new(job.id, seen, job.status, &steps))
