@@ -1,4 +1,4 @@
-//! Mistakes: those relevant for a step, the one that a rejection records, and the lesson of its acceptance. Pure.
+//! Mistakes: those relevant for a step, and the one that a rejection records. Pure.
 
 use serde_json::json;
 use tollgate_sdk::{NextCall, Timestamp};
@@ -12,6 +12,8 @@ use crate::submission::{Rejection, Stage};
 
 /// Maximum mistakes in a prompt.
 const SHOWN: usize = 3;
+/// Maximum characters of what happened in a rejection.
+const HAPPENED: usize = 900;
 /// Maximum characters of one half of an advice.
 const ADVICE: usize = 240;
 
@@ -56,8 +58,7 @@ pub(crate) struct Rejected<'a> {
     pub at: Timestamp,
 }
 
-/// Mistake that a rejection records by itself. It holds facts only; the lesson follows from the acceptance of the
-/// step, or from the caller.
+/// Mistake that a rejection records by itself. It holds facts only; the lesson is the caller's.
 pub(crate) fn recorded(rejected: Rejected<'_>) -> Mistake {
     let Rejected {
         step,
@@ -89,7 +90,7 @@ pub(crate) fn recorded(rejected: Rejected<'_>) -> Mistake {
         related_step_id: Some(step.clone()),
         attempt_id: Some(rejected.attempt.clone()),
         title: clip_to(&format!("{step}: {}", spec.title), 120),
-        what_happened: clip_to(&happened, 900),
+        what_happened: clip_to(&happened, HAPPENED),
         why: String::new(),
         lesson: String::new(),
         avoid_next_time: clip_to(&avoid, ADVICE),
@@ -99,12 +100,15 @@ pub(crate) fn recorded(rejected: Rejected<'_>) -> Mistake {
     }
 }
 
-/// Mistake with the lesson that the accepted submission teaches.
-pub(crate) fn learned(mistake: Mistake, summary: &str) -> Mistake {
-    Mistake {
-        lesson: clip_to(summary.trim(), 900),
-        ..mistake
-    }
+/// Checks whether a recorded mistake says nothing but reasons that a later rejection gives as well.
+pub(crate) fn repeats(mistake: &Mistake, reasons: &[String]) -> bool {
+    let reasons = reasons.join("; ");
+    mistake.automatic && !reasons.is_empty() && mistake.what_happened == clip_to(&reasons, HAPPENED)
+}
+
+/// Checks whether a rejection is about the form of the submission alone. Nobody learns from a forgotten field.
+pub(crate) fn is_of_form(rejection: &Rejection) -> bool {
+    !rejection.missing.is_empty() && rejection.missing.len() == rejection.reasons.len()
 }
 
 /// Call that adds the lesson to the mistake of a rejection.

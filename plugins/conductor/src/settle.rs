@@ -153,9 +153,12 @@ fn feedback(outcome: &Outcome<'_>, next_action: NextAction) -> String {
                 "" => String::new(),
                 prompt => format!(" If stuck: {}", clip_to(prompt, STUCK)),
             };
+            let keep = match mistakes::is_of_form(rejection) {
+                true => "",
+                false => " mistake_draft, made through tool_call, keeps the lesson.",
+            };
             format!(
-                "{id} is not accepted (stage {}). Fix exactly the rejection_reasons and submit again. mistake_draft, made \
-                 through tool_call, keeps the lesson.{stuck}",
+                "{id} is not accepted (stage {}). Fix exactly the rejection_reasons and submit again.{keep}{stuck}",
                 rejection.stage
             )
         }
@@ -190,6 +193,10 @@ fn record(cx: &Cx<'_>, outcome: &Outcome<'_>, feedback: &str) -> Attempt {
 /// for each.
 fn rejected(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>, rejection: &Rejection) -> Result<(), ToolError> {
     let job = &outcome.job;
+    let wants_lesson = job.effective().require_mistake_on_reject;
+    if mistakes::is_of_form(rejection) && !wants_lesson {
+        return Ok(());
+    }
     let mistake = mistakes::recorded(mistakes::Rejected {
         mistake_id: short_id(cx, |id| mistake::exists(db, id))?,
         step: &outcome.step.step_id,
@@ -204,7 +211,7 @@ fn rejected(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>, rejection: &Rejecti
     let repeats = known
         .iter()
         .any(|known| known.what_happened == mistake.what_happened);
-    if !repeats || job.effective().require_mistake_on_reject {
+    if !repeats || wants_lesson {
         mistake::insert(db, &job.id, &mistake)?;
     }
     Ok(())
@@ -214,9 +221,6 @@ fn rejected(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>, rejection: &Rejecti
 /// or closes.
 fn accepted(cx: &Cx<'_>, db: &Db<'_>, outcome: &Outcome<'_>) -> Result<(), ToolError> {
     let (job, step, said) = (&outcome.job.id, &outcome.step, &outcome.submission);
-    for unlearned in mistake::unlearned(db, job, &step.step_id)? {
-        mistake::update(db, &mistakes::learned(unlearned, said.summary))?;
-    }
     if let Some(line) = said.devlog.filter(|line| !line.trim().is_empty()) {
         log::append(
             cx,

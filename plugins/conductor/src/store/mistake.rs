@@ -27,7 +27,7 @@ pub(crate) struct Mistake {
     pub what_happened: String,
     /// Cause of the mistake; blank while nobody named it.
     pub why: String,
-    /// Lesson learned; blank while the step is not accepted and nobody wrote one.
+    /// Lesson learned; blank while nobody wrote one.
     pub lesson: String,
     /// Behaviour to avoid next time.
     pub avoid_next_time: String,
