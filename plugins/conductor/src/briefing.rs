@@ -61,7 +61,7 @@ impl Briefing {
     }
 
     /// Facts about the repository, the environment and the boundaries of a job. `whole` adds what the whole job
-    /// delivers.
+    /// delivers, and what may go wrong.
     pub(crate) fn facts(&self, plan: &Plan, repo_root: Option<&str>, whole: bool) -> String {
         let mut text = String::new();
         let mut fact = |label: &str, value: &str| {
@@ -94,7 +94,9 @@ impl Briefing {
         if let Some(line) = joined(&risks(plan)) {
             fact("Risks", &line);
         }
-        if let Some(line) = joined(&self.decisions) {
+        let decided = plan.decide_now.iter().flatten().chain(&self.decisions);
+        let decided: Vec<String> = decided.cloned().collect();
+        if let Some(line) = joined(&decided) {
             fact("Decided", &line);
         }
         if whole {
@@ -102,6 +104,9 @@ impl Briefing {
                 ("The job delivers", &plan.deliverables),
                 ("The job is done when", &plan.definition_of_done),
                 ("Tests expected", &plan.tests_expected),
+                ("May go wrong", &plan.failure_modes),
+                ("Depends on", &plan.hidden_dependencies),
+                ("Smallest proof", &plan.smallest_proof),
             ] {
                 if let Some(line) = list.as_deref().and_then(joined) {
                     fact(label, &line);

@@ -69,6 +69,9 @@ const EMPTY_PHRASES: &[&str] = &[
     "works now",
 ];
 
+/// Key of the commit's hash, which is a field of the submission as well. Either one is enough.
+pub(crate) const COMMIT: &str = "commit_hash";
+
 /// Minimum length of a summary and of a diff_summary in strict mode.
 const SUMMARY: usize = 15;
 const DIFF_SUMMARY: usize = 20;
@@ -118,12 +121,8 @@ pub(crate) fn required(
 }
 
 /// Object for a model to fill in. Every value has the right type and claims nothing. Texts such as `<what changed>`
-/// are refused until they are replaced. Notes that are not required may stay blank.
-pub(crate) fn template(
-    required: &BTreeMap<String, EvidenceType>,
-    criteria: usize,
-    wants_notes: bool,
-) -> Value {
+/// are refused until they are replaced.
+pub(crate) fn template(required: &BTreeMap<String, EvidenceType>, criteria: usize) -> Value {
     let mut object = Map::new();
     // The order of the known keys reads better than the alphabetical one.
     let known = KNOWN
@@ -133,7 +132,7 @@ pub(crate) fn template(
     let others = required
         .keys()
         .map(String::as_str)
-        .filter(|key| known_type(key).is_none());
+        .filter(|key| known_type(key).is_none() && *key != COMMIT);
     for key in known.chain(others) {
         let value = match (key, required.get(key)) {
             ("diff_summary", _) => {
@@ -144,8 +143,7 @@ pub(crate) fn template(
                 let entries = (1..=criteria).map(|number| (format!("c{number}"), json!(false)));
                 Value::Object(entries.collect())
             }
-            ("notes", _) if wants_notes => json!("<findings, doubts, what fails>"),
-            ("notes", _) => json!(""),
+            ("notes", _) => json!("<findings, doubts, what fails>"),
             (_, Some(EvidenceType::Boolean)) => json!(false),
             (_, Some(EvidenceType::Number)) => json!(0),
             (_, Some(EvidenceType::Array)) => json!([]),
@@ -165,7 +163,8 @@ pub(crate) fn faults(
     mode: EvidenceMode,
 ) -> Vec<Fault> {
     let mut faults = Vec::new();
-    for (key, kind) in required {
+    // The commit has a field of its own, which is checked with the other records.
+    for (key, kind) in required.iter().filter(|(key, _)| *key != COMMIT) {
         match evidence.get(key) {
             None => faults.push(fault(key, true, format!("{key} is missing"))),
             Some(value) => faults.extend(mistyped(key, value, *kind, evidence)),
@@ -397,6 +396,6 @@ mod tests {
             &Policies::default(),
             &Plan::default(),
         );
-        expect![[r#"{"diff_summary":"<what changed and why, or that nothing changed; at least 20 characters>","tests_run":[],"tests_passed":null,"speed":0}"#]].assert_eq(&template(&all, 2, false).to_string());
+        expect![[r#"{"diff_summary":"<what changed and why, or that nothing changed; at least 20 characters>","tests_run":[],"tests_passed":null,"speed":0}"#]].assert_eq(&template(&all, 2).to_string());
     }
 }

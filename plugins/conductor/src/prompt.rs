@@ -8,10 +8,11 @@ use crate::arguments::clip_to;
 use crate::briefing::Briefing;
 use crate::checkpoint::is_inserted;
 use crate::evidence;
+use crate::gate::decide::some;
 use crate::gate::delivered::paths;
-use crate::gate::{Gate, Need};
+use crate::gate::{Gate, Need, Source};
 use crate::listed::how_to_call;
-use crate::model::{EvidenceMode, EvidenceType};
+use crate::model::{EvidenceMode, EvidenceType, Exhausted};
 use crate::plan::Plan;
 use crate::policy::Policies;
 use crate::step::StepSpec;
@@ -28,6 +29,8 @@ pub(crate) const HEADINGS: [&str; 7] = [
     "If Stuck",
 ];
 
+/// Maximum characters of one reason of the last rejection.
+const REASON: usize = 3_500;
 /// Maximum characters of the process rules.
 const RULES: usize = 1_500;
 
@@ -74,6 +77,8 @@ pub(crate) struct Material<'a> {
     pub rejection: &'a [String],
     /// Limits of a later step for which the changes of this one count as well.
     pub later: &'a [String],
+    /// Number of submissions that may still be made before the job pauses or fails.
+    pub attempts_left: u32,
 }
 
 /// Space for the sections that may be shortened.
@@ -287,6 +292,7 @@ fn invariants(material: &Material<'_>) -> String {
 fn produce(material: &Material<'_>) -> String {
     let (step, policies) = (material.step, material.policies);
     let mut items = step.expected_outputs.clone();
+    items.extend(files(step));
     if policies.require_devlog_per_step {
         items.push("a devlog_line: one line on what changed and why".to_owned());
     }
@@ -295,6 +301,34 @@ fn produce(material: &Material<'_>) -> String {
         items.push("file_descriptions: one line for each new file".to_owned());
     }
     bullets(&items)
+}
+
+/// Files that the gates of a step want, and that its outputs do not name.
+fn files(step: &StepSpec) -> Option<String> {
+    let mut wanted: Vec<String> = Vec::new();
+    for gate in step.parsed_gates() {
+        wanted.extend(match gate {
+            Gate::FileExists(paths) | Gate::Reachable(paths) => paths,
+            Gate::FileContains(path, _) | Gate::JsonSchemaValid(Source::File(path), _) => vec![path],
+            Gate::ChangedFilesAllowlist(globs) => {
+                let is_path = |glob: &String| !glob.contains(['*', '?', '[', '{']);
+                globs.into_iter().filter(is_path).collect()
+            }
+            _ => Vec::new(),
+        });
+    }
+    let is_told = |path: &String| {
+        step.expected_outputs
+            .iter()
+            .any(|output| output.contains(path.as_str()))
+    };
+    let mut open: Vec<String> = Vec::new();
+    for path in wanted.into_iter().filter(|path| !is_told(path)) {
+        if !open.contains(&path) {
+            open.push(path);
+        }
+    }
+    (!open.is_empty()).then(|| some(&open))
 }
 
 /// Commit that a step has to hand in, and the message that one made by hand needs.
@@ -338,7 +372,9 @@ fn commit(material: &Material<'_>) -> Option<String> {
 
 /// Checks whether a step wants a commit even if no file changes.
 fn always_commits(step: &StepSpec) -> bool {
-    step.strict_git || step.parsed_gates().contains(&Gate::CommitExists)
+    step.strict_git
+        || step.required_evidence.contains_key(evidence::COMMIT)
+        || step.parsed_gates().contains(&Gate::CommitExists)
 }
 
 /// Criteria and gates. A registered test that a gate names is shown with its words.
@@ -406,8 +442,6 @@ fn evidence_format(material: &Material<'_>) -> String {
     let mut required = evidence::required(&material.step.required_evidence, policies, material.plan);
     // Not required of every submission, but read whenever given.
     required.insert("criteria_checklist".to_owned(), EvidenceType::Object);
-    let wants_notes = required.contains_key("notes");
-    required.insert("notes".to_owned(), EvidenceType::String);
     if policies.require_file_descriptions {
         required.insert("file_descriptions".to_owned(), EvidenceType::Object);
     }
@@ -419,7 +453,7 @@ fn evidence_format(material: &Material<'_>) -> String {
     {
         required.insert("invariants_checked".to_owned(), EvidenceType::Boolean);
     }
-    let template = evidence::template(&required, material.step.acceptance_criteria.len(), wants_notes);
+    let template = evidence::template(&required, material.step.acceptance_criteria.len());
     let mut call = serde_json::Map::new();
     let mut add = |key: &str, value: Value| call.insert(key.to_owned(), value);
     add("job_id", material.job_id.into());
@@ -441,10 +475,19 @@ fn evidence_format(material: &Material<'_>) -> String {
         EvidenceMode::Strict => " Evidence is strict: describe what was done, not only that it was done.",
         EvidenceMode::Loose => "",
     };
+    let count = match (material.attempts_left, policies.retry_exhausted_action) {
+        (1, Exhausted::PauseForHuman) => {
+            "This is the last submission: if it is rejected, the job pauses.".to_owned()
+        }
+        (1, Exhausted::FailJob) => {
+            "This is the last submission: if it is rejected, the job fails.".to_owned()
+        }
+        (left, _) => format!("{left} submissions are left; each rejection lists every reason that it found."),
+    };
     format!(
         "Call job_submit_step_result with this, filled in:\n```json\n{json}\n```\nGo through the criteria one by one. Set \
-         each that holds to true, and model_claim to MET only if all do; otherwise fix it first, or say in notes what \
-         fails.{strict}\n"
+         each that holds to true, and model_claim to MET only if all do; otherwise fix it first, or say in `notes` of \
+         the evidence what fails.{strict}\n{count}\n"
     )
 }
 
@@ -452,7 +495,12 @@ fn mistakes(material: &Material<'_>, room: Room) -> String {
     let mut text = String::new();
     if !material.rejection.is_empty() {
         text += "The last submission of this step was rejected:\n";
-        text += &bullets(material.rejection);
+        let reasons: Vec<String> = material
+            .rejection
+            .iter()
+            .map(|why| clip_to(why, REASON))
+            .collect();
+        text += &bullets(&reasons);
         if room.mistakes > 0 && !material.mistakes.is_empty() {
             text += "\nEarlier mistakes:\n";
         }

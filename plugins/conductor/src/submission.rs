@@ -141,7 +141,17 @@ fn records(step: &StepSpec, policies: &Policies, said: &Submission<'_>, batch: &
             format!("{hash:?} is not a commit hash"),
         ));
     }
+    let told = said.evidence.get(evidence::COMMIT).and_then(Value::as_str);
+    if let (Some(hash), Some(told)) = (said.commit, told.filter(|told| is_hash(told)))
+        && !hash.starts_with(told)
+        && !told.starts_with(hash)
+    {
+        let message = format!("commit_hash is {hash}, but {told} in the evidence; send one of them");
+        faults.push(fault(evidence::COMMIT, false, message));
+    }
+    let named = step.required_evidence.contains_key(evidence::COMMIT);
     let wanted = step.strict_git
+        || (named && said.token.is_none())
         || (policies.require_commit_per_step && !batch.is_idle)
         || (batch.open.is_some() && batch.last_step);
     if let (Some(given), None) = (said.token, said.commit) {

@@ -64,6 +64,10 @@ pub(crate) fn pieces(file: File, most: usize) -> Vec<File> {
     pieces
 }
 
+/// First line of a prompt of a bundle.
+pub(super) const RENDERED: &str =
+    "> Rendered from the state of the job at the export. What a thread was given before may have said less.";
+
 /// All files, the readable document first.
 pub(crate) fn files(bundle: &Bundle) -> Vec<File> {
     let mut files = vec![
@@ -72,7 +76,10 @@ pub(crate) fn files(bundle: &Bundle) -> Vec<File> {
         File::new("policies.json", pretty(&bundle.effective_policies)),
     ];
     for (step, prompt) in bundle.steps.iter().zip(&bundle.prompts) {
-        files.push(File::new(format!("prompts/{}.md", step.step_id), prompt.clone()));
+        files.push(File::new(
+            format!("prompts/{}.md", step.step_id),
+            format!("{RENDERED}\n\n{prompt}"),
+        ));
     }
     for attempt in &bundle.attempts {
         let path = format!("attempts/{}-{}.json", attempt.step_id, attempt.attempt_id);

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use conductor_repo::path::show;
 
 use super::Bundle;
+use super::files::RENDERED;
 use crate::gate::Gate;
 use crate::import::IMPORTED;
 use crate::model::{BlockType, LogType};
@@ -41,6 +42,9 @@ pub(crate) fn document(bundle: &Bundle) -> String {
     text += "\n## Policies\n";
     text += &policies(bundle);
     text += "\n## Prompts\n";
+    if !bundle.prompts.is_empty() {
+        let _ = writeln!(text, "\n{RENDERED}");
+    }
     for (step, prompt) in bundle.steps.iter().zip(&bundle.prompts) {
         let _ = write!(text, "\n### Prompt of {}\n{}", step.step_id, fenced(prompt));
     }

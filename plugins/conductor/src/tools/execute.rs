@@ -187,9 +187,10 @@ impl Telling {
         // The last rejection is told with its reasons, unless a lesson says more.
         relevant.retain(|mistake| {
             !mistake.lesson.is_empty()
-                || rejected
-                    .as_ref()
-                    .is_none_or(|last| mistake.attempt_id.as_ref() != Some(&last.attempt_id))
+                || rejected.as_ref().is_none_or(|last| {
+                    let is_same = mistake.attempt_id.as_ref() == Some(&last.attempt_id);
+                    !is_same && !mistakes::repeats(mistake, &last.rejection_reasons)
+                })
         });
         Ok(Telling {
             briefing: Telling::briefing(db, job, workspace)?,
@@ -264,6 +265,7 @@ impl Telling {
             batch: self.batch.as_ref().map(|(token, left)| (token.as_str(), *left)),
             rejection: &self.rejection,
             later: &self.later,
+            attempts_left: attempts_left(step, policies),
         }
     }
 

@@ -11,6 +11,7 @@ use super::execute::attempts_left;
 use super::{after, conflict, current, find_job, internal, job_call};
 use crate::arguments::{ENTRY, EVIDENCE};
 use crate::error::{Reason, Refusals};
+use crate::evidence::COMMIT;
 use crate::gate::commit::{Rules, SUMMARY};
 use crate::gate::delivered;
 use crate::gate::facts::{self, Aftermath, Asked};
@@ -108,8 +109,11 @@ impl Tool for JobSubmitStepResult {
     const TIER: Tier = Tier::Core;
     type Output = Submitted;
 
-    fn run(self, cx: &Cx<'_>) -> Result<Submitted, ToolError> {
+    fn run(mut self, cx: &Cx<'_>) -> Result<Submitted, ToolError> {
         self.check()?;
+        // A plan may want the hash as evidence, where it means the same.
+        let told = self.evidence.get(COMMIT).and_then(Value::as_str);
+        self.commit_hash = self.commit_hash.or_else(|| told.map(str::to_owned));
         let standing = cx.transaction(|db| self.standing(&db))?;
         let (verdict, mut looked_up, aftermath) = self.judge(cx, &standing);
         let stuck = aftermath
@@ -278,8 +282,9 @@ impl JobSubmitStepResult {
             job, step, policies, ..
         } = standing;
         let mistake_draft = rejection
-            .is_some()
-            .then(|| mistakes::draft(&job.id, &settled.attempt_id));
+            .as_ref()
+            .filter(|why| !mistakes::is_of_form(why) || policies.require_mistake_on_reject)
+            .map(|_| mistakes::draft(&job.id, &settled.attempt_id));
         let due = mistake_draft
             .as_ref()
             .filter(|_| policies.require_mistake_on_reject);

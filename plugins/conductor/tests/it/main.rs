@@ -29,6 +29,7 @@ mod repository;
 mod suites;
 mod table;
 mod templates;
+mod told;
 mod transfer;
 mod tricks;
 mod veils;

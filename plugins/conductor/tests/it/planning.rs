@@ -105,7 +105,7 @@ fn the_ready_gate_lists_every_gap_and_each_call_is_the_one_that_closes_it() {
           - STEP_CRITERIA_MISSING (S1): step S1 has no acceptance_criteria -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"acceptance_criteria":["<one criterion per entry>"]}}]}
           - STEP_EVIDENCE_MISSING (S1): step S1 has no required_evidence -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S1","set":{"required_evidence":{"changed_files":"array"}}}]}
           - CONTEXT_MISSING (S2): step S2 names the context block CTX-GONE, which does not exist -> plan_refine_steps {"job_id":"JOB","edits":[{"op":"update","step_id":"S2","set":{"context_refs":[]}}]}
-          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 4014 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":8014}}
+          - PROMPT_TOO_LONG (S2): the prompt of step S2 has 4105 characters without any context -> job_update_policies {"job_id":"JOB","policies":{"prompt_max_chars":8105}}
     "#]].assert_eq(&log);
 }
 
