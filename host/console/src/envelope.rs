@@ -92,30 +92,8 @@ impl Card {
                 }
                 @if self.no_progress { (pill("bad", "no progress")) }
                 @if self.is_flaky { (pill("warn", "flaky test")) }
-                @for name in self.used_up() { (pill("bad", &format!("{name} used up"))) }
             }
         }
-    }
-
-    /// Names of the limits that are used up.
-    fn used_up(&self) -> Vec<String> {
-        let standing = &self.envelope.standing;
-        let limits = &standing.limits;
-        let counted = [
-            ("mutations", standing.mutations, limits.max_mutations),
-            ("test runs", standing.test_runs, limits.max_test_runs),
-            ("other edits", standing.edits, limits.max_edits),
-        ];
-        let own = counted
-            .into_iter()
-            .filter(|(_, used, limit)| limit.is_some_and(|limit| *used >= limit))
-            .map(|(name, ..)| name.to_owned());
-        let named = self
-            .budgets
-            .iter()
-            .filter(|(_, budget)| budget.used >= budget.limit);
-        own.chain(named.map(|(name, _)| visible::short(name, 24)))
-            .collect()
     }
 
     /// Use of its limits.

@@ -1,11 +1,8 @@
 //! A minimal client over HTTP: one connection, one request at a time. Of a reply, it reads only whether the call
 //! succeeded.
 
-use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,17 +15,6 @@ use crate::workload::{Request, Tools};
 const PROTOCOL: &str = "2026-07-28";
 /// Method of calls.
 const CALL: &str = "tools/call";
-
-/// Makes a file of tokens, each with its name, that only this user reads.
-pub(crate) fn tokens(folder: &Path, named: &[(&str, &str)]) -> anyhow::Result<PathBuf> {
-    let path = folder.join("tokens");
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&path)?;
-    for (name, token) in named {
-        writeln!(file, "{name} {token}")?;
-    }
-    Ok(path)
-}
 
 /// A server over HTTP in a child process.
 pub(crate) struct Server {

@@ -78,7 +78,7 @@ pub(crate) async fn list(State(console): State<Arc<Console>>, Extension(viewer):
         refreshes: false,
         waiting: waiting.len(),
         body: html! {
-            (layout::title("Approvals", "Calls and steps that wait for a person, the oldest first. A call that was denied meanwhile is allowed when its agent repeats it; a task goes on by itself."))
+            (layout::title("Approvals", "Calls and steps that go on once a person allows them, the oldest first."))
             (viewer_hint(&viewer))
             p #changed role="status" hidden { a href="/console/approvals" { "The list has changed. Show it." } }
             @if waiting.is_empty() {
@@ -339,9 +339,7 @@ fn facts(one: &StoredApproval) -> Markup {
         }
         dt { "Asked by" } dd { (requester(one)) }
         dt { "Asked for by" } dd { (component(one)) }
-        @if let Some(until_ms) = one.until_ms.filter(|_| one.approval.status == ApprovalStatus::Pending) {
-            dt { "Can be answered until" } dd { (time(until_ms)) }
-        }
+        @if let Some(until_ms) = one.until_ms { dt { "Open until" } dd { (time(until_ms)) } }
         @if let Some(answering) = &one.answering { dt { "Approving runs" } dd { code { (visible::short(&answering.approve.tool, 80)) } } }
         dt { "Id" } dd { code { (visible::line(&one.approval.id)) } }
     }

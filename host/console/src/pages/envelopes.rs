@@ -242,24 +242,10 @@ fn circles(whole: &Whole) -> Option<Markup> {
     let newest = letters[letters.len().saturating_sub(8)..].join(" ");
     let returns = whole.timeline.returns();
     let failures: Vec<_> = whole.timeline.repeated_failures().collect();
-    let used_up = |code: &str| code.ends_with("_EXHAUSTED") || code == "DURATION_EXCEEDED";
-    let stopped: Vec<_> = whole
-        .story
-        .refusals
-        .iter()
-        .filter(|refused| used_up(&refused.code))
-        .collect();
-    if returns == 0 && failures.is_empty() && stopped.is_empty() && !whole.card.goes_in_circles() {
+    if returns == 0 && failures.is_empty() && !whole.card.goes_in_circles() {
         return None;
     }
     Some(html! {
-        @for refused in stopped {
-            p {
-                strong { "Stopped by a limit: " } code { (visible::short(&refused.code, 48)) }
-                " refused " (refused.count) @if refused.count == 1 { " call" } @else { " calls" }
-                ", the last one " a href=(format!("/console/operations/{}", refused.last_seq)) { "#" (refused.last_seq) } "."
-            }
-        }
         @if returns > 0 {
             p {
                 strong { "Edits go in circles. " }

@@ -158,13 +158,12 @@ pub(crate) async fn stream(
 ) -> Shown {
     let query = query(raw.as_deref());
     // What a browser that comes back had last counts for more than what its page began with.
-    let place = |text: &str| text.parse::<i64>().ok();
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let last = last
-        .and_then(place)
-        .or_else(|| query.get("after").and_then(|after| place(after)));
+    let last = last.or_else(|| query.get("after").map(String::as_str));
     let head = console.reader.read(|session| Ok(session.head()?.seq)).await?;
-    let after = last.map_or(head, |last| last.min(head));
+    let after = last
+        .and_then(|last| last.parse().ok())
+        .map_or(head, |last: i64| last.min(head));
     let filter = Filter::parse(query.get("q").map_or("", String::as_str));
     let left = viewer
         .until_ms

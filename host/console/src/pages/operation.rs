@@ -294,9 +294,7 @@ fn outcome(whole: &Whole) -> Markup {
                     }
                 }
                 @if let Some(class) = &operation.failure_class { dt { "Failure" } dd { (visible::short(class, 40)) } }
-                @if let Some(limit) = &operation.limit_triggered {
-                    dt { "Limit" } dd { (limit_in_words(limit).map_or_else(|| visible::short(limit, 60), str::to_owned)) }
-                }
+                @if let Some(limit) = &operation.limit_triggered { dt { "Limit" } dd { (visible::short(limit, 60)) } }
                 @if let Some(tests) = &operation.outcome { dt { "Tests" } dd { (visible::short(&tests.in_words(), 400)) } }
                 @for test in operation.failing_tests.iter().flatten().take(12) { dt { "Failing" } dd { (visible::short(test, 200)) } }
                 @if let Some(hash) = &operation.failure_fingerprint {
@@ -313,25 +311,6 @@ fn outcome(whole: &Whole) -> Markup {
             }
         }
     }
-}
-
-/// A limit in words for whoever never saw the product.
-fn limit_in_words(limit: &str) -> Option<&'static str> {
-    Some(match limit {
-        "MUTATION_BUDGET_EXHAUSTED" => {
-            "All changes that its envelope allows were made. Calls that only look are still admitted."
-        }
-        "TEST_BUDGET_EXHAUSTED" => {
-            "All test runs that its envelope allows were made. Other calls are still admitted."
-        }
-        "EDIT_BUDGET_EXHAUSTED" => {
-            "All edits that its envelope allows were made. Calls that only look are still admitted."
-        }
-        "DURATION_EXCEEDED" => "The time of its envelope is over.",
-        "WINDOW_EXHAUSTED" => "A budget over several envelopes is used up until its window has passed.",
-        "BUDGET_EXHAUSTED" => "A named budget of its envelope is used up.",
-        _ => return None,
-    })
 }
 
 fn artifact(content: &Content) -> Markup {

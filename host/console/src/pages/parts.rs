@@ -165,7 +165,7 @@ pub(crate) fn of_state(
 fn waiting_part(waiting: &[StoredApproval], now_ms: i64) -> Markup {
     html! {
         section #part-waiting .card data-part aria-labelledby="waiting-title" {
-            header { h2 #waiting-title { "Waiting for a person" } span.count { (waiting.len()) } }
+            header { h2 #waiting-title { "Waiting for you" } span.count { (waiting.len()) } }
             @if waiting.is_empty() { (layout::empty("Nothing waits.", "")) }
             @for one in waiting.iter().take(4) { (approvals::short(one, now_ms)) }
             @if waiting.len() > 4 { p { a href="/console/approvals" { "All " (waiting.len()) } } }

@@ -109,8 +109,7 @@ fn open(id: &str) -> Envelope {
 fn operation(number: usize, envelope: String) -> Operation {
     let hash = |salt: usize| format!("{:064x}", number * 7 + salt);
     Operation {
-        // The host's row about the end of an envelope has the envelope's number.
-        op_id: format!("op_1{number:025}"),
+        op_id: format!("op_{number:026}"),
         envelope_id: Some(envelope).filter(|_| !number.is_multiple_of(10)),
         timestamp: NOW.to_owned(),
         duration_ms: 0.125,
