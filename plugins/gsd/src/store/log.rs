@@ -132,7 +132,7 @@ impl Event {
     }
 }
 
-fn event_key(hash: &str, ts: Timestamp, session: &str) -> String {
+pub(crate) fn event_key(hash: &str, ts: Timestamp, session: &str) -> String {
     format!("{hash} {ts} {session}")
 }
 
