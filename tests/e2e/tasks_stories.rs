@@ -75,7 +75,7 @@ async fn story_1_two_agents_divide_a_plan() {
     let last = bob.follow(&readme["next_calls"][0], "tasks_complete").await;
     let done = bob.follow(&last["next_calls"][0], "tasks_complete").await;
     assert_eq!(done["plan"], "PLAN-001");
-    let events = ann.ok("tasks_delta", json!({"after": 0, "limit": 200})).await;
+    let events = ann.ok("tasks_delta", json!({"cursor": 0, "limit": 200})).await;
     let events = events["events"].as_array().unwrap();
     let closings: Vec<&Value> = events
         .iter()

@@ -14,7 +14,7 @@ pub(crate) const VERSION: i64 = 2;
 /// Event of a change.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Event {
-    /// Id in the log, usable as `after`.
+    /// Id in the log, usable as `cursor`.
     pub id: i64,
     /// Name of the workspace.
     pub workspace: String,
@@ -72,7 +72,7 @@ impl TryFrom<Row> for Event {
 /// Audit entry of a change, refusal or warning.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Entry {
-    /// Id in the log, usable as `after`.
+    /// Id in the log, usable as `cursor`.
     pub id: i64,
     /// Name of the workspace.
     pub workspace: String,

@@ -219,19 +219,21 @@ fn long_texts_are_read_in_pages_and_in_full() {
     let description = "größer ".repeat(1_000);
     let task = json!({"unit": "M01/S01/T01", "description": description});
     run(&session, &format!("- gsd_plan_task {task}"));
-    let (mut whole, mut after, mut pages) = (String::new(), json!(0), 0);
+    let (mut whole, mut cursor, mut pages) = (String::new(), json!(0), 0);
     loop {
+        // The earlier name is still accepted.
+        let name = if pages % 2 == 0 { "cursor" } else { "after" };
         let page = reply(
             &session,
-            &format!("gsd_show {{\"unit\": \"M01/S01/T01\", \"limit\": 500, \"after\": {after}}}"),
+            &format!("gsd_show {{\"unit\": \"M01/S01/T01\", \"limit\": 500, \"{name}\": {cursor}}}"),
         );
         whole += page["content"].as_str().unwrap();
         pages += 1;
         if page["has_more"] == false {
-            assert_eq!(page.get("next_after"), None);
+            assert_eq!(page.get("next_cursor"), None);
             break;
         }
-        after = page["next_after"].clone();
+        cursor = page["next_cursor"].clone();
     }
     assert!(pages > 10 && whole.contains(description.trim()), "{pages}");
     let at_once = reply(&session, "gsd_show {\"unit\": \"M01/S01/T01\"}");

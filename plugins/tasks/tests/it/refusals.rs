@@ -73,7 +73,7 @@ fn nothing_crosses_workspaces() {
     );
     let theirs = ok(&session, r#"delta {"workspace": "other"}"#);
     assert_eq!(theirs["events"].as_array().unwrap().len(), 1);
-    assert_eq!(theirs["next_after"], 1);
+    assert_eq!(theirs["next_cursor"], 1);
     ok(&session, r#"undo {"workspace": "other"}"#);
     assert_eq!(
         refused(&session, r#"undo {"workspace": "other"}"#).code,

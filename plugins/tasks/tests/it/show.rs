@@ -34,8 +34,8 @@ fn whole(session: &tollgate_sdk::native::Session, target: &Value, max_chars: i64
                 }
             }
         }
-        assert_eq!(page["has_more"], page.get("next_after").is_some());
-        cursor = page["next_after"].clone();
+        assert_eq!(page["has_more"], page.get("next_cursor").is_some());
+        cursor = page["next_cursor"].clone();
         if cursor.is_null() {
             break;
         }
@@ -215,9 +215,13 @@ fn search_finds_words_and_tags_best_first() {
     assert_eq!(refused(&session, "search {}").code, "INVALID_ARGUMENTS");
     let names = ok(&session, r#"workspaces {"limit": 1}"#);
     assert_eq!(
-        (&names["workspaces"][0]["workspace"], &names["next_after"]),
+        (&names["workspaces"][0]["workspace"], &names["next_cursor"]),
         (&json!("other"), &json!("other"))
     );
+    let rest = ok(&session, r#"workspaces {"cursor": "other"}"#);
+    assert_eq!(rest["workspaces"].as_array().unwrap().len(), 1);
+    // The earlier name is still accepted.
+    assert_eq!(ok(&session, r#"workspaces {"after": "other"}"#), rest);
 }
 
 #[test]
