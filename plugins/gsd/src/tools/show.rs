@@ -134,7 +134,7 @@ impl ShowUnit {
     fn not_found(&self, cx: &Cx<'_>, unit: Unit) -> Result<ToolError, DbError> {
         let milestone = Unit::milestone(&unit.milestone);
         let exists = crate::store::exists(&cx.db, &self.workspace, &milestone)?;
-        let refusal: ToolError = Violation::NotFound(unit).into();
+        let refusal: ToolError = Violation::missing(&cx.db, &self.workspace, unit)?.into();
         Ok(refusal.next_call(match exists {
             true => next::show(&self.workspace, &milestone),
             false => next::status(Some(&self.workspace)),

@@ -139,6 +139,9 @@ fn what_the_host_refused_is_in_the_audit_log_once_and_in_its_time() {
         // The pack refused this one, and has it.
         refused(2, 3, "gsd_task_complete", "NOT_FOUND", ""),
         other,
+        // These too, though its reads leave no entries.
+        refused(5, 4, "gsd_show", "NOT_FOUND", "op_5"),
+        refused(6, 5, "gsd_plan_slice", "LOG_AHEAD", "op_6"),
         refused(4, 60, "gsd_plan_slice", "MUTATION_BUDGET_EXHAUSTED", "op_3"),
     ]);
     let codes = |line: &str| -> Vec<String> {
