@@ -28,7 +28,7 @@ use tollgate_store::storage::{
 use super::backlog::Backlog;
 use super::executors::Waiting;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
-use super::guest::{Ended, GuestCall, Runtime, cancelled};
+use super::guest::{Changed, Ended, GuestCall, Runtime, cancelled};
 use super::intake::{Intake, Pending, Turn};
 use super::permits::{self, Taker};
 use super::projector::{self, Work as Projection};
@@ -280,7 +280,7 @@ impl Writer {
             Job::Call { guest, draft, .. } => {
                 // Nobody waits for it any more, so it leaves the line without a charge to its envelope.
                 let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
-                    Settled::refused(cancelled(guest))
+                    Settled::refused(cancelled(guest, Changed::Nothing))
                 } else {
                     self.admit(draft, &now)?
                 };
