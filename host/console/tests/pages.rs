@@ -517,9 +517,7 @@ async fn a_session_counts_under_the_name_of_its_cookie_alone() {
             "{name}"
         );
     }
-    let bound = place
-        .post_login(&place.token(), "https://tollgate.example")
-        .await;
+    let bound = place.post_login(&place.token(), "https://tollgate.example").await;
     let bound = bound.headers["set-cookie"].to_str().unwrap();
     assert!(bound.contains("; Path=/; Secure; HttpOnly"), "{bound}");
     let bound = bound.split(';').next().unwrap().to_owned();

@@ -544,8 +544,17 @@ fn late(call: &GuestCall, changed: Changed) -> ToolError {
 }
 
 pub(super) fn cancelled(call: &GuestCall, changed: Changed) -> ToolError {
-    ToolError::new("CANCELLED", format!("the caller gave the call up; {changed}"))
-        .context("tool", call.tool.as_str())
+    let reason = call.cancel.reason();
+    let why = reason.map_or("the caller gave the call up", |reason| reason.message.as_str());
+    let mut err =
+        ToolError::new("CANCELLED", format!("{why}; {changed}")).context("tool", call.tool.as_str());
+    if let Changed::Committed(_) = changed {
+        err = err.remediation("Look at what the call was to change before you call it again.");
+    }
+    match reason {
+        Some(reason) => err.context("cause", reason.code),
+        None => err,
+    }
 }
 
 fn read_error(said: wit::ToolError, pack: &Pack) -> ToolError {

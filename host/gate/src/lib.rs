@@ -86,6 +86,7 @@ use tasks::Tasks;
 pub use approval::{Consent, Pending};
 pub use approvers::ApprovalSettings;
 pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
+pub use elicit::misfit;
 pub use generation::Generation;
 pub use left::Left;
 pub use maintenance::Maintenance;
@@ -383,6 +384,7 @@ impl Gate {
             not_kept: artifacts.is_short().then(|| self.no_room()),
             asked,
             approvals: settled.approvals,
+            is_overtaken: settled.is_overtaken,
             lines: settled.lines,
             result,
         }
@@ -459,7 +461,10 @@ impl Gate {
         let permits = std::mem::take(&mut draft.permits);
         let op_id = draft.operation.op_id.clone();
         if let Err(refusal) = self.take_permits(&permits, &mut draft).await {
-            return self.refuse(draft, refusal).await;
+            let is_overtaken = refusal.code == permits::PERMIT_USED;
+            let (mut refused, recording) = self.refuse(draft, refusal).await;
+            refused.is_overtaken = is_overtaken;
+            return (refused, recording);
         }
         let (settled, recording) = match self.lanes.read(guest, draft).await {
             Judged::Settled(settled, recording) => (settled, recording),

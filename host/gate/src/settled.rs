@@ -42,6 +42,8 @@ pub(super) struct Settled {
     pub(super) question: Option<Pending>,
     /// Open requests for approval that its refusal is about.
     pub(super) approvals: Vec<String>,
+    /// Another call used the permit that let the call pass, and nothing was run.
+    pub(super) is_overtaken: bool,
     /// Outcome of the registered tests that the call started, as the host saw it.
     pub(super) tests: Option<Ran>,
     /// Log lines of the component, if they waited for policies that judge the result.
@@ -65,6 +67,7 @@ impl Settled {
             remembered: None,
             question: None,
             approvals: Vec::new(),
+            is_overtaken: false,
             tests: None,
             other_limit: None,
             lines: Vec::new(),

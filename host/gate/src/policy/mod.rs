@@ -137,7 +137,9 @@ impl Runtime {
             (evaluator.session, decision)
         }));
         match judged {
-            Ok((session, _)) if guest.cancel.is_cancelled() => (session, Decision::Deny(cancelled(guest, Changed::Nothing))),
+            Ok((session, _)) if guest.cancel.is_cancelled() => {
+                (session, Decision::Deny(cancelled(guest, Changed::Nothing)))
+            }
             Ok(judged) => judged,
             Err(_) => (None, Decision::Deny(panicked(&guest.context.op_id))),
         }
