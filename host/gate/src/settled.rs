@@ -9,7 +9,7 @@ use tollgate_core::envelope::{Refusal, Standing};
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::progress::Line;
 use tollgate_sdk::{NextCall, ToolError};
-use tollgate_store::storage::{Operation, PolicyRow, Ran};
+use tollgate_store::storage::{Operation, PolicyRow, TestRun};
 
 use super::approval::Pending;
 use super::guest::Ended;
@@ -44,8 +44,8 @@ pub(super) struct Settled {
     pub(super) approvals: Vec<String>,
     /// Another call used the permit that let the call pass, and nothing was run.
     pub(super) is_overtaken: bool,
-    /// Outcome of the registered tests that the call started, as the host saw it.
-    pub(super) tests: Option<Ran>,
+    /// Registered tests that the call started, as the host saw them end.
+    pub(super) tests: Vec<TestRun>,
     /// Log lines of the component, if they waited for policies that judge the result.
     pub(super) lines: Vec<Line>,
 }
@@ -68,7 +68,7 @@ impl Settled {
             question: None,
             approvals: Vec::new(),
             is_overtaken: false,
-            tests: None,
+            tests: Vec::new(),
             other_limit: None,
             lines: Vec::new(),
         }
@@ -94,7 +94,7 @@ impl Settled {
         self.limit = noted.limit.or(self.limit);
         self.other_limit = noted.other_limit;
         self.told.events.extend(noted.events);
-        self.tests = noted.ran;
+        self.tests = noted.runs;
     }
 
     pub(super) fn refused(refusal: ToolError) -> Settled {
