@@ -283,6 +283,7 @@ fn calls_of_another_workspace_and_parts_and_circles_are_named() {
 fn what_repeats_is_counted_in_edits_where_somebody_saw_them() {
     let mut repeated = Repeated {
         fingerprint: "f".repeat(64),
+        workspace: Some("js".to_owned()),
         count: 7,
         mutations_between: 0,
         edits_between: Some(6),
@@ -291,10 +292,11 @@ fn what_repeats_is_counted_in_edits_where_somebody_saw_them() {
         tools: BTreeSet::from(["test_run".to_owned()]),
         failing_tests: BTreeSet::new(),
     };
-    let told = tell_repeated(&repeated, "failure");
-    assert_eq!(told, "failure ffffffffffff 7 times over 6 edits, by test_run");
+    let told = tell_repeated(&repeated, "failure", &envelope());
+    assert_eq!(told, "failure ffffffffffff 7 times over 6 edits in js, by test_run");
     repeated.edits_between = None;
-    let told = tell_repeated(&repeated, "failure");
+    repeated.workspace = None;
+    let told = tell_repeated(&repeated, "failure", &envelope());
     assert_eq!(told, "failure ffffffffffff 7 times over 0 mutations, by test_run");
 }
 
