@@ -118,7 +118,7 @@ async fn tests_of_gates_are_test_runs_of_the_ledger() {
     let report = project.place.run(&["ledger", "report"]);
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     assert!(
-        report.contains("3 times over 1 edit, by job_submit_step_result, test_run"),
+        report.contains("3 times over 1 edit in app, by job_submit_step_result, test_run"),
         "{report}"
     );
     assert!(project.place.run(&["ledger", "verify"]).status.success());
@@ -263,8 +263,15 @@ async fn tests_of_gates_count_in_the_window_of_the_jobs_workspace() {
     assert_eq!(refusal["code"], "WINDOW_EXHAUSTED", "{refusal:#}");
     session.close().await;
     let ran = project.place.sql(
-        "SELECT workspace || ' ' || coalesce(outcome ->> '$.runs[0].result', '-') FROM core_operations
-         WHERE tool = 'job_submit_step_result' ORDER BY seq",
+        "SELECT tool || ' ' || workspace || ' ' || coalesce(outcome ->> '$.runs[0].result', '-') FROM core_operations
+         WHERE tool IN ('job_start', 'job_submit_step_result') ORDER BY seq",
     );
-    assert_eq!(ran, ["app failed", "app -"]);
+    assert_eq!(
+        ran,
+        [
+            "job_start app failed",
+            "job_submit_step_result app -",
+            "job_submit_step_result app -"
+        ]
+    );
 }
