@@ -105,7 +105,7 @@ async fn tests_of_gates_are_test_runs_of_the_ledger() {
     assert_eq!(
         row,
         [
-            r#"{"result":"failed","failed":1,"total":2,"message":"t0: assertion failed: quoted"} ["t0"] test_failure"#
+            r#"{"result":"failed","failed":1,"total":2,"message":"t0: assertion failed: quoted","runs":[{"workspace":"app","test":"default","result":"failed"}]} ["t0"] test_failure"#
         ]
     );
     let tail = project.place.run(&["ledger", "tail"]);
@@ -118,7 +118,7 @@ async fn tests_of_gates_are_test_runs_of_the_ledger() {
     let report = project.place.run(&["ledger", "report"]);
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     assert!(
-        report.contains("3 times over 1 edit, by job_submit_step_result, test_run"),
+        report.contains("3 times over 1 edit in app, by job_submit_step_result, test_run"),
         "{report}"
     );
     assert!(project.place.run(&["ledger", "verify"]).status.success());
@@ -244,4 +244,34 @@ async fn suggestions_of_the_conductor_are_within_reach() {
         "{stale:#}"
     );
     session.close().await;
+}
+
+#[tokio::test]
+async fn tests_of_gates_count_in_the_window_of_the_jobs_workspace() {
+    let project = Project::of(
+        "app",
+        &[("a.txt", "one\n"), ("suite", FAILS)],
+        "tests.default = [\"sh\", \"-c\", \"cat suite; ! grep -q FAILED suite\"]\n\
+         [[envelope.window]]\nby = \"workspace\"\nper = \"1h\"\nmax_test_runs = 1\n",
+    );
+    let session = project.place.serve(&["--tier", "full"]).await;
+    let job = started(&session).await;
+    for _ in 0..2 {
+        assert_eq!(submit(&session, &job).await["accepted"], false);
+    }
+    let refusal = session.refused("test_run", json!({"workspace": "app"})).await;
+    assert_eq!(refusal["code"], "WINDOW_EXHAUSTED", "{refusal:#}");
+    session.close().await;
+    let ran = project.place.sql(
+        "SELECT tool || ' ' || workspace || ' ' || coalesce(outcome ->> '$.runs[0].result', '-') FROM core_operations
+         WHERE tool IN ('job_start', 'job_submit_step_result') ORDER BY seq",
+    );
+    assert_eq!(
+        ran,
+        [
+            "job_start app failed",
+            "job_submit_step_result app -",
+            "job_submit_step_result app -"
+        ]
+    );
 }

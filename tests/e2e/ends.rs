@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, Session};
+use crate::harness::{Place, Session, until};
 use crate::meddling::{Meddling, result};
 
 fn task(more: Value) -> Value {
@@ -214,12 +214,51 @@ async fn a_detached_envelope_outlives_its_connection_and_a_shared_one_its_opener
 }
 
 #[tokio::test]
+async fn a_connection_that_reads_in_an_envelope_keeps_it_open() {
+    let place = Place::new();
+    let opener = place.serve(&["--tier", "full"]).await;
+    let reader = place.serve(&["--tier", "full"]).await;
+    let shared = open(&opener, json!({})).await;
+    let own = open(&opener, json!({})).await;
+    reader.ok("task_list", json!({"envelope_id": shared})).await;
+    opener.close().await;
+    let state = async |id: &str| reader.ok("envelope_get", json!({"envelope_id": id})).await["state"].clone();
+    until(async || state(&own).await == "CLOSED_INTERRUPTED").await;
+    assert_eq!(state(&shared).await, "OPEN");
+    reader.close().await;
+    assert_eq!(
+        place.sql("SELECT count(*) FROM core_envelopes WHERE state = 'OPEN'"),
+        ["0"]
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_names_no_envelope_is_told_that_its_connection_has_one() {
+    let place = Place::new();
+    let session = place.serve(&["--tier", "full"]).await;
+    let id = open(&session, json!({"limits": {"max_mutations": 1}})).await;
+    session.ok("task_create", task(json!({}))).await;
+    session.refused("task_create", task(json!({}))).await;
+    let refusal = session.refused("task_list", json!({})).await;
+    assert_eq!(refusal["code"], "ENVELOPE_CLOSED", "{refusal:#}");
+    assert_eq!(refusal["context"]["is_default"], true, "{refusal:#}");
+    let message = refusal["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("; the call names none, and this one is its connection's default"),
+        "{message}"
+    );
+    let refusal = session.refused("task_list", json!({"envelope_id": id})).await;
+    assert_eq!(refusal["context"].get("is_default"), None, "{refusal:#}");
+    session.close().await;
+}
+
+#[tokio::test]
 async fn an_expired_envelope_is_closed_for_everybody_and_never_a_success() {
     let place = Place::new();
     let session = place.serve(&["--tier", "full"]).await;
     let id = open(&session, json!({"limits": {"max_duration_sec": 1}})).await;
     let got = async || session.ok("envelope_get", json!({"envelope_id": id})).await;
-    crate::harness::until(async || got().await["expired"] == true).await;
+    until(async || got().await["expired"] == true).await;
     let envelope = got().await;
     assert_eq!(
         (&envelope["state"], &envelope["closed_by"]),

@@ -10,6 +10,7 @@ mod cancellation;
 mod checks;
 mod cli;
 mod clients;
+mod closing;
 mod collector;
 mod command_line;
 mod compact;

@@ -1,6 +1,7 @@
 //! MCP's tasks: calls that outlive their clients, and the hosts that ran them.
 
 mod answers;
+mod ends;
 mod lost;
 
 use serde_json::{Map, Value, json};
@@ -156,6 +157,25 @@ async fn a_call_that_takes_long_becomes_a_task_of_clients_that_have_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn only_revisions_with_tasks_are_told_of_them() {
+    let place = Place::with(&sleeping());
+    let server = place.serve_http(&[]);
+    let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}});
+    let (_, text) = post(&server, &[], begin.to_string().into_bytes()).await;
+    assert!(
+        text.contains("2025-11-25") && text.contains("\"tools\"") && !text.contains("extensions"),
+        "{text}"
+    );
+    let found = Client::of(&server).request("server/discover", json!({})).await;
+    let extensions = &found["result"]["capabilities"]["extensions"];
+    assert!(
+        extensions["io.modelcontextprotocol/tasks"].is_object(),
+        "{found:#}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tools_say_whether_their_calls_become_tasks() {
     let place = Place::with(&sleeping());
     let server = place.serve_http(&["--tier", "full"]);
@@ -214,6 +234,15 @@ async fn a_task_exists_for_its_owner_alone() {
             "{unknown}"
         );
     }
+    let lacking = ada.about("tasks/update", &id).await;
+    assert_eq!(
+        (
+            &lacking["error"]["code"],
+            &lacking["error"]["data"]["error"]["code"]
+        ),
+        (&json!(-32602), &json!("PARAMS_INVALID")),
+        "{lacking:#}"
+    );
     assert_eq!(ada.get(&id).await["status"], "working");
     let ended = ada.about("tasks/cancel", &id).await;
     assert_eq!(ended["result"]["resultType"], "complete", "{ended:#}");
@@ -258,7 +287,13 @@ async fn the_end_of_an_envelope_ends_its_tasks() {
     let id = client.start("limit_sleep_run", arguments).await;
     let closed = json!({"envelope_id": envelope, "outcome": "failed"});
     client.call("envelope_close", closed).await;
-    client.once(&id, "cancelled").await;
+    let ended = client.once(&id, "cancelled").await;
+    let why = ended["statusMessage"].as_str().unwrap_or_default();
+    let closed = format!(
+        "envelope `{}` was closed by its owner; ",
+        envelope.as_str().unwrap()
+    );
+    assert!(why.starts_with(&closed), "{ended:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

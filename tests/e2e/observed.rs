@@ -116,6 +116,46 @@ async fn an_agent_that_never_heard_of_envelopes_is_told_that_it_makes_no_progres
 }
 
 #[tokio::test]
+async fn an_agent_without_an_envelope_is_told_that_it_makes_no_progress() {
+    let place = place("");
+    let session = place.serve(&["--tier", "full"]).await;
+    let run = async |value: &str| {
+        write(&place, "value", value);
+        session.ok("test_run", json!({})).await
+    };
+    assert_eq!(run("1").await["non_progress"], false);
+    assert_eq!(run("1").await["non_progress"], false, "nothing was edited");
+    for (seen, value) in [(3, "2"), (4, "3")] {
+        let ran = run(value).await;
+        assert_eq!(
+            (
+                &ran["non_progress"],
+                &ran["failure_seen"],
+                &ran["failure_mutations"],
+                ran.get("unobserved")
+            ),
+            (&json!(true), &json!(seen), &json!(seen - 2), None),
+            "{ran:#}"
+        );
+    }
+    // A failure after a run that passed begins anew.
+    write(&place, "run.sh", PASSING);
+    assert_eq!(run("4").await["passed"], true);
+    write(&place, "run.sh", FAILING);
+    let again = run("5").await;
+    assert_eq!(
+        (
+            &again["non_progress"],
+            &again["failure_seen"],
+            &again["regression"]
+        ),
+        (&json!(false), &json!(1), &json!(true)),
+        "{again:#}"
+    );
+    session.close().await;
+}
+
+#[tokio::test]
 async fn edits_are_bounded_when_the_operator_says_so() {
     let place = place("[envelope]\nauto = true\nmax_edits = 4\n");
     let session = place.serve(&["--tier", "full"]).await;

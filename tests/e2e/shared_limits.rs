@@ -129,3 +129,48 @@ async fn an_edit_that_two_hosts_see_at_once_is_one() {
     drop((sessions, hosts));
     verified(&place);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_by_workspace_counts_the_workspace_in_which_a_call_runs() {
+    let place = Place::with(
+        "[workspaces.default]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"true\"]\n\
+         [[envelope.window]]\nby = \"workspace\"\nper = \"1h\"\nmax_test_runs = 3\nmax_mutations = 4\n",
+    );
+    std::fs::create_dir(place.path().join("work")).unwrap();
+    write(&place, "value", "0");
+    git(&place, &["init", "-q"]);
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-qm", "first"]);
+    let (hosts, sessions) = crowd(&place, 4).await;
+    // One works in an envelope that names no workspace.
+    let envelope = open(&sessions[3], json!({})).await;
+    for (tool, limit) in [("test_run", 3), ("mutation_record", 4)] {
+        let racing = sessions.iter().enumerate().map(|(number, session)| {
+            let arguments = match number {
+                0 => json!({"workspace": "default"}),
+                3 => json!({"envelope_id": envelope}),
+                _ => json!({}),
+            };
+            async move {
+                let mut through = 0;
+                loop {
+                    match code(session, tool, arguments.clone()).await {
+                        None => through += 1,
+                        Some(code) => break (through, code),
+                    }
+                }
+            }
+        });
+        let ended: Vec<(i32, String)> = futures::future::join_all(racing).await;
+        let through: i32 = ended.iter().map(|(through, _)| through).sum();
+        assert!(
+            ended.iter().all(|(_, code)| code == "WINDOW_EXHAUSTED"),
+            "{ended:?}"
+        );
+        assert_eq!(through, limit, "{tool}: {ended:?}");
+    }
+    // Another workspace has room of its own.
+    assert_eq!(code(&sessions[0], "task_create", task(None)).await, None);
+    drop((sessions, hosts));
+    verified(&place);
+}

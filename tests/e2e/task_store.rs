@@ -142,11 +142,12 @@ async fn former_names_of_arguments_are_accepted_and_not_listed() {
     let session = place.serve(&["--tier", "full"]).await;
     let tools = session.client().list_all_tools().await.unwrap();
     for (tool, former, name) in [
-        ("task_list", "cursor", "after"),
-        ("task_list_ready", "cursor", "after"),
-        ("task_events", "after_id", "after"),
-        ("tasks_show", "cursor", "after"),
-        ("tasks_delta", "since", "after"),
+        ("task_list", "after", "cursor"),
+        ("task_list_ready", "after", "cursor"),
+        ("task_events", "after_id", "cursor"),
+        ("tasks_show", "after", "cursor"),
+        ("tasks_delta", "since", "cursor"),
+        ("gsd_events", "after", "cursor"),
         ("tasks_step_claim", "owner", "actor"),
         ("tasks_done", "owner", "actor"),
         ("gsd_plan_task", "actor_name", "actor"),
@@ -162,7 +163,7 @@ async fn former_names_of_arguments_are_accepted_and_not_listed() {
         session.ok("task_create", lead(arguments)).await["task"]["task_id"].clone()
     };
     let (older, newer) = (created("one").await, created("two").await);
-    for name in ["after", "cursor"] {
+    for name in ["cursor", "after"] {
         let mut page = json!({"limit": 1});
         page[name] = newer.clone();
         let listed = session.ok("task_list", page).await;

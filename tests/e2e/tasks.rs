@@ -189,10 +189,6 @@ async fn a_batch_reaches_nothing_that_a_call_could_not() {
     let arguments = json!({"workspace": "acme/repo", "operations": operations});
     let refused = session.refused("tasks_batch", arguments).await;
     assert_eq!(refused["code"], "MEMBERS_REFUSED");
-    assert_eq!(
-        refused["next_call"],
-        json!({"tool": "tool_describe", "arguments": {"tools": ["tasks_batch"]}})
-    );
     let codes: Vec<&Value> = refused["blockers"]
         .as_array()
         .unwrap()

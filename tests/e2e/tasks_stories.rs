@@ -75,7 +75,7 @@ async fn story_1_two_agents_divide_a_plan() {
     let last = bob.follow(&readme["next_calls"][0], "tasks_complete").await;
     let done = bob.follow(&last["next_calls"][0], "tasks_complete").await;
     assert_eq!(done["plan"], "PLAN-001");
-    let events = ann.ok("tasks_delta", json!({"after": 0, "limit": 200})).await;
+    let events = ann.ok("tasks_delta", json!({"cursor": 0, "limit": 200})).await;
     let events = events["events"].as_array().unwrap();
     let closings: Vec<&Value> = events
         .iter()
@@ -251,14 +251,13 @@ async fn story_5_a_review_reopens_finished_work() {
     let why = "the review found a race";
     let reopen =
         json!({"task": "TASK-001", "path": "s:0", "completed": false, "reason": why, "actor": "eve"});
-    // The plan and what was finished because of this work come first; the refusals lead there.
-    for task in ["PLAN-001", "TASK-002"] {
+    // The plan and what was finished because of this work come first; the refusals show these, and eve decides.
+    for (task, status) in [("PLAN-001", "ACTIVE"), ("TASK-002", "TODO")] {
         let refused = ann.call("tasks_progress", reopen.clone()).await["error"].clone();
-        let mut first = refused["next_call"].clone();
-        assert_eq!(first["arguments"]["task"], task, "{refused:#}");
-        first["arguments"]["actor"] = json!("eve");
-        first["arguments"]["reason"] = json!(why);
-        ann.follow(&first, "tasks_complete").await;
+        let shown = ann.follow(&refused["next_call"], "tasks_show").await;
+        assert!(shown.to_string().contains(task), "{refused:#}");
+        let again = json!({"task": task, "status": status, "reason": why, "actor": "eve"});
+        ann.ok("tasks_complete", again).await;
     }
     ann.ok("tasks_progress", reopen).await;
     // Undoing the reopening of the plan would finish it over open tasks.

@@ -207,8 +207,13 @@ impl Driver {
             json!("s:1"),
         )
         .await;
-        self.says("delta", json!({"after": 1, "limit": 2}), "/next_after", json!(3))
-            .await;
+        self.says(
+            "delta",
+            json!({"cursor": 1, "limit": 2}),
+            "/next_cursor",
+            json!(3),
+        )
+        .await;
         self.call("lint", json!({"task": "TASK-001"}), "").await;
         self.says(
             "next",

@@ -160,7 +160,7 @@ pub(crate) async fn shown(teller: &mut Teller<'_>, target: Value, max_chars: u32
         let mut arguments = target.clone();
         arguments["max_chars"] = json!(max_chars);
         if !cursor.is_null() {
-            arguments["after"] = cursor;
+            arguments["cursor"] = cursor;
         }
         let page = teller.ok("tasks_show", arguments).await;
         for part in page["parts"].as_array().unwrap() {
@@ -170,7 +170,7 @@ pub(crate) async fn shown(teller: &mut Teller<'_>, target: Value, max_chars: u32
             }
             whole.push_str(part["text"].as_str().unwrap_or_default());
         }
-        cursor = page["next_after"].clone();
+        cursor = page["next_cursor"].clone();
         if cursor.is_null() {
             break;
         }

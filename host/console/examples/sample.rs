@@ -91,7 +91,7 @@ async fn serve(dir: PathBuf, port: usize) {
         answering: Arc::new(story::answers::FirstCounts::over(&dir)),
         consoles: Consoles::open(&data).unwrap(),
         clock: Arc::clone(&clock) as Arc<_>,
-        settings: ConsoleSettings::default(),
+        settings: tokio::sync::watch::channel(ConsoleSettings::default()).1,
     };
     let app = tollgate_console::router(equipment, None, tokio_util::sync::CancellationToken::new()).unwrap();
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", u16::try_from(port).unwrap()))

@@ -303,7 +303,7 @@ mod tests {
                 result: Ran::Failed,
                 failed: Some(2),
                 total: Some(14),
-                message: None,
+                ..Outcome::default()
             }),
             failing_tests: Some(vec!["parses\u{202e} quotes".to_owned()]),
             ..StoredOperation::default()

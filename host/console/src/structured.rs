@@ -372,12 +372,12 @@ mod tests {
 
     #[test]
     fn facts_hold_everything_that_is_not_shown_elsewhere() {
-        let reply = json!({"goal": "a\nb", "tags": ["x", "y"], "plan": {"why": "because", "list": [{"a": 1}]}, "steps": [1], "next_after": 3});
+        let reply = json!({"goal": "a\nb", "tags": ["x", "y"], "plan": {"why": "because", "list": [{"a": 1}]}, "steps": [1], "next_cursor": 3});
         let page = facts(reply.as_object().unwrap(), &["steps"]).into_string();
         assert!(
             page.contains("<pre>a\nb</pre>") && page.contains("because"),
             "{page}"
         );
-        assert!(!page.contains("Steps") && !page.contains("Next after"), "{page}");
+        assert!(!page.contains("Steps") && !page.contains("Next cursor"), "{page}");
     }
 }

@@ -29,7 +29,7 @@ const PAGES: [&str; 16] = [
     "/console/tests",
     "/console/stats?since=14d",
     "/console/views",
-    "/console/views/job_list?offset=100",
+    "/console/views/job_list?cursor=100",
     "/console/views/job_get?job_id=JOB-2QZ4",
     "/console/views/job_get?job_id=%3Cimg%20src%3Dx%3E",
     "/console/views/gsd_status",
@@ -116,7 +116,7 @@ async fn the_story_is_told() {
                 "Release 2.4",
                 "class=\"pill info\">EXECUTING",
                 "/console/views/job_get?job_id=JOB-2QZ4",
-                "/console/views/job_list?offset=100",
+                "/console/views/job_list?cursor=100",
                 "Milestones",
             ],
         ),
@@ -475,11 +475,60 @@ async fn viewers_log_in_with_their_own_tokens_until_those_are_revoked() {
         page.contains("rejected") && page.contains("token:linus") && page.contains("(proven)"),
         "{page}"
     );
+    // Whoever is named no more is out, or has no form.
+    place.settings.send_modify(|settings| {
+        settings.viewers.push("token:linus".to_owned());
+        settings.approvers.clear();
+    });
+    let refused = place
+        .ask("POST", &path, &[FORM, OURS, ("cookie", &linus)], &body)
+        .await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.body);
+    place.settings.send_modify(|settings| settings.viewers.clear());
+    assert_eq!(
+        place.page(&linus, "/console/").await.status,
+        StatusCode::SEE_OTHER
+    );
+    place
+        .settings
+        .send_modify(|settings| settings.viewers.push("token:grace".to_owned()));
+    let grace = place.post_login("secret-of-grace", origin).await;
+    let cookie = grace.headers["set-cookie"].to_str().unwrap();
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    assert_eq!(place.page(&cookie, "/console/").await.status, StatusCode::OK);
     revoked.cancel();
     assert_eq!(
         place.page(&cookie, "/console/").await.status,
         StatusCode::SEE_OTHER
     );
+}
+
+#[tokio::test]
+async fn a_session_counts_under_the_name_of_its_cookie_alone() {
+    let place = Place::new();
+    let status = async |cookie: String| place.page(&cookie, "/console/").await.status;
+    let plain = place.log_in().await;
+    let value = plain.strip_prefix("tollgate_4600=").unwrap();
+    assert_eq!(status(plain.clone()).await, StatusCode::OK);
+    for name in ["tollgate_", "tollgate_1", "tollgate", "__Host-tollgate"] {
+        assert_eq!(
+            status(format!("{name}={value}")).await,
+            StatusCode::SEE_OTHER,
+            "{name}"
+        );
+    }
+    let bound = place.post_login(&place.token(), "https://tollgate.example").await;
+    let bound = bound.headers["set-cookie"].to_str().unwrap();
+    assert!(bound.contains("; Path=/; Secure; HttpOnly"), "{bound}");
+    let bound = bound.split(';').next().unwrap().to_owned();
+    assert!(bound.starts_with("__Host-tollgate="), "{bound}");
+    assert_eq!(status(bound.clone()).await, StatusCode::OK);
+    // Another host of the domain can set the other name, and nothing else.
+    let forged = format!("{plain}; __Host-tollgate={}", "x".repeat(43));
+    assert_eq!(status(forged).await, StatusCode::SEE_OTHER);
+    let token = format!("token={}", place.token());
+    let unsaid = place.ask("POST", "/console/login", &[FORM, OURS], &token).await;
+    assert_eq!(unsaid.status, StatusCode::FORBIDDEN, "a login of no known page");
 }
 
 #[tokio::test]

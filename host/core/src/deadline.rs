@@ -1,35 +1,69 @@
 //! End of a call: its time is over, or its caller gave up.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+/// Reason why a call is asked to end, if its caller did not simply give it up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// Code for programs.
+    pub code: &'static str,
+    /// One line for people, without a full stop.
+    pub message: String,
+}
 
 /// Asks calls to end before their time. Clones ask the same calls.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
-    asked: Arc<AtomicBool>,
+    asked: Arc<Asked>,
     /// Somebody else whose asking counts.
-    other: Option<Arc<AtomicBool>>,
+    other: Option<Arc<Asked>>,
     /// Somebody else whose asking counts until the call begins.
-    before: Option<Arc<AtomicBool>>,
+    before: Option<Arc<Asked>>,
+}
+
+/// A request to end, with its first reason.
+#[derive(Debug, Default)]
+struct Asked {
+    is_asked: AtomicBool,
+    reason: OnceLock<Reason>,
+}
+
+impl Asked {
+    fn is_asked(&self) -> bool {
+        self.is_asked.load(Ordering::Acquire)
+    }
 }
 
 impl Cancel {
     /// Asks.
     pub fn cancel(&self) {
-        self.asked.store(true, Ordering::Relaxed);
+        self.asked.is_asked.store(true, Ordering::Release);
+    }
+
+    /// Asks, and says why. The first reason counts.
+    pub fn cancel_because(&self, reason: Reason) {
+        if !self.asked.is_asked() {
+            // An earlier reason stays.
+            let _ = self.asked.reason.set(reason);
+        }
+        self.cancel();
+    }
+
+    /// Reason why the call is asked to end, if whoever asks gave one.
+    pub fn reason(&self) -> Option<&Reason> {
+        self.asked.reason.get().filter(|_| self.asked.is_asked())
     }
 
     /// True if cancellation was requested.
     pub fn is_cancelled(&self) -> bool {
-        let asked = |by: &Arc<AtomicBool>| by.load(Ordering::Relaxed);
-        asked(&self.asked) || self.other.as_ref().is_some_and(asked)
+        self.asked.is_asked() || self.other.as_deref().is_some_and(Asked::is_asked)
     }
 
     /// True if a call that has not begun need not begin any more.
     pub fn is_pointless(&self) -> bool {
-        let asked = |by: &Arc<AtomicBool>| by.load(Ordering::Relaxed);
-        self.is_cancelled() || self.before.as_ref().is_some_and(asked)
+        self.is_cancelled() || self.before.as_deref().is_some_and(Asked::is_asked)
     }
 
     /// The same, with another whose asking keeps the call from beginning, and does not end it once it began.
@@ -197,6 +231,24 @@ mod tests {
         let other = Cancel::default();
         other.cancel();
         assert!(other.is_pointless());
+    }
+
+    #[test]
+    fn the_first_reason_counts() {
+        let reason = |code| Reason {
+            code,
+            message: "its time is over".to_owned(),
+        };
+        let call = Cancel::default();
+        assert_eq!(call.reason(), None);
+        call.cancel_because(reason("FIRST"));
+        call.cancel_because(reason("SECOND"));
+        assert!(call.is_cancelled());
+        assert_eq!(call.reason().map(|reason| reason.code), Some("FIRST"));
+        let given_up = Cancel::default();
+        given_up.cancel();
+        given_up.cancel_because(reason("LATE"));
+        assert_eq!(given_up.reason(), None);
     }
 
     #[test]

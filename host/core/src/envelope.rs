@@ -225,6 +225,12 @@ impl Standing {
         boot_ms.saturating_sub(self.opened_boot_ms).max(0) / 1000
     }
 
+    /// Milliseconds until the time is over, if there is a limit.
+    pub fn remaining_ms(&self, boot_ms: i64) -> Option<i64> {
+        let end = self.limits.max_duration_sec?.saturating_mul(1_000);
+        Some(end.saturating_sub(boot_ms.saturating_sub(self.opened_boot_ms)))
+    }
+
     /// True if the time is over.
     pub fn is_expired(&self, boot_ms: i64) -> bool {
         self.limits

@@ -11,8 +11,8 @@ use tollgate_core::scopes::Calls;
 use tollgate_sdk::{Blocker, NextCall, ToolError};
 use tollgate_store::storage::{Envelope, OpType};
 
-use super::Caller;
 use super::batch::Member;
+use super::{Call, Caller};
 use crate::core_tools::{self, DESCRIBE, EnvelopeSettings, Require};
 use crate::left::Left;
 
@@ -26,7 +26,12 @@ pub(super) struct Known {
     current: HashMap<String, String>,
     /// Connections with a call in an envelope, whose end concerns envelopes.
     touched: HashSet<String>,
+    /// Envelopes in which a connection is known to read.
+    joined: HashMap<String, HashSet<String>>,
 }
+
+/// Most envelopes of one connection that are remembered as read in.
+const MAX_JOINED: usize = 1_000;
 
 impl Connections {
     pub(super) fn opened(&self, connection: &str, envelope: &str) {
@@ -43,6 +48,23 @@ impl Connections {
         }
     }
 
+    /// Notes that a connection read in an envelope. Whether that is news and the envelope is not the one it opened.
+    pub(super) fn joins(&self, connection: &str, envelope: &str) -> bool {
+        let mut known = self.known();
+        if known
+            .current
+            .get(connection)
+            .is_some_and(|current| current == envelope)
+        {
+            return false;
+        }
+        let joined = known.joined.entry(connection.to_owned()).or_default();
+        if joined.len() >= MAX_JOINED {
+            joined.clear();
+        }
+        joined.insert(envelope.to_owned())
+    }
+
     pub(super) fn closed(&self, connection: &str, envelope: &str) {
         let current = &mut self.known().current;
         if current.get(connection).is_some_and(|current| current == envelope) {
@@ -54,6 +76,7 @@ impl Connections {
     pub(super) fn ended(&self, connection: &str) -> bool {
         let mut known = self.known();
         known.current.remove(connection);
+        known.joined.remove(connection);
         known.touched.remove(connection)
     }
 
@@ -200,6 +223,26 @@ pub(super) fn correlate(
         );
     }
     Ok(envelope)
+}
+
+/// True if a call names an envelope itself.
+pub(super) fn names_envelope(call: &Call) -> bool {
+    let is_named = |value: Option<&Value>| value.is_some_and(|value| !value.is_null());
+    is_named(call.envelope.as_ref()) || is_named(call.arguments.get(ENVELOPE_ARGUMENT))
+}
+
+/// Adds to the refusal by an envelope that the call did not name it.
+pub(super) fn of_connection(mut refusal: ToolError, envelope: Option<&str>) -> ToolError {
+    let is_of_envelope = envelope.is_some()
+        && refusal.context.get("envelope_id").and_then(Value::as_str) == envelope
+        && ["ENVELOPE_CLOSED", "DURATION_EXCEEDED"].contains(&refusal.code.as_str());
+    if is_of_envelope {
+        refusal
+            .message
+            .push_str("; the call names none, and this one is its connection's default");
+        refusal = refusal.context("is_default", true);
+    }
+    refusal
 }
 
 /// An envelope's id as it is written, whether there is such an envelope or not. Anything else is not kept.

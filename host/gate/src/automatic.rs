@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::{Body, ENVELOPE_ARGUMENT, ToolEntry};
+use tollgate_components::packs::{Body, ToolEntry};
 use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::progress::Progress;
@@ -11,7 +11,7 @@ use tollgate_sdk::ToolError;
 
 use super::call::{Answers, Call, Caller};
 use super::settled::answer;
-use super::{Gate, Generation, Tasking};
+use super::{Gate, Generation, Tasking, admission, looks};
 use crate::telemetry::Method;
 
 /// The tool that opens them, so that they are judged, counted and recorded like any other.
@@ -41,7 +41,7 @@ impl Gate {
             return Ok(());
         };
         let mut arguments = Map::from_iter([("label".to_owned(), json!(LABEL))]);
-        if let Some(workspace) = workspace(generation, call) {
+        if let Some(workspace) = workspace(generation, tool, call) {
             arguments.insert("workspace".to_owned(), json!(workspace));
         }
         let opening = Call {
@@ -73,19 +73,17 @@ impl Gate {
 
 /// True if a call may change something, and names no envelope.
 fn wants_envelope(tool: &ToolEntry, call: &Call) -> bool {
-    let is_named = |value: Option<&Value>| value.is_some_and(|value| !value.is_null());
     !matches!(tool.body, Body::Core(_))
         && tool.spec.effect != Effect::Read
-        && !is_named(call.envelope.as_ref())
-        && !is_named(call.arguments.get(ENVELOPE_ARGUMENT))
+        && !admission::names_envelope(call)
 }
 
 /// The workspace that the call is about, or the only one there is.
-fn workspace(generation: &Generation, call: &Call) -> Option<String> {
+fn workspace(generation: &Generation, tool: &ToolEntry, call: &Call) -> Option<String> {
     let workspaces = &generation.workspaces;
-    let named = call.arguments.get("workspace").and_then(Value::as_str);
-    if let Some(named) = named.filter(|named| workspaces.get(named).is_some()) {
-        return Some(named.to_owned());
+    let named = looks::registered(workspaces, tool, &Value::Object(call.arguments.clone()));
+    if named.is_some() {
+        return named;
     }
     let mut names = workspaces.names();
     if names.len() == 1 { names.pop() } else { None }

@@ -6,15 +6,14 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tollgate_components::packs::{Catalog, ToolEntry};
 use tollgate_core::effect::Effect;
 use tollgate_core::hash;
-use tollgate_sdk::{Blocker, NextCall, ToolError};
+use tollgate_sdk::{Blocker, ToolError};
 use tollgate_store::storage::MemberCall;
 
 use super::arguments;
-use crate::core_tools::DESCRIBE;
 
 /// Key of a member's tool.
 const TOOL: &str = "tool";
@@ -73,8 +72,7 @@ pub(super) fn find(
         ),
     )
     .remediation("Correct every member named in blockers and call again.")
-    .blockers(blockers)
-    .next_call(describe(tool)))
+    .blockers(blockers))
 }
 
 /// The members as the ledger has them.
@@ -134,13 +132,7 @@ fn check_count(tool: &ToolEntry, members: usize) -> Result<(), ToolError> {
         format!("{name} is asked to run {members} calls"),
     )
     .remediation(format!("Send at most {MAX_MEMBERS} at once."))
-    .context("limit", MAX_MEMBERS)
-    .next_call(describe(tool)))
-}
-
-/// The call that shows what a tool takes.
-fn describe(tool: &ToolEntry) -> NextCall {
-    NextCall::new(DESCRIBE, json!({ "tools": [tool.spec.name] }))
+    .context("limit", MAX_MEMBERS))
 }
 
 /// Refuses what would grow past all bounds by being written down for each member.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
 use tollgate_core::budget::Budget;
 use tollgate_core::client_name;
 use tollgate_core::deadline::Cancel;
@@ -92,9 +93,16 @@ pub struct Caller {
     pub span: Option<Parent>,
     /// The session used the request's id before, so that nothing runs.
     pub is_repeated: bool,
+    /// Cancelled when the token that proved the identity is removed or expires.
+    pub revoked: Option<CancellationToken>,
 }
 
 impl Caller {
+    /// True if the token that proved the identity was removed or has expired.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.revoked.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+
     /// The client as the ledger names it, with its version.
     pub(crate) fn recorded_client(&self) -> Option<String> {
         let name = self.client.as_deref()?;
@@ -129,6 +137,8 @@ pub struct Outcome {
     pub asked: Option<Asked>,
     /// Open requests for approval whose answers could change the outcome.
     pub approvals: Vec<String>,
+    /// Another call used the permit that let this one pass, and nothing was run.
+    pub is_overtaken: bool,
     /// Log lines of the component for the client, if they waited for policies that judge the result.
     pub lines: Vec<Line>,
 }

@@ -11,7 +11,7 @@ pub(super) fn unseen(session: &Session, draft: &PendingOperation) -> StoreResult
     let Some(Err(unseen)) = &draft.seen else {
         return Ok(None);
     };
-    if !unseen.has_git {
+    if !unseen.has_git || draft.closes_envelope() {
         return Ok(None);
     }
     let in_windows = draft.windows.iter().filter_map(|window| window.max_edits).min();

@@ -20,6 +20,9 @@ const MAX_TOKENS: u32 = 16 << 10;
 /// Longest address and longest name of a kind of content, in bytes.
 const MAX_NAME: usize = 2 << 10;
 
+/// Longest reason against an answer, in bytes.
+const MAX_REASON: usize = 300;
+
 /// A piece of content. The error says what is wrong with it.
 pub(super) fn content(said: wit::Content) -> Result<Content, String> {
     Ok(match said {
@@ -72,6 +75,28 @@ pub(super) fn read(said: wit::Asking, granted: &Granted) -> Option<Asking> {
         questions,
         state: said.remember,
     })
+}
+
+/// Reason why an answer does not fit its question. `None` if it fits, or declines.
+pub fn misfit(question: &Question, answer: &Answer) -> Option<String> {
+    let AnsweredBy::Form(form) = &question.by else {
+        return None;
+    };
+    if answer.action != Action::Accept {
+        return None;
+    }
+    if !answer.content.is_object() {
+        return Some("its content is not an object".to_owned());
+    }
+    // A form that is none says nothing about answers.
+    let validator = jsonschema::validator_for(form).ok()?;
+    let err = validator.validate(&answer.content).err()?;
+    let at = err.instance_path().to_string();
+    let why = match at.as_str() {
+        "" => err.to_string(),
+        at => format!("{at}: {err}"),
+    };
+    Some(text::clean(text::cut(&why, MAX_REASON)))
 }
 
 /// An answer, for the component.

@@ -226,6 +226,7 @@ impl Executors {
                 session.note_state_after(envelope, &operation.op_id, seen)?;
                 session.note_sighting_around(envelope, seen, *cause, &operation.op_id, &now)
             }
+            (None, Some((seen, cause))) => session.note_newest(seen, *cause),
             _ => Ok(()),
         };
         if !self.change(Box::new(note)).await {
@@ -338,6 +339,21 @@ impl Executors {
         let (done, committed) = oneshot::channel();
         self.send(Job::Maintain { work, done });
         matches!(committed.await, Ok(Ok(_)))
+    }
+
+    /// Notes that a connection works in an envelope, unless it opened that envelope.
+    pub(super) async fn join_envelope(
+        &self,
+        envelope: &str,
+        (host_id, connection): (&str, &str),
+        now_ms: i64,
+    ) {
+        let now = Timestamp::from_ms(now_ms).to_string();
+        let [envelope, host_id, connection] = [envelope, host_id, connection].map(str::to_owned);
+        let join = move |session: &Session| session.join_envelope(&envelope, (&host_id, &connection), &now);
+        if !self.change(Box::new(join)).await {
+            tracing::warn!("a connection that reads in an envelope was not noted");
+        }
     }
 
     /// Waits until runs are over and what was queued is on disk.
@@ -518,9 +534,9 @@ impl Runner {
         let remaining_ms = admitted.as_ref().and_then(|admitted| admitted.remaining_ms);
         if let Some(remaining_ms) = remaining_ms {
             let remaining_ms = u64::try_from(remaining_ms).unwrap_or_default();
-            guest.time = guest
-                .time
-                .min(Duration::from_millis(remaining_ms) + TIME_TO_REPORT);
+            let rest = Duration::from_millis(remaining_ms) + TIME_TO_REPORT;
+            guest.ends_with_envelope = rest < guest.time;
+            guest.time = guest.time.min(rest);
         }
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
         let mut started = draft.clone();

@@ -66,6 +66,8 @@ pub(super) struct GuestCall {
     pub(super) client: Option<String>,
     pub(super) effect: Effect,
     pub(super) time: Duration,
+    /// True if the call's time is the rest of its envelope's.
+    pub(super) ends_with_envelope: bool,
     pub(super) cancel: Cancel,
     pub(super) progress: Progress,
     pub(super) artifacts: CallArtifacts,
@@ -534,6 +536,9 @@ fn late(call: &GuestCall, changed: Changed) -> ToolError {
         format!("the call ran out of time; {changed}"),
     )
     .remediation(match &call.body {
+        Body::Guest(_) if call.ends_with_envelope => {
+            "The time of the call's envelope is over. Report to your owner what was reached, and ask for an envelope with more time."
+        }
         Body::Guest(_) => "Ask for less at once; the operator can raise the pack's time limits.",
         Body::Core(_) => "Ask for less at once.",
     })
@@ -544,8 +549,17 @@ fn late(call: &GuestCall, changed: Changed) -> ToolError {
 }
 
 pub(super) fn cancelled(call: &GuestCall, changed: Changed) -> ToolError {
-    ToolError::new("CANCELLED", format!("the caller gave the call up; {changed}"))
-        .context("tool", call.tool.as_str())
+    let reason = call.cancel.reason();
+    let why = reason.map_or("the caller gave the call up", |reason| reason.message.as_str());
+    let mut err =
+        ToolError::new("CANCELLED", format!("{why}; {changed}")).context("tool", call.tool.as_str());
+    if let Changed::Committed(_) = changed {
+        err = err.remediation("Look at what the call was to change before you call it again.");
+    }
+    match reason {
+        Some(reason) => err.context("cause", reason.code),
+        None => err,
+    }
 }
 
 fn read_error(said: wit::ToolError, pack: &Pack) -> ToolError {

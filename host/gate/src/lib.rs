@@ -86,6 +86,7 @@ use tasks::Tasks;
 pub use approval::{Consent, Pending};
 pub use approvers::ApprovalSettings;
 pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
+pub use elicit::misfit;
 pub use generation::Generation;
 pub use left::Left;
 pub use maintenance::Maintenance;
@@ -321,6 +322,7 @@ impl Gate {
         let consent = call.answers.consent.take();
         let calls = callable::calls_of(call.caller.identity.as_ref());
         let parent = call.caller.span;
+        let names_envelope = admission::names_envelope(&call);
         let unready = prepare::code(generation, tool, &mut call).await.err();
         let unready = match unready {
             None => self.open_automatically(generation, tool, &call).await.err(),
@@ -350,6 +352,10 @@ impl Gate {
         if let Some(connection) = connection {
             if settled.standing.is_some() {
                 self.connections.touched(&connection);
+                if tool.spec.effect == Effect::Read {
+                    self.join_by_reading(&connection, envelope_id.as_deref(), &settled)
+                        .await;
+                }
             }
             self.follow_envelopes(tool, &connection, &settled);
         }
@@ -362,8 +368,13 @@ impl Gate {
             self.announce(tool);
         }
         let callable = Callable::new(&generation.catalog, calls);
-        let mut result = answer(settled.result)
-            .map_err(|refusal| callable.refusal(name_envelope(refusal, envelope_id.as_deref())));
+        let mut result = answer(settled.result).map_err(|refusal| {
+            let refusal = match names_envelope {
+                true => refusal,
+                false => admission::of_connection(refusal, envelope_id.as_deref()),
+            };
+            callable.refusal(name_envelope(refusal, envelope_id.as_deref()))
+        });
         let asked = settled.question.map(Asked::Policy).or_else(|| {
             let asking = result.as_mut().err()?.asking.take()?;
             Some(Asked::Tool(*asking))
@@ -383,6 +394,7 @@ impl Gate {
             not_kept: artifacts.is_short().then(|| self.no_room()),
             asked,
             approvals: settled.approvals,
+            is_overtaken: settled.is_overtaken,
             lines: settled.lines,
             result,
         }
@@ -459,7 +471,10 @@ impl Gate {
         let permits = std::mem::take(&mut draft.permits);
         let op_id = draft.operation.op_id.clone();
         if let Err(refusal) = self.take_permits(&permits, &mut draft).await {
-            return self.refuse(draft, refusal).await;
+            let is_overtaken = refusal.code == permits::PERMIT_USED;
+            let (mut refused, recording) = self.refuse(draft, refusal).await;
+            refused.is_overtaken = is_overtaken;
+            return (refused, recording);
         }
         let (settled, recording) = match self.lanes.read(guest, draft).await {
             Judged::Settled(settled, recording) => (settled, recording),
@@ -479,6 +494,19 @@ impl Gate {
             self.book_units(op_id).await;
         }
         (settled, recording)
+    }
+
+    /// Notes that a connection works in an envelope that another one may have opened, though its call only read.
+    async fn join_by_reading(&self, connection: &str, envelope: Option<&str>, settled: &Settled) {
+        let Some(envelope) = envelope.filter(|_| settled.refusal().is_none()) else {
+            return;
+        };
+        if self.connections.joins(connection, envelope) {
+            let user = (self.host.id(), connection);
+            self.lanes
+                .join_envelope(envelope, user, self.clock.now_ms())
+                .await;
+        }
     }
 
     async fn refuse(&self, draft: PendingOperation, refusal: ToolError) -> (Settled, Recording) {
@@ -650,17 +678,8 @@ impl Gate {
         draft.joins = call.caller.stateful;
         draft.watch = Watch::of(generation, tool, &draft, &arguments);
         draft.windows = Arc::clone(&generation.envelopes.windows);
-        draft.window_use = windows::Use {
-            workspace: arguments
-                .get("workspace")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
-            opens_envelope: matches!(&tool.body, Body::Core(_))
-                && matches!(
-                    core_tools::envelope_change(&tool.spec.name),
-                    Some(EnvelopeChange::Opened(_))
-                ),
-        };
+        draft.window_use = windows::Use::of(tool, &arguments, &members);
+        draft.operation.workspace = looks::registered(&generation.workspaces, tool, &arguments);
         let (limits, config) = match &tool.body {
             Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),
             Body::Core(_) => (Limits::default(), String::new()),
@@ -692,6 +711,7 @@ impl Gate {
                 Effect::Write => limits.write,
                 Effect::Run => limits.run,
             },
+            ends_with_envelope: false,
             effect: tool.spec.effect,
             cancel: match tool.spec.effect {
                 Effect::Run => call.cancel.or(&self.stopping),

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tollgate_components::packs::{Body, Pack, ToolEntry};
+use tollgate_components::packs::{Body, ENVELOPE_ARGUMENT, Pack, ToolEntry};
 use tollgate_core::effect::Effect;
-use tollgate_core::envelope::Charge;
+use tollgate_core::envelope::{Charge, State};
+use tollgate_core::identity::Identity;
 use tollgate_sandbox::work_tree::{self, ChangedInRun};
 use tollgate_sandbox::workspaces::{Workspace, Workspaces};
-use tollgate_store::storage::{Cause, Database, Sighting, TextOf};
+use tollgate_store::storage::{Cause, Database, Operation, Session, Sighting, TextOf};
 
 use super::guest::Runtime;
 use super::pending_operation::{PendingOperation, Unseen};
@@ -24,8 +25,17 @@ pub(super) struct Watch {
     named: Option<String>,
     /// Place of the workspace's name in a table of the pack, which outweighs the envelope's.
     stored: Option<TextOf>,
+    /// The envelope that the call closes. Without it the call's own is meant.
+    closes: Option<Closing>,
     /// Possible effect of the call on the work tree.
     pub(super) may: May,
+}
+
+/// An envelope that a call closes, and who calls.
+#[derive(Clone)]
+struct Closing {
+    envelope: String,
+    identity: Option<Identity>,
 }
 
 /// Possible effect of a call on a work tree.
@@ -33,6 +43,8 @@ pub(super) struct Watch {
 pub(super) enum May {
     /// Opens an envelope.
     Open,
+    /// Closes an envelope.
+    Close,
     /// Changes nothing itself.
     Nothing,
     /// Records what holds of the work tree: its tool asks for a look.
@@ -43,6 +55,16 @@ pub(super) enum May {
     Change,
 }
 
+impl May {
+    /// True if the call may leave the work tree in another state.
+    const fn leaves(self) -> bool {
+        match self {
+            May::Test | May::Change => true,
+            May::Open | May::Close | May::Nothing | May::Record => false,
+        }
+    }
+}
+
 impl Watch {
     /// The work tree that a call is about, if it is one whose edits count.
     pub(super) fn of(
@@ -51,18 +73,28 @@ impl Watch {
         draft: &PendingOperation,
         arguments: &Value,
     ) -> Option<Watch> {
-        let named = named(&generation.workspaces, tool, arguments);
+        let named = registered(&generation.workspaces, tool, arguments);
         let declared = tool.workspace.as_ref().filter(|_| named.is_none());
         let stored = declared.and_then(|workspace| workspace.place(arguments));
+        let mut closes = None;
         let may = match &tool.body {
-            Body::Core(_) => {
-                let opened = core_tools::envelope_change(&tool.spec.name);
-                matches!(opened, Some(EnvelopeChange::Opened(_))).then_some(May::Open)?;
-                named.as_ref()?;
-                May::Open
-            }
+            Body::Core(_) => match core_tools::envelope_change(&tool.spec.name)? {
+                EnvelopeChange::Opened(_) => {
+                    named.as_ref()?;
+                    May::Open
+                }
+                EnvelopeChange::Closed(_) => {
+                    closes = Some(Closing {
+                        envelope: arguments.get(ENVELOPE_ARGUMENT)?.as_str()?.to_owned(),
+                        identity: draft.operation.identity.clone(),
+                    });
+                    May::Close
+                }
+            },
             Body::Guest(pack) => {
-                let own = draft.operation.envelope_id.is_some() || stored.is_some();
+                // Tests are compared outside of envelopes as well, where they name their workspace.
+                let is_test = draft.charge == Charge::TestRun && named.is_some();
+                let own = draft.operation.envelope_id.is_some() || stored.is_some() || is_test;
                 let own = own.then(|| in_envelope(tool, draft.charge, pack, named.as_deref()));
                 let asks = || {
                     let (looks, named) = (tool.looks.as_ref()?, named.as_ref()?);
@@ -75,22 +107,43 @@ impl Watch {
             generation: Arc::clone(generation),
             named,
             stored,
+            closes,
             may,
         })
+    }
+
+    /// The envelope that the look is for.
+    fn envelope_of<'a>(&'a self, operation: &'a Operation) -> Option<&'a str> {
+        let closes = self.closes.as_ref().map(|closing| closing.envelope.as_str());
+        closes.or(operation.envelope_id.as_deref())
+    }
+
+    /// The workspace that an envelope is about. Of one that is closed, the workspace that a call looked at last.
+    fn of_envelope(&self, session: &Session, id: &str) -> Option<String> {
+        let envelope = session.envelope(id).ok()??;
+        let Some(closing) = &self.closes else {
+            return envelope.workspace;
+        };
+        // A call that is refused looks at nothing.
+        let is_open = envelope.standing.state == State::Open;
+        if !is_open || !envelope.is_visible(closing.identity.as_ref()) {
+            return None;
+        }
+        let seen = session.newest_seen_workspace(id).ok()?;
+        seen.or(envelope.workspace)
     }
 
     fn workspace(&self, database: &Database, envelope: Option<&str>) -> Result<Arc<Workspace>, String> {
         let stored = || {
             let stored = self.stored.as_ref()?;
             let text = database.read_session().ok()?.text_at(stored).ok()??;
-            // Packs keep paths in workspaces as well.
-            let name = text.split('/').next()?;
+            let name = workspace_in(&text);
             let is_known = self.generation.workspaces.get(name).is_some();
             is_known.then(|| name.to_owned())
         };
         let of_envelope = || {
             let session = database.read_session().ok()?;
-            session.envelope(envelope?).ok()??.workspace
+            self.of_envelope(&session, envelope?)
         };
         let name = self.named.clone().or_else(stored).or_else(of_envelope);
         let Some(name) = name else {
@@ -143,8 +196,19 @@ fn in_envelope(tool: &ToolEntry, charge: Charge, pack: &Pack, named: Option<&str
     }
 }
 
+/// The registered workspace that a call names, or that its tool takes without a name.
+pub(super) fn registered(workspaces: &Workspaces, tool: &ToolEntry, arguments: &Value) -> Option<String> {
+    let name = named(tool, arguments)?;
+    workspaces.get(name).map(|_| name.to_owned())
+}
+
+/// Name of a workspace in a row of a pack. Packs keep paths in workspaces as well.
+pub(super) fn workspace_in(text: &str) -> &str {
+    text.split('/').next().unwrap_or_default()
+}
+
 /// The workspace that a call names, or that its tool takes without a name.
-fn named(workspaces: &Workspaces, tool: &ToolEntry, arguments: &Value) -> Option<String> {
+pub(super) fn named<'a>(tool: &'a ToolEntry, arguments: &'a Value) -> Option<&'a str> {
     let given = arguments.get("workspace");
     let default = || {
         tool.spec
@@ -153,11 +217,7 @@ fn named(workspaces: &Workspaces, tool: &ToolEntry, arguments: &Value) -> Option
             .get("workspace")?
             .get("default")
     };
-    let name = given
-        .filter(|given| !given.is_null())
-        .or_else(default)?
-        .as_str()?;
-    workspaces.get(name).map(|_| name.to_owned())
+    given.filter(|given| !given.is_null()).or_else(default)?.as_str()
 }
 
 /// A look at the work tree after a call.
@@ -171,18 +231,25 @@ pub(super) struct After {
 impl PendingOperation {
     /// Looks at the work tree before the call, on this thread.
     pub(super) fn look_before(&mut self, runtime: &Runtime, database: &Database) {
-        let Some(watch) = &self.watch else { return };
-        let envelope = self.operation.envelope_id.as_deref();
+        let Some(watch) = self.watch.clone() else {
+            return;
+        };
+        let own = self.operation.clone();
+        let envelope = watch.envelope_of(&own);
         let seen = watch
             .look(runtime, database, envelope)
             .map_err(|why| watch.unseen(why, database, envelope));
+        if self.operation.workspace.is_none() {
+            let workspace = watch.workspace(database, envelope).ok();
+            self.operation.workspace = workspace.map(|workspace| workspace.info.name.clone());
+        }
         if let Ok(seen) = &seen {
             self.operation.repo_before_hash = Some(seen.state.clone());
-            if matches!(watch.may, May::Nothing | May::Record | May::Open) {
+            if !watch.may.leaves() {
                 self.operation.repo_after_hash = Some(seen.state.clone());
             }
         }
-        if let (Ok(seen), Some(envelope)) = (&seen, &self.operation.envelope_id) {
+        if let (Ok(seen), Some(envelope)) = (&seen, envelope) {
             let before = database
                 .read_session()
                 .ok()
@@ -199,7 +266,7 @@ impl PendingOperation {
         let Some(watch) = self.watch.as_ref().filter(|_| before.state != now.state) else {
             return;
         };
-        let workspace = watch.workspace(database, self.operation.envelope_id.as_deref());
+        let workspace = watch.workspace(database, watch.envelope_of(&self.operation));
         let told = workspace
             .and_then(|workspace| work_tree::change(&workspace, &runtime.equipment.launcher, before, now));
         match told {
@@ -232,7 +299,7 @@ impl PendingOperation {
             return None;
         };
         // What changes during a call that changes nothing is for the next look.
-        if matches!(watch.may, May::Nothing | May::Record | May::Open) {
+        if !watch.may.leaves() {
             return None;
         }
         let seen = watch
@@ -300,9 +367,14 @@ impl PendingOperation {
             May::Change => Cause::Call,
             // Tests leave files that nobody tracks. Who changes others edits.
             May::Test if after.tracked == before.tracked && !is_edited => Cause::TestRun,
-            May::Test | May::Nothing | May::Record | May::Open => return,
+            May::Test | May::Nothing | May::Record | May::Open | May::Close => return,
         };
         self.operation.left_behind = Some((after, cause));
+    }
+
+    /// Returns whether the call closes an envelope, which is refused for nothing that a look finds.
+    pub(super) fn closes_envelope(&self) -> bool {
+        self.watch.as_ref().is_some_and(|watch| watch.may == May::Close)
     }
 
     /// Returns whether the call only records what holds of the work tree.

@@ -20,6 +20,7 @@ use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Sighting, claimed_actor};
 
 use super::looks::Watch;
+use super::programs::outcome_of;
 use super::tasks::TaskSlot;
 use super::windows::{Use, Window};
 use super::{Caller, Gate, Reply, Settled, admission};
@@ -159,6 +160,7 @@ impl Gate {
                 members: None,
                 outcome: None,
                 counters: None,
+                workspace: None,
                 left_behind: None,
             },
         };
@@ -244,13 +246,7 @@ impl PendingOperation {
         operation.events = None;
         settled.additions.fill(operation);
         fill_changes(&self.changes, &settled.additions, operation);
-        if let Some(result) = settled.tests.filter(|_| operation.outcome.is_none()) {
-            let outcome = Outcome {
-                result,
-                ..Outcome::default()
-            };
-            operation.outcome = serde_json::to_string(&outcome).ok();
-        }
+        fill_runs(settled, operation);
         settled.told.fill(operation);
         operation.counters.clone_from(&settled.counters);
         // The call did what it was asked to; what it looked at fails.
@@ -304,6 +300,34 @@ impl Recording {
         }
         kept
     }
+}
+
+/// Names the tests that the host ran, and their outcome if the component told none.
+fn fill_runs(settled: &Settled, operation: &mut Operation) {
+    let Some(result) = outcome_of(&settled.tests) else {
+        return;
+    };
+    let told: Option<Outcome> = operation
+        .outcome
+        .as_deref()
+        .and_then(|outcome| serde_json::from_str(outcome).ok());
+    let is_told = told.is_some();
+    let mut outcome = told.unwrap_or(Outcome {
+        result,
+        ..Outcome::default()
+    });
+    outcome.runs.clone_from(&settled.tests);
+    // The component read what the only run printed, such as that there were no tests.
+    if let ([run], true) = (outcome.runs.as_mut_slice(), is_told) {
+        run.result = outcome.result;
+    }
+    let is_stopped = settled.refusal().is_some();
+    if !is_told && is_stopped && outcome.is_failure() && operation.failure_fingerprint.is_none() {
+        // The call was stopped before anybody read what failed. Tests that end like this again are the same failure.
+        let runs = serde_json::to_string(&outcome.runs).unwrap_or_default();
+        operation.failure_fingerprint = Some(hash::sha256_hex(runs.as_bytes()));
+    }
+    operation.outcome = serde_json::to_string(&outcome).ok();
 }
 
 /// Events by which a component tells the whole difference from the last commit.

@@ -17,6 +17,9 @@ use super::{Gate, PendingOperation, Settled};
 /// Longest text of a refusal, in bytes.
 const MAX_TEXT: usize = 2 << 10;
 
+/// Code of the refusal of a call whose permit counts once and was used by another call.
+pub(super) const PERMIT_USED: &str = "PERMIT_USED";
+
 /// The refusal of a call because another was faster.
 #[derive(Debug, Clone)]
 pub(super) struct Overtaken {
@@ -30,7 +33,7 @@ impl Overtaken {
     fn by_one(policy: &str) -> Overtaken {
         let policy = policy.strip_prefix(Namespace::POLICIES).unwrap_or(policy);
         let refusal = ToolError::new(
-            "PERMIT_USED",
+            PERMIT_USED,
             format!("what let this call pass policy `{policy}` counts once, and another call used it just now; nothing was run"),
         )
         .remediation("Call again: the policy then says what it wants before this runs once more.")
@@ -86,7 +89,9 @@ impl Overtaken {
 
     /// The end of a call that has not run.
     pub(super) fn settled(self) -> Settled {
+        let is_overtaken = self.refusal.code == PERMIT_USED;
         let mut settled = Settled::refused(self.refusal);
+        settled.is_overtaken = is_overtaken;
         settled.verdicts.extend(self.verdict);
         settled
     }

@@ -10,7 +10,7 @@ use tollgate_core::deadline::Deadline;
 use tollgate_core::envelope::{Charge, Refusal, Standing};
 use tollgate_sandbox::counted_programs::{CountPrograms, Counted};
 use tollgate_sdk::{Timestamp, ToolError};
-use tollgate_store::storage::{Admission, MAX_DEPTH, Ran, Session, StoreResult};
+use tollgate_store::storage::{Admission, MAX_DEPTH, Ran, Session, StoreResult, TestRun};
 
 use super::pending_operation::PendingOperation;
 use super::{admission, windows};
@@ -19,6 +19,9 @@ use super::{admission, windows};
 const COMMANDS: &str = "commands";
 /// Code of the limit that a named budget is.
 const EXHAUSTED: &str = "BUDGET_EXHAUSTED";
+
+/// Most test runs that a row names.
+const MAX_RUNS: usize = 100;
 
 /// The programs of one call.
 pub(super) struct Programs {
@@ -42,8 +45,14 @@ pub(super) struct Noted {
     pub(super) limit: Option<Refusal>,
     /// Code of the limit that refused a program, if it is not one of the envelope's own.
     pub(super) other_limit: Option<&'static str>,
-    /// Outcome of the tests. One that did not pass outweighs those that did.
-    pub(super) ran: Option<Ran>,
+    /// Tests that ended.
+    pub(super) runs: Vec<TestRun>,
+}
+
+/// Outcome of several tests. One that did not pass outweighs those that did.
+pub(super) fn outcome_of(runs: &[TestRun]) -> Option<Ran> {
+    let failed = runs.iter().find(|run| run.result != Ran::Passed);
+    failed.or(runs.first()).map(|run| run.result)
 }
 
 impl Programs {
@@ -183,10 +192,10 @@ impl CountPrograms for Programs {
         charged
     }
 
-    fn test_ended(&self, ran: Ran) {
-        let mut noted = self.lock();
-        if noted.ran.is_none_or(|before| before == Ran::Passed) {
-            noted.ran = Some(ran);
+    fn test_ended(&self, run: TestRun) {
+        let runs = &mut self.lock().runs;
+        if runs.len() < MAX_RUNS {
+            runs.push(run);
         }
     }
 }

@@ -9,7 +9,7 @@ use tollgate_core::envelope::{Refusal, Standing};
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::progress::Line;
 use tollgate_sdk::{NextCall, ToolError};
-use tollgate_store::storage::{Operation, PolicyRow, Ran};
+use tollgate_store::storage::{Operation, PolicyRow, TestRun};
 
 use super::approval::Pending;
 use super::guest::Ended;
@@ -42,8 +42,10 @@ pub(super) struct Settled {
     pub(super) question: Option<Pending>,
     /// Open requests for approval that its refusal is about.
     pub(super) approvals: Vec<String>,
-    /// Outcome of the registered tests that the call started, as the host saw it.
-    pub(super) tests: Option<Ran>,
+    /// Another call used the permit that let the call pass, and nothing was run.
+    pub(super) is_overtaken: bool,
+    /// Registered tests that the call started, as the host saw them end.
+    pub(super) tests: Vec<TestRun>,
     /// Log lines of the component, if they waited for policies that judge the result.
     pub(super) lines: Vec<Line>,
 }
@@ -65,7 +67,8 @@ impl Settled {
             remembered: None,
             question: None,
             approvals: Vec::new(),
-            tests: None,
+            is_overtaken: false,
+            tests: Vec::new(),
             other_limit: None,
             lines: Vec::new(),
         }
@@ -91,7 +94,7 @@ impl Settled {
         self.limit = noted.limit.or(self.limit);
         self.other_limit = noted.other_limit;
         self.told.events.extend(noted.events);
-        self.tests = noted.ran;
+        self.tests = noted.runs;
     }
 
     pub(super) fn refused(refusal: ToolError) -> Settled {

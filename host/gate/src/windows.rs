@@ -4,17 +4,22 @@
 //! A call takes a slot for each unit in its own commit, as calls do for policies (see `permits`), so that the counts are
 //! exact over all hosts of the data directory.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
+use tollgate_components::packs::{Body, ToolEntry};
 use tollgate_core::client_name;
+use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Charge;
 use tollgate_core::text;
 use tollgate_sdk::{NextCall, ToolError};
-use tollgate_store::storage::{Session, Slots, StoreResult};
+use tollgate_store::storage::{Session, Slots, StoreResult, TextOf};
 
+use super::batch::{self, Member};
+use super::looks;
 use super::pending_operation::PendingOperation;
+use crate::core_tools::{self, EnvelopeChange};
 
 /// Owner of the slots. Components' names have none of these characters alone, and policies' a prefix.
 const OWNER: &str = "core";
@@ -71,10 +76,49 @@ impl By {
 /// Use of windows by a call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Use {
-    /// The workspace that its arguments name.
-    pub(super) workspace: Option<String>,
+    /// The workspace that its arguments name, or that its tool takes without a name.
+    workspace: Option<String>,
+    /// Place of the workspace's name in a table of the pack, for a call that names none.
+    stored: Option<TextOf>,
+    /// Calls inside of the call that write, by the workspace that they name.
+    members: BTreeMap<String, i64>,
     /// True if the call opens an envelope.
-    pub(super) opens_envelope: bool,
+    opens_envelope: bool,
+}
+
+impl Use {
+    /// Use of a call with these arguments, in which members have theirs as they run.
+    pub(super) fn of(tool: &ToolEntry, arguments: &Value, members: &[Member]) -> Use {
+        let workspace = looks::named(tool, arguments).map(str::to_owned);
+        let declared = tool.workspace.as_ref().filter(|_| workspace.is_none());
+        let listed = tool.spec.members.as_ref().and_then(|name| arguments.get(name));
+        let entries = listed.and_then(Value::as_array).into_iter().flatten();
+        let mut named = BTreeMap::new();
+        for (member, entry) in members.iter().zip(entries) {
+            let writes = member.tool.spec.effect != Effect::Read;
+            let given = entry.get(batch::ARGUMENTS).unwrap_or(&Value::Null);
+            if let Some(workspace) = looks::named(&member.tool, given).filter(|_| writes) {
+                *named.entry(workspace.to_owned()).or_default() += 1;
+            }
+        }
+        Use {
+            stored: declared.and_then(|workspace| workspace.place(arguments)),
+            workspace,
+            members: named,
+            opens_envelope: matches!(&tool.body, Body::Core(_))
+                && matches!(
+                    core_tools::envelope_change(&tool.spec.name),
+                    Some(EnvelopeChange::Opened(_))
+                ),
+        }
+    }
+
+    /// The workspace that a row of the pack names. A pack that declares a table which it does not have names none.
+    fn stored(&self, session: &Session) -> Option<String> {
+        let found = session.text_at(self.stored.as_ref()?);
+        let text = found.inspect_err(|err| tracing::warn!(%err, "the workspace of a call was not read"));
+        text.ok()?.map(|text| looks::workspace_in(&text).to_owned())
+    }
 }
 
 /// A unit that is counted, and how many of it a call uses.
@@ -94,7 +138,7 @@ impl Units {
             Charge::Nothing if draft.window_use.opens_envelope => Some(("envelopes", 1)),
             Charge::Nothing => None,
         };
-        let edits = match draft.sighting() {
+        let edits = match draft.sighting().filter(|_| !draft.closes_envelope()) {
             Some(seen) => session.edits_over_envelopes(seen)?,
             None => 0,
         };
@@ -146,7 +190,7 @@ fn take_units(
         return Ok(Ok(()));
     };
     let holder = format!("{}:{place}", draft.operation.op_id);
-    for subject in subjects(session, window.by, units, draft)? {
+    for (subject, count) in subjects(session, window.by, units, draft)? {
         let key = format!("{} {} {} {subject}", window.by.as_str(), window.per, units.what);
         let slots = Slots {
             policy: OWNER,
@@ -154,7 +198,7 @@ fn take_units(
             slots: limit,
             held_ms: window.per_ms,
         };
-        for number in 0..units.count {
+        for number in 0..count {
             let number = usize::try_from(number).unwrap_or(usize::MAX);
             let taken = session.take_slot(slots, (&holder, number), true, now_ms)?;
             if let Err(wait_ms) = taken {
@@ -174,20 +218,21 @@ pub(super) fn undo(session: &Session, windows: &[Window], draft: &PendingOperati
     Ok(())
 }
 
-/// Subjects whose windows a call counts in.
+/// Subjects whose windows a call counts in, with how many units of each.
 fn subjects(
     session: &Session,
     by: By,
     units: &Units,
     draft: &PendingOperation,
-) -> StoreResult<BTreeSet<String>> {
+) -> StoreResult<BTreeMap<String, i64>> {
     let operation = &draft.operation;
     let named = |name: &str| text::clean(text::cut(name, MAX_SUBJECT));
+    let one = |name: &str| BTreeMap::from([(named(name), units.count)]);
     Ok(match by {
         // An edit is one of the work tree in which it was found.
         By::Workspace if units.what == EDITS => {
-            let seen = draft.sighting().map(|seen| named(&seen.workspace));
-            seen.into_iter().collect()
+            let seen = draft.sighting().map(|seen| one(&seen.workspace));
+            seen.unwrap_or_default()
         }
         By::Workspace => {
             let envelope = match &operation.envelope_id {
@@ -195,18 +240,24 @@ fn subjects(
                 None => None,
             };
             let of_envelope = envelope.and_then(|envelope| envelope.workspace);
-            let all = draft.window_use.workspace.iter().chain(&of_envelope);
-            all.map(|name| named(name)).collect()
+            let uses = &draft.window_use;
+            let stored = uses.stored(session);
+            let members = uses.members.iter().map(|(name, count)| (named(name), *count));
+            let mut all: BTreeMap<String, i64> = members.collect();
+            // What the call itself is about counts with all that it costs.
+            let own = uses.workspace.iter().chain(&stored).chain(&of_envelope);
+            all.extend(own.map(|name| (named(name), units.count)));
+            all
         }
         By::Actor => {
             let identity = operation.identity.as_ref().map(|identity| identity.as_str());
-            BTreeSet::from([named(identity.unwrap_or(UNNAMED))])
+            one(identity.unwrap_or(UNNAMED))
         }
         By::Client => {
             let client = operation.client.as_deref().unwrap_or(UNNAMED);
-            BTreeSet::from([named(client_name::name_in(client))])
+            one(client_name::name_in(client))
         }
-        By::Everyone => BTreeSet::from([String::new()]),
+        By::Everyone => one(""),
     })
 }
 

@@ -28,7 +28,7 @@ use tollgate_store::storage::{
 use super::backlog::Backlog;
 use super::executors::Waiting;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
-use super::guest::{Ended, GuestCall, Runtime, cancelled};
+use super::guest::{Changed, Ended, GuestCall, Runtime, cancelled};
 use super::intake::{Intake, Pending, Turn};
 use super::permits::{self, Taker};
 use super::projector::{self, Work as Projection};
@@ -280,7 +280,7 @@ impl Writer {
             Job::Call { guest, draft, .. } => {
                 // Nobody waits for it any more, so it leaves the line without a charge to its envelope.
                 let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
-                    Settled::refused(cancelled(guest))
+                    Settled::refused(cancelled(guest, Changed::Nothing))
                 } else {
                     self.admit(draft, &now)?
                 };
@@ -327,7 +327,12 @@ impl Writer {
             return Ok(Settled::refused(refusal));
         }
         if draft.permits.is_empty() && draft.windows.is_empty() {
-            return self.admit_by_envelope(draft, now);
+            let settled = self.admit_by_envelope(draft, now)?;
+            // In an envelope this is done with the envelope's own states.
+            if draft.operation.envelope_id.is_none() && settled.result.is_ok() {
+                self.note_newest(draft)?;
+            }
+            return Ok(settled);
         }
         let now_ms = self.runtime.equipment.clock.now_ms();
         let op_id = draft.operation.op_id.as_str();
@@ -339,11 +344,8 @@ impl Writer {
             Ok(()) => self.admit_by_envelope(draft, now)?,
             Err(refusal) => Settled::refused(refusal),
         };
-        if settled.result.is_ok()
-            && let Some(seen) = draft.sighting()
-        {
-            // The edit that it found is counted, whatever becomes of the call.
-            self.session()?.note_newest(seen, Cause::Observed)?;
+        if settled.result.is_ok() {
+            self.note_newest(draft)?;
         }
         if settled.result.is_err() {
             windows::undo(self.session()?, &draft.windows, draft)?;
@@ -351,6 +353,14 @@ impl Writer {
             self.session()?.give_back_of_operation(op_id)?;
         }
         Ok(settled)
+    }
+
+    /// Notes the state of the work tree that a call found. The edit is counted, whatever becomes of the call.
+    fn note_newest(&mut self, draft: &PendingOperation) -> StoreResult<()> {
+        match draft.sighting() {
+            Some(seen) if !draft.closes_envelope() => self.session()?.note_newest(seen, Cause::Observed),
+            _ => Ok(()),
+        }
     }
 
     /// Gives back what a refused call took, and books the units of budgets that another took.
@@ -524,8 +534,12 @@ fn record(session: &Session, operation: &Operation, now: &str, boot_ms: i64) -> 
             return session.record(&operation);
         }
     }
-    if let (Some(envelope), Some((seen, cause))) = (&operation.envelope_id, &operation.left_behind) {
-        session.note_sighting_around(envelope, seen, *cause, &operation.op_id, now)?;
+    match (&operation.envelope_id, &operation.left_behind) {
+        (Some(envelope), Some((seen, cause))) => {
+            session.note_sighting_around(envelope, seen, *cause, &operation.op_id, now)?;
+        }
+        (None, Some((seen, cause))) => session.note_newest(seen, *cause)?,
+        (_, None) => {}
     }
     session.record(operation)
 }

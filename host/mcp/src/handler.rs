@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
     CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    GetTaskParams, GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, RequestId, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
-    UpdateTaskParams,
+    GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestId, ServerCapabilities,
+    ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -18,6 +18,7 @@ use tokio_util::sync::DropGuard;
 use tollgate_gate::Gate;
 
 use super::elicitation::Seal;
+use super::faulty_params;
 use super::listing::{self, Schemas};
 use super::listings::Listings;
 use super::logs::WantedLines;
@@ -129,6 +130,18 @@ impl ServerHandler for Handler {
         config.server_info = Implementation::new("tollgate", env!("CARGO_PKG_VERSION"));
         config.server_info.title = Some("Tollgate".to_owned());
         config
+    }
+
+    /// Begins a session. Its revisions of the protocol have no tasks of the extension.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        result.capabilities.extensions = None;
+        Ok(result)
     }
 
     /// A tool whose arguments are repeated in headers, which the transport compares with them.
@@ -311,7 +324,10 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = tollgate_core::text::clean(tollgate_core::text::cut(&request.method, 100));
-        let message = format!("there is no method {method}, or its params are not what it takes");
+        if let Some(err) = faulty_params::of(&method, request.params) {
+            return Err(err);
+        }
+        let message = format!("there is no method {method}");
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
 

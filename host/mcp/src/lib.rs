@@ -5,6 +5,7 @@ pub mod auth;
 mod brief;
 mod elicitation;
 mod elicitation_form;
+mod faulty_params;
 mod handler;
 pub mod http;
 mod listing;

@@ -227,6 +227,7 @@ impl Handler {
                 .and_then(Value::as_str)
                 .and_then(Parent::parse),
             is_repeated: false,
+            revoked: sender(context).and_then(|sender| sender.revoked.clone()),
         }
     }
 }

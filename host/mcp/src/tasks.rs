@@ -9,6 +9,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 use tollgate_components::packs::TaskMode;
 use tollgate_core::task::TaskState;
+use tollgate_core::text;
 use tollgate_gate::{Again, Asked, Attended, Began, Caller, Outcome, TASKS_REQUIRED, TaskReply};
 use tollgate_sandbox::progress::{Wanted, Word};
 use tollgate_sdk::{Answer, AnsweredBy, Question, Timestamp, ToolError};
@@ -19,6 +20,9 @@ use super::elicitation_form::{self, Abilities, Who};
 use super::handler::{Handler, Structured};
 use super::request::{self, ClientRequest, ENVELOPE, Turn};
 use super::{logs, replies};
+
+/// Code of a refusal of answers to a task.
+const ANSWER_INVALID: &str = "ANSWER_INVALID";
 
 /// Outcome of a request whose client has tasks.
 #[allow(
@@ -107,12 +111,22 @@ impl Handler {
         let (id, owner) = (request.task_id.as_str(), owner.as_ref());
         let found = self.gate.task(id, owner).await.map_err(|err| failure(&err))?;
         let questions = questions(&found.task);
-        let answers = request.input_responses.into_iter().filter_map(|(key, said)| {
-            let question = questions.iter().find(|question| question.key == key)?;
-            let answer = elicitation_form::answer(Who::of(question), &key, said)?;
-            Some((key, stored(&answer)))
-        });
-        let taken = self.gate.answer_task(id, owner, answers.collect()).await;
+        let mut answers = Vec::new();
+        for (key, said) in request.input_responses {
+            let Some(question) = questions.iter().find(|question| question.key == key) else {
+                continue;
+            };
+            let answer = elicitation_form::answer(Who::of(question), &key, said);
+            let misfit = match &answer {
+                Some(answer) => tollgate_gate::misfit(question, answer),
+                None => Some("it is not a result of the request".to_owned()),
+            };
+            if let Some(why) = misfit {
+                return Err(failure(&unfit(&key, &why)));
+            }
+            answers.extend(answer.map(|answer| (key, stored(&answer))));
+        }
+        let taken = self.gate.answer_task(id, owner, answers).await;
         taken.map_err(|err| failure(&err))
     }
 
@@ -217,12 +231,7 @@ fn shown(task: &StoredTask, status: TaskStatus) -> Task {
     let mut shown = Task::new(&task.id, status, time(task.created_ms), time(task.updated_ms))
         .with_ttl_ms(milliseconds(task.until_ms.saturating_sub(task.created_ms)))
         .with_poll_interval_ms(milliseconds(task.poll_ms));
-    let approvals: Vec<&str> = task.approvals().collect();
-    shown.status_message = match (&task.note, approvals.as_slice()) {
-        (Some(note), _) => Some(note.clone()),
-        (None, []) => None,
-        (None, ids) => Some(format!("waits for a person to answer {}", ids.join(", "))),
-    };
+    shown.status_message = task.status_line();
     shown
 }
 
@@ -309,10 +318,21 @@ fn as_object(value: &Value) -> JsonObject {
     value.as_object().cloned().unwrap_or_default()
 }
 
+/// Refusal of answers of which one does not fit its question.
+fn unfit(key: &str, why: &str) -> ToolError {
+    let key = text::clean(text::cut(key, 100));
+    ToolError::new(
+        ANSWER_INVALID,
+        format!("the answer to `{key}` does not fit its question: {why}; the question is still open"),
+    )
+    .remediation("Send all answers again, as the requestedSchema of each question says.")
+    .context("key", key)
+}
+
 /// A refusal of a request about a task.
 fn failure(err: &ToolError) -> ErrorData {
     let code = match err.code.as_str() {
-        "UNKNOWN_TASK" => ErrorCode::INVALID_PARAMS,
+        "UNKNOWN_TASK" | ANSWER_INVALID => ErrorCode::INVALID_PARAMS,
         "POLLING_TOO_FAST" => ErrorCode::INVALID_REQUEST,
         _ => ErrorCode::INTERNAL_ERROR,
     };

@@ -109,6 +109,7 @@ impl Annotations {
             failed: said.failed,
             total: said.total,
             message: said.message.map(|message| text::clean(&message)),
+            runs: Vec::new(),
         });
         Ok(())
     }

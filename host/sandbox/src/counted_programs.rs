@@ -1,7 +1,7 @@
 //! Programs that a call starts, counted by the host: whichever tool starts a registered test, it is a test run.
 
 use tollgate_core::deadline::Deadline;
-use tollgate_store::storage::{Ran, Session, StoreResult};
+use tollgate_store::storage::{Session, StoreResult, TestRun};
 
 /// A program that is about to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,6 @@ pub trait CountPrograms: Send + Sync {
         program: Counted,
     ) -> StoreResult<Result<(), String>>;
 
-    /// Notes how a test ended.
-    fn test_ended(&self, ran: Ran);
+    /// Notes how a test ended, and which one.
+    fn test_ended(&self, run: TestRun);
 }

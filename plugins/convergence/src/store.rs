@@ -83,13 +83,19 @@ impl TryFrom<Row> for Sightings {
     }
 }
 
-/// Sightings of a failure, for each of its details.
-pub(crate) fn sightings(db: &Db<'_>, scope: &Scope, fingerprint: &str) -> Result<Vec<Sightings>, DbError> {
+/// Sightings of a failure, for each of its details. With `since`, only those after that run whose changes are edits.
+pub(crate) fn sightings(
+    db: &Db<'_>,
+    scope: &Scope,
+    fingerprint: &str,
+    since: Option<i64>,
+) -> Result<Vec<Sightings>, DbError> {
     db.query_as(
         "SELECT detail_fingerprint, count(*), min(mutations), max(id) FROM convergence_runs
          WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint = ?3
+           AND (?4 IS NULL OR (id > ?4 AND by_edits = 1))
          GROUP BY detail_fingerprint ORDER BY max(id)",
-        params![scope.envelope, scope.workspace, fingerprint],
+        params![scope.envelope, scope.workspace, fingerprint, since],
     )
 }
 
@@ -140,7 +146,7 @@ pub(crate) fn earlier(
 }
 
 /// Place of the newest run of a command that passed in a workspace, in whichever envelope. 0 if there is none.
-fn last_passed(db: &Db<'_>, workspace: &str, command: &str) -> Result<i64, DbError> {
+pub(crate) fn last_passed(db: &Db<'_>, workspace: &str, command: &str) -> Result<i64, DbError> {
     let row = db.query_row(
         "SELECT id FROM convergence_runs WHERE workspace = ?1 AND command = ?2 AND outcome = 'passed'
          ORDER BY id DESC LIMIT 1",
@@ -155,6 +161,8 @@ pub(crate) struct Previous {
     pub passed: bool,
     pub failed: bool,
     pub changes: u64,
+    /// True if the changes are edits of the work tree.
+    pub by_edits: bool,
 }
 
 impl TryFrom<Row> for Previous {
@@ -165,6 +173,7 @@ impl TryFrom<Row> for Previous {
             passed: row.get(0)?,
             failed: row.get(1)?,
             changes: row.get(2)?,
+            by_edits: row.get(3)?,
         })
     }
 }
@@ -172,7 +181,7 @@ impl TryFrom<Row> for Previous {
 /// The newest run of a test command in a scope.
 pub(crate) fn previous(db: &Db<'_>, scope: &Scope, command: &str) -> Result<Option<Previous>, DbError> {
     db.query_one(
-        "SELECT outcome = 'passed', failure_fingerprint IS NOT NULL, mutations FROM convergence_runs
+        "SELECT outcome = 'passed', failure_fingerprint IS NOT NULL, mutations, by_edits FROM convergence_runs
          WHERE envelope_id = ?1 AND workspace = ?2 AND command = ?3 ORDER BY id DESC LIMIT 1",
         params![scope.envelope, scope.workspace, command],
     )

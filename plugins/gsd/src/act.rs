@@ -343,15 +343,18 @@ impl Act<'_> {
                 found.task = task::get(db, workspace, &unit.milestone, slice_id, task_id)?;
             }
         }
-        refusals.extend(guard::statuses(
-            action,
-            &Scene {
-                unit,
-                milestone: found.milestone.as_ref().map(|milestone| milestone.status),
-                slice: found.slice.as_ref().map(|slice| slice.status),
-                task: found.task.as_ref().map(|task| task.head.status),
-            },
-        ));
+        let scene = Scene {
+            unit,
+            milestone: found.milestone.as_ref().map(|milestone| milestone.status),
+            slice: found.slice.as_ref().map(|slice| slice.status),
+            task: found.task.as_ref().map(|task| task.head.status),
+        };
+        for violation in guard::statuses(action, &scene) {
+            refusals.add(match violation {
+                Violation::NotFound(unit) => Violation::missing(db, workspace, unit)?,
+                other => other,
+            });
+        }
         Ok(found)
     }
 

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use tollgate_sdk::{Db, DbError, Timestamp};
 
 use crate::event_hash::without_nothing;
-use crate::model::{MilestoneId, SliceId, TaskId, Unit};
+use crate::model::{MilestoneId, SliceId, Status, TaskId, Unit};
 use crate::store::history::{self, Assessed, Replanned};
 use crate::store::log::{self, Event};
 use crate::store::milestone::Milestone;
@@ -79,6 +79,12 @@ impl Text {
         if let Some(Reopen { reason, by, at }) = reopen {
             self.part(&format!("reopened{of} by {by} at {at}"), reason);
         }
+    }
+
+    /// Statements that later ones replaced, or that a reopening took back.
+    fn earlier(&mut self, events: &[&Event]) {
+        let statements: Vec<String> = events.iter().map(|event| statement(event)).collect();
+        self.list("earlier", &statements);
     }
 
     /// A summary, member by member.
@@ -169,10 +175,10 @@ impl View<'_> {
                 ""
             };
             text.part("validation", &format!("{verdict}{age}"));
-            let event = log::event(self.db, at)?;
-            let params = event.map(|event| Json::Object(event.params));
-            text.part("rationale", &member(params.as_ref(), "rationale"));
-            text.part("criteria", &member(params.as_ref(), "criteria"));
+            let params = log::event(self.db, at)?.map(|event| event.params);
+            let of = |name: &str| member(params.as_ref().and_then(|params| params.get(name)));
+            text.part("rationale", &of("rationale"));
+            text.part("criteria", &of("criteria"));
         }
         text.summary(summary.as_ref());
         text.assessments(&history::assessments(self.db, self.workspace, id, None)?);
@@ -270,6 +276,7 @@ impl View<'_> {
     /// Adds the history: what happened to the unit, by whom and why.
     fn finish(&self, title: String, status: String, mut text: Text) -> Result<Option<Described>, DbError> {
         let events = log::of_unit(self.db, self.workspace, self.unit, EVENTS)?;
+        text.earlier(&replaced(&events, status == Status::Complete.as_str()));
         let events: Vec<String> = events.iter().map(told).collect();
         text.list("history", &events);
         Ok(Some(Described {
@@ -280,21 +287,82 @@ impl View<'_> {
     }
 }
 
-/// A member of an object as text, empty if there is none.
-fn member(object: Option<&Json>, name: &str) -> String {
-    object
-        .and_then(|object| object.get(name))
-        .map_or_else(String::new, plain)
+/// Ids of the units in a list of an event's arguments.
+fn ids(params: &Map<String, Json>, path: &str) -> Vec<String> {
+    let mut names = path.split('/');
+    let first = names.next().and_then(|name| params.get(name));
+    let list = names.fold(first, |value, name| value.and_then(|value| value.get(name)));
+    let id = |entry: &Json| {
+        let id = entry.get("task_id").or_else(|| entry.get("slice_id"));
+        id.unwrap_or(entry).as_str().map(str::to_owned)
+    };
+    let entries = list.and_then(Json::as_array).into_iter().flatten();
+    entries.filter_map(id).collect()
+}
+
+/// A member as text, empty if there is none.
+fn member(value: Option<&Json>) -> String {
+    value.map_or_else(String::new, plain)
+}
+
+/// Events with statements that are not shown elsewhere: completions before a reopening, and validations, assessments
+/// and replans that later ones replaced.
+fn replaced(events: &[Event], is_complete: bool) -> Vec<&Event> {
+    let subject = |event: &Event| {
+        let blocker = member(event.params.get("blocker_task_id"));
+        (event.cmd.clone(), blocker)
+    };
+    let completes = |event: &Event| event.cmd.starts_with("complete-");
+    let states = |event: &Event| {
+        let others = ["validate-milestone", "reassess-roadmap", "replan-slice"];
+        !event.skipped && (completes(event) || others.contains(&event.cmd.as_str()))
+    };
+    let stated: Vec<&Event> = events.iter().filter(|event| states(event)).collect();
+    let is_last = |place: usize, event: &Event| {
+        let later = stated.iter().skip(place + 1);
+        !later.into_iter().any(|other| subject(other) == subject(event))
+    };
+    let shown = |place: usize, event: &Event| is_last(place, event) && (is_complete || !completes(event));
+    let places = stated.iter().enumerate();
+    places
+        .filter(|(place, event)| !shown(*place, event))
+        .map(|(_, event)| *event)
+        .collect()
+}
+
+/// Everything that an event states, member by member.
+fn statement(event: &Event) -> String {
+    let mut text = format!("{} {} by {}", event.ts, event.cmd, event.actor_name);
+    let keys = ["milestone_id", "slice_id", "completed_slice_id", "task_id"];
+    for (name, value) in event
+        .params
+        .iter()
+        .filter(|(name, _)| !keys.contains(&name.as_str()))
+    {
+        let _ = write!(text, "\n{name}: {}", plain(value));
+    }
+    text
 }
 
 /// An event in one entry: time, command, actor and the reason given.
 fn told(event: &Event) -> String {
     let mut told = format!("{} {} by {}", event.ts, event.cmd, event.actor_name);
-    let params = Json::Object(event.params.clone());
     for name in ["reason", "one_liner", "verdict"] {
-        let text = member(Some(&params), name);
+        let text = member(event.params.get(name));
         if !text.is_empty() {
             let _ = write!(told, ", {name}: {text}");
+        }
+    }
+    for (name, entries) in [
+        ("planned", "updated_tasks"),
+        ("removed", "removed_task_ids"),
+        ("added", "slice_changes/added"),
+        ("modified", "slice_changes/modified"),
+        ("removed", "slice_changes/removed"),
+    ] {
+        let ids = ids(&event.params, entries);
+        if !ids.is_empty() {
+            let _ = write!(told, ", {name}: {}", ids.join(" "));
         }
     }
     if let Some(reason) = &event.trigger_reason {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tollgate_kit::NOT_FOUND;
 use tollgate_sdk::{Cx, LedgerError, Operation, OperationFilter, Timestamp, ToolError};
 
 use crate::store::log;
@@ -52,13 +53,19 @@ pub(crate) fn between(
     let known: BTreeSet<String> = log::refusals_since(&cx.db, from)?.into_iter().collect();
     let is_wanted = |operation: &Operation| {
         let is_in_time = until.is_none_or(|until| operation.at_ms <= until.as_ms());
-        is_in_time && !known.contains(&operation.op_id)
+        let code = operation.error_code.as_deref().unwrap_or_default();
+        is_in_time && !known.contains(&operation.op_id) && !is_own(code)
     };
     Ok(found
         .into_iter()
         .filter(is_wanted)
         .map(RefusedCall::from)
         .collect())
+}
+
+/// Returns whether only the pack refuses with a code. Its reads, and its changes while a log is ahead, leave no entry.
+fn is_own(code: &str) -> bool {
+    [NOT_FOUND, "WORKSPACE_UNKNOWN"].contains(&code) || code.starts_with("LOG_")
 }
 
 impl From<Operation> for RefusedCall {

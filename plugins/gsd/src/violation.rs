@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::fmt;
 
 use serde_json::json;
+use tollgate_kit::text::clip;
 use tollgate_kit::{INVALID_ARGUMENTS, NOT_FOUND};
-use tollgate_sdk::{Cx, NextCall, Timestamp, ToolError};
+use tollgate_sdk::{Cx, Db, DbError, NextCall, Timestamp, ToolError};
 
 use crate::model::{MilestoneId, MilestoneStatus, Status, Unit, Verdict};
+use crate::store::log;
 use crate::tools::status;
 use crate::{next, store};
 
@@ -29,6 +31,13 @@ pub(crate) enum Violation {
     Argument { field: String, fault: String },
     /// The unit does not exist.
     NotFound(Unit),
+    /// The unit existed, and a plan removed it.
+    Removed {
+        unit: Unit,
+        by: String,
+        at: Timestamp,
+        reason: String,
+    },
     /// The unit is closed already; `replan` says that planning it anew was tried.
     AlreadyClosed {
         unit: Unit,
@@ -155,6 +164,11 @@ impl fmt::Display for Violation {
         match self {
             Self::Argument { field, fault } => write!(f, "{field} {fault}"),
             Self::NotFound(unit) => write!(f, "{} does not exist ({unit})", upper(unit)),
+            Self::Removed { unit, by, at, reason } => write!(
+                f,
+                "{} was removed by {by} at {at}: {reason} ({unit})",
+                upper(unit)
+            ),
             Self::AlreadyClosed { unit, status, replan } | Self::ParentClosed { unit, status, replan } => {
                 already(f, unit, status.as_str(), *replan)
             }
@@ -231,6 +245,21 @@ impl fmt::Display for Violation {
 }
 
 impl Violation {
+    /// A missing unit, with its removal if it existed.
+    pub(crate) fn missing(db: &Db<'_>, workspace: &str, unit: Unit) -> Result<Violation, DbError> {
+        let Some(event) = log::removal(db, workspace, &unit)? else {
+            return Ok(Violation::NotFound(unit));
+        };
+        let why = ["what_changed", "assessment"];
+        let why = why.iter().find_map(|name| event.params.get(*name)?.as_str());
+        Ok(Violation::Removed {
+            unit,
+            by: event.actor_name,
+            at: event.ts,
+            reason: clip(why.unwrap_or_default()),
+        })
+    }
+
     /// A fault of one argument.
     pub(crate) fn argument(field: impl Into<String>, fault: impl Into<String>) -> Violation {
         Violation::Argument {
@@ -243,6 +272,10 @@ impl Violation {
     fn sight(&self) -> Option<Sight> {
         Some(match self {
             Violation::Argument { .. } => return None,
+            Violation::Removed { unit, .. } => Sight::Show(
+                unit.parent_slice()
+                    .unwrap_or_else(|| Unit::milestone(&unit.milestone)),
+            ),
             Violation::NotFound(unit)
             | Violation::AlreadyStarted { unit, .. }
             | Violation::TaskOpen { unit, .. }
@@ -313,7 +346,7 @@ impl tollgate_kit::Reason for Violation {
     fn code(&self) -> &'static str {
         match self {
             Violation::Argument { .. } => INVALID_ARGUMENTS,
-            Violation::NotFound(_) => NOT_FOUND,
+            Violation::NotFound(_) | Violation::Removed { .. } => NOT_FOUND,
             Violation::AlreadyClosed { .. } | Violation::MilestoneComplete { .. } => "ALREADY_COMPLETE",
             Violation::ParentClosed { .. } | Violation::ParentMilestoneComplete { .. } => "PARENT_CLOSED",
             Violation::Parked(_) => "MILESTONE_PARKED",
@@ -341,6 +374,7 @@ impl tollgate_kit::Reason for Violation {
         match self {
             Violation::Argument { .. } => "Correct the argument.",
             Violation::NotFound(_) => "Look the unit up with gsd_status; plan it first if it is new.",
+            Violation::Removed { .. } => "Work on what the plan has now.",
             Violation::AlreadyClosed { .. } | Violation::MilestoneComplete { .. } => {
                 "Leave the unit closed, or reopen it with a reason to redo the work."
             }

@@ -35,7 +35,7 @@ pub(crate) enum Reason {
     AttemptNotFound { attempt: String },
     #[error("approval {approval} does not exist or belongs to another task")]
     ApprovalNotFound { approval: String },
-    #[error("{field} {cursor} is not a cursor of {tool}")]
+    #[error("{field} {cursor} is not a next_cursor of {tool}")]
     UnknownCursor {
         field: &'static str,
         cursor: String,
@@ -149,7 +149,7 @@ impl tollgate_kit::Reason for Reason {
             }
             Reason::ApprovalNotFound { .. } => "Look the approval up with task_get.",
             Reason::UnknownCursor { .. } => {
-                "Pass next_after of the previous page, or start without a cursor."
+                "Pass next_cursor of the previous page, or start without a cursor."
             }
             Reason::PhaseConflict { actual: at, .. } | Reason::IllegalTransition { from: at, .. }
                 if at.phase.is_terminal() =>

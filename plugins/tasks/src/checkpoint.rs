@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value as Json};
 
+use crate::error::clip;
 use crate::model::Checkpoint;
 use crate::record::Step;
 use crate::redact;
@@ -39,6 +40,8 @@ pub(crate) enum Checkpoints {
     All,
     /// Named checkpoints, each with its statement.
     Named(BTreeMap<Checkpoint, Said>),
+    /// A member that is no statement about a checkpoint. The call is refused for it.
+    Faulty { field: String, fault: String },
 }
 
 /// Statement of a call about one checkpoint.
@@ -55,7 +58,10 @@ impl<'de> Deserialize<'de> for Checkpoints {
         match Json::deserialize(deserializer)? {
             Json::String(text) if text == "gate" => Ok(Checkpoints::Gate),
             Json::String(text) if text == "all" => Ok(Checkpoints::All),
-            Json::Object(members) => named(members).map(Checkpoints::Named).map_err(de::Error::custom),
+            Json::Object(members) => Ok(match named(members) {
+                Ok(said) => Checkpoints::Named(said),
+                Err((field, fault)) => Checkpoints::Faulty { field, fault },
+            }),
             _ => Err(de::Error::custom(
                 "checkpoints must be an object, \"gate\" or \"all\"",
             )),
@@ -63,17 +69,26 @@ impl<'de> Deserialize<'de> for Checkpoints {
     }
 }
 
-fn named(members: Map<String, Json>) -> Result<BTreeMap<Checkpoint, Said>, String> {
+/// The statements of a call, or the first faulty member with its fault.
+fn named(members: Map<String, Json>) -> Result<BTreeMap<Checkpoint, Said>, (String, String)> {
     let mut said = BTreeMap::new();
     for (name, value) in members {
-        let checkpoint = name.parse::<Checkpoint>().map_err(|err| err.to_string())?;
+        let field = format!("checkpoints.{}", clip(&name));
+        let Ok(checkpoint) = name.parse::<Checkpoint>() else {
+            let names: Vec<&str> = Checkpoint::ALL
+                .iter()
+                .map(|checkpoint| checkpoint.as_str())
+                .collect();
+            return Err((field, format!("is not one of {}", names.join(", "))));
+        };
         let value = match value {
             Json::Null => continue,
             Json::Bool(confirmed) => Said {
                 confirmed,
                 note: None,
             },
-            value => serde_json::from_value(value).map_err(|err| format!("checkpoints.{name}: {err}"))?,
+            value => serde_json::from_value(value)
+                .map_err(|err| (field, format!("is not {{\"confirmed\": true}}: {err}")))?,
         };
         said.insert(checkpoint, value);
     }
@@ -98,14 +113,27 @@ impl Checkpoints {
                 .filter(|(_, said)| said.confirmed)
                 .map(|(&checkpoint, said)| (checkpoint, said.note.clone()))
                 .collect(),
+            Checkpoints::Faulty { .. } => BTreeMap::new(),
         }
     }
 
     /// The checkpoints that a call names, which makes them required.
     pub(crate) fn names(&self) -> BTreeSet<Checkpoint> {
         match self {
-            Checkpoints::Gate | Checkpoints::All => BTreeSet::new(),
+            Checkpoints::Gate | Checkpoints::All | Checkpoints::Faulty { .. } => BTreeSet::new(),
             Checkpoints::Named(said) => said.keys().copied().collect(),
+        }
+    }
+
+    /// Notes of a call on what it does not confirm.
+    pub(crate) fn denials(&self) -> BTreeMap<Checkpoint, String> {
+        match self {
+            Checkpoints::Named(said) => said
+                .iter()
+                .filter(|(_, said)| !said.confirmed)
+                .filter_map(|(&checkpoint, said)| Some((checkpoint, said.note.clone()?)))
+                .collect(),
+            Checkpoints::Gate | Checkpoints::All | Checkpoints::Faulty { .. } => BTreeMap::new(),
         }
     }
 
@@ -121,7 +149,7 @@ impl Checkpoints {
     /// Returns whether the call withdraws a checkpoint.
     pub(crate) fn denies(&self) -> bool {
         match self {
-            Checkpoints::Gate | Checkpoints::All => false,
+            Checkpoints::Gate | Checkpoints::All | Checkpoints::Faulty { .. } => false,
             Checkpoints::Named(said) => said.values().any(|said| !said.confirmed),
         }
     }

@@ -49,6 +49,15 @@ pub(crate) fn confirmed(
     step
 }
 
+/// Confirmed checkpoints of a step with their notes, for the event that takes them back.
+pub(crate) fn notes(step: &Step, checkpoints: &[Checkpoint]) -> BTreeMap<Checkpoint, Option<String>> {
+    let confirmed = step.confirmed.iter();
+    confirmed
+        .filter(|(checkpoint, _)| checkpoints.contains(checkpoint))
+        .map(|(&checkpoint, said)| (checkpoint, said.note.clone()))
+        .collect()
+}
+
 /// Requires an unfinished task whose dependencies are finished. Sets a TODO task to ACTIVE.
 pub(crate) fn progress(write: &mut Write<'_>, task: &Task, refusals: &mut Refusals) -> Result<(), ToolError> {
     match task.meta.status {
@@ -294,7 +303,9 @@ pub(crate) fn reopen_step(
             step_here.completed_at = None;
             step_here.forced = None;
             // What was checked then is to be checked again. The notes stay in the event.
-            let before = std::mem::take(&mut step_here.confirmed);
+            let confirmed: Vec<Checkpoint> = step_here.confirmed.keys().copied().collect();
+            let before = notes(&step_here, &confirmed);
+            step_here.confirmed.clear();
             step_here.reopen_reason = reason.map(str::to_owned);
             write.put(&step_here)?;
             let steps = step.path.steps.iter().take(depth).copied().collect();
@@ -304,10 +315,7 @@ pub(crate) fn reopen_step(
                 data["reason"] = json!(reason);
             }
             if !before.is_empty() {
-                let notes = before
-                    .into_iter()
-                    .map(|(checkpoint, said)| (checkpoint, said.note));
-                data["confirmed_before"] = json!(notes.collect::<BTreeMap<_, _>>());
+                data["confirmed_before"] = json!(before);
             }
             write.event(EventType::StepReopened, &task.meta.id, Some(&step_here.id), data);
         }

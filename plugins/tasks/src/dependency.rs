@@ -52,7 +52,7 @@ pub(crate) fn want_finished(
 }
 
 impl Refusals {
-    /// Adds an open dependency, with the call that shows it or takes it away.
+    /// Adds an open dependency, with the call that shows it, or what depends on it if it is deleted.
     pub(crate) fn dependency_open(
         &mut self,
         scope: &Scope<'_>,
@@ -65,7 +65,7 @@ impl Refusals {
                 "tasks_radar",
                 json!({"workspace": scope.workspace, "task": dependency}),
             ),
-            None => without(scope, meta, dependency),
+            None => crate::work::show_root(scope, &meta.id),
         };
         let reason = Reason::DependencyOpen {
             id: meta.id.clone(),

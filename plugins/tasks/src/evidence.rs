@@ -243,12 +243,16 @@ fn warning(checkpoint: Checkpoint, fault: Fault) -> Option<Warning> {
             "FAILING_EVIDENCE",
             format!("{checkpoint} is confirmed, but its evidence {id} has exit code {exit_code}"),
         ),
-        Fault::Stale { mutations } => (
-            "STALE_EVIDENCE",
-            format!(
-                "{mutations} mutations happened after the evidence for {checkpoint} was captured; capture it again"
-            ),
-        ),
+        Fault::Stale { mutations } => {
+            let mutations = match mutations {
+                1 => "1 mutation".to_owned(),
+                count => format!("{count} mutations"),
+            };
+            let text = format!(
+                "{mutations} happened after the evidence for {checkpoint} was captured; capture it again"
+            );
+            ("STALE_EVIDENCE", text)
+        }
         Fault::Elsewhere { operation } => (
             "STALE_EVIDENCE",
             format!(

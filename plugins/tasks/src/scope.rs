@@ -107,13 +107,13 @@ impl<'a> Scope<'a> {
 
     /// Id of the plan or task that has the focus.
     pub(crate) fn focus(&self, field: &str) -> Result<String, ToolError> {
+        let fault = match &self.counters.focus {
+            Some(id) if self.head(id).is_ok() => return Ok(id.clone()),
+            Some(id) => format!("is missing, and {id}, which has the focus, does not exist"),
+            None => "is missing, and the workspace has no focus".to_owned(),
+        };
         let context = NextCall::new("tasks_context", json!({"workspace": self.workspace}));
-        self.counters.focus.clone().ok_or_else(|| {
-            refusal(
-                Reason::input(field, "is missing, and the workspace has no focus"),
-                Some(context),
-            )
-        })
+        Err(refusal(Reason::input(field, fault), Some(context)))
     }
 
     /// Index entry of an existing plan or task.

@@ -7,7 +7,7 @@ use super::{Client, TOKENS};
 use crate::approvals::{POLICY, task};
 use crate::console::{answered, log_in};
 
-use crate::harness::guest;
+use crate::harness::{guest, until};
 use crate::http_auth::{ADA, BOB, place_with_tokens};
 
 /// The console, where Bob answers.
@@ -37,6 +37,12 @@ async fn an_approval_at_the_command_line_lets_a_waiting_task_finish() {
     assert_eq!(
         waiting["statusMessage"],
         format!("waits for a person to answer {approval}")
+    );
+    let listed = place.run(&["tasks", "list"]);
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(
+        listed.contains(&format!("waits for a person to answer {approval}")),
+        "{listed}"
     );
     let allowed = place.run(&["approvals", "allow", approval, "--as", "grace"]);
     assert!(allowed.status.success(), "{allowed:?}");
@@ -70,6 +76,18 @@ async fn a_question_of_a_task_is_answered_once() {
             "9_other": {"action": "accept", "content": {"allow": true}},
         }})
     };
+    let unfit = json!({"taskId": id, "inputResponses": {
+        key: {"action": "accept", "content": {"allow": "perhaps"}}}});
+    let refused = ada.request("tasks/update", unfit).await;
+    assert_eq!(
+        (
+            &refused["error"]["code"],
+            &refused["error"]["data"]["error"]["code"]
+        ),
+        (&json!(-32602), &json!("ANSWER_INVALID")),
+        "{refused:#}"
+    );
+    assert_eq!(ada.get(&id).await["status"], "input_required");
     let taken = ada.request("tasks/update", answer(true)).await;
     assert_eq!(taken["result"]["resultType"], "complete", "{taken:#}");
     let late = ada.request("tasks/update", answer(false)).await;
@@ -181,6 +199,71 @@ async fn a_question_of_a_task_is_settled_once_wherever_it_is_answered() {
     }
     let rows = "SELECT count(*) FROM core_operations WHERE tool = 'task_create'";
     assert_eq!(place.sql(rows), ["12"], "each call is refused once and made once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_without_room_enters_the_list_when_there_is_room() {
+    let place = place_with_tokens(&[TOKENS, ASKS].concat());
+    let server = place.serve_http(&["--tier", "full"]);
+    let ada = Client::bearing(&server, ADA).with_user();
+    let mut started = Vec::new();
+    for number in 0..103 {
+        started.push(ada.start("task_create", task(&format!("Number {number}"))).await);
+    }
+    let pending = "SELECT key FROM core_approvals WHERE status = 'pending' ORDER BY asked_at";
+    assert_eq!(place.sql(pending), started[..100]);
+    // An answer of the client needs no room.
+    let last = &started[102];
+    let asked = ada.get(last).await;
+    assert_eq!(asked["status"], "input_required", "{asked:#}");
+    let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap();
+    let answer = json!({"taskId": last, "inputResponses": {
+        key: {"action": "accept", "content": {"allow": true}}}});
+    ada.request("tasks/update", answer).await;
+    ada.once(last, "completed").await;
+    // One place for two that wait.
+    ada.about("tasks/cancel", &started[0]).await;
+    until(async || place.sql(pending).last() == Some(&started[100])).await;
+    assert_eq!(place.sql(pending), started[1..101]);
+    let listed = "SELECT id FROM core_approvals WHERE status = 'pending' ORDER BY asked_at DESC LIMIT 1";
+    let seen = ada.get(&started[100]).await;
+    let approval = &place.sql(listed)[0];
+    assert!(
+        seen["statusMessage"]
+            .as_str()
+            .unwrap()
+            .contains(approval.as_str()),
+        "{seen:#}"
+    );
+    let allowed = place.run(&["approvals", "allow", approval, "--as", "grace"]);
+    assert!(allowed.status.success(), "{allowed:?}");
+    ada.once(&started[100], "completed").await;
+    until(async || place.sql(pending).last() == Some(&started[101])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn equal_tasks_behind_one_approval_run_once_and_wait_again() {
+    let place = place_with_tokens(&[TOKENS, POLICY].concat());
+    let server = place.serve_http(&["--tier", "full"]);
+    let ada = Client::bearing(&server, ADA);
+    let calls = (0..4).map(|_| ada.start("task_create", task("Once")));
+    let started = futures::future::join_all(calls).await;
+    let pending = "SELECT id FROM core_approvals WHERE status = 'pending'";
+    let [approval] = &place.sql(pending)[..] else {
+        panic!("equal calls have one request");
+    };
+    let allowed = place.run(&["approvals", "allow", approval, "--as", "grace"]);
+    assert!(allowed.status.success(), "{allowed:?}");
+    let states = "SELECT state FROM core_tasks ORDER BY state";
+    let wanted = ["completed", "input_required", "input_required", "input_required"];
+    until(async || place.sql(states) == wanted && place.sql(pending).len() == 1).await;
+    // The next answer is for those that wait.
+    let rejected = place.run(&["approvals", "deny", &place.sql(pending)[0], "--as", "grace"]);
+    assert!(rejected.status.success(), "{rejected:?}");
+    for id in &started {
+        ada.once(id, "completed").await;
+    }
+    assert_eq!(place.sql("SELECT title FROM task_store_tasks"), ["Once"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

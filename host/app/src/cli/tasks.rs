@@ -140,7 +140,7 @@ fn row(task: &StoredTask) -> Vec<String> {
         time(task.created_ms),
         text::clean(task.owner.as_deref().unwrap_or("-")),
         text::clean(&task.tool),
-        text::clean(task.note.as_deref().unwrap_or_default()),
+        text::clean(&task.status_line().unwrap_or_default()),
     ]
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tollgate_console::{ConsoleSettings, Equipment, Finding, HostFacts, HostView, Prove, Reader};
 use tollgate_core::clock::{Clock, SystemClock};
@@ -36,6 +37,8 @@ impl HostView for NoHost {
 pub(crate) struct Place {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) router: Router,
+    /// The settings, as a reload changes them.
+    pub(crate) settings: watch::Sender<ConsoleSettings>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -53,13 +56,19 @@ impl Place {
     pub(crate) fn with(settings: ConsoleSettings, prove: Option<Prove>) -> Place {
         let dir = tempfile::tempdir().unwrap();
         let stop = CancellationToken::new();
-        let router = router(dir.path(), settings, prove, &stop);
-        Place { dir, router, stop }
+        let (settings, seen) = watch::channel(settings);
+        let router = router(dir.path(), seen, prove, &stop);
+        Place {
+            dir,
+            router,
+            settings,
+            stop,
+        }
     }
 
     pub(crate) fn start_again(&mut self) {
         self.stop = CancellationToken::new();
-        self.router = router(self.dir.path(), ConsoleSettings::default(), None, &self.stop);
+        self.router = router(self.dir.path(), self.settings.subscribe(), None, &self.stop);
     }
 
     pub(crate) fn writer(&self) -> story::Writer {
@@ -116,7 +125,7 @@ impl Place {
 
 pub(crate) fn router(
     dir: &std::path::Path,
-    settings: ConsoleSettings,
+    settings: watch::Receiver<ConsoleSettings>,
     prove: Option<Prove>,
     stop: &CancellationToken,
 ) -> Router {

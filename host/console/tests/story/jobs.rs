@@ -30,8 +30,8 @@ impl PackPages for Jobs {
                     "job_get".to_owned(),
                     BTreeMap::from([("job_id".to_owned(), "job_id".to_owned())]),
                 )),
-                cursors: vec!["offset".to_owned()],
-                integers: vec!["offset".to_owned()],
+                cursors: vec!["cursor".to_owned()],
+                integers: vec!["cursor".to_owned()],
                 ..page("job_list", "Jobs", &[("jobs", None)])
             },
             PackPage {
@@ -63,14 +63,14 @@ impl PackPages for Jobs {
 
 fn reply(page: &PackPage, arguments: &Map<String, Value>) -> Replied {
     match page.tool.as_str() {
-        "job_list" if arguments.contains_key("offset") => Ok(json!({"jobs": []})),
+        "job_list" if arguments.contains_key("cursor") => Ok(json!({"jobs": []})),
         "job_list" => Ok(json!({
             "jobs": [
                 {"job_id": "JOB-2QZ4", "title": "Release 2.4", "status": "EXECUTING", "steps": 5, "steps_done": 2,
                     "tags": ["release"], "updated_at": "2026-11-21T06:30:00.000Z"},
                 {"job_id": HOSTILE[0], "title": HOSTILE[1], "status": HOSTILE[2], "steps": 1, "tags": HOSTILE},
             ],
-            "next_offset": 100,
+            "next_cursor": 100,
         })),
         "job_get" if arguments["job_id"] == "JOB-2QZ4" => Ok(json!({
             "job_id": "JOB-2QZ4", "title": "Release 2.4", "goal": format!("Ship it.\n{}", HOSTILE[3]), "status": "EXECUTING",

@@ -34,9 +34,11 @@ pub(super) struct Search {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: u32,
-    /// `next_offset` of the previous page. Default 0.
-    #[serde(default)]
-    offset: u32,
+    /// `next_cursor` of the previous page.
+    cursor: Option<u32>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(extend("deprecated" = true))]
+    offset: Option<u32>,
 }
 
 fn default_limit() -> u32 {
@@ -50,9 +52,9 @@ pub(super) struct Found {
     tools: Vec<Summary>,
     /// Number of tools that fit.
     total: usize,
-    /// Offset of the next page.
+    /// Cursor of the next page.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_offset: Option<usize>,
+    next_cursor: Option<usize>,
     /// Guide to the named pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     guide: Option<String>,
@@ -101,16 +103,16 @@ impl Tool for Search {
         if fitting.is_empty() {
             return Err(nothing_fits(cx.catalog, self.pack.as_deref()));
         }
-        let offset = self.offset as usize;
+        let start = self.cursor.or(self.offset).unwrap_or_default() as usize;
         let limit = self.limit.clamp(1, 50) as usize;
-        let end = offset.saturating_add(limit);
+        let end = start.saturating_add(limit);
         Ok(Found {
             total: fitting.len(),
-            next_offset: (end < fitting.len()).then_some(end),
+            next_cursor: (end < fitting.len()).then_some(end),
             guide: self.pack.as_deref().and_then(|pack| guide(cx.catalog, pack)),
             tools: fitting
                 .into_iter()
-                .skip(offset)
+                .skip(start)
                 .take(limit)
                 .map(|tool| summary(tool))
                 .collect(),

@@ -197,15 +197,27 @@ impl Tool for Close {
         }
         // One whose time is over has failed, whatever its owner says of it.
         let is_over = envelope.standing.is_expired(cx.boot_ms);
+        let within_limit = match cx.seen {
+            Some(seen) => cx
+                .session
+                .see_at_closing(&envelope.id, seen, cx.op_id, &cx.now)
+                .map_err(storage)?,
+            None => true,
+        };
+        let over = match (is_over, within_limit) {
+            (true, _) => Some("DURATION_EXCEEDED"),
+            (false, false) => Some("EDIT_BUDGET_EXHAUSTED"),
+            (false, true) => None,
+        };
         // A caller without a name is told by its client.
         let client = || cx.client.map(|client| format!("client {client}"));
         let actor = cx.actor.map(str::to_owned).or_else(client);
         let ending = Ending {
             state: match self.outcome {
-                Outcome::Success if !is_over => State::ClosedSuccess,
+                Outcome::Success if over.is_none() => State::ClosedSuccess,
                 Outcome::Success | Outcome::Failed => State::ClosedFailed,
             },
-            closed_by: is_over.then_some("DURATION_EXCEEDED"),
+            closed_by: over,
             note: self.note.as_deref(),
             actor: actor.as_deref(),
             now: &cx.now,

@@ -8,7 +8,9 @@ use tollgate_core::clock;
 use tollgate_core::effect::Effect;
 use tollgate_core::text;
 use tollgate_sdk::{Blocker, Timestamp, ToolError};
-use tollgate_store::ledger::report::{Changed, LastTests, Refused, Repeated, Step, Story};
+use tollgate_store::ledger::report::{
+    Changed, Circle, LastTests, NewestRun, Part, Refused, Repeated, Step, Story, Untested,
+};
 use tollgate_store::storage::{Envelope, OperationFilter, Session, StoreResult, StoredOperation};
 
 use super::envelope_view::EnvelopeView;
@@ -317,6 +319,18 @@ pub struct ReportView {
     /// The newest test run.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_tests: Option<LastTests>,
+    /// Newest run of each test command in each workspace, parts of the envelope included.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tests: Vec<NewestRun>,
+    /// Edits that no test run followed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    untested: Vec<Untested>,
+    /// Workspaces whose edits went back to earlier states.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    circles: Vec<Circle>,
+    /// Parts of the envelope.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Part>,
     /// The same as a person would tell it.
     pub text: String,
 }
@@ -354,6 +368,10 @@ pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResul
         repeated_changes: story.repeated_changes,
         changes: story.changes,
         last_tests: story.last_tests,
+        tests: story.tests,
+        untested: story.untested,
+        circles: story.circles,
+        parts: story.parts,
         text,
     })
 }

@@ -22,7 +22,7 @@ use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::storage::{PolicyRow, Session};
 
 use super::batch::{self, Member};
-use super::guest::{GuestCall, Runtime, cancelled};
+use super::guest::{Changed, GuestCall, Runtime, cancelled};
 use super::pending_operation::PendingOperation;
 use super::{admission, arguments};
 
@@ -128,7 +128,7 @@ impl Runtime {
         session: Box<Session>,
     ) -> (Option<Box<Session>>, Decision) {
         if guest.cancel.is_cancelled() {
-            return (Some(session), Decision::Deny(cancelled(guest)));
+            return (Some(session), Decision::Deny(cancelled(guest, Changed::Nothing)));
         }
         let cancel = guest.cancel.clone();
         let judged = std::panic::catch_unwind(AssertUnwindSafe(|| {
@@ -137,7 +137,9 @@ impl Runtime {
             (evaluator.session, decision)
         }));
         match judged {
-            Ok((session, _)) if guest.cancel.is_cancelled() => (session, Decision::Deny(cancelled(guest))),
+            Ok((session, _)) if guest.cancel.is_cancelled() => {
+                (session, Decision::Deny(cancelled(guest, Changed::Nothing)))
+            }
             Ok(judged) => judged,
             Err(_) => (None, Decision::Deny(panicked(&guest.context.op_id))),
         }

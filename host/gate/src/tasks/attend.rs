@@ -7,20 +7,19 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tollgate_components::packs::TaskMode;
-use tollgate_core::deadline::Cancel;
+use tollgate_core::deadline::{Cancel, Reason};
 use tollgate_core::identity::Identity;
 use tollgate_core::task::TaskEvent;
 use tollgate_sandbox::progress::{Progress, Wanted, Word};
 use tollgate_sdk::{ApprovalStatus, ToolError};
 use tollgate_store::storage::{NewTask, StoredTask, TaskEnd};
 
-use super::listed;
 use super::live::{LiveTasks, Place};
 use super::notes::Notes;
 use super::reply::KeptReply;
 use super::slot::{Latest, TaskSlot, Tasking};
 use super::waiting::{CanAnswer, Waiting};
-use super::{Fit, TTL_MS};
+use super::{Fit, TTL_MS, ending, listed};
 use crate::Gate;
 use crate::approval::Consent;
 use crate::call::{Answers, Call, Caller, Outcome, UnknownTool};
@@ -129,7 +128,7 @@ impl Drop for Attended {
 enum Woken {
     /// There are answers, or somebody else settled the question.
     Go(Answers),
-    Cancelled,
+    Cancelled(Reason),
     /// Its time is over.
     Late,
     /// The task ended by other hands.
@@ -194,7 +193,7 @@ impl Gate {
             if attending.gate.store_task(slot, new, listed).await != Fit::Stored {
                 return;
             }
-            let place = LiveTasks::enter(&attending.gate, slot.id(), attending.cancel.clone());
+            let place = attending.enter();
             if tell.send(attending.stored().await).is_err() {
                 // Its client is gone, and knows of no task.
                 attending.cancel.cancel();
@@ -293,7 +292,7 @@ impl Attending {
         if self.gate.store_task(&self.slot, new, None).await != Fit::Stored {
             return None;
         }
-        let place = LiveTasks::enter(&self.gate, self.slot.id(), self.cancel.clone());
+        let place = self.enter();
         let task = self.stored().await;
         if task.as_ref().is_some_and(|task| task.is_cancelled) {
             // Somebody was faster than the watch.
@@ -318,6 +317,12 @@ impl Attending {
             arguments: self.gate.kept_call(&self.again),
             ..NewTask::default()
         }
+    }
+
+    /// Puts the task among those of this host that are not over.
+    pub(super) fn enter(&self) -> Place {
+        let revoked = self.again.caller.revoked.clone();
+        LiveTasks::enter(&self.gate, self.slot.id(), self.cancel.clone(), revoked)
     }
 
     /// Makes the call of a task again whose host is gone, and follows the task to its end.
@@ -350,13 +355,23 @@ impl Attending {
                 return self.end_with(TaskEvent::Broke, failure).await;
             }
         };
-        let waiting = match round < self.first_round + MAX_ROUNDS && !place.cancel().is_cancelled() {
+        let is_last = round >= self.first_round + MAX_ROUNDS;
+        if outcome.is_overtaken && !is_last && !place.cancel().is_cancelled() {
+            // An equal call used the approval first. The policy says what it wants now.
+            let ended = self.call_again(place, Answers::default()).await;
+            return Box::pin(self.follow(place, ended, round + 1, None)).await;
+        }
+        let waiting = match !is_last {
             true => Waiting::of(&outcome, self.again.can, round),
             false => None,
         };
         let Some(waiting) = waiting else {
             return self.end(outcome).await;
         };
+        if place.cancel().is_cancelled() {
+            let reason = place.cancel().reason().cloned();
+            return self.end_waiting(reason.unwrap_or_else(ending::cancelled)).await;
+        }
         let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
         let latest = Latest {
             op_id: outcome.op_id.clone(),
@@ -364,11 +379,13 @@ impl Attending {
         };
         let waiting = waiting.listed(&id, &self.again, &latest, (round, now_ms));
         let (asked, listed) = (waiting.asked.clone(), waiting.listed.clone());
+        let slot = self.slot.clone();
         let is_asked = self
             .gate
             .change_task(move |session| {
                 session.task_calls(&id, &latest.op_id)?;
-                let asked = listed::enter(session, listed.as_deref(), &asked)?;
+                let (asked, is_listed) = listed::enter(session, listed.as_deref(), &asked)?;
+                slot.set_listed(is_listed);
                 session.task_asks(&id, &asked, now_ms)
             })
             .await;
@@ -381,13 +398,14 @@ impl Attending {
 
     /// Waits for answers, and calls again with them.
     async fn wait(&self, place: &Place, waiting: Waiting, round: u32) {
-        place.wait_for(waiting.watched());
+        let (approvals, queued) = waiting.watched(self.slot.is_listed());
+        place.wait_for(approvals, queued);
         let woken = self.woken(place, waiting).await;
-        place.wait_for(Vec::new());
+        place.wait_for(Vec::new(), None);
         let answers = match woken {
             Woken::Go(answers) => answers,
             Woken::Over => return,
-            Woken::Cancelled => return self.end_with(TaskEvent::Stopped, cancelled()).await,
+            Woken::Cancelled(reason) => return self.end_waiting(reason).await,
             Woken::Late => return self.end_with(TaskEvent::Broke, late()).await,
         };
         let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
@@ -420,7 +438,12 @@ impl Attending {
 
     async fn woken(&self, place: &Place, waiting: Waiting) -> Woken {
         let until = Instant::now() + Duration::from_millis(TTL_MS.unsigned_abs());
+        let envelope = self.slot.latest().and_then(|latest| latest.envelope_id);
         loop {
+            if self.again.caller.is_revoked() {
+                return Woken::Cancelled(ending::revoked());
+            }
+            let (envelope, boot_ms) = (envelope.clone(), self.gate.clock.boot_ms());
             let (id, approvals) = (self.slot.id().to_owned(), waiting.approvals.clone());
             let listed = waiting.listed.as_ref().map(|new| new.id.clone());
             let now_ms = self.gate.clock.now_ms();
@@ -434,30 +457,52 @@ impl Attending {
                     Some(listed) => session.approval(&listed)?,
                     None => None,
                 };
-                Ok((task, is_settled, listed.map(|found| found.status(now_ms))))
+                let closed = ending::by_envelope(session, envelope.as_deref(), boot_ms)?;
+                let left_ms = match &envelope {
+                    Some(envelope) => session.envelope_remaining_ms(envelope, boot_ms)?,
+                    None => None,
+                };
+                let status = listed.map(|found| found.status(now_ms));
+                Ok((task, is_settled, status, (closed, left_ms)))
             });
+            let mut next = until;
             match looked.await {
                 Ok((None, ..)) => return Woken::Over,
                 Ok((Some(task), ..)) if task.state.is_over() => return Woken::Over,
+                // An envelope whose time is over is closed by the next call in it, and its tasks need not wait for that.
+                Ok((.., (Some(closed), _))) => return Woken::Cancelled(closed),
                 Ok((Some(task), ..)) if task.is_cancelled || place.cancel().is_cancelled() => {
-                    return Woken::Cancelled;
+                    let reason = place.cancel().reason().cloned();
+                    return Woken::Cancelled(reason.unwrap_or_else(ending::cancelled));
                 }
                 Ok((Some(task), ..)) if task.has_all_answers() => return Woken::Go(waiting.answered(&task)),
-                Ok((Some(_), true, _)) => return Woken::Go(Answers::default()),
-                Ok((Some(_), false, Some(ApprovalStatus::Approved))) => {
+                Ok((Some(_), true, ..)) => return Woken::Go(Answers::default()),
+                Ok((Some(_), false, Some(ApprovalStatus::Approved), _)) => {
                     return Woken::Go(waiting.decided(true));
                 }
-                Ok((Some(_), false, Some(ApprovalStatus::Rejected))) => {
+                Ok((Some(_), false, Some(ApprovalStatus::Rejected), _)) => {
                     return Woken::Go(waiting.decided(false));
                 }
-                Ok((Some(_), false, _)) => {}
+                Ok((Some(_), false, _, (None, left_ms))) => {
+                    let left = left_ms.map(|ms| Duration::from_millis(ms.max(0).unsigned_abs()));
+                    next = left.map_or(until, |left| until.min(Instant::now() + left));
+                }
                 Err(err) => tracing::warn!(%err, "a task that waits was not read"),
             }
             tokio::select! {
                 () = place.woken() => {}
-                () = tokio::time::sleep_until(until) => return Woken::Late,
+                () = tokio::time::sleep_until(next) => {
+                    if next >= until {
+                        return Woken::Late;
+                    }
+                }
             }
         }
+    }
+
+    async fn end_waiting(&self, reason: Reason) {
+        self.end_with(TaskEvent::Stopped, ending::while_it_waited(&reason))
+            .await;
     }
 
     async fn end(&self, outcome: Outcome) {
@@ -514,11 +559,6 @@ async fn at(time: Option<Instant>) {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
-}
-
-fn cancelled() -> ToolError {
-    let why = "the task was cancelled while it waited; nothing was changed";
-    ToolError::new("CANCELLED", why)
 }
 
 fn late() -> ToolError {

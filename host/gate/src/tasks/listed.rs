@@ -70,18 +70,43 @@ pub(super) fn request(
     ))
 }
 
-/// Enters a question into the list, unless the list is full. Returns what the task asks then. Wants a write transaction.
-pub(super) fn enter(session: &Session, listed: Option<&NewApproval>, asked: &Value) -> StoreResult<Value> {
+/// Enters a question into the list, unless the list is full. Returns what the task asks then, and whether the question is
+/// in the list. Wants a write transaction.
+pub(super) fn enter(
+    session: &Session,
+    listed: Option<&NewApproval>,
+    asked: &Value,
+) -> StoreResult<(Value, bool)> {
     let mut asked = asked.clone();
-    if let Some(new) = listed {
-        let identity = new.by.identity.as_deref();
-        if session
-            .approvals_full(&new.component, identity, new.at_ms)?
-            .is_none()
-        {
-            session.add_approval(new)?;
-            asked["approvals"] = json!([new.id]);
-        }
+    let Some(new) = listed else {
+        return Ok((asked, false));
+    };
+    let is_listed = fits(session, new, new.at_ms)?;
+    if is_listed {
+        session.add_approval(new)?;
+        asked["approvals"] = json!([new.id]);
     }
-    Ok(asked)
+    Ok((asked, is_listed))
+}
+
+/// Enters a question for which there was no room before. Whether it is in the list now: the list may be full again, and
+/// the task may be past the question. Wants a write transaction.
+pub(super) fn enter_later(
+    session: &Session,
+    task_id: &str,
+    new: &NewApproval,
+    now_ms: i64,
+) -> StoreResult<bool> {
+    if !fits(session, new, now_ms)? || !session.task_is_listed(task_id, new, now_ms)? {
+        return Ok(false);
+    }
+    session.add_approval(new)?;
+    Ok(true)
+}
+
+fn fits(session: &Session, new: &NewApproval, now_ms: i64) -> StoreResult<bool> {
+    let identity = new.by.identity.as_deref();
+    Ok(session
+        .approvals_full(&new.component, identity, now_ms)?
+        .is_none())
 }

@@ -1,14 +1,20 @@
 //! Tasks of this host that are not over, and one watch for all of them: other hosts and the command line answer and cancel
 //! through the database.
+//!
+//! A task whose question has no room in the list of approvals costs a place in a queue. The watch enters as many of the
+//! queue as there is room for, and wakes none of the others.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tollgate_core::deadline::Cancel;
-use tollgate_store::storage::{Database, Session, StoreResult};
+use tokio_util::sync::CancellationToken;
+use tollgate_core::deadline::{Cancel, Reason};
+use tollgate_store::storage::{Database, NewApproval, Session, StoreResult};
 
+use super::{ending, listed};
 use crate::Gate;
 
 /// Time between two looks whether the database changed.
@@ -23,15 +29,27 @@ struct Tasks {
     by_id: HashMap<String, Live>,
     /// Somebody watches for changes by others.
     is_watched: bool,
+    /// A question came into the queue since the last look.
+    has_new_queued: bool,
 }
 
 /// A task that is not over.
-#[derive(Clone)]
 struct Live {
     cancel: Cancel,
     wake: Arc<Notify>,
+    /// Cancelled when its owner's token is none any more.
+    revoked: Option<CancellationToken>,
     /// Requests for approval that it waits for.
     approvals: Vec<String>,
+    /// Its question, while the list of approvals has no room for it.
+    queued: Option<Arc<NewApproval>>,
+}
+
+/// A question that the list of approvals had no room for.
+#[derive(Debug, Clone)]
+struct Queued {
+    task_id: String,
+    new: Arc<NewApproval>,
 }
 
 /// A task's place among them. Dropping it takes the task out.
@@ -44,12 +62,19 @@ pub(super) struct Place {
 
 impl LiveTasks {
     /// Puts a task in, and watches as long as there are any.
-    pub(super) fn enter(gate: &Arc<Gate>, id: &str, cancel: Cancel) -> Place {
+    pub(super) fn enter(
+        gate: &Arc<Gate>,
+        id: &str,
+        cancel: Cancel,
+        revoked: Option<CancellationToken>,
+    ) -> Place {
         let wake = Arc::new(Notify::new());
         let live = Live {
             cancel: cancel.clone(),
             wake: Arc::clone(&wake),
+            revoked,
             approvals: Vec::new(),
+            queued: None,
         };
         let mut tasks = gate.tasks.live.tasks();
         tasks.by_id.insert(id.to_owned(), live);
@@ -69,13 +94,52 @@ impl LiveTasks {
         self.tasks().by_id.len()
     }
 
-    /// Has a task look at its row.
-    pub(super) fn wake(&self, id: &str, is_cancelled: bool) {
+    /// Has a task look at its row, and asks its call to end if there is a reason.
+    pub(super) fn wake(&self, id: &str, end: Option<Reason>) {
         if let Some(live) = self.tasks().by_id.get(id) {
-            if is_cancelled {
-                live.cancel.cancel();
+            if let Some(reason) = end {
+                live.cancel.cancel_because(reason);
             }
             live.wake.notify_one();
+        }
+    }
+
+    /// Ends the tasks of tokens that are none any more.
+    fn end_revoked(&self) {
+        let tasks = self.tasks();
+        let is_revoked = |live: &&Live| live.revoked.as_ref().is_some_and(CancellationToken::is_cancelled);
+        for live in tasks.by_id.values().filter(is_revoked) {
+            if !live.cancel.is_cancelled() {
+                live.cancel.cancel_because(ending::revoked());
+                live.wake.notify_one();
+            }
+        }
+    }
+
+    /// Questions that wait for room in the list of approvals, the oldest first, and whether some are new.
+    fn queued(&self) -> (Vec<Queued>, bool) {
+        let mut tasks = self.tasks();
+        let is_new = std::mem::take(&mut tasks.has_new_queued);
+        let queued = tasks.by_id.iter().filter_map(|(id, live)| {
+            Some(Queued {
+                task_id: id.clone(),
+                new: live.queued.clone()?,
+            })
+        });
+        let mut queued: Vec<Queued> = queued.collect();
+        queued.sort_by(|one, other| (one.new.at_ms, &one.task_id).cmp(&(other.new.at_ms, &other.task_id)));
+        (queued, is_new)
+    }
+
+    /// Has tasks wait for their questions in the list of approvals, where they are now.
+    fn listed(&self, listed: &[Queued]) {
+        let mut tasks = self.tasks();
+        for Queued { task_id, new } in listed {
+            if let Some(live) = tasks.by_id.get_mut(task_id)
+                && live.queued.take_if(|queued| queued.id == new.id).is_some()
+            {
+                live.approvals.push(new.id.clone());
+            }
         }
     }
 
@@ -112,12 +176,14 @@ impl LiveTasks {
 }
 
 impl Place {
-    /// Says which requests for approval it waits for.
-    pub(super) fn wait_for(&self, approvals: Vec<String>) {
-        if let Some(gate) = self.gate.upgrade()
-            && let Some(live) = gate.tasks.live.tasks().by_id.get_mut(&self.id)
-        {
+    /// Says which requests for approval it waits for, and which question waits for room in their list.
+    pub(super) fn wait_for(&self, approvals: Vec<String>, queued: Option<Arc<NewApproval>>) {
+        let Some(gate) = self.gate.upgrade() else { return };
+        let mut tasks = gate.tasks.live.tasks();
+        tasks.has_new_queued |= queued.is_some();
+        if let Some(live) = tasks.by_id.get_mut(&self.id) {
             live.approvals = approvals;
+            live.queued = queued;
         }
     }
 
@@ -149,8 +215,10 @@ struct Look {
 /// Changes by others: tasks that somebody wants to end, and tasks that can go on.
 #[derive(Default)]
 struct Changed {
-    cancelled: Vec<String>,
+    cancelled: Vec<(String, Reason)>,
     awake: Vec<String>,
+    /// Questions of identities for which the list of approvals has room.
+    fitting: Vec<Queued>,
 }
 
 async fn watch(gate: Weak<Gate>) {
@@ -161,22 +229,31 @@ async fn watch(gate: Weak<Gate>) {
         if gate.tasks.live.is_done() {
             return;
         }
-        let (host, waiting) = (gate.host_id().to_owned(), gate.tasks.live.approvals());
-        let now_ms = gate.clock.now_ms();
+        gate.tasks.live.end_revoked();
+        let (queued, is_queue_new) = gate.tasks.live.queued();
+        let open = Open {
+            host: gate.host_id().to_owned(),
+            waiting: gate.tasks.live.approvals(),
+            queued,
+            is_queue_new,
+            now_ms: gate.clock.now_ms(),
+            boot_ms: gate.clock.boot_ms(),
+        };
         let seen = gate
             .lanes
-            .aside(move |_, database| changed(look, database, &host, &waiting, now_ms))
+            .aside(move |_, database| changed(look, database, open))
             .await;
         look = match seen {
             Some(Ok((look, changed))) => {
-                changed
-                    .cancelled
-                    .iter()
-                    .for_each(|id| gate.tasks.live.wake(id, true));
-                changed
-                    .awake
-                    .iter()
-                    .for_each(|id| gate.tasks.live.wake(id, false));
+                for (id, reason) in changed.cancelled {
+                    gate.tasks.live.wake(&id, Some(reason));
+                }
+                for id in changed.awake {
+                    gate.tasks.live.wake(&id, None);
+                }
+                if !changed.fitting.is_empty() {
+                    list(&gate, changed.fitting).await;
+                }
                 Some(look)
             }
             Some(Err(err)) => {
@@ -188,13 +265,42 @@ async fn watch(gate: Weak<Gate>) {
     }
 }
 
-fn changed(
-    look: Option<Look>,
-    database: &Database,
-    host: &str,
-    waiting: &HashMap<String, Vec<String>>,
+/// Questions that a change may have made room for are entered, as many as fit.
+async fn list(gate: &Gate, fitting: Vec<Queued>) {
+    let entered = Arc::new(Mutex::new(Vec::new()));
+    let (seen, now_ms) = (Arc::clone(&entered), gate.clock.now_ms());
+    let changed = gate.change_task(move |session| {
+        // The transaction may run again, and only the last time counts.
+        let mut entered = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        entered.clear();
+        for queued in &fitting {
+            if listed::enter_later(session, &queued.task_id, &queued.new, now_ms)? {
+                entered.push(queued.clone());
+            }
+        }
+        Ok(!entered.is_empty())
+    });
+    match changed.await {
+        Ok(_) => {
+            let entered = entered.lock().unwrap_or_else(PoisonError::into_inner);
+            gate.tasks.live.listed(&entered);
+        }
+        Err(err) => tracing::warn!(%err, "questions of tasks were not entered into the list of approvals"),
+    }
+}
+
+/// Open tasks of this host, for a look at the database.
+struct Open {
+    host: String,
+    /// Tasks by the requests for approval that they wait for.
+    waiting: HashMap<String, Vec<String>>,
+    queued: Vec<Queued>,
+    is_queue_new: bool,
     now_ms: i64,
-) -> StoreResult<(Look, Changed)> {
+    boot_ms: i64,
+}
+
+fn changed(look: Option<Look>, database: &Database, open: Open) -> StoreResult<(Look, Changed)> {
     let mut look = match look {
         Some(look) => look,
         None => Look {
@@ -203,21 +309,41 @@ fn changed(
         },
     };
     let version = look.session.data_version()?;
-    if version == look.version {
+    if version == look.version && !open.is_queue_new {
         return Ok((look, Changed::default()));
     }
     let mut changed = Changed::default();
-    for task in look.session.tasks_to_wake(host)? {
-        let ids = if task.is_cancelled {
-            &mut changed.cancelled
+    for task in look.session.tasks_to_wake(&open.host)? {
+        if task.is_cancelled {
+            let reason = ending::by_envelope(&look.session, task.envelope_id.as_deref(), open.boot_ms)?;
+            let reason = reason.unwrap_or_else(ending::cancelled);
+            changed.cancelled.push((task.id, reason));
         } else {
-            &mut changed.awake
-        };
-        ids.push(task.id);
+            changed.awake.push(task.id);
+        }
     }
-    for (approval, ids) in waiting {
-        if !look.session.is_approval_open(approval, now_ms)? {
+    for (approval, ids) in &open.waiting {
+        if !look.session.is_approval_open(approval, open.now_ms)? {
             changed.awake.extend(ids.iter().cloned());
+        }
+    }
+    let mut rooms: HashMap<Option<String>, usize> = HashMap::new();
+    for queued in open.queued {
+        let identity = queued.new.by.identity.clone();
+        let room = match rooms.entry(identity) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let room = look.session.room_for_approvals(
+                    &queued.new.component,
+                    unknown.key().as_deref(),
+                    open.now_ms,
+                )?;
+                unknown.insert(usize::try_from(room).unwrap_or_default())
+            }
+        };
+        if *room > 0 {
+            *room -= 1;
+            changed.fitting.push(queued);
         }
     }
     look.version = version;

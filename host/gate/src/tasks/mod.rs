@@ -4,6 +4,7 @@
 //! that says how it stands, on any host. The row ends in the commit of the call's own row.
 
 mod attend;
+mod ending;
 mod listed;
 mod live;
 mod notes;
@@ -176,7 +177,7 @@ impl Gate {
         let wanted = self
             .change_task(move |session| session.want_task_cancelled(&key, now_ms))
             .await?;
-        self.tasks.live.wake(id, wanted);
+        self.tasks.live.wake(id, wanted.then(ending::cancelled));
         if wanted && self.is_of_nobody(id).await? {
             self.bury_the_dead().await;
         }
@@ -204,7 +205,7 @@ impl Gate {
             Ok(is_first)
         })
         .await?;
-        self.tasks.live.wake(id, false);
+        self.tasks.live.wake(id, None);
         Ok(())
     }
 
@@ -255,7 +256,9 @@ impl Gate {
                 let mut new = new.clone();
                 if let Some(asked) = new.asked.take() {
                     let listed = listed.as_deref().filter(|_| is_room);
-                    new.asked = Some(listed::enter(session, listed, &asked)?);
+                    let (asked, is_listed) = listed::enter(session, listed, &asked)?;
+                    new.asked = Some(asked);
+                    stored.set_listed(is_listed);
                 }
                 let is_added = is_room && session.add_task(&new)?;
                 stored.set_stored(is_added);

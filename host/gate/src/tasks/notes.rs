@@ -36,14 +36,21 @@ impl Notes {
         let note = self.latest.take()?;
         self.stored = Some(Instant::now());
         let done = match note.total {
-            Some(total) => format!("{} of {total}", note.done),
-            None => format!("{}", note.done),
+            Some(total) => format!("{} of {}", number(note.done), number(total)),
+            None => number(note.done),
         };
         Some(match note.message.as_str() {
             "" => done,
             message => format!("{message} ({done})"),
         })
     }
+}
+
+/// A number with at most two decimals.
+fn number(number: f64) -> String {
+    let rounded = format!("{number:.2}");
+    let short = rounded.trim_end_matches('0').trim_end_matches('.');
+    short.to_owned()
 }
 
 #[cfg(test)]
@@ -68,5 +75,13 @@ mod tests {
         notes.hear(note(3.0, None, "third"));
         assert_eq!(notes.take().as_deref(), Some("third (3)"));
         assert_eq!(notes.take(), None);
+        for (done, total, wanted) in [
+            (0.999_992_370_605_468_8, 2.0, "1 of 2"),
+            (0.5, 100.0, "0.5 of 100"),
+            (0.0, 0.125, "0 of 0.12"),
+        ] {
+            notes.hear(note(done, Some(total), ""));
+            assert_eq!(notes.take().as_deref(), Some(wanted));
+        }
     }
 }

@@ -129,6 +129,7 @@ impl KeptReply {
             not_kept: None,
             asked: None,
             approvals: Vec::new(),
+            is_overtaken: false,
             lines: Vec::new(),
         }
     }

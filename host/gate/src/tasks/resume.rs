@@ -12,7 +12,6 @@ use tollgate_sdk::ToolError;
 use tollgate_store::storage::StoredTask;
 
 use super::attend::{Again, Attending, MAX_ROUNDS};
-use super::live::LiveTasks;
 use super::slot::TaskSlot;
 use super::waiting::CanAnswer;
 use super::{TaskReply, dispatch};
@@ -99,7 +98,7 @@ impl Gate {
                 return Ok(());
             }
             tracing::info!(task = id, "takes up a task whose host is gone");
-            let place = LiveTasks::enter(&gate, &id, attending.cancel.clone());
+            let place = attending.enter();
             tokio::spawn(attending.resume(place));
             Ok(())
         });

@@ -35,6 +35,7 @@ struct Inner {
     id: String,
     is_stored: AtomicBool,
     is_over: AtomicBool,
+    is_listed: AtomicBool,
     latest: Mutex<Option<Latest>>,
 }
 
@@ -54,6 +55,7 @@ impl TaskSlot {
             id: format!("tsk_{}", uuid::Uuid::new_v4().simple()),
             is_stored: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            is_listed: AtomicBool::new(false),
             latest: Mutex::default(),
         }))
     }
@@ -70,6 +72,7 @@ impl TaskSlot {
             id: task.id.clone(),
             is_stored: AtomicBool::new(true),
             is_over: AtomicBool::new(false),
+            is_listed: AtomicBool::new(false),
             latest: Mutex::new(Some(latest)),
         }))
     }
@@ -105,6 +108,15 @@ impl TaskSlot {
 
     pub(super) fn set_stored(&self, is_stored: bool) {
         self.0.is_stored.store(is_stored, Ordering::Release);
+    }
+
+    /// True if the task's latest question is in the list of approvals. Said by the writer.
+    pub(super) fn is_listed(&self) -> bool {
+        self.0.is_listed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_listed(&self, is_listed: bool) {
+        self.0.is_listed.store(is_listed, Ordering::Release);
     }
 
     /// True if the task ended in the commit of its call.

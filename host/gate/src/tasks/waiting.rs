@@ -1,5 +1,7 @@
 //! Questions that a task waits with, and their answers.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use tollgate_sdk::{Action, Answer, AnsweredBy, Question};
 use tollgate_store::storage::{NewApproval, StoredTask};
@@ -95,10 +97,11 @@ impl Waiting {
         }
     }
 
-    /// Requests for approval whose end wakes the task.
-    pub(super) fn watched(&self) -> Vec<String> {
-        let listed = self.listed.iter().map(|new| new.id.clone());
-        self.approvals.iter().cloned().chain(listed).collect()
+    /// Requests for approval whose end wakes the task, and the question that waits for room among them.
+    pub(super) fn watched(&self, is_listed: bool) -> (Vec<String>, Option<Arc<NewApproval>>) {
+        let listed = self.listed.iter().filter(|_| is_listed).map(|new| new.id.clone());
+        let queued = self.listed.clone().filter(|_| !is_listed).map(Arc::from);
+        (self.approvals.iter().cloned().chain(listed).collect(), queued)
     }
 
     /// Answers for the call after a decision on the question in the list.

@@ -207,12 +207,9 @@ impl Keyring {
 
     /// Ends what expired tokens let in.
     pub fn expire(&self, now_ms: i64) {
-        for entry in self
-            .filed
-            .load()
-            .iter()
-            .filter(|entry| entry.line.is_over(now_ms))
-        {
+        let filed = self.filed.load();
+        let all = filed.iter().chain(&self.fixed);
+        for entry in all.filter(|entry| entry.line.is_over(now_ms)) {
             entry.revoked.cancel();
         }
     }

@@ -349,6 +349,7 @@ async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<R
         identity: identity.clone(),
         share: share.clone(),
         given_up: session.as_ref().map(InUse::given_up).or_else(|| revoked.clone()),
+        revoked: revoked.clone(),
     });
     if parts.method != Method::POST {
         // A stream that waits for notifications is nothing to wait for at the end.
@@ -408,6 +409,8 @@ pub(crate) struct Sender {
     pub(crate) share: Share,
     /// Cancelled when nobody waits any more for what the session's requests began.
     pub(crate) given_up: Option<CancellationToken>,
+    /// Cancelled when the token is removed or expires.
+    pub(crate) revoked: Option<CancellationToken>,
 }
 
 /// Resources that a response holds until it is sent or given up.

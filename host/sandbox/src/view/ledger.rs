@@ -86,10 +86,28 @@ impl ledger::Host for View<'_> {
                 "the workspace is not registered or not granted".to_owned(),
             ));
         };
-        let Some(envelope) = &self.facts.envelope_id else {
-            return Ok(nothing("edits are counted in envelopes only".to_owned()));
-        };
         let session = self.session;
+        let Some(envelope) = &self.facts.envelope_id else {
+            let seen = self
+                .facts
+                .seen
+                .as_ref()
+                .filter(|seen| seen.workspace == workspace);
+            let edits = session.as_host(|| session.edits_of_workspace(&workspace))?;
+            let (Some(seen), Some(edits)) = (seen, edits) else {
+                let why =
+                    || "outside of envelopes only calls that run tests look at the work tree".to_owned();
+                return Ok(nothing(self.facts.unseen.clone().unwrap_or_else(why)));
+            };
+            return Ok(WorkTree {
+                state: Some(seen.state.clone()),
+                unseen: None,
+                edits,
+                observed_edits: 0,
+                has_baseline: false,
+                oscillation: None,
+            });
+        };
         let progress = session.as_host(|| session.work_tree_progress(envelope, &workspace))?;
         let Some(progress) = progress else {
             let without_git = || match reach.workspace.info.git {

@@ -9,7 +9,7 @@ use tollgate_core::text;
 use tollgate_sdk::permit::{self, Permitted, Refused};
 use tollgate_sdk::{Command as Wanted, Ending, Outcome, ProcessError, WorkspaceInfo};
 use tollgate_store::artifacts::{ArtifactKind, ArtifactWriter, CallArtifacts};
-use tollgate_store::storage::{Ran, Session};
+use tollgate_store::storage::{Ran, Session, TestRun};
 use wasmtime::component::{HasData, Linker};
 
 use crate::CallState;
@@ -100,7 +100,7 @@ impl View<'_> {
         self.ahead.forget();
         let outcome = outcome?;
         if let (Some(programs), Some(Counted::Test)) = (self.programs, counted) {
-            programs.test_ended(how_it_ended(outcome.ending));
+            programs.test_ended(test_run(&reach.info, &permitted, how_it_ended(outcome.ending)));
         }
         kept?;
         Ok(Outcome {
@@ -129,6 +129,19 @@ fn counted(info: &WorkspaceInfo, permitted: &Permitted) -> Option<Counted> {
         Permitted::Program(argv) if info.tests.iter().any(|test| test.argv == *argv) => Some(Counted::Test),
         Permitted::Program(_) => Some(Counted::Other),
         Permitted::Git(_) => None,
+    }
+}
+
+/// A run of a registered test, by the names that the operator gave it and its workspace.
+fn test_run(info: &WorkspaceInfo, permitted: &Permitted, result: Ran) -> TestRun {
+    let test = match permitted {
+        Permitted::Program(argv) => info.tests.iter().find(|test| test.argv == *argv),
+        Permitted::Git(_) => None,
+    };
+    TestRun {
+        workspace: info.name.clone(),
+        test: test.map(|test| test.name.clone()).unwrap_or_default(),
+        result,
     }
 }
 

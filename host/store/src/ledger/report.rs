@@ -1,6 +1,7 @@
 //! Story of an envelope, as a person would write it after the fact: how it ended, under which
 //! limits, in what order, what was refused and why, what failed again and again, what was changed.
 
+mod evidence;
 mod text;
 
 use crate::storage::StoreResult;
@@ -10,7 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::storage::{Envelope, OperationFilter, Outcome, Session, StoredOperation};
+use crate::storage::{Envelope, OperationFilter, Outcome, Restored, Session, StoredOperation};
+
+pub use evidence::{NewestRun, Part, Untested};
 
 /// Operations that are read at once.
 const PAGE: u32 = 500;
@@ -48,6 +51,39 @@ pub struct Story {
     /// The newest test run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_tests: Option<LastTests>,
+    /// Newest run of each test command in each workspace, parts of the envelope included.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<NewestRun>,
+    /// Edits that no test run followed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untested: Vec<Untested>,
+    /// Workspaces whose edits went back to earlier states.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub circles: Vec<Circle>,
+    /// Parts of the envelope.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+}
+
+/// Edits of a workspace that went in circles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Circle {
+    /// The workspace.
+    pub workspace: String,
+    /// Number of edits that restored an earlier state.
+    pub count: i64,
+    /// Edits from the earlier state to the same one, the last time.
+    pub period: i64,
+}
+
+impl From<Restored> for Circle {
+    fn from(restored: Restored) -> Circle {
+        Circle {
+            workspace: restored.workspace,
+            count: restored.count,
+            period: restored.period,
+        }
+    }
 }
 
 /// The newest test run of an envelope.
@@ -70,6 +106,9 @@ pub struct Step {
     pub timestamp: String,
     /// The tool.
     pub tool: String,
+    /// The workspace that the call was about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     /// Caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
@@ -119,6 +158,9 @@ pub struct Refused {
 pub struct Repeated {
     /// The fingerprint.
     pub fingerprint: String,
+    /// The workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     /// Number of times.
     pub count: i64,
     /// Number of mutations between the first and the last time.
@@ -166,6 +208,14 @@ impl Story {
                     one.edits_between = session.edits_over_rows(envelope_id, one.first_seq, one.last_seq)?;
                 }
                 story.running = session.running_in(envelope_id)?;
+                story.tests = evidence::newest_runs(envelope_id, &session.test_rows(envelope_id)?);
+                story.untested = evidence::untested(session, envelope_id, &story.tests)?;
+                story.circles = session
+                    .restored_states(envelope_id)?
+                    .into_iter()
+                    .map(Circle::from)
+                    .collect();
+                story.parts = session.parts_of(envelope_id)?.into_iter().map(Part::of).collect();
                 return Ok(story);
             };
             filter.after = Some(last.seq);
@@ -191,6 +241,7 @@ impl Step {
             seq: operation.seq,
             timestamp: operation.timestamp.clone(),
             tool: operation.tool.clone(),
+            workspace: operation.workspace.clone(),
             actor: operation.actor.clone(),
             client: operation.client.clone(),
             outcome: outcome(operation).to_owned(),
@@ -304,7 +355,10 @@ impl Teller {
             && last.client == operation.client
             && last.tests == told.tests
             && last.note == told.note
-            && last.diff == told.diff
+            && last.workspace == told.workspace
+            // Each change is an edit of its own, though as many lines change.
+            && last.diff.is_none()
+            && told.diff.is_none()
             && last.artifact_ids.is_empty()
             && told.artifact_ids.is_empty()
         {
@@ -354,16 +408,19 @@ impl Teller {
 
 /// Fingerprints, and when each was seen first.
 #[derive(Default)]
-struct Seen(BTreeMap<String, (i64, Repeated)>);
+struct Seen(BTreeMap<(String, Option<String>), (i64, Repeated)>);
 
 impl Seen {
     fn see(&mut self, fingerprint: Option<&String>, operation: &StoredOperation, mutated: i64) {
         let Some(fingerprint) = fingerprint else {
             return;
         };
-        let (since, repeated) = self.0.entry(fingerprint.clone()).or_insert_with(|| {
+        let workspace = operation.workspace.clone();
+        let entry = self.0.entry((fingerprint.clone(), workspace.clone()));
+        let (since, repeated) = entry.or_insert_with(|| {
             let repeated = Repeated {
                 fingerprint: fingerprint.clone(),
+                workspace,
                 count: 0,
                 mutations_between: 0,
                 edits_between: None,

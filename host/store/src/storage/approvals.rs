@@ -69,7 +69,37 @@ impl Session {
         identity: Option<&str>,
         now_ms: i64,
     ) -> StoreResult<Option<u32>> {
-        let (all, own): (u32, u32) = self
+        let (all, own) = self.open_approvals(component, identity, now_ms)?;
+        Ok(if all >= MAX_PENDING {
+            Some(MAX_PENDING)
+        } else {
+            (identity.is_some() && own >= MAX_PENDING_OF_ONE).then_some(MAX_PENDING_OF_ONE)
+        })
+    }
+
+    /// Number of requests that a component can still make for an identity.
+    pub fn room_for_approvals(
+        &self,
+        component: &str,
+        identity: Option<&str>,
+        now_ms: i64,
+    ) -> StoreResult<u32> {
+        let (all, own) = self.open_approvals(component, identity, now_ms)?;
+        let room = MAX_PENDING.saturating_sub(all);
+        Ok(match identity {
+            Some(_) => room.min(MAX_PENDING_OF_ONE.saturating_sub(own)),
+            None => room,
+        })
+    }
+
+    /// Numbers of open requests of a component, and of those that an identity asked for.
+    fn open_approvals(
+        &self,
+        component: &str,
+        identity: Option<&str>,
+        now_ms: i64,
+    ) -> StoreResult<(u32, u32)> {
+        Ok(self
             .db
             .prepare_cached(
                 "SELECT count(*), coalesce(sum(identity IS ?2), 0) FROM core_approvals
@@ -77,12 +107,7 @@ impl Session {
             )?
             .query_row(params![component, identity, now_ms], |row| {
                 Ok((row.get(0)?, row.get(1)?))
-            })?;
-        Ok(if all >= MAX_PENDING {
-            Some(MAX_PENDING)
-        } else {
-            (identity.is_some() && own >= MAX_PENDING_OF_ONE).then_some(MAX_PENDING_OF_ONE)
-        })
+            })?)
     }
 
     /// Stores a request, and withdraws an open one with the same key. Does nothing if the request is there. Wants a

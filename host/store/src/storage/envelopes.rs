@@ -284,10 +284,7 @@ impl Session {
             counters: (charge != Charge::Nothing).then(|| counters(&around)),
             remaining_ms: around
                 .iter()
-                .filter_map(|(_, standing)| {
-                    let end = standing.limits.max_duration_sec?.saturating_mul(1_000);
-                    Some(end.saturating_sub(boot_ms.saturating_sub(standing.opened_boot_ms)))
-                })
+                .filter_map(|(_, standing)| standing.remaining_ms(boot_ms))
                 .min(),
         };
         if charge != Charge::Nothing {
@@ -324,6 +321,25 @@ impl Session {
             at = parent;
         }
         Ok(smallest)
+    }
+
+    /// Milliseconds until the time of an envelope or of one around it is over, if there is a limit.
+    pub fn envelope_remaining_ms(&self, id: &str, boot_ms: i64) -> StoreResult<Option<i64>> {
+        let mut shortest: Option<i64> = None;
+        let mut at = Some(id.to_owned());
+        for _ in 0..=MAX_DEPTH {
+            let Some((standing, parent)) = at
+                .take()
+                .map(|id| self.standing_and_parent(&id))
+                .transpose()?
+                .flatten()
+            else {
+                break;
+            };
+            shortest = shortest.into_iter().chain(standing.remaining_ms(boot_ms)).min();
+            at = parent;
+        }
+        Ok(shortest)
     }
 
     fn refuse_admission(&self, id: &str, refusal: Refusal, now: &str) -> StoreResult<Admission> {

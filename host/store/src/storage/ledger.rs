@@ -128,6 +128,9 @@ pub struct Operation {
     /// JSON object of its envelope's counters with the call counted, and of those of the envelopes around it.
     #[serde(default)]
     pub counters: Option<String>,
+    /// The registered workspace that the call was about.
+    #[serde(default)]
+    pub workspace: Option<String>,
     /// The work tree as the call left it, for the states of its envelope and not part of the row.
     #[serde(skip)]
     pub left_behind: Option<(Sighting, Cause)>,
@@ -194,6 +197,7 @@ impl Operation {
             members: None,
             outcome: None,
             counters: None,
+            workspace: None,
             left_behind: None,
         }
     }
@@ -206,7 +210,7 @@ pub(super) const CHAIN_COLUMNS: &str = "seq, op_id, envelope_id, timestamp, dura
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
     result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
     failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members,
-    outcome, counters";
+    outcome, counters, workspace";
 /// The hash before the first row.
 const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -214,9 +218,9 @@ const INSERT: &str = "INSERT INTO core_operations (seq, op_id, envelope_id, time
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
     result_hash, repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
     failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members,
-    outcome, counters)
+    outcome, counters, workspace)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
-    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)";
+    ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
 
 impl Operation {
     /// The values of the hashed columns, in order.
@@ -328,7 +332,13 @@ impl Session {
                 _ => ValueRef::Null,
             });
         }
-        hasher.add_later([&operation.members, &operation.outcome, &operation.counters].map(as_value));
+        let later = [
+            &operation.members,
+            &operation.outcome,
+            &operation.counters,
+            &operation.workspace,
+        ];
+        hasher.add_later(later.map(as_value));
         let hash = hasher.finish();
         let mut statement = self.db.prepare_cached(INSERT)?;
         statement.raw_bind_parameter(1, seq)?;
@@ -337,9 +347,9 @@ impl Session {
         }
         statement.raw_bind_parameter(COLUMNS + 2, &head.hash)?;
         statement.raw_bind_parameter(COLUMNS + 3, &hash)?;
-        statement.raw_bind_parameter(COLUMNS + 4, &operation.members)?;
-        statement.raw_bind_parameter(COLUMNS + 5, &operation.outcome)?;
-        statement.raw_bind_parameter(COLUMNS + 6, &operation.counters)?;
+        for (at, value) in later.into_iter().enumerate() {
+            statement.raw_bind_parameter(COLUMNS + 4 + at, value)?;
+        }
         exactly_one(statement.raw_execute()?)?;
         if self.hash_of(seq)?.as_ref() != Some(&hash) {
             return Err(StoreError::from(rusqlite::Error::StatementChangedRows(0)));
@@ -436,6 +446,7 @@ pub(super) fn link(row: &rusqlite::Row<'_>, hasher: &mut RowHasher) -> rusqlite:
         row.get_ref(COLUMNS + 3)?,
         row.get_ref(COLUMNS + 4)?,
         row.get_ref(COLUMNS + 5)?,
+        row.get_ref(COLUMNS + 6)?,
     ]);
     Ok(Link {
         seq,
@@ -444,6 +455,9 @@ pub(super) fn link(row: &rusqlite::Row<'_>, hasher: &mut RowHasher) -> rusqlite:
         hash: hash.to_owned(),
     })
 }
+
+/// Names of the columns that came later, of which the first is hashed without one.
+const LATER: [Option<&str>; 4] = [None, Some("outcome"), Some("counters"), Some("workspace")];
 
 /// Hashes a row: each value with its kind and length before it, so that no two rows have the same
 /// bytes.
@@ -474,8 +488,8 @@ impl RowHasher {
 
     /// Adds the columns that came later. A row without them has the hash that it had before there were any, so each
     /// counts only where it is, and by name, so that none takes another's place.
-    fn add_later(&mut self, values: [ValueRef<'_>; 3]) {
-        for (value, name) in values.into_iter().zip([None, Some("outcome"), Some("counters")]) {
+    fn add_later(&mut self, values: [ValueRef<'_>; LATER.len()]) {
+        for (value, name) in values.into_iter().zip(LATER) {
             if value == ValueRef::Null {
                 continue;
             }

@@ -239,6 +239,10 @@ const CORE: &[(&str, &str)] = &[
         "0024_edits_over_envelopes",
         include_str!("../../../../migrations/core/0024_edits_over_envelopes.sql"),
     ),
+    (
+        "0025_workspaces_of_calls",
+        include_str!("../../../../migrations/core/0025_workspaces_of_calls.sql"),
+    ),
 ];
 
 /// The owner's name of the host's own tables.

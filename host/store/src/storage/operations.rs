@@ -148,6 +148,9 @@ pub struct StoredOperation {
     /// Notes of its events.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The registered workspace that it was about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     /// Numbers of changed files, insertions and deletions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_stats: Option<Value>,
@@ -277,6 +280,7 @@ impl StoredOperation {
                 .as_ref()
                 .and_then(|outcome| serde_json::to_string(outcome).ok()),
             counters: None,
+            workspace: self.workspace.clone(),
         })
     }
 }
@@ -460,7 +464,8 @@ impl OperationFilter {
                  failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
                  short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members, verdicts,
                  outcome, events, diff_stats, repo_before_hash,
-                 coalesce(repo_after_hash, (SELECT state FROM core_states_after WHERE op_id = core_operations.op_id))
+                 coalesce(repo_after_hash, (SELECT state FROM core_states_after WHERE op_id = core_operations.op_id)),
+                 workspace
              FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
             clauses.join(" AND "),
             params.len()
@@ -514,6 +519,7 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
             .and_then(|json| serde_json::from_str(&json).ok()),
         repo_before_hash: row.get(30)?,
         repo_after_hash: row.get(31)?,
+        workspace: row.get(32)?,
     })
 }
 

@@ -17,6 +17,20 @@ pub struct Outcome {
     /// Message of the first failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Registered tests that the host itself ran. Empty if the caller reported the outcome.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<TestRun>,
+}
+
+/// Run of a registered test, as the host saw it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TestRun {
+    /// The workspace.
+    pub workspace: String,
+    /// Name of the test command.
+    pub test: String,
+    /// How it ended.
+    pub result: Ran,
 }
 
 /// Result of tests.
@@ -92,7 +106,7 @@ mod tests {
             result,
             failed,
             total,
-            message: None,
+            ..Outcome::default()
         };
         let failed = Outcome {
             message: Some("assert -1 == 3".to_owned()),

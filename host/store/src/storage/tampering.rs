@@ -64,7 +64,7 @@ const ON_ROWS: &[(&str, i64, &str)] = &[
          INSERT INTO core_operations SELECT 3, 'op_x', envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect,
              error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash, result_hash,
              repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
-             failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members, outcome, counters
+             failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members, outcome, counters, workspace
          FROM core_operations WHERE seq = 2",
         3,
         "inserted or replaced",
@@ -115,7 +115,7 @@ const AFTER_PRUNING: &[(&str, i64, &str)] = &[
         "INSERT INTO core_operations SELECT 2, 'op_x', envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect,
              error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash, result_hash,
              repo_before_hash, repo_after_hash, changed_paths, diff_stats, short_diff, mutation_fingerprint,
-             failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members, outcome, counters
+             failure_fingerprint, failing_tests, events, verdicts, artifact_ids, prev_hash, hash, members, outcome, counters, workspace
          FROM core_operations WHERE seq = 1",
         2,
         "inserted where rows were pruned",

@@ -7,12 +7,12 @@ mod stored;
 use std::collections::HashMap;
 
 use rusqlite::{OptionalExtension, params, params_from_iter};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tollgate_core::hash;
 use tollgate_core::task::{TaskEvent, TaskState};
 use tollgate_sdk::ApprovalStatus;
 
-use super::approvals::Answered;
+use super::approvals::{Answered, NewApproval};
 use super::error::StoreResult;
 use super::schema::exactly_one;
 use super::session::Session;
@@ -114,6 +114,21 @@ impl Session {
             task.answers = Map::new();
             task.note = None;
         })
+    }
+
+    /// Notes that a waiting task's question, which had no room before, is in the list of approvals. Whether the task still
+    /// waits with it. Wants a write transaction.
+    pub fn task_is_listed(&self, id: &str, new: &NewApproval, now_ms: i64) -> StoreResult<bool> {
+        let Some(mut task) = self.task(id, now_ms)? else {
+            return Ok(false);
+        };
+        let is_same = task.state == TaskState::InputRequired && task.op_id == new.by.op_id;
+        let is_free = !task.is_cancelled && task.answers.is_empty() && task.approvals().next().is_none();
+        let Some(asked) = task.asked.as_mut().filter(|_| is_same && is_free) else {
+            return Ok(false);
+        };
+        asked["approvals"] = json!([new.id]);
+        self.write_task(&task, TaskState::InputRequired, now_ms)
     }
 
     /// Has a task go on that waited. Whether it waited. Wants a write transaction.

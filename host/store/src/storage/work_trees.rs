@@ -121,6 +121,43 @@ impl Session {
         now: &str,
     ) -> StoreResult<()> {
         self.note_newest(seen, cause)?;
+        self.note_state(envelope, seen, cause, op_id, now)
+    }
+
+    /// Notes a look at the work tree before an envelope is closed, and counts the edit that it finds. Returns false, and
+    /// notes nothing, if the limit of edits leaves no room for it. The newest known state of the workspace stays, so that
+    /// time windows count the edit with the next call.
+    pub fn see_at_closing(
+        &self,
+        envelope: &str,
+        seen: &Sighting,
+        op_id: &str,
+        now: &str,
+    ) -> StoreResult<bool> {
+        let edits = self.edits_until(envelope, seen)?;
+        let Some(standing) = self.standing(envelope)? else {
+            return Ok(true);
+        };
+        let Ok(next) = standing.see(edits) else {
+            return Ok(false);
+        };
+        self.db
+            .prepare_cached("UPDATE core_envelopes SET edit_count = ?2 WHERE id = ?1")?
+            .execute((envelope, next.edits))
+            .and_then(exactly_one)?;
+        self.note_state(envelope, seen, Cause::Observed, op_id, now)?;
+        Ok(true)
+    }
+
+    /// Stores a state of an envelope, unless it is the newest known one.
+    fn note_state(
+        &self,
+        envelope: &str,
+        seen: &Sighting,
+        cause: Cause,
+        op_id: &str,
+        now: &str,
+    ) -> StoreResult<()> {
         let newest = self.newest_state(envelope, &seen.workspace)?;
         match &newest {
             Some(newest) if newest.looked_boot_ms > seen.looked_boot_ms => return Ok(()),
@@ -243,6 +280,17 @@ impl Session {
             )?
             .query_map([envelope], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The workspace that a call of an envelope looked at last.
+    pub fn newest_seen_workspace(&self, envelope: &str) -> StoreResult<Option<String>> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1 ORDER BY id DESC LIMIT 1",
+            )?
+            .query_row([envelope], |row| row.get(0))
+            .optional()?)
     }
 
     /// States of an envelope's work trees, the oldest first.
@@ -468,6 +516,23 @@ mod tests {
         );
         let opened = session.envelope("env_in").unwrap().unwrap();
         assert_eq!(opened.index_version, Some(1));
+    }
+
+    #[test]
+    fn a_look_at_closing_counts_within_the_limit_and_leaves_the_edit_to_windows() {
+        let (_place, session) = session(Some(1));
+        session
+            .note_baseline("env_in", &seen("one", "A", 1), "op_0", NOW)
+            .unwrap();
+        let close = |state: &str, at: i64| {
+            let found = session.see_at_closing("env_in", &seen("one", state, at), "op_9", NOW);
+            let edits = session.standing("env_in").unwrap().unwrap().edits;
+            (found.unwrap(), edits)
+        };
+        assert_eq!(close("A", 2), (true, 0));
+        assert_eq!(close("B", 3), (true, 1));
+        assert_eq!(close("C", 4), (false, 1), "one more than the limit is not noted");
+        assert_eq!(session.edits_over_envelopes(&seen("one", "B", 5)).unwrap(), 1);
     }
 
     #[test]

@@ -114,6 +114,9 @@ pub(crate) struct RunView {
     failure_seen: u64,
     /// Number of edits, or without a view of the work tree of mutations, since the first sighting.
     failure_mutations: u64,
+    /// Number of edits since the same state of the work tree was there before, if edits restored it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oscillation_period: Option<u32>,
     /// Number of other envelopes in which the failure was seen.
     #[serde(skip_serializing_if = "is_zero")]
     earlier_envelopes: u64,
@@ -169,6 +172,7 @@ impl Tested<'_> {
         match (self.report.ended, self.ran_sec) {
             (Ended::TimedOut, Some(seconds)) => format!("timed out after {seconds} s"),
             (Ended::TimedOut, None) => "timed out".to_owned(),
+            (Ended::Signalled(signal), _) => format!("killed by signal {signal}"),
             _ => text(&self.report.outcome).replace('_', " "),
         }
     }
@@ -196,7 +200,7 @@ impl RunView {
             errors: shown(&report.errors),
             more_errors: more(&report.errors, report.more_errors),
             exit_code: report.exit_code,
-            message: verdict(tested, &known, now),
+            message: verdict(tested, &known, changes.oscillation, now),
             failure_fingerprint: known.failure,
             detail_fingerprint: known.detail,
             non_progress: known.verdict.non_progress,
@@ -205,6 +209,7 @@ impl RunView {
             regression: known.verdict.regression,
             failure_seen: known.repetition.seen,
             failure_mutations: known.repetition.mutations,
+            oscillation_period: changes.oscillation,
             earlier_envelopes: known.earlier.envelopes,
             first_seen: known.earlier.first_at,
             earlier_edits: known.earlier_edits,
@@ -229,7 +234,7 @@ impl RunView {
     }
 }
 
-fn verdict(tested: &Tested<'_>, known: &Known, now: Timestamp) -> String {
+fn verdict(tested: &Tested<'_>, known: &Known, oscillation: Option<u32>, now: Timestamp) -> String {
     let report = tested.report;
     let counted = |name: &str, count: Option<u64>| count.map(|count| format!("{count} {name}"));
     let counts: Vec<String> = [
@@ -280,6 +285,9 @@ fn verdict(tested: &Tested<'_>, known: &Known, now: Timestamp) -> String {
             verdict.push_str(&format!("; {words}"));
         }
     }
+    if let Some(period) = oscillation {
+        verdict.push_str(&format!("; edits repeat with period {period}"));
+    }
     verdict
 }
 
@@ -323,6 +331,8 @@ struct Changes {
     observed_edits: Option<u64>,
     /// Edits of the workspace over all envelopes.
     of_workspace: Option<u64>,
+    /// Edits since the newest state was there before.
+    oscillation: Option<u32>,
     unobserved: Option<String>,
 }
 
@@ -334,8 +344,9 @@ impl Changes {
             return Ok(Changes {
                 count: seen.edits,
                 unit: Unit::Edit,
-                observed_edits: Some(seen.observed_edits),
+                observed_edits: cx.envelope_id().map(|_| seen.observed_edits),
                 of_workspace: cx.ledger().edits_over_envelopes(&scope.workspace)?,
+                oscillation: seen.oscillation.filter(|&period| period > 1),
                 unobserved: seen.unseen,
             });
         }
@@ -348,6 +359,7 @@ impl Changes {
             unit: Unit::Mutation,
             observed_edits: None,
             of_workspace: None,
+            oscillation: None,
             unobserved: seen.unseen,
         })
     }
@@ -380,7 +392,12 @@ fn known(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> 
         ..Known::default()
     };
     if let Some(failure) = &known.failure {
-        let before = store::sightings(db, scope, failure)?;
+        // Outside of envelopes nothing else begins anew: what failed before the command passed is another story.
+        let since = match (scope.envelope.as_str(), changes.unit) {
+            ("", Unit::Edit) => Some(store::last_passed(db, &scope.workspace, command)?),
+            _ => None,
+        };
+        let before = store::sightings(db, scope, failure, since)?;
         let detail = known.detail.as_deref().unwrap_or_default();
         known.repetition = cycle::failure(detail, changes.count, changes.unit, &before);
         known.earlier = store::earlier(db, scope, command, (failure, detail))?;
@@ -396,7 +413,7 @@ fn known(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> 
     // Without a view of the work tree nobody knows that nothing was edited.
     let turned = previous.filter(|previous| {
         let is_other = (previous.passed && fails) || (previous.failed && passes);
-        changes.unit == Unit::Edit && is_other
+        changes.unit == Unit::Edit && previous.by_edits && is_other
     });
     known.verdict = Verdict {
         non_progress: known.repetition.non_progress || outlives,

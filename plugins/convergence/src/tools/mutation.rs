@@ -2,15 +2,18 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Effect, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, SeenWorkTree, Tier, Tool, ToolError};
 
-use super::told::{Stats, Told, cut};
+use super::told::{Before, Stats, Told, cut};
 use super::{default_workspace, scope};
 use crate::cycle::{self, Cycle};
 use crate::{store, work_tree};
 
 /// Most paths and symbols in a reply.
 const SHOWN: usize = 200;
+
+/// Most paths in the text of a reply.
+const IN_TEXT: usize = 20;
 
 /// Record the state of a Git work tree after an edit, compared with the last commit. Flags edits without
 /// effect (`no_op`) or back to an earlier state (`oscillation`).
@@ -77,10 +80,19 @@ impl Tool for MutationRecord {
         let tree = work_tree::read(&workspace)?;
         let scope = scope(cx, &self.workspace);
         let fingerprint = &tree.mutation.fingerprint;
-        let seen = cx.ledger().seen_work_tree(&self.workspace)?;
+        // Outside of envelopes nobody numbers the states between two records.
+        let seen = match cx.envelope_id() {
+            Some(_) => cx.ledger().seen_work_tree(&self.workspace)?,
+            None => SeenWorkTree::default(),
+        };
         let before = match &seen.state {
             Some(_) => cx.transaction(|db| store::last_recorded_edits(&db, &scope))?,
             None => None,
+        };
+        let compared = match (&seen.state, before) {
+            (None, _) => Before::Record,
+            (Some(_), Some(_)) => Before::Edit,
+            (Some(_), None) => Before::Opening,
         };
         let before = before.or(seen.has_baseline.then_some(0));
         let change = match before {
@@ -100,7 +112,7 @@ impl Tool for MutationRecord {
             store::add_mutation(&db, &scope, fingerprint, cycle, edits, cx.now())?;
             Ok::<_, ToolError>(cycle)
         })?;
-        let message = told.verdict(cycle);
+        let message = told.verdict(cycle, compared);
         let note = match &self.note {
             Some(note) => format!("{message} ({note})"),
             None => message.clone(),
@@ -112,8 +124,13 @@ impl Tool for MutationRecord {
 
     fn text(output: &Recorded) -> Option<String> {
         let mut text = output.message.clone();
-        for line in output.short_diff.iter().take(50) {
+        for line in output.short_diff.iter().take(IN_TEXT) {
             text.push_str(&format!("\n{line}"));
+        }
+        let listed = output.short_diff.len() as u64;
+        let more = (listed + output.more_paths).saturating_sub(IN_TEXT as u64);
+        if more > 0 {
+            text.push_str(&format!("\n… and {more} more"));
         }
         Some(text)
     }

@@ -25,6 +25,17 @@ pub(super) struct Told {
     pub(super) more_paths: u64,
 }
 
+/// States that a record is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Those of earlier records.
+    Record,
+    /// Those after edits that the host saw.
+    Edit,
+    /// The same, without an earlier record.
+    Opening,
+}
+
 /// Size of the change.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Stats {
@@ -86,8 +97,8 @@ impl Told {
         }
     }
 
-    /// Verdict in one line.
-    pub(super) fn verdict(&self, cycle: Cycle) -> String {
+    /// Verdict in one line. `before` says what the state is compared with.
+    pub(super) fn verdict(&self, cycle: Cycle, before: Before) -> String {
         let stats = &self.stats;
         let mut verdict = match stats.files_changed {
             0 if self.since_commit => "nothing differs from the last commit".to_owned(),
@@ -103,12 +114,20 @@ impl Told {
             verdict.push_str(&format!("; {} files were not compared", stats.uncompared_files));
         }
         match cycle {
-            Cycle { no_op: true, .. } => verdict.push_str("; no-op: same state as the previous record"),
+            Cycle { no_op: true, .. } => verdict.push_str(match before {
+                Before::Opening => "; no-op: same state as at the opening of the envelope",
+                Before::Record | Before::Edit => "; no-op: same state as the previous record",
+            }),
             Cycle {
                 oscillation: Some(period),
                 ..
             } => verdict.push_str(&format!(
-                "; oscillation: the state of {period} records ago is back"
+                "; oscillation: the state of {period} {}s ago is back",
+                if before == Before::Record {
+                    "record"
+                } else {
+                    "edit"
+                }
             )),
             _ => {}
         }

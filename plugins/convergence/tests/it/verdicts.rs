@@ -51,6 +51,64 @@ fn a_failure_that_outlives_edits_over_envelopes_is_no_progress() {
 }
 
 #[test]
+fn outside_of_envelopes_only_sightings_since_the_command_passed_count() {
+    let place = Place::repository();
+    let session = place.session();
+    let mut log = String::new();
+    let run = |log: &mut String, edits: u64, script: &str| {
+        place.tests_print(script);
+        session.set_work_tree("default", seen(edits, None));
+        session.set_edits_over_envelopes("default", edits);
+        let ran = reply(&session, "test_run", json!({}));
+        *log += &format!(
+            "{} | {} {}\n",
+            ran["message"].as_str().unwrap(),
+            ran["non_progress"],
+            ran["observed_edits"]
+        );
+    };
+    for edits in [4, 4, 5] {
+        run(&mut log, edits, FAILING);
+    }
+    run(&mut log, 6, PASSING);
+    run(&mut log, 7, FAILING);
+    run(&mut log, 8, FAILING);
+    expect![[r#"
+        failed: 1 passed, 1 failed, 0 skipped | false null
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 2 times across 0 edits | false null
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 3 times across 1 edit; no progress | true null
+        passed: 1 passed, 0 failed, 0 skipped | false null
+        failed: 1 passed, 1 failed, 0 skipped; regression: the last run passed | false null
+        failed: 1 passed, 1 failed, 0 skipped; same failure seen 2 times across 1 edit; no progress | true null
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn a_killed_run_and_edits_in_circles_are_told_in_words() {
+    let place = Place::repository();
+    let session = place.session();
+    session.set_envelope(Some("env_1"));
+    session.set_work_tree("default", seen(2, Some(2)));
+    place.tests_print("kill -KILL $$\n");
+    let killed = reply(&session, "test_run", json!({}));
+    assert_eq!(
+        (&killed["message"], &killed["oscillation_period"]),
+        (
+            &json!("killed by signal 9; edits repeat with period 2"),
+            &json!(2)
+        )
+    );
+    place.write("calc.py", "");
+    let recorded = reply(&session, "mutation_record", json!({}));
+    let message = recorded["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("; oscillation: the state of 2 edits ago is back"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_run_without_tests_is_not_passed() {
     let place = Place::repository();
     let session = place.session();

@@ -53,6 +53,23 @@ impl Log {
         }
     }
 
+    /// The key of an event whose line is not JSON any more, from what is left of the line. Quotes inside texts are
+    /// escaped there.
+    pub(super) fn key_in(self, line: &str) -> Option<String> {
+        let text = |name: &str| {
+            let (_, rest) = line.rsplit_once(&format!("\"{name}\":\""))?;
+            rest.split_once('"').map(|(text, _)| text)
+        };
+        match self {
+            Log::Events => Some(log::event_key(
+                text("hash")?,
+                Timestamp::parse(text("ts")?)?,
+                text("session_id")?,
+            )),
+            Log::Audit => None,
+        }
+    }
+
     /// Keys of the stored lines after an id of the log, the last id, and whether there are more.
     pub(crate) fn keys(
         self,
@@ -137,6 +154,16 @@ fn event_line(event: &Event) -> String {
 pub(crate) enum Parsed {
     Event(Event),
     Entry(Entry),
+}
+
+impl Parsed {
+    /// The text by which the line is recognised.
+    pub(crate) fn line_key(&self) -> String {
+        match self {
+            Parsed::Event(event) => event.line_key(),
+            Parsed::Entry(entry) => entry.line_key(),
+        }
+    }
 }
 
 /// Reason why a line cannot be read.

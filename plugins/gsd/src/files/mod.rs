@@ -11,8 +11,8 @@ pub(crate) use logs::{Log, Parsed};
 pub(crate) use project::project;
 pub(crate) use render::{Rendered, Scope, render};
 pub(crate) use unknown::{
-    DamagedLine, Kind, Rows, Unknown, UnknownLine, damaged, digest, digests, is_foreign,
-    read as unknown_lines, refuse_unknown_lines, unknown, visit,
+    DamagedLine, Kind, Rows, Unknown, UnknownLine, damaged, digest, digests, read as unknown_lines,
+    refuse_unknown_lines, unknown, visit,
 };
 
 use std::collections::BTreeSet;

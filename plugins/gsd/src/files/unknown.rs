@@ -1,5 +1,5 @@
-//! Lines of the logs' files that are not stored: those of other data directories, which came with Git, and those
-//! that no version of this pack wrote. A file that has any is not rewritten.
+//! Lines of the logs' files that are not stored: those of other data directories, which came with Git, and damaged
+//! ones. A file that has any is not rewritten.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -43,13 +43,13 @@ pub(crate) struct Unknown {
     pub events: usize,
     /// Audit entries of other data directories.
     pub entries: usize,
-    /// Lines that are no events or entries.
+    /// Lines that are no events or entries, and whose row is not stored.
     pub damaged: usize,
     /// Damaged lines of the event log. An import stops at these.
     pub damaged_events: usize,
     /// The first damaged line, of the event log if that has any.
     pub first_damaged: Option<DamagedLine>,
-    /// True if a file was never written from here, so that even its damaged lines are somebody's.
+    /// True if a file was never written from here, so that it may be another program's.
     pub is_foreign: bool,
 }
 
@@ -86,23 +86,25 @@ impl Unknown {
         found
     }
 
-    /// Returns whether rewriting loses nothing that anybody could use.
+    /// Returns whether a rewrite loses no line.
     pub(super) fn is_safe(&self) -> bool {
-        self.events == 0 && self.entries == 0 && (self.damaged == 0 || !self.is_foreign)
+        self.events == 0 && self.entries == 0 && self.damaged == 0
     }
 
     /// The refusal to write before the lines were imported.
     pub(crate) fn refusal(&self, workspace: &str) -> ToolError {
         let is_ahead = self.events > 0 || self.entries > 0;
-        if let Some(first) = self.first_damaged.as_ref() {
-            match is_ahead {
-                true if self.damaged_events > 0 => return damaged(workspace, first, self.damaged_events),
-                true => {}
-                false => return foreign(workspace, first, self.damaged),
-            }
+        match &self.first_damaged {
+            Some(first) if self.is_foreign && !is_ahead => return foreign(workspace, first, self.damaged),
+            Some(first) if self.damaged_events > 0 => return damaged(workspace, first, self.damaged_events),
+            _ => {}
         }
+        let damaged = match self.damaged {
+            0 => String::new(),
+            damaged => format!(", and {damaged} damaged audit lines"),
+        };
         let message = format!(
-            "the logs in .gsd/ of workspace {workspace} have {} events and {} audit entries that are not stored here",
+            "the logs in .gsd/ of workspace {workspace} have {} events and {} audit entries that are not stored here{damaged}",
             self.events, self.entries
         );
         ToolError::new("LOG_AHEAD", message)
@@ -149,13 +151,6 @@ pub(crate) fn unknown(db: &Db<'_>, workspace: &Workspace<'_>) -> Result<Option<U
         }
     }
     Ok((sum != Unknown::default()).then_some(sum))
-}
-
-/// Returns whether a log's file was never written from here.
-pub(crate) fn is_foreign(rows: Rows<'_, '_>, workspace: &Workspace<'_>, log: Log) -> Result<bool, DbError> {
-    Ok(rows
-        .with(|db| file::get(db, workspace.name(), log.path()))?
-        .is_none())
 }
 
 /// Looks at a log's file.
@@ -221,14 +216,19 @@ pub(crate) fn read(
     }
     let mut lines: Vec<UnknownLine> = Vec::new();
     let mut edited: HashMap<usize, LineDigest> = HashMap::new();
-    each_line(workspace, log, |number, text| {
+    let mut torn: Option<(usize, String)> = None;
+    lines_of(workspace, log.path(), |number, text, is_whole| {
         if !is_nobodys(text) {
             let (key, kind) = match log.parse(text) {
-                Ok(Parsed::Event(event)) => (event.line_key(), Kind::Event),
-                Ok(Parsed::Entry(entry)) => (entry.line_key(), Kind::Entry),
+                Ok(parsed @ Parsed::Event(_)) => (parsed.line_key(), Kind::Event),
+                Ok(parsed @ Parsed::Entry(_)) => (parsed.line_key(), Kind::Entry),
                 Err(damage) => {
                     if let Damage::Edited { key, .. } = &damage {
                         edited.insert(number, digest(key));
+                    } else if !is_whole {
+                        torn = Some((number, text.to_owned()));
+                    } else if let Some(key) = log.key_in(text) {
+                        edited.insert(number, digest(&key));
                     }
                     (text.trim().to_owned(), Kind::Damaged(damage))
                 }
@@ -248,6 +248,11 @@ pub(crate) fn read(
         }
         after = last;
     }
+    if let Some((number, text)) = torn
+        && begins_missing(rows, workspace, log, &text, &lines)?
+    {
+        lines.retain(|line| line.number != number);
+    }
     // The stored row replaces a line that was edited after it was stored.
     lines.retain(|line| edited.get(&line.number).is_none_or(|key| !known.contains(key)));
     // An unknown line becomes known when it is seen, so that none is returned twice.
@@ -256,6 +261,35 @@ pub(crate) fn read(
         Kind::Event | Kind::Damaged(_) => known.insert(line.digest),
     });
     Ok(lines)
+}
+
+/// Returns whether a stored row begins with a line that a crash tore, and has no other line in the file.
+fn begins_missing(
+    rows: Rows<'_, '_>,
+    workspace: &Workspace<'_>,
+    log: Log,
+    torn: &str,
+    lines: &[UnknownLine],
+) -> Result<bool, ToolError> {
+    // A tear inside a character leaves a part of it.
+    let torn = torn.trim_end_matches('\u{fffd}');
+    let there: HashSet<LineDigest> = lines.iter().map(|line| line.digest).collect();
+    let mut after = 0;
+    loop {
+        let (text, last, more) = rows.with(|db| log.lines(db, workspace.name(), after))?;
+        for line in text.lines().filter(|line| line.starts_with(torn)) {
+            let is_there = log
+                .parse(line)
+                .is_ok_and(|parsed| there.contains(&digest(&parsed.line_key())));
+            if !is_there {
+                return Ok(true);
+            }
+        }
+        if !more {
+            return Ok(false);
+        }
+        after = last;
+    }
 }
 
 /// Visits unknown lines with their text, until the visitor stops. A line that has changed since it was found is left
@@ -270,16 +304,14 @@ pub(crate) fn visit<'l>(
     if wanted.is_empty() {
         return Ok(());
     }
-    each_line(workspace, log, |number, text| {
+    lines_of(workspace, log.path(), |number, text, _| {
         let Some(wanted) = wanted.get(&number) else {
             return Ok(ControlFlow::Continue(()));
         };
         let parsed = log.parse(text).ok();
-        let key = match &parsed {
-            Some(Parsed::Event(event)) => event.line_key(),
-            Some(Parsed::Entry(entry)) => entry.line_key(),
-            None => text.trim().to_owned(),
-        };
+        let key = parsed
+            .as_ref()
+            .map_or_else(|| text.trim().to_owned(), Parsed::line_key);
         match digest(&key) == *wanted {
             true => visitor(number, text, parsed),
             false => Ok(ControlFlow::Continue(())),
@@ -307,21 +339,6 @@ pub(crate) fn digests(workspace: &Workspace<'_>, path: &str) -> Result<HashSet<L
 
 pub(crate) fn digest(text: &str) -> LineDigest {
     Sha256::digest(text.as_bytes()).into()
-}
-
-/// Visits the lines of a log's file with their numbers. A last line without an end was torn by a crash, and is
-/// not visited unless it is whole.
-fn each_line(
-    workspace: &Workspace<'_>,
-    log: Log,
-    mut visit: impl FnMut(usize, &str) -> Result<ControlFlow<()>, ToolError>,
-) -> Result<(), ToolError> {
-    lines_of(workspace, log.path(), |number, text, is_whole| {
-        match is_whole || log.parse(text).is_ok() {
-            true => visit(number, text),
-            false => Ok(ControlFlow::Continue(())),
-        }
-    })
 }
 
 /// Visits the lines of a file with their numbers. The last line may lack its end.
@@ -356,7 +373,7 @@ fn lines_of(
     visit(number + 1, &String::from_utf8_lossy(&rest), false).map(drop)
 }
 
-/// The refusal of an event log with events and damaged lines.
+/// The refusal of an event log with damaged lines.
 pub(crate) fn damaged(workspace: &str, first: &DamagedLine, count: usize) -> ToolError {
     let DamagedLine { log, number, damage } = first;
     let message = format!("line {number} of {} {damage}", log.path());

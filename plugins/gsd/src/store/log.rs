@@ -14,7 +14,7 @@ pub(crate) const VERSION: i64 = 2;
 /// Event of a change.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Event {
-    /// Id in the log, usable as `after`.
+    /// Id in the log, usable as `cursor`.
     pub id: i64,
     /// Name of the workspace.
     pub workspace: String,
@@ -72,7 +72,7 @@ impl TryFrom<Row> for Event {
 /// Audit entry of a change, refusal or warning.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Entry {
-    /// Id in the log, usable as `after`.
+    /// Id in the log, usable as `cursor`.
     pub id: i64,
     /// Name of the workspace.
     pub workspace: String,
@@ -132,7 +132,7 @@ impl Event {
     }
 }
 
-fn event_key(hash: &str, ts: Timestamp, session: &str) -> String {
+pub(crate) fn event_key(hash: &str, ts: Timestamp, session: &str) -> String {
     format!("{hash} {ts} {session}")
 }
 
@@ -370,6 +370,48 @@ pub(crate) fn started_at(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Op
         params![workspace, unit.to_string()],
     )?;
     row.map(|row| row.get(0)).transpose()
+}
+
+/// The event that removed a task or slice: a replan of its slice, or an assessment of its roadmap.
+pub(crate) fn removal(db: &Db<'_>, workspace: &str, unit: &Unit) -> Result<Option<Event>, DbError> {
+    let find = |cmd: &str, around: &str, id: &str, path: &str| -> Result<Option<Event>, DbError> {
+        let events: Vec<Event> = db.query_as(
+            &format!(
+                "SELECT {EVENT} FROM gsd_events WHERE workspace = ?1 AND cmd = ?2 AND substr(unit, 1, ?3) = ?4 \
+                 AND skipped = 0 AND instr(params_json, ?5) > 0 AND length(params_json) < ?6 ORDER BY id DESC LIMIT 10"
+            ),
+            params![
+                workspace,
+                cmd,
+                i64::try_from(around.len()).unwrap_or(i64::MAX),
+                around,
+                format!("\"{id}\""),
+                LARGE_EVENT
+            ],
+        )?;
+        Ok(events.into_iter().find(|event| {
+            let params = Json::Object(event.params.clone());
+            let removed = params.pointer(path).and_then(Json::as_array);
+            removed.is_some_and(|ids| ids.iter().any(|removed| removed == id))
+        }))
+    };
+    let Some(slice) = &unit.slice else {
+        return Ok(None);
+    };
+    if let Some(task) = &unit.task {
+        let around = Unit::slice(&unit.milestone, slice).to_string();
+        let found = find("replan-slice", &around, task.as_str(), "/removed_task_ids")?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    let around = format!("{}/", unit.milestone);
+    find(
+        "reassess-roadmap",
+        &around,
+        slice.as_str(),
+        "/slice_changes/removed",
+    )
 }
 
 /// The latest events of exactly one unit, oldest first.

@@ -252,8 +252,11 @@ pub(crate) struct ListClaims {
     workspace: Option<String>,
     /// Milestone id, for example M01. Default: all.
     milestone_id: Option<MilestoneId>,
-    /// Cursor: `next_after` of the previous page. Default: from the start.
+    /// Cursor: `next_cursor` of the previous page.
     #[schemars(length(max = CURSOR))]
+    cursor: Option<String>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(length(max = CURSOR), extend("deprecated" = true))]
     after: Option<String>,
 }
 
@@ -262,9 +265,9 @@ pub(crate) struct ListClaims {
 pub(crate) struct Claims {
     /// Unexpired claims.
     claims: Vec<Claim>,
-    /// Cursor for `after` of the next call, if there are more.
+    /// Value of `cursor` for the next page, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<String>,
+    next_cursor: Option<String>,
     /// True if there are more.
     has_more: bool,
     /// The same as `has_more`.
@@ -280,8 +283,8 @@ impl Tool for ListClaims {
     fn run(self, cx: &Cx<'_>) -> Result<Claims, ToolError> {
         let prefix = self.milestone_id.map_or_else(String::new, |id| format!("{id}/"));
         let workspace = self.workspace.as_deref();
-        let after = self.after.as_deref().unwrap_or_default();
-        let (of, unit) = after.rsplit_once(' ').unwrap_or_default();
+        let cursor = self.cursor.or(self.after).unwrap_or_default();
+        let (of, unit) = cursor.rsplit_once(' ').unwrap_or_default();
         let mut claims = claim::list(&cx.db, workspace, &prefix, cx.now(), (of, unit), LISTED + 1)?;
         if let Some(workspace) = workspace.filter(|_| claims.is_empty()) {
             require_known(cx, workspace)?;
@@ -291,7 +294,7 @@ impl Tool for ListClaims {
         claims.truncate(most);
         let last = claims.last().filter(|_| has_more);
         Ok(Claims {
-            next_after: last.map(|claim| format!("{} {}", claim.workspace, claim.unit)),
+            next_cursor: last.map(|claim| format!("{} {}", claim.workspace, claim.unit)),
             has_more,
             more: has_more,
             claims,

@@ -211,7 +211,7 @@ impl Part<'_> {
         }
     }
 
-    /// Refuses damaged lines that a change would refuse as well.
+    /// Refuses damaged lines, unless these are set aside.
     fn refuse_damaged(&self, events: &[UnknownLine]) -> Result<(), ToolError> {
         let mut damaged = events.iter().filter_map(|line| match &line.kind {
             Kind::Damaged(damage) => Some((line.number, damage)),
@@ -220,10 +220,6 @@ impl Part<'_> {
         let Some((number, damage)) = damaged.next().filter(|_| !self.call.sets_aside()) else {
             return Ok(());
         };
-        let has_events = events.iter().any(|line| line.kind == Kind::Event);
-        if !has_events && !files::is_foreign(Rows::Pieces(self.cx), self.workspace, Log::Events)? {
-            return Ok(());
-        }
         let first = DamagedLine {
             log: Log::Events,
             number,

@@ -16,7 +16,7 @@ const USUAL: u32 = 50;
 /// Size limit of the rows of one reply. A larger first row is still returned.
 const BYTES: usize = 32_768;
 
-/// List changes with actor and reason, oldest first. To read on, pass `next_after` as `after`.
+/// List changes with actor and reason, oldest first. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListEvents {
@@ -26,7 +26,10 @@ pub(crate) struct ListEvents {
     /// Unit key, with what is inside it, or the start of keys. Default: all.
     #[schemars(length(max = 20))]
     unit: Option<String>,
-    /// Cursor: `next_after` of the previous page (default 0).
+    /// Cursor: `next_cursor` of the previous page.
+    cursor: Option<i64>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(extend("deprecated" = true))]
     after: Option<i64>,
     /// Maximum number of rows, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = MOST))]
@@ -38,9 +41,9 @@ pub(crate) struct ListEvents {
 pub(crate) struct Events {
     /// Changes, oldest first.
     events: Vec<Event>,
-    /// Cursor for `after` of the next call, if there are more.
+    /// Value of `cursor` for the next page, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<i64>,
+    next_cursor: Option<i64>,
     /// True if there are more.
     has_more: bool,
 }
@@ -55,22 +58,22 @@ impl Tool for ListEvents {
         let page = page(
             self.workspace.as_deref(),
             self.unit.as_deref(),
-            self.after,
+            self.cursor.or(self.after),
             self.limit,
         );
         let (events, more) = log::events(&cx.db, &page)?;
         refuse_mistyped(cx, self.workspace.as_deref(), events.is_empty())?;
-        let next_after = events.last().map(|event| event.id).filter(|_| more);
+        let next_cursor = events.last().map(|event| event.id).filter(|_| more);
         Ok(Events {
             events: events.into_iter().map(without_bulk).collect(),
-            next_after,
+            next_cursor,
             has_more: more,
         })
     }
 }
 
 /// List the audit log of changes, refusals and warnings with caller and reason, oldest first, and the calls of
-/// gsd tools in the same time that the host refused. To read on, pass `next_after` as `after`.
+/// gsd tools in the same time that the host refused. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListAudit {
@@ -80,7 +83,10 @@ pub(crate) struct ListAudit {
     /// Unit key, with what is inside it, or the start of keys. Default: all.
     #[schemars(length(max = 20))]
     unit: Option<String>,
-    /// Cursor: `next_after` of the previous page (default 0).
+    /// Cursor: `next_cursor` of the previous page.
+    cursor: Option<i64>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(extend("deprecated" = true))]
     after: Option<i64>,
     /// Maximum number of rows, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = MOST))]
@@ -96,9 +102,9 @@ pub(crate) struct Audit {
     /// out for a unit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused_by_host: Vec<RefusedCall>,
-    /// Cursor for `after` of the next call, if there are more.
+    /// Value of `cursor` for the next page, if there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<i64>,
+    next_cursor: Option<i64>,
     /// True if there are more.
     has_more: bool,
 }
@@ -113,11 +119,11 @@ impl Tool for ListAudit {
         let page = page(
             self.workspace.as_deref(),
             self.unit.as_deref(),
-            self.after,
+            self.cursor.or(self.after),
             self.limit,
         );
         let (entries, more) = log::entries(&cx.db, &page)?;
-        let next_after = entries.last().map(|entry| entry.id).filter(|_| more);
+        let next_cursor = entries.last().map(|entry| entry.id).filter(|_| more);
         refuse_mistyped(cx, self.workspace.as_deref(), entries.is_empty())?;
         let refused_by_host = match self.unit {
             Some(_) => Vec::new(),
@@ -130,7 +136,7 @@ impl Tool for ListAudit {
         Ok(Audit {
             entries,
             refused_by_host,
-            next_after,
+            next_cursor,
             has_more: more,
         })
     }

@@ -11,7 +11,7 @@ use crate::arguments::{ENTRIES, LINE, TEXT};
 use crate::files::Touched;
 use crate::guard::{self, Action};
 use crate::header::{Header, header};
-use crate::model::{MilestoneId, MilestoneStatus, Unit, Verdict};
+use crate::model::{MilestoneId, MilestoneStatus, Status, Unit, Verdict};
 use crate::store::log::Event;
 use crate::store::{Closing, milestone, slice, task};
 use crate::violation::{Refusals, Violation};
@@ -66,6 +66,13 @@ impl Change for CompleteMilestone {
                 .map(|task| (task.slice, task.id, task.status))
                 .collect();
             refusals.extend(guard::slices_closed(&act.unit, &slices, &tasks));
+            let is_done = |(_, status): &(_, Status)| *status == Status::Complete;
+            let is_required = act.config.requires_evidence(act.workspace());
+            if is_required && !slices.is_empty() && !slices.iter().any(is_done) {
+                let fault = "has no complete slice, so nothing proves it".to_owned();
+                let unit = act.unit.clone();
+                refusals.extend([Violation::Unproven { unit, fault }]);
+            }
             let (validation, passed) = (&milestone.validation, self.verification_passed);
             refusals.extend(guard::validated(&act.config, &act.unit, validation, passed));
         }

@@ -21,11 +21,11 @@ const KEY: usize = 20;
 
 /// Show all that is stored about a milestone, slice or task: plan, status, claim, summary, verification,
 /// assessments, replans, reopenings and history. Works before a task starts and after it is closed. To read on,
-/// pass `next_after` as `after`.
+/// pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-resources" = json!([{
-    "path": "workspaces/{workspace}/milestones/{milestone_id}.md{?after}",
+    "path": "workspaces/{workspace}/milestones/{milestone_id}.md{?cursor}",
     "name": "milestone",
     "title": "Milestone",
     "description": "A milestone with its plan, slices, validation, assessments and history.",
@@ -48,7 +48,10 @@ pub(crate) struct ShowUnit {
     /// Milestone id, for example M01, instead of a milestone's key.
     #[schemars(extend("x-values" = json!({"tool": "gsd_status", "items": "milestones", "value": "milestone_id"})))]
     milestone_id: Option<MilestoneId>,
-    /// Cursor: `next_after` of the previous page (default 0).
+    /// Cursor: `next_cursor` of the previous page.
+    cursor: Option<u32>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(extend("deprecated" = true))]
     after: Option<u32>,
     /// Maximum number of characters, 200 to 50000 (default 8000).
     #[schemars(range(min = FEWEST, max = MOST))]
@@ -66,9 +69,9 @@ pub(crate) struct Shown {
     status: String,
     /// Part of the description in Markdown.
     content: String,
-    /// Cursor for `after` of the next call, if there is more.
+    /// Value of `cursor` for the next page, if there is more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<u32>,
+    next_cursor: Option<u32>,
     /// True if there is more.
     has_more: bool,
 }
@@ -85,9 +88,9 @@ impl Tool for ShowUnit {
         let Some(described) = describe::describe(&cx.db, &self.workspace, &unit, cx.now())? else {
             return Err(self.not_found(cx, unit)?);
         };
-        let after = self.after.unwrap_or_default();
+        let cursor = self.cursor.or(self.after).unwrap_or_default();
         let limit = self.limit.unwrap_or(USUAL).clamp(FEWEST, MOST);
-        let (skipped, most) = (after as usize, limit as usize);
+        let (skipped, most) = (cursor as usize, limit as usize);
         let mut rest = described.content.chars().skip(skipped);
         let content: String = rest.by_ref().take(most).collect();
         let has_more = rest.next().is_some();
@@ -96,14 +99,14 @@ impl Tool for ShowUnit {
             title: described.title,
             status: described.status,
             content,
-            next_after: has_more.then(|| after.saturating_add(limit)),
+            next_cursor: has_more.then(|| cursor.saturating_add(limit)),
             has_more,
         })
     }
 
     fn text(shown: &Shown) -> Option<String> {
-        let more = shown.next_after.map_or_else(String::new, |after| {
-            format!("\n… To read on, call gsd_show with after={after}.\n")
+        let more = shown.next_cursor.map_or_else(String::new, |cursor| {
+            format!("\n… To read on, call gsd_show with cursor={cursor}.\n")
         });
         Some(format!("{}{more}", shown.content))
     }
@@ -131,7 +134,7 @@ impl ShowUnit {
     fn not_found(&self, cx: &Cx<'_>, unit: Unit) -> Result<ToolError, DbError> {
         let milestone = Unit::milestone(&unit.milestone);
         let exists = crate::store::exists(&cx.db, &self.workspace, &milestone)?;
-        let refusal: ToolError = Violation::NotFound(unit).into();
+        let refusal: ToolError = Violation::missing(&cx.db, &self.workspace, unit)?.into();
         Ok(refusal.next_call(match exists {
             true => next::show(&self.workspace, &milestone),
             false => next::status(Some(&self.workspace)),

@@ -220,7 +220,7 @@ fn a_log_whose_file_was_touched_is_written_anew_by_the_next_change() {
     let session = session(&dir);
     run(&session, PLANNED);
     let whole = read(&dir, "event-log.jsonl");
-    for damage in ["", "x\n"] {
+    for damage in ["", &whole[..40]] {
         std::fs::write(dir.path().join(".gsd/event-log.jsonl"), damage).unwrap();
         run(&session, "- claim M01/S01 60 as ada");
         assert!(read(&dir, "event-log.jsonl").starts_with(&whole), "{damage:?}");

@@ -185,6 +185,106 @@ fn an_edited_line_whose_event_is_stored_is_restored_by_an_import() {
     assert!(!dir.path().join(".gsd/event-log.damaged.jsonl").exists());
 }
 
+/// A log whose own events are all stored, and the same log with a colleague's line after them.
+fn pulled() -> (TempDir, Session, String, String) {
+    let (origin, other) = told();
+    let (dir, session) = told();
+    let own = read(&dir, EVENTS);
+    run(&other, "- plan M07 as eve");
+    let line = read(&origin, EVENTS).lines().last().unwrap().to_owned();
+    (dir, session, own, line)
+}
+
+#[test]
+fn a_damaged_line_of_a_colleague_stops_every_writer() {
+    let (_, _, _, line) = pulled();
+    let edited = line.replace("milestone M07", "milestone M0");
+    assert_ne!(line, edited);
+    for damaged in [
+        edited.as_str(),
+        &line[..60],
+        &line.replacen("\",\"", "\"\"", 1),
+        "{\"hello\":1}",
+        "# a remark",
+    ] {
+        let (dir, session, own, _) = pulled();
+        let (first, rest) = own.split_once('\n').unwrap();
+        let logs = [
+            format!("{own}{damaged}\n"),
+            format!("{own}{damaged}"),
+            format!("{first}\n{damaged}\n{rest}"),
+        ];
+        for text in logs {
+            std::fs::write(dir.path().join(EVENTS), &text).unwrap();
+            for line in ["gsd_import", "plan M02", "done M07/S01/T01"] {
+                assert_eq!(refusal(&session, line).code, "LOG_DAMAGED", "{line}: {text}");
+            }
+            let rendered = reply(&session, "gsd_render");
+            assert_eq!(
+                (&rendered["stale"], &rendered["next_call"]["tool"]),
+                (&json!(true), &json!("gsd_status")),
+                "{rendered}"
+            );
+            assert_eq!(read(&dir, EVENTS), text);
+        }
+        // An unknown audit entry beside it does not hide the damage.
+        let audit = read(&dir, AUDIT);
+        let entry = audit.lines().last().unwrap().replace("2026-01-01", "2026-01-02");
+        std::fs::write(dir.path().join(AUDIT), format!("{audit}{entry}\n")).unwrap();
+        assert_eq!(refusal(&session, "plan M02").code, "LOG_DAMAGED");
+        let imported = reply(&session, "gsd_import {\"on_damaged\": \"set_aside\"}");
+        assert_eq!(
+            (&imported["set_aside"], &imported["entries"]),
+            (&json!(1), &json!(1)),
+            "{imported}"
+        );
+        assert_eq!(read(&dir, ".gsd/event-log.damaged.jsonl"), format!("{damaged}\n"));
+        assert_eq!(read(&dir, EVENTS), own);
+        run(&session, "- plan M02");
+    }
+}
+
+#[test]
+fn damage_to_a_stored_line_is_mended() {
+    let (dir, session) = told();
+    let known = read(&dir, EVENTS);
+    let (before, last) = known.trim_end().rsplit_once('\n').unwrap();
+    for text in [
+        // A letter of an argument, the form of the line, and a torn end.
+        known.replacen("Do.", "Did.", 1),
+        known.replacen("\"params\":{", "\"params\":", 1),
+        format!("{before}\n{}", &last[..30]),
+    ] {
+        std::fs::write(dir.path().join(EVENTS), text).unwrap();
+        assert_eq!(reply(&session, "gsd_import").get("set_aside"), None);
+        assert_eq!(read(&dir, EVENTS), known);
+    }
+    // A torn end that is a part of stored lines only, which the log has all.
+    let torn = format!("{known}{}", &last[..30]);
+    std::fs::write(dir.path().join(EVENTS), torn).unwrap();
+    assert_eq!(refusal(&session, "gsd_import").code, "LOG_DAMAGED");
+}
+
+#[test]
+fn a_damaged_audit_line_is_moved_and_not_lost_by_a_change() {
+    let (dir, session) = told();
+    let audit = read(&dir, AUDIT);
+    std::fs::write(dir.path().join(AUDIT), format!("scribble\n{audit}")).unwrap();
+    let err = refusal(&session, "plan M09");
+    assert_eq!(
+        (err.code.as_str(), err.next_call.unwrap().tool.as_str()),
+        ("LOG_AHEAD", "gsd_import")
+    );
+    assert!(
+        err.message.ends_with(", and 1 damaged audit lines"),
+        "{}",
+        err.message
+    );
+    reply(&session, "gsd_import");
+    assert_eq!(read(&dir, ".gsd/audit-log.damaged.jsonl"), "scribble\n");
+    run(&session, "- plan M09");
+}
+
 #[test]
 fn a_damaged_audit_line_is_moved_and_stops_nobody() {
     let (origin, _) = told();

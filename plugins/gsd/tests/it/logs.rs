@@ -36,7 +36,7 @@ fn a_refusal_leaves_an_entry_and_nothing_else() {
         .get::<i64>(0)
         .unwrap();
     assert_eq!(before, after);
-    let entries = reply(&session, "gsd_audit_log {\"unit\": \"M01/S01\", \"after\": 2}");
+    let entries = reply(&session, "gsd_audit_log {\"unit\": \"M01/S01\", \"cursor\": 2}");
     expect![[r#"{"entries":[{"id":3,"workspace":"app","ts":"2026-01-01T00:00:03.000Z","severity":"error","tool":"gsd_slice_complete","unit":"M01/S01","code":"TASKS_OPEN","message":"Task T01 is not complete: it is pending (M01/S01/T01); Task T02 is not complete: it is pending (M01/S01/T02)","actor_name":"bob","trigger_reason":"in a hurry","session_id":"00000000-0000-7000-8000-000000000000","op_id":""}],"has_more":false}"#]].assert_eq(&entries.to_string());
 }
 
@@ -79,10 +79,13 @@ fn logs_are_read_in_pages() {
     assert_eq!(first["events"].as_array().unwrap().len(), 2);
     let rest = reply(
         &session,
-        &format!("gsd_events {{\"after\": {}}}", first["next_after"]),
+        &format!("gsd_events {{\"cursor\": {}}}", first["next_cursor"]),
     );
+    // The earlier name is still accepted.
+    let earlier = format!("gsd_events {{\"after\": {}}}", first["next_cursor"]);
+    assert_eq!(reply(&session, &earlier), rest);
     assert_eq!(rest["events"].as_array().unwrap().len(), 2);
-    assert_eq!(rest.get("next_after"), None);
+    assert_eq!(rest.get("next_cursor"), None);
     let one = reply(&session, "gsd_events {\"unit\": \"M01\", \"workspace\": \"app\"}");
     assert_eq!(one["events"].as_array().unwrap().len(), 1);
     assert_eq!(
@@ -105,7 +108,7 @@ fn a_large_plan_does_not_fill_a_page() {
     assert_eq!(events["events"].as_array().unwrap().len(), 1);
     assert_eq!(events["events"][0]["params"]["title"], "t");
     assert!(events["events"][0]["params"]["omitted_bytes"].as_u64().unwrap() > 700_000);
-    assert_eq!(events["next_after"], 1);
+    assert_eq!(events["next_cursor"], 1);
 }
 
 /// A refused call in the host's ledger.
@@ -136,6 +139,9 @@ fn what_the_host_refused_is_in_the_audit_log_once_and_in_its_time() {
         // The pack refused this one, and has it.
         refused(2, 3, "gsd_task_complete", "NOT_FOUND", ""),
         other,
+        // These too, though its reads leave no entries.
+        refused(5, 4, "gsd_show", "NOT_FOUND", "op_5"),
+        refused(6, 5, "gsd_plan_slice", "LOG_AHEAD", "op_6"),
         refused(4, 60, "gsd_plan_slice", "MUTATION_BUDGET_EXHAUSTED", "op_3"),
     ]);
     let codes = |line: &str| -> Vec<String> {
@@ -156,7 +162,7 @@ fn what_the_host_refused_is_in_the_audit_log_once_and_in_its_time() {
         "up to the page's end"
     );
     assert_eq!(
-        codes("gsd_audit_log {\"after\": 2}"),
+        codes("gsd_audit_log {\"cursor\": 2}"),
         ["MUTATION_BUDGET_EXHAUSTED"]
     );
     assert_eq!(codes("gsd_audit_log {\"unit\": \"M01\"}"), [""; 0]);

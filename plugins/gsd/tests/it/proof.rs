@@ -119,6 +119,24 @@ fn where_evidence_is_optional_a_run_that_is_none_is_a_warning() {
 }
 
 #[test]
+fn a_milestone_whose_slices_are_all_skipped_is_not_complete() {
+    let strict = session("required", TestResult::Passed, current());
+    run(&strict, "- skip M01/S01\n- skip M01/S02\n- validate M01 pass\n");
+    assert_eq!(
+        messages(
+            &strict,
+            r#"gsd_milestone_complete {"milestone_id": "M01", "one_liner": "x", "narrative": "y", "verification_passed": true}"#
+        ),
+        ["Milestone M01 has no complete slice, so nothing proves it (M01)"]
+    );
+    let lax = session("optional", TestResult::Passed, current());
+    run(
+        &lax,
+        "- skip M01/S01\n- skip M01/S02\n- validate M01 pass\n- finish M01\n",
+    );
+}
+
+#[test]
 fn a_slice_whose_tasks_are_all_skipped_is_not_complete() {
     let strict = session("required", TestResult::Passed, current());
     run(&strict, "- skip M01/S01\n");

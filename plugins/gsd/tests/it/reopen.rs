@@ -111,7 +111,7 @@ fn a_slice_stays_closed_while_complete_slices_depend_on_it() {
 fn a_milestone_stays_closed_while_complete_milestones_depend_on_it() {
     let finish = |milestone: &str| {
         format!(
-            "- tasks {milestone}/S01 T01\n- done {milestone}/S01/T01\n- close {milestone}/S01\n- validate {milestone} pass\n- close {milestone}\n"
+            "- tasks {milestone}/S01 T01\n- done {milestone}/S01/T01\n- close {milestone}/S01\n- validate {milestone} pass\n- finish {milestone}\n"
         )
     };
     check(
@@ -124,6 +124,7 @@ fn a_milestone_stays_closed_while_complete_milestones_depend_on_it() {
             finish("M02"),
         ),
         expect![[r#"
+            err DEPENDENT_COMPLETE: Cannot reopen: milestone M02 depends on milestone M01 and is complete
         "#]],
     );
 }

@@ -156,25 +156,84 @@ fn a_milestone_is_shown_with_its_validation() {
 }
 
 #[test]
+fn what_a_reopening_took_back_and_a_later_statement_replaced_is_shown() {
+    let session = told();
+    let again = json!({"milestone_id": "M01", "completed_slice_id": "S01", "verdict": "confirmed", "assessment": "Enough.",
+        "slice_changes": {"removed": ["S03"]}});
+    run(
+        &session,
+        &format!(
+            "- gsd_reassess_roadmap {again} as ada
+             - validate M01 pass
+             - reopen M01/S01 it is slow as eve"
+        ),
+    );
+    expect![[r##"
+    "##]]
+    .assert_eq(&text(&session, "gsd_show {\"unit\": \"M01/S01\"}"));
+    expect![[r##"
+    "##]]
+    .assert_eq(&text(&session, "gsd_show {\"unit\": \"M01/S01/T02\"}"));
+    let milestone = text(&session, "gsd_show {\"unit\": \"M01\"}");
+    assert!(
+        milestone.contains("earlier:\n- 2026-01-01T00:00:12.000Z validate-milestone by agent\n  verdict: needs_attention\n  rationale: Slow.\n"),
+        "{milestone}"
+    );
+    let gone = "Slice S03 was removed by ada at 2026-01-01T00:00:14.000Z: Enough. (M01/S03)";
+    for line in ["start M01/S03/T01", "gsd_show {\"unit\": \"M01/S03\"}"] {
+        let err = refusal(&session, line);
+        assert_eq!((err.code.as_str(), err.message.as_str()), ("NOT_FOUND", gone));
+        assert_eq!(err.next_call.unwrap().tool, "gsd_show");
+    }
+}
+
+#[test]
+fn a_removed_task_is_told_to_whoever_looks_for_it() {
+    let session = Session::new(&gsd::PACK);
+    let replan = json!({"unit": "M01/S01", "blocker_task_id": "T01", "blocker_description": "no disk",
+        "what_changed": "Without a disk.", "removed_task_ids": ["T02"]});
+    run(
+        &session,
+        &format!("{PLANNED}- done M01/S01/T01\n- gsd_replan_slice {replan} as ada"),
+    );
+    let slice = text(&session, "gsd_show {\"unit\": \"M01/S01\"}");
+    assert!(slice.contains("replan-slice by ada, removed: T02\n"), "{slice}");
+    let err = refusal(&session, "start M01/S01/T02 as eve");
+    assert_eq!(
+        err.message,
+        "Task T02 was removed by ada at 2026-01-01T00:00:04.000Z: Without a disk. (M01/S01/T02)"
+    );
+    let next = err.next_call.unwrap();
+    assert_eq!(
+        (next.tool.as_str(), &next.arguments["unit"]),
+        ("gsd_show", &json!("M01/S01"))
+    );
+    // A unit that is planned again is there.
+    run(&session, "- tasks M01/S01 T02\n- start M01/S01/T02 as eve");
+}
+
+#[test]
 fn long_texts_are_read_in_pages_and_in_full() {
     let session = Session::new(&gsd::PACK);
     run(&session, PLANNED);
     let description = "größer ".repeat(1_000);
     let task = json!({"unit": "M01/S01/T01", "description": description});
     run(&session, &format!("- gsd_plan_task {task}"));
-    let (mut whole, mut after, mut pages) = (String::new(), json!(0), 0);
+    let (mut whole, mut cursor, mut pages) = (String::new(), json!(0), 0);
     loop {
+        // The earlier name is still accepted.
+        let name = if pages % 2 == 0 { "cursor" } else { "after" };
         let page = reply(
             &session,
-            &format!("gsd_show {{\"unit\": \"M01/S01/T01\", \"limit\": 500, \"after\": {after}}}"),
+            &format!("gsd_show {{\"unit\": \"M01/S01/T01\", \"limit\": 500, \"{name}\": {cursor}}}"),
         );
         whole += page["content"].as_str().unwrap();
         pages += 1;
         if page["has_more"] == false {
-            assert_eq!(page.get("next_after"), None);
+            assert_eq!(page.get("next_cursor"), None);
             break;
         }
-        after = page["next_after"].clone();
+        cursor = page["next_cursor"].clone();
     }
     assert!(pages > 10 && whole.contains(description.trim()), "{pages}");
     let at_once = reply(&session, "gsd_show {\"unit\": \"M01/S01/T01\"}");

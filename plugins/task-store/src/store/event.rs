@@ -15,7 +15,7 @@ const PAGE_BYTES: usize = 32_768;
 /// Event of a change.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Event {
-    /// Id in the log, usable as `after`.
+    /// Id in the log, usable as `cursor`.
     pub id: i64,
     /// The same id, under a name of its own.
     pub event_id: i64,

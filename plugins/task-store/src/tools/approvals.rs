@@ -14,7 +14,7 @@ use crate::role::Role;
 use crate::store::approval::{self, Approval, Filter, Listed};
 
 /// List approvals of all tasks, oldest first: the pending ones, unless `status` says otherwise. To read on, pass
-/// `next_after` as `after`. Next: task_resolve_approval with `task_id` and `approval_id`.
+/// `cursor`. Next: task_resolve_approval with `task_id` and `approval_id`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskListApprovals {
@@ -26,8 +26,11 @@ pub(crate) struct TaskListApprovals {
     /// Maximum number of approvals, 1 to 100 (default 20).
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// Cursor: `next_after` of the previous page.
+    /// Cursor: `next_cursor` of the previous page.
     #[schemars(length(max = REFERENCE))]
+    cursor: Option<String>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(length(max = REFERENCE), extend("deprecated" = true))]
     after: Option<String>,
     /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
@@ -43,9 +46,9 @@ pub(crate) struct Approvals {
     approvals: Vec<ListedApproval>,
     /// True if there are more approvals.
     has_more: bool,
-    /// Cursor for `after` of the next page, if there is one.
+    /// Value of `cursor` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<ApprovalId>,
+    next_cursor: Option<ApprovalId>,
 }
 
 /// An approval with its task.
@@ -88,10 +91,10 @@ impl Tool for TaskListApprovals {
         let limit = self.limit.unwrap_or(20);
         refusals.within("limit", limit, 1..=PAGE);
         let status = self.status.unwrap_or(ApprovalStatus::Pending);
-        let after = self.after.clone().map(ApprovalId::from_text);
+        let cursor = Cursor::of(Self::NAME, self.cursor.as_ref(), self.after.as_ref());
+        let after = cursor.text.cloned().map(ApprovalId::from_text);
         if let Some(id) = &after {
             let is_known = approval::exists(&cx.db, id)?;
-            let cursor = Cursor::of(Self::NAME, self.after.as_ref(), None);
             refusals.cursor(
                 &cursor,
                 is_known,
@@ -107,7 +110,7 @@ impl Tool for TaskListApprovals {
         let has_more = cut(&mut found, limit);
         Ok(Approvals {
             has_more,
-            next_after: found
+            next_cursor: found
                 .last()
                 .filter(|_| has_more)
                 .map(|listed| listed.approval.id.clone()),

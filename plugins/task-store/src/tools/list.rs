@@ -48,8 +48,8 @@ impl From<TaskHead> for TaskLine {
     }
 }
 
-/// List tasks, newest first. All filters are combined with AND. To read on, pass `next_after` as `after`. Next:
-/// task_recover for one of them.
+/// List tasks, newest first. All filters are combined with AND. To read on, pass `cursor`. Next: task_recover
+/// for one of them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-views" = page()))]
@@ -65,12 +65,12 @@ pub(crate) struct TaskList {
     /// Maximum number of tasks, 1 to 100 (default 20).
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// Cursor: `next_after` of the previous page.
+    /// Cursor: `next_cursor` of the previous page.
     #[schemars(length(max = REFERENCE))]
-    after: Option<String>,
-    /// Earlier name of `after`, which is still accepted.
-    #[schemars(length(max = REFERENCE), extend("deprecated" = true))]
     cursor: Option<String>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(length(max = REFERENCE), extend("deprecated" = true))]
+    after: Option<String>,
     /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
@@ -95,10 +95,7 @@ pub(crate) struct Tasks {
     tasks: Vec<TaskLine>,
     /// True if there are more tasks.
     has_more: bool,
-    /// Cursor for `after` of the next page, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<TaskId>,
-    /// Earlier name of `next_after`.
+    /// Value of `cursor` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<TaskId>,
 }
@@ -114,22 +111,20 @@ impl Tool for TaskList {
         let mut refusals = caller.check();
         let limit = self.limit.unwrap_or(20);
         refusals.within("limit", limit, 1..=PAGE);
-        let after = Cursor::of(Self::NAME, self.after.as_ref(), self.cursor.as_ref());
+        let cursor = Cursor::of(Self::NAME, self.cursor.as_ref(), self.after.as_ref());
         let first = json!({"phase": self.phase, "workspace": self.workspace, "label": self.label});
-        check_cursor(cx, &mut refusals, &after, first)?;
+        check_cursor(cx, &mut refusals, &cursor, first)?;
         refusals.finish()?;
         let filter = Filter {
             phase: self.phase,
             workspace: self.workspace.as_ref(),
             label: self.label.as_ref(),
         };
-        let mut tasks = task::list(&cx.db, &filter, after.text, limit + 1)?;
+        let mut tasks = task::list(&cx.db, &filter, cursor.text, limit + 1)?;
         let has_more = cut(&mut tasks, limit);
-        let next_after = tasks.last().filter(|_| has_more).map(|task| task.id.clone());
         Ok(Tasks {
             has_more,
-            next_cursor: next_after.clone(),
-            next_after,
+            next_cursor: tasks.last().filter(|_| has_more).map(|task| task.id.clone()),
             tasks: tasks.into_iter().map(TaskLine::from).collect(),
         })
     }

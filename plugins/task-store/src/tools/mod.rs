@@ -116,11 +116,11 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The cursor of a list that accepts an earlier name.
-    fn of(tool: &'static str, after: Option<&'a String>, cursor: Option<&'a String>) -> Cursor<'a> {
-        let (field, text) = match after {
-            Some(_) => ("after", after),
-            None => ("cursor", cursor),
+    /// The cursor of a list. `after` is its earlier name.
+    fn of(tool: &'static str, cursor: Option<&'a String>, after: Option<&'a String>) -> Cursor<'a> {
+        let (field, text) = match cursor {
+            Some(_) => ("cursor", cursor),
+            None => ("after", after),
         };
         Cursor { tool, field, text }
     }

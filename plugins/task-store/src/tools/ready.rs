@@ -31,12 +31,12 @@ pub(crate) struct TaskListReady {
     /// Maximum number of tasks in each list, 1 to 100 (default 20).
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
-    /// Cursor: `next_after` of the previous page. Later pages have ready tasks only.
+    /// Cursor: `next_cursor` of the previous page. Later pages have ready tasks only.
     #[schemars(length(max = REFERENCE))]
-    after: Option<String>,
-    /// Earlier name of `after`, which is still accepted.
-    #[schemars(length(max = REFERENCE), extend("deprecated" = true))]
     cursor: Option<String>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(length(max = REFERENCE), extend("deprecated" = true))]
+    after: Option<String>,
     /// Your name, for next calls.
     #[schemars(length(min = 1, max = REFERENCE))]
     actor: Option<String>,
@@ -51,10 +51,7 @@ pub(crate) struct Ready {
     ready: Vec<ReadyTask>,
     /// True if there are more ready tasks.
     has_more: bool,
-    /// Cursor for `after` of the next page of ready tasks, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<TaskId>,
-    /// Earlier name of `next_after`.
+    /// Value of `cursor` for the next page of ready tasks, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<TaskId>,
     /// The first tasks whose approval was answered and that have not gone on since.
@@ -115,28 +112,26 @@ impl Tool for TaskListReady {
         let mut refusals = caller.check();
         let limit = self.limit.unwrap_or(20);
         refusals.within("limit", limit, 1..=PAGE);
-        let after = Cursor::of(Self::NAME, self.after.as_ref(), self.cursor.as_ref());
-        check_cursor(cx, &mut refusals, &after, json!({"workspace": self.workspace}))?;
+        let cursor = Cursor::of(Self::NAME, self.cursor.as_ref(), self.after.as_ref());
+        check_cursor(cx, &mut refusals, &cursor, json!({"workspace": self.workspace}))?;
         refusals.finish()?;
         let wanted = Wanted {
             policy: &caller.config.retry,
             now: cx.now(),
             workspace: self.workspace.as_ref(),
         };
-        let mut ready = queue::list(&cx.db, &wanted, Queue::Ready, after.text, limit + 1)?;
+        let mut ready = queue::list(&cx.db, &wanted, Queue::Ready, cursor.text, limit + 1)?;
         let has_more = cut(&mut ready, limit);
-        let on_first_page = |queue| match after.text {
+        let on_first_page = |queue| match cursor.text {
             None => queue::list(&cx.db, &wanted, queue, None, limit),
             Some(_) => Ok(Vec::new()),
         };
-        let next_after = ready
-            .last()
-            .filter(|_| has_more)
-            .map(|found| found.task.id.clone());
         Ok(Ready {
             has_more,
-            next_cursor: next_after.clone(),
-            next_after,
+            next_cursor: ready
+                .last()
+                .filter(|_| has_more)
+                .map(|found| found.task.id.clone()),
             answered: on_first_page(Queue::Answered)?
                 .into_iter()
                 .map(|found| AnsweredTask::read(cx, &caller, found))

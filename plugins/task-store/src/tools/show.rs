@@ -136,16 +136,19 @@ fn shown<T>(name: &'static str, mut rows: Vec<T>, truncated: &mut Vec<&'static s
 }
 
 /// Read the append-only event log in order, with actor, time and the state before and after. To read on, pass
-/// `next_after` as `after`. Pages with large events are shorter.
+/// `cursor`. Pages with large events are shorter.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskEvents {
     /// Task id, to read only its events. Default: all tasks.
     task_id: Option<TaskId>,
-    /// Cursor: `next_after` of the previous page (default 0).
+    /// Cursor: `next_cursor` of the previous page.
     #[schemars(range(min = 0))]
+    cursor: Option<i64>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(range(min = 0), extend("deprecated" = true))]
     after: Option<i64>,
-    /// Earlier name of `after`, which is still accepted.
+    /// Earlier name of `cursor`, which is still accepted.
     #[schemars(range(min = 0), extend("deprecated" = true))]
     after_id: Option<i64>,
     /// Maximum number of events, 1 to 200 (default 50).
@@ -165,10 +168,10 @@ pub(crate) struct Events {
     events: Vec<Event>,
     /// True if there are more events.
     has_more: bool,
-    /// Cursor for `after` of the next page, if there is one.
+    /// Value of `cursor` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<i64>,
-    /// Earlier name of `next_after`.
+    next_cursor: Option<i64>,
+    /// Earlier name of `next_cursor`.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_after_id: Option<i64>,
 }
@@ -187,18 +190,19 @@ impl Tool for TaskEvents {
         if let Some(id) = &self.task_id {
             refusals.known(id, task::head(&cx.db, id)?);
         }
-        let (field, after) = match self.after {
-            Some(after) => ("after", after),
-            None => ("after_id", self.after_id.unwrap_or(0)),
+        let (field, after) = match (self.cursor, self.after) {
+            (Some(cursor), _) => ("cursor", cursor),
+            (None, Some(after)) => ("after", after),
+            (None, None) => ("after_id", self.after_id.unwrap_or(0)),
         };
         refusals.within(field, after, 0..=i64::MAX);
         refusals.finish()?;
         let (events, has_more) = event::page(&cx.db, self.task_id.as_ref(), Page::After(after), limit)?;
-        let next_after = events.last().filter(|_| has_more).map(|event| event.id);
+        let next_cursor = events.last().filter(|_| has_more).map(|event| event.id);
         Ok(Events {
             has_more,
-            next_after,
-            next_after_id: next_after,
+            next_cursor,
+            next_after_id: next_cursor,
             events,
         })
     }

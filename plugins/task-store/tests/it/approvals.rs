@@ -18,7 +18,7 @@ fn asking_again_is_not_asking_twice() {
         ask tsk_1 att_1 v1
         # Another kind with the same key is another request.
         task_request_approval {"task_id": "tsk_1", "attempt_id": "att_1", "requested_action": "tell everybody", "side_effect_kind": "mail", "idempotency_key": "v1", "requested_by": "boss", "status": "pending", "actor": "gate", "actor_role": "orchestrator"}
-        task_events {"task_id": "tsk_1", "after_id": 6}
+        task_events {"task_id": "tsk_1", "cursor": 6}
         "#,
         expect![[r#"
             ok {"approval":{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"pending","requested_by":"gate","created_at":"2026-01-01T00:00:07.000Z"},"replayed":false}
@@ -153,7 +153,7 @@ fn approvals_of_all_tasks_are_listed() {
     }
     run(&session, "- answer tsk_1 apr_2 rejected");
     expect![[r#"
-        ok {"approvals":[{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"pending","requested_by":"gate","created_at":"2026-01-01T00:00:07.000Z","task_title":"one","workspace":"main","task_phase":"executing","counts":true}],"has_more":true,"next_after":"apr_1"}
+        ok {"approvals":[{"id":"apr_1","approval_id":"apr_1","task_id":"tsk_1","attempt_id":"att_1","requested_action":"put it online","side_effect_kind":"deploy","idempotency_key":"v1","status":"pending","requested_by":"gate","created_at":"2026-01-01T00:00:07.000Z","task_title":"one","workspace":"main","task_phase":"executing","counts":true}],"has_more":true,"next_cursor":"apr_1"}
     "#]].assert_eq(&run(&session, r#"task_list_approvals {"limit": 1}"#));
     let keys = |arguments: serde_json::Value| -> Vec<String> {
         let page = reply(&session, &format!("task_list_approvals {arguments}"));
@@ -164,7 +164,10 @@ fn approvals_of_all_tasks_are_listed() {
         keys.map(|key| key.unwrap().to_owned()).collect()
     };
     assert_eq!(keys(json!({})), ["v1", "v3"]);
-    assert_eq!(keys(json!({"after": "apr_1"})), ["v3"]);
+    // The earlier name is still accepted.
+    for name in ["cursor", "after"] {
+        assert_eq!(keys(json!({name: "apr_1"})), ["v3"]);
+    }
     assert_eq!(keys(json!({"status": "rejected"})), ["v2"]);
     assert_eq!(keys(json!({"workspace": "other"})), [""; 0]);
     run(&session, "- move tsk_1 executing failed");

@@ -77,7 +77,7 @@ fn the_start_that_is_one_too_many_opens_the_circuit() {
         "
         start tsk_1
         recover tsk_1 ? phase task.circuit_status task.circuit_from
-        task_events {\"task_id\": \"tsk_1\", \"after\": 8} ? events.0.event_type events.0.payload
+        task_events {\"task_id\": \"tsk_1\", \"cursor\": 8} ? events.0.event_type events.0.payload
         # Nobody gets around it.
         start tsk_1
         move tsk_1 execution_ready executing
@@ -232,7 +232,7 @@ fn a_circuit_is_reset_so_often_and_then_a_person_decides() {
         answer tsk_1 apr_1 approved ? approval.status
         move tsk_1 circuit_open execution_ready ? phase
         recover tsk_1 ? task.circuit_resets attempts_left
-        task_events {\"task_id\": \"tsk_1\", \"after\": 17} ? events.0.event_type events.0.payload
+        task_events {\"task_id\": \"tsk_1\", \"cursor\": 17} ? events.0.event_type events.0.payload
         ",
     );
     expect![[r#"

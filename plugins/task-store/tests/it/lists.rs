@@ -27,11 +27,11 @@ fn titles(session: &Session, tool: &str, list: &str, arguments: &Value) -> Vec<S
         assert!(titles.len() < 1_000, "the pages never end");
         assert_eq!(
             page["has_more"],
-            json!(page.get("next_after").is_some()),
+            json!(page.get("next_cursor").is_some()),
             "{page}"
         );
-        match page.get("next_after") {
-            Some(after) => arguments["after"] = after.clone(),
+        match page.get("next_cursor") {
+            Some(cursor) => arguments["cursor"] = cursor.clone(),
             None => return titles,
         }
     }
@@ -89,13 +89,16 @@ fn a_task_created_between_pages_moves_nothing() {
     create(&session, "e", "main", &[]);
     let second = reply(
         &session,
-        &format!("task_list {}", json!({"limit": 2, "after": first["next_after"]})),
+        &format!(
+            "task_list {}",
+            json!({"limit": 2, "cursor": first["next_cursor"]})
+        ),
     );
     assert_eq!(second["tasks"][0]["title"], "b");
     assert_eq!(second["tasks"][1]["title"], "a");
-    assert_eq!(second.get("next_after"), None);
-    // The earlier names are still there.
-    let earlier = json!({"limit": 2, "cursor": first["next_cursor"]});
+    assert_eq!(second.get("next_cursor"), None);
+    // The earlier name is still accepted.
+    let earlier = json!({"limit": 2, "after": first["next_cursor"]});
     assert_eq!(reply(&session, &format!("task_list {earlier}")), second);
 }
 
@@ -104,23 +107,29 @@ fn a_cursor_that_was_never_given_is_refused() {
     check_after(
         READY,
         r#"
-        task_list {"label": "x", "after": "tsk_9"}
-        task_list {"cursor": "nonsense"}
-        task_list_ready {"after": "att_1", "workspace": "main"}
-        task_list_approvals {"after": "tsk_1"}
+        task_list {"label": "x", "cursor": "tsk_9"}
+        task_list {"after": "nonsense"}
+        task_list_ready {"cursor": "att_1", "workspace": "main"}
+        task_list_approvals {"cursor": "tsk_1"}
+        task_events {"cursor": -1}
         task_events {"after": -1}
+        task_events {"after_id": -1}
         "#,
         expect![[r#"
-            err INVALID_ARGUMENTS: after tsk_9 is not a cursor of task_list
-              - INVALID_ARGUMENTS (after): after tsk_9 is not a cursor of task_list -> task_list {"label":"x"}
-            err INVALID_ARGUMENTS: cursor nonsense is not a cursor of task_list
-              - INVALID_ARGUMENTS (cursor): cursor nonsense is not a cursor of task_list -> task_list {}
-            err INVALID_ARGUMENTS: after att_1 is not a cursor of task_list_ready
-              - INVALID_ARGUMENTS (after): after att_1 is not a cursor of task_list_ready -> task_list_ready {"workspace":"main"}
-            err INVALID_ARGUMENTS: after tsk_1 is not a cursor of task_list_approvals
-              - INVALID_ARGUMENTS (after): after tsk_1 is not a cursor of task_list_approvals -> task_list_approvals {"status":"pending"}
+            err INVALID_ARGUMENTS: cursor tsk_9 is not a next_cursor of task_list
+              - INVALID_ARGUMENTS (cursor): cursor tsk_9 is not a next_cursor of task_list -> task_list {"label":"x"}
+            err INVALID_ARGUMENTS: after nonsense is not a next_cursor of task_list
+              - INVALID_ARGUMENTS (after): after nonsense is not a next_cursor of task_list -> task_list {}
+            err INVALID_ARGUMENTS: cursor att_1 is not a next_cursor of task_list_ready
+              - INVALID_ARGUMENTS (cursor): cursor att_1 is not a next_cursor of task_list_ready -> task_list_ready {"workspace":"main"}
+            err INVALID_ARGUMENTS: cursor tsk_1 is not a next_cursor of task_list_approvals
+              - INVALID_ARGUMENTS (cursor): cursor tsk_1 is not a next_cursor of task_list_approvals -> task_list_approvals {"status":"pending"}
+            err INVALID_ARGUMENTS: cursor is -1, not within 0 to 9223372036854775807
+              - INVALID_ARGUMENTS (cursor): cursor is -1, not within 0 to 9223372036854775807
             err INVALID_ARGUMENTS: after is -1, not within 0 to 9223372036854775807
               - INVALID_ARGUMENTS (after): after is -1, not within 0 to 9223372036854775807
+            err INVALID_ARGUMENTS: after_id is -1, not within 0 to 9223372036854775807
+              - INVALID_ARGUMENTS (after_id): after_id is -1, not within 0 to 9223372036854775807
         "#]],
     );
 }
@@ -226,7 +235,7 @@ fn what_is_ready_can_be_started() {
     // The waiting tasks come with the first page only.
     let first = reply(&session, r#"task_list_ready {"limit": 1}"#);
     assert_eq!(first["waiting"][0]["task"]["id"], "tsk_2");
-    let next = json!({"limit": 1, "after": first["next_after"]});
+    let next = json!({"limit": 1, "cursor": first["next_cursor"]});
     let second = reply(&session, &format!("task_list_ready {next}"));
     assert_eq!(second.get("waiting"), None);
     let list = reply(&session, "task_list_ready");

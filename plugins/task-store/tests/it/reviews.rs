@@ -84,7 +84,7 @@ fn findings_are_kept_and_checked() {
         task_append_review {"task_id": "tsk_1", "attempt_id": "att_1", "review_type": "quality", "reviewer_ref": "eye", "verdict": "blocked", "summary": "no", "findings": [{"severity": "critical", "message": "it panics", "file": "a.rs", "line": 3}, {"severity": "minor", "message": "a typo", "artifact_uri": "out.diff"}], "actor": "eye", "actor_role": "quality_reviewer"}
         task_append_review {"task_id": "tsk_1", "attempt_id": "att_1", "review_type": "quality", "reviewer_ref": "eye", "verdict": "blocked", "findings": [{"severity": "critical", "message": ""}, {"severity": "minor", "message": "x", "file": " "}], "actor": "eye", "actor_role": "quality_reviewer"}
         task_append_review {"task_id": "tsk_1", "attempt_id": "att_1", "review_type": "quality", "reviewer_ref": "eye", "verdict": "blocked", "findings": [{"severity": "critical"}], "actor": "eye", "actor_role": "quality_reviewer"}
-        task_events {"task_id": "tsk_1", "after_id": 6}
+        task_events {"task_id": "tsk_1", "cursor": 6}
         "#,
         expect![[r#"
             ok {"review":{"id":"rev_2","review_id":"rev_2","task_id":"tsk_1","attempt_id":"att_1","review_type":"quality","reviewer_ref":"eye","verdict":"blocked","summary":"no","finding_count":2,"spec_revision":1,"created_at":"2026-01-01T00:00:08.000Z"},"id":"rev_2","review_id":"rev_2","task_id":"tsk_1","attempt_id":"att_1","review_type":"quality","reviewer_ref":"eye","verdict":"blocked","summary":"no","finding_count":2,"spec_revision":1,"created_at":"2026-01-01T00:00:08.000Z"}

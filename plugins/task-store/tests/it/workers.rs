@@ -136,7 +136,7 @@ fn a_task_that_ends_ends_its_attempt() {
         &session,
         "
         get tsk_1 ? task.phase latest_attempt.status latest_attempt.error_summary
-        task_events {\"task_id\": \"tsk_1\", \"after\": 6} ? events.0.event_type events.1.event_type
+        task_events {\"task_id\": \"tsk_1\", \"cursor\": 6} ? events.0.event_type events.1.event_type
         ",
     );
     expect![[r#"

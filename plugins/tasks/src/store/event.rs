@@ -10,7 +10,7 @@ use crate::model::{EventType, Workspace};
 /// Event of a workspace.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Event {
-    /// Sequence number in the workspace's stream, usable as `since` of tasks_delta.
+    /// Sequence number in the workspace's stream, usable as `cursor` of tasks_delta.
     pub seq: i64,
     /// Kind of the event.
     #[serde(rename = "type")]

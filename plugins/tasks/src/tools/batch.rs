@@ -108,6 +108,15 @@ impl Tool for Batch {
         };
         let (db, workspace, actor) = (cx.db, self.workspace, self.actor);
         let before = store::workspace::counters(&db, &workspace)?.unwrap_or_default();
+        let is_there = |id: &&String| {
+            let head = store::root::head(&db, &workspace, id);
+            head.is_ok_and(|head| head.is_some_and(|head| head.status.is_some()))
+        };
+        let abouts: Vec<Option<String>> = self.operations.iter().map(Operation::about).collect();
+        let known: Vec<Option<String>> = abouts
+            .iter()
+            .map(|id| id.as_ref().filter(is_there).cloned())
+            .collect();
         let mut bytes = 0;
         let mut wrote = false;
         let mut ahead = tools.iter().filter(|tool| writes(tool)).count() as u64;
@@ -116,7 +125,10 @@ impl Tool for Batch {
             let cx = &cx.member(ahead);
             let mut arguments = operation.args;
             // The gate adds the workspace before policies see the operation. Without a gate it is added here.
-            arguments.entry("workspace").or_insert_with(|| json!(workspace));
+            match takes(tool, "workspace") {
+                true => drop(arguments.entry("workspace").or_insert_with(|| json!(workspace))),
+                false => drop(arguments.shift_remove("workspace")),
+            }
             if let Some(actor) = actor.as_ref().filter(|_| takes_actor(tool)) {
                 arguments.entry("actor").or_insert_with(|| json!(actor));
             }
@@ -137,7 +149,9 @@ impl Tool for Batch {
                 }
                 // A storage error in the middle of a write may leave a part of it.
                 Err(err) if self.atomic || is_fatal(&err) => {
-                    return Err(failure(place, tool.name, err, wrote));
+                    let about = known.get(place).and_then(Option::as_ref);
+                    let look = about.map(|id| show(&workspace, id));
+                    return Err(failure(place, tool.name, err, wrote.then_some(look)));
                 }
                 Err(err) => {
                     if writes(tool) {
@@ -146,6 +160,14 @@ impl Tool for Batch {
                     ran.failed += 1;
                     ran.results.push(failed(tool.name, err, self.compact));
                 }
+            }
+        }
+        for (outcome, about) in ran.results.iter_mut().zip(&abouts) {
+            if let Some(error) = &mut outcome.error
+                && !error.contains_key("next_call")
+                && let Some(id) = about.as_ref().filter(is_there)
+            {
+                error.insert("next_call".to_owned(), json!(show(&workspace, id)));
             }
         }
         if ran.succeeded > 1 {
@@ -200,6 +222,19 @@ impl Batch {
     }
 }
 
+impl Operation {
+    /// The plan or task that the operation names.
+    fn about(&self) -> Option<String> {
+        let id = self.args.get("task").or_else(|| self.args.get("plan"));
+        id.and_then(Json::as_str).map(str::to_owned)
+    }
+}
+
+/// The call that shows a plan or task.
+fn show(workspace: &Workspace, id: &str) -> NextCall {
+    NextCall::new("tasks_show", json!({"workspace": workspace, "task": id}))
+}
+
 fn writes(tool: &Entry) -> bool {
     tool.effect != Effect::Read
 }
@@ -208,7 +243,12 @@ fn writes(tool: &Entry) -> bool {
 /// are left out.
 fn takes_actor(tool: &Entry) -> bool {
     let chooses = [Undo::NAME, Redo::NAME].contains(&tool.name);
-    !chooses && (tool.input_schema)()["properties"].get("actor").is_some()
+    !chooses && takes(tool, "actor")
+}
+
+/// Returns whether a tool has an argument.
+fn takes(tool: &Entry, argument: &str) -> bool {
+    (tool.input_schema)()["properties"].get(argument).is_some()
 }
 
 /// Returns whether storage itself failed, so that a write may be incomplete.
@@ -251,9 +291,9 @@ fn failed(tool: &str, err: ToolError, compact: bool) -> Outcome {
 fn outdate(results: &mut [Outcome]) {
     for outcome in results {
         if let Some(result) = &mut outcome.result {
-            for name in ["next", "next_calls"] {
-                result.shift_remove(name);
-            }
+            result.shift_remove("next");
+            result.values_mut().for_each(without_calls);
+            result.shift_remove("next_calls");
         }
         if let Some(error) = &mut outcome.error {
             error.shift_remove("next_call");
@@ -265,11 +305,25 @@ fn outdate(results: &mut [Outcome]) {
     }
 }
 
+/// Takes suggested calls out of every entry of a reply.
+fn without_calls(value: &mut Json) {
+    match value {
+        Json::Object(members) => {
+            for name in ["next_call", "next_calls"] {
+                members.shift_remove(name);
+            }
+            members.values_mut().for_each(without_calls);
+        }
+        Json::Array(entries) => entries.iter_mut().for_each(without_calls),
+        _ => {}
+    }
+}
+
 /// Refusal of the whole batch because of one operation, with all of its reasons. Calls that build on operations that
-/// are taken back are left out.
-fn failure(place: usize, tool: &str, mut err: ToolError, wrote: bool) -> ToolError {
-    if wrote {
-        err.next_call = None;
+/// are taken back are replaced by a look.
+fn failure(place: usize, tool: &str, mut err: ToolError, look: Option<Option<NextCall>>) -> ToolError {
+    if let Some(look) = look {
+        err.next_call = look;
         for blocker in &mut err.blockers {
             blocker.next_call = None;
         }

@@ -136,6 +136,9 @@ impl Close<'_> {
         let located = write.scope.step(&id, &self.selector)?;
         let mut refusals = Refusals::default();
         lease::guard(&write.scope, &located, write.actor(), &mut refusals)?;
+        if let Closing::Confirming(checkpoints) = self.how {
+            refusals.notes(checkpoints);
+        }
         match self.how {
             Closing::Reopen(_) if !located.record.is_done() => {}
             Closing::Reopen(reason) => {
@@ -161,7 +164,6 @@ impl Close<'_> {
         let mut names = BTreeSet::new();
         let mut located = located.clone();
         if let Closing::Confirming(checkpoints) = self.how {
-            refusals.notes(checkpoints);
             names = checkpoints.names();
             let confirms = checkpoints.confirms(&located.record);
             located.record = closing::confirmed(
@@ -249,11 +251,17 @@ pub(crate) fn confirm(
         .copied()
         .filter(|checkpoint| !step.confirmed.contains_key(checkpoint))
         .collect();
-    if !newly.is_empty() || !withdrawn.is_empty() || step.required != located.record.required {
+    let notes = checkpoints.denials();
+    let changes = !newly.is_empty() || !withdrawn.is_empty() || step.required != located.record.required;
+    if changes || !notes.is_empty() {
         write.put(&step)?;
         let mut data = json!({"path": located.path.to_string(), "checkpoints": newly});
         if !withdrawn.is_empty() {
             data["withdrawn"] = json!(withdrawn);
+            data["confirmed_before"] = json!(closing::notes(&located.record, &withdrawn));
+        }
+        if !notes.is_empty() {
+            data["notes"] = json!(notes);
         }
         write.event(EventType::StepVerified, &step.task, Some(&step.id), data);
         return Ok(step);
@@ -271,19 +279,20 @@ impl Write<'_> {
 }
 
 impl Refusals {
-    /// Requires notes on checkpoints within their limits.
+    /// Requires known checkpoints, with notes within their limits.
     fn notes(&mut self, checkpoints: &Checkpoints) {
-        if let Checkpoints::Named(said) = checkpoints {
-            if said.is_empty() {
-                self.add(Reason::input("checkpoints", "is empty"));
+        match checkpoints {
+            Checkpoints::Faulty { field, fault } => self.add(Reason::input(field, fault)),
+            Checkpoints::Named(said) => {
+                if said.is_empty() {
+                    self.add(Reason::input("checkpoints", "is empty"));
+                }
+                for (checkpoint, said) in said {
+                    let field = format!("checkpoints.{checkpoint}.note");
+                    self.optional_text(&field, said.note.as_deref(), ENTRY);
+                }
             }
-            for (checkpoint, said) in said {
-                self.optional_text(
-                    &format!("checkpoints.{checkpoint}.note"),
-                    said.note.as_deref(),
-                    ENTRY,
-                );
-            }
+            Checkpoints::Gate | Checkpoints::All => {}
         }
     }
 }

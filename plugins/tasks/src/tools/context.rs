@@ -19,7 +19,7 @@ use crate::store::root::{Head, Wanted, page};
 use crate::target::Subject;
 use crate::view::tree::{self, Branch};
 
-/// List the plans and tasks of a workspace by number. To read the next page, pass `next_after` as `after`.
+/// List the plans and tasks of a workspace by number. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-views" = page_of_entries()))]
@@ -33,8 +33,11 @@ pub(crate) struct Context {
     /// Statuses to include. Default: all.
     #[serde(default)]
     status: BTreeSet<Status>,
-    /// Cursor: `next_after` of the previous page. Needs `kind` or `plan`.
+    /// Cursor: `next_cursor` of the previous page. Needs `kind` or `plan`.
     #[schemars(range(min = 0))]
+    cursor: Option<i64>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(range(min = 0), extend("deprecated" = true))]
     after: Option<i64>,
     /// Entries of each kind, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
@@ -62,9 +65,9 @@ pub(crate) struct Listing {
     focus: Option<String>,
     /// True if there are more entries.
     has_more: bool,
-    /// Cursor for `after` of the next call, if one kind is listed.
+    /// Value of `cursor` for the next page, if one kind is listed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<i64>,
+    next_cursor: Option<i64>,
     /// Plans and tasks by number.
     entries: Vec<ListEntry>,
 }
@@ -103,9 +106,9 @@ impl View for Listing {
         let entries = view.get("entries").and_then(Json::as_array);
         let last = entries.and_then(|entries| entries.last());
         let number = last.and_then(|entry| entry.get("number")).cloned();
-        match (number, view.get_mut("next_after")) {
+        match (number, view.get_mut("next_cursor")) {
             (Some(number), Some(slot)) => *slot = number,
-            _ => drop(view.shift_remove("next_after")),
+            _ => drop(view.shift_remove("next_cursor")),
         }
     }
 }
@@ -135,8 +138,8 @@ impl Tool for Context {
         }
         let last = entries.last().map(|entry| entry.number);
         // A cursor is always given, so that a shortened list still has one.
-        let next_after = if kinds.len() == 1 {
-            last.or(self.after)
+        let next_cursor = if kinds.len() == 1 {
+            last.or(self.cursor).or(self.after)
         } else {
             None
         };
@@ -145,7 +148,7 @@ impl Tool for Context {
             &Listing {
                 focus,
                 has_more,
-                next_after,
+                next_cursor,
                 entries,
             },
             self.max_chars,
@@ -161,9 +164,10 @@ impl Context {
             (Some(RootKind::Task), _) | (None, Some(_)) => &[RootKind::Task],
             (None, None) => &[RootKind::Plan, RootKind::Task],
         };
-        if self.after.is_some() && kinds.len() > 1 {
+        let field = if self.cursor.is_some() { "cursor" } else { "after" };
+        if self.cursor.or(self.after).is_some() && kinds.len() > 1 {
             refusals.add(crate::error::Reason::input(
-                "after",
+                field,
                 "works for one kind only; pass kind as well",
             ));
         }
@@ -177,7 +181,7 @@ impl Context {
     fn heads(&self, scope: &Scope<'_>, kind: RootKind, limit: usize) -> Result<Vec<Head>, ToolError> {
         let chosen: Vec<Status> = self.status.iter().copied().collect();
         let statuses = if chosen.is_empty() { Status::ALL } else { &chosen };
-        let after = self.after.unwrap_or(0);
+        let after = self.cursor.or(self.after).unwrap_or(0);
         let wanted = Wanted {
             kind,
             plan: self.plan.as_deref(),

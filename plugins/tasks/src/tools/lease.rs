@@ -68,6 +68,13 @@ impl Tool for StepClaim {
         let held = lease::live(&write.scope, &step.record.id)?;
         let over = held.map(|lease| lease.owner).filter(|holder| *holder != owner);
         let reason = self.reason.filter(|_| over.is_some());
+        if let Some(holder) = &over {
+            let why = reason.as_deref().unwrap_or("no reason given");
+            write.say(format!(
+                "leased {} to {owner}, taken from {holder} ({why})",
+                step.record.id
+            ));
+        }
         let data = json!({"owner": owner, "taken_from": over, "reason": reason});
         let workspace = write.scope.workspace.clone();
         let written = grant(

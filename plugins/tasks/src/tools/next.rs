@@ -154,5 +154,12 @@ pub(super) fn why(meta: &Meta, piece: &Piece) -> String {
         Piece::Confirm(_) => "; confirm the step that was closed without its checkpoints",
         Piece::Complete(_) => "; everything below is closed, complete it",
     };
-    format!("{} is {} priority and {begun}{action}", meta.id, meta.priority)
+    let reopened = piece.step().and_then(|step| step.record.reopen_reason.as_ref());
+    let reopened = reopened.map_or_else(String::new, |reason| {
+        format!("; the step was reopened: {}", short(reason, 200))
+    });
+    format!(
+        "{} is {} priority and {begun}{action}{reopened}",
+        meta.id, meta.priority
+    )
 }

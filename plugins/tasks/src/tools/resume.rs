@@ -139,9 +139,9 @@ pub(crate) struct Fresh {
     evidence: Vec<Shown>,
     /// The latest events, oldest first.
     timeline: Vec<Event>,
-    /// Cursor for `after` of tasks_delta.
-    next_after: i64,
-    /// Earlier name of `next_after`.
+    /// Value of `cursor` for tasks_delta.
+    next_cursor: i64,
+    /// Earlier name of `next_cursor`.
     next_since: i64,
 }
 
@@ -188,7 +188,7 @@ impl Tool for ResumePack {
             decisions: decisions_of(&scope, &id, decisions)?,
             evidence: shown(&scope, latest(&scope, &id, "", evidence)?)?,
             timeline: event::latest(scope.db(), &scope.workspace, Some(&id), events)?,
-            next_after: scope.counters.events,
+            next_cursor: scope.counters.events,
             next_since: scope.counters.events,
         };
         budget::fit(&fresh, self.max_chars)

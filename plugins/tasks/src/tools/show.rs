@@ -22,7 +22,7 @@ const PAGE: usize = 20_000;
 const AROUND: usize = 60;
 
 /// Show everything recorded about a plan, task, step or node: texts, criteria, checkpoints with notes, blockers,
-/// reasons of reopening, notes and evidence in full. To read the next page, pass `next_after` as `after`.
+/// reasons of reopening, notes and evidence in full. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(extend("x-resources" = addresses()))]
 pub(crate) struct Show {
@@ -40,19 +40,19 @@ pub(crate) struct Show {
     /// Id of a note or piece of evidence, to show only that, for example EVD-8QZ3M0T4.
     #[schemars(length(max = NAME))]
     id: Option<String>,
-    /// Cursor: `next_after` of the previous page.
+    /// Cursor: `next_cursor` of the previous page.
     #[schemars(length(max = NAME))]
-    after: Option<String>,
-    /// Earlier name of `after`, which is still accepted.
-    #[schemars(length(max = NAME), extend("deprecated" = true))]
     cursor: Option<String>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(length(max = NAME), extend("deprecated" = true))]
+    after: Option<String>,
     /// Reply size limit in bytes (default 20000). Fails if not even the next part fits, usually below 600.
     max_chars: Option<i64>,
 }
 
 fn addresses() -> Json {
     json!([{
-        "path": "{workspace}/{task}.json{?after}",
+        "path": "{workspace}/{task}.json{?cursor}",
         "name": "plan",
         "title": "Plan or task",
         "description": "A plan or task of a workspace with everything recorded about it.",
@@ -77,9 +77,9 @@ pub(crate) struct Shown {
     parts: Vec<Part>,
     /// True if there are more parts.
     has_more: bool,
-    /// Cursor for `after` of the next call.
+    /// Value of `cursor` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<String>,
+    next_cursor: Option<String>,
     /// Suggested next calls with complete arguments, on the last page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     next_calls: Vec<NextCall>,
@@ -106,7 +106,7 @@ impl Tool for Show {
             node: None,
             parts: Vec::new(),
             has_more: false,
-            next_after: None,
+            next_cursor: None,
             next_calls: Vec::new(),
         };
         let root = scope.root(&shown.task)?;
@@ -137,7 +137,7 @@ impl Tool for Show {
         }
         shown.parts = page.parts;
         shown.has_more = page.next.is_some();
-        shown.next_after = page.next.map(|next| next.to_string());
+        shown.next_cursor = page.next.map(|next| next.to_string());
         if !shown.has_more {
             let step = shown.step.as_ref().map(|step| step.step_id.as_str());
             let upcoming = work::at_hand(&scope, &root, step)?;
@@ -186,7 +186,7 @@ impl Show {
             arguments["id"] = json!(id);
         }
         if from != Cursor::default() {
-            arguments["after"] = json!(from.to_string());
+            arguments["cursor"] = json!(from.to_string());
         }
         refusal(
             Reason::PageTooSmall { given, least },
@@ -195,13 +195,13 @@ impl Show {
     }
 
     fn from(&self) -> Result<Cursor, ToolError> {
-        let (field, cursor) = match (&self.after, &self.cursor) {
-            (Some(after), _) => ("after", after),
-            (None, Some(cursor)) => ("cursor", cursor),
+        let (field, cursor) = match (&self.cursor, &self.after) {
+            (Some(cursor), _) => ("cursor", cursor),
+            (None, Some(after)) => ("after", after),
             (None, None) => return Ok(Cursor::default()),
         };
         cursor.parse().map_err(|_| {
-            let fault = "is not a cursor; pass next_after of the previous page";
+            let fault = "is not a next_cursor; pass next_cursor of the previous page";
             refusal(Reason::input(field, fault), None)
         })
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 use tollgate_sdk::{Cx, Effect, Hints, Tool, ToolError};
 
 use crate::build::{self, NewStep, declared};
+use crate::closing;
 use crate::error::{Reason, Refusals};
 use crate::evidence;
 use crate::lease;
@@ -155,14 +156,18 @@ pub(crate) fn redefine(write: &mut Write<'_>, old: &Located<Step>, mut new: Step
     }
     refusals.step("", &new);
     refusals.finish()?;
+    let mut revoked = Vec::new();
     for (changed, checkpoint) in [(criteria, Checkpoint::Criteria), (tests, Checkpoint::Tests)] {
-        if changed {
-            new.confirmed.remove(&checkpoint);
+        if changed && new.confirmed.remove(&checkpoint).is_some() {
+            revoked.push(checkpoint);
         }
     }
     if new != old.record {
         write.put(&new)?;
-        let data = json!({"path": old.path.to_string(), "title": short(&new.title, 120)});
+        let mut data = json!({"path": old.path.to_string(), "title": short(&new.title, 120)});
+        if !revoked.is_empty() {
+            data["confirmed_before"] = json!(closing::notes(&old.record, &revoked));
+        }
         write.event(EventType::StepDefined, &new.task, Some(&new.id), data);
     }
     Ok(())

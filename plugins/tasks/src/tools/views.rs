@@ -70,8 +70,7 @@ impl Tool for HandoffTool {
     }
 }
 
-/// Read the events after a cursor, oldest first, of a workspace, plan or task. To read on, pass `next_after`
-/// as `after`.
+/// Read the events after a cursor, oldest first, of a workspace, plan or task. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Delta {
@@ -79,10 +78,13 @@ pub(crate) struct Delta {
     /// Plan or task id, to read only its events. Default: the workspace.
     #[schemars(length(max = NAME))]
     task: Option<String>,
-    /// Cursor: `next_after` of an earlier reply, the sequence number of the last event you know (default 0).
+    /// Cursor: `next_cursor` of an earlier reply, the number of the last event you know (default 0).
     #[schemars(range(min = 0))]
+    cursor: Option<i64>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(range(min = 0), extend("deprecated" = true))]
     after: Option<i64>,
-    /// Earlier name of `after`, which is still accepted.
+    /// Earlier name of `cursor`, which is still accepted.
     #[schemars(range(min = 0), extend("deprecated" = true))]
     since: Option<i64>,
     /// Maximum number of events, 1 to 200 (default 50).
@@ -96,10 +98,10 @@ pub(crate) struct Delta {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Stream {
     /// The cursor that was given.
-    after: i64,
-    /// Cursor for `after` of the next call.
-    next_after: i64,
-    /// Earlier name of `next_after`.
+    cursor: i64,
+    /// Value of `cursor` for the next call.
+    next_cursor: i64,
+    /// Earlier name of `next_cursor`.
     next_since: i64,
     /// True if there are more events.
     has_more: bool,
@@ -122,13 +124,13 @@ fn settle_stream(stream: &mut Map<String, Json>) {
         .and_then(Json::as_array)
         .and_then(|events| events.last())
         .and_then(|event| event.get("seq"))
-        .or_else(|| stream.get("after"))
+        .or_else(|| stream.get("cursor"))
         .cloned();
     if let Some(last) = last {
-        if stream.get("next_after") != Some(&last) {
+        if stream.get("next_cursor") != Some(&last) {
             stream.insert("has_more".to_owned(), json!(true));
         }
-        for name in ["next_after", "next_since"] {
+        for name in ["next_cursor", "next_since"] {
             stream.insert(name.to_owned(), last.clone());
         }
     }
@@ -142,29 +144,36 @@ impl Tool for Delta {
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = bounded("limit", self.limit, 50, 200)?;
-        let (field, after) = match self.after {
-            Some(after) => ("after", after),
-            None => ("since", self.since.unwrap_or(0)),
+        let (field, cursor) = match (self.cursor, self.after) {
+            (Some(cursor), _) => ("cursor", cursor),
+            (None, Some(after)) => ("after", after),
+            (None, None) => ("since", self.since.unwrap_or(0)),
         };
         let mut refusals = Refusals::default();
-        refusals.within(field, after, 0..=i64::MAX);
+        refusals.within(field, cursor, 0..=i64::MAX);
         refusals.finish()?;
         let scope = Scope::known(cx, &self.workspace)?;
-        let stream = stream(&scope, self.task.as_deref(), after, limit)?;
+        let stream = stream(&scope, self.task.as_deref(), cursor, limit)?;
         budget::fit(&stream, self.max_chars)
     }
 }
 
-fn stream(scope: &Scope<'_>, task: Option<&str>, after: i64, limit: usize) -> Result<Stream, ToolError> {
+fn stream(scope: &Scope<'_>, task: Option<&str>, cursor: i64, limit: usize) -> Result<Stream, ToolError> {
     scope.was_there(task)?;
-    let mut events = event::after(scope.db(), &scope.workspace, task, after, limit.saturating_add(1))?;
+    let mut events = event::after(
+        scope.db(),
+        &scope.workspace,
+        task,
+        cursor,
+        limit.saturating_add(1),
+    )?;
     let has_more = events.len() > limit;
     events.truncate(limit);
-    let next_after = events.last().map_or(after, |event| event.seq);
+    let next_cursor = events.last().map_or(cursor, |event| event.seq);
     Ok(Stream {
-        after,
-        next_after,
-        next_since: next_after,
+        cursor,
+        next_cursor,
+        next_since: next_cursor,
         has_more,
         events,
     })
@@ -194,9 +203,9 @@ pub(crate) struct Pack {
     decisions: Vec<Note>,
     /// Latest events, oldest first. The earliest are dropped first if the reply is too large.
     delta: Vec<Event>,
-    /// Cursor for `after` of tasks_delta.
-    next_after: i64,
-    /// Earlier name of `next_after`.
+    /// Value of `cursor` for tasks_delta.
+    next_cursor: i64,
+    /// Earlier name of `next_cursor`.
     next_since: i64,
 }
 
@@ -229,7 +238,7 @@ impl Tool for ContextPack {
             radar: radar::of(&scope, &id)?,
             decisions: decisions_of(&scope, &id, DECISIONS)?,
             delta: event::latest(scope.db(), &scope.workspace, Some(&id), limit)?,
-            next_after: scope.counters.events,
+            next_cursor: scope.counters.events,
             next_since: scope.counters.events,
         };
         budget::fit(&pack, self.max_chars)

@@ -10,13 +10,16 @@ use crate::budget::{self, Bounded, Shrink, View};
 use crate::limits::NAME;
 use crate::store;
 
-/// List the workspaces that have plans or tasks, by name. To read the next page, pass `next_after` as `after`.
+/// List the workspaces that have plans or tasks, by name. To read on, pass `cursor`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-views" = page()))]
 pub(crate) struct Workspaces {
-    /// Cursor: `next_after` of the previous page, for example acme/repo.
+    /// Cursor: `next_cursor` of the previous page.
     #[schemars(length(max = NAME))]
+    cursor: Option<String>,
+    /// Earlier name of `cursor`, which is still accepted.
+    #[schemars(length(max = NAME), extend("deprecated" = true))]
     after: Option<String>,
     /// Maximum number of workspaces, 1 to 200 (default 50).
     #[schemars(range(min = 1, max = 200))]
@@ -40,9 +43,9 @@ pub(crate) struct Names {
     workspaces: Vec<Entry>,
     /// True if there are more workspaces.
     has_more: bool,
-    /// Cursor for `after` of the next call.
+    /// Value of `cursor` for the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_after: Option<String>,
+    next_cursor: Option<String>,
 }
 
 /// A workspace in a list.
@@ -70,8 +73,8 @@ impl View for Names {
         let entries = view.get("workspaces").and_then(Json::as_array);
         let last = entries.and_then(|entries| entries.last());
         match last.and_then(|entry| entry.get("workspace")).cloned() {
-            Some(name) => drop(view.insert("next_after".to_owned(), name)),
-            None => drop(view.shift_remove("next_after")),
+            Some(name) => drop(view.insert("next_cursor".to_owned(), name)),
+            None => drop(view.shift_remove("next_cursor")),
         }
     }
 }
@@ -85,11 +88,11 @@ impl Tool for Workspaces {
 
     fn run(self, cx: &Cx<'_>) -> Result<Self::Output, ToolError> {
         let limit = bounded("limit", self.limit, 50, 200)?;
-        let after = self.after.unwrap_or_default();
+        let after = self.cursor.or(self.after).unwrap_or_default();
         let mut listed = store::workspace::list(&cx.db, &after, limit.saturating_add(1))?;
         let has_more = listed.len() > limit;
         listed.truncate(limit);
-        let next_after = listed.last().filter(|_| has_more).map(|last| last.name.clone());
+        let next_cursor = listed.last().filter(|_| has_more).map(|last| last.name.clone());
         let workspaces = listed
             .into_iter()
             .map(|listed| Entry {
@@ -102,7 +105,7 @@ impl Tool for Workspaces {
         let names = Names {
             workspaces,
             has_more,
-            next_after,
+            next_cursor,
         };
         budget::fit(&names, None)
     }

@@ -112,11 +112,14 @@ fn of_task(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
         ));
         handoff.done.push(line);
     }
-    handoff.remaining.extend(
-        steps(step_status::OPEN, From::Oldest)?
-            .into_iter()
-            .map(|(line, _)| line),
-    );
+    for (line, step) in steps(step_status::OPEN, From::Oldest)? {
+        if let Some(why) = &step.reopen_reason {
+            handoff
+                .risks
+                .push(short(&format!("{line}: reopened: {why}"), LINE));
+        }
+        handoff.remaining.push(line);
+    }
     for (line, step) in steps(step_status::BLOCKED, From::Oldest)? {
         let why = step.block_reason.as_deref().unwrap_or("no reason given");
         handoff
@@ -159,6 +162,13 @@ fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
     handoff.risks.extend(done_over_open(scope, id)?);
     for head in tasks(&[Status::Active, Status::Todo, Status::Parked])? {
         let told = line(&head);
+        if head.status == Some(Status::Parked)
+            && let Some(why) = scope
+                .get::<Task>(&head.id)?
+                .and_then(|task| task.meta.status_reason)
+        {
+            handoff.risks.push(short(&format!("{told}: parked: {why}"), LINE));
+        }
         if head.touched_at < stale && head.status != Some(Status::Parked) {
             handoff.risks.push(short(
                 &format!("{told}: unchanged since {}", head.touched_at),
@@ -170,10 +180,10 @@ fn of_plan(scope: &Scope<'_>, id: &str, limit: usize, handoff: &mut Handoff) -> 
     Ok(())
 }
 
-/// Risks of the steps of a plan's tasks: blocked ones, and those closed without their checkpoints.
+/// Risks of the steps of a plan's tasks: blocked ones, those closed without their checkpoints, and reopened ones.
 fn of_steps(scope: &Scope<'_>, plan: &str, limit: usize) -> Result<Vec<String>, ToolError> {
     let mut risks = Vec::new();
-    for status in [step_status::BLOCKED, step_status::FORCED] {
+    for status in [step_status::BLOCKED, step_status::FORCED, step_status::OPEN] {
         for step in of_plan_steps::<Step>(scope.db(), &scope.workspace, plan, status, From::Oldest, limit)? {
             let path = scope.placed_path(&step)?;
             let step = step.record;
@@ -181,6 +191,10 @@ fn of_steps(scope: &Scope<'_>, plan: &str, limit: usize) -> Result<Vec<String>, 
                 continue;
             }
             let why = match status {
+                step_status::OPEN => match &step.reopen_reason {
+                    Some(reason) => format!("reopened: {reason}"),
+                    None => continue,
+                },
                 step_status::BLOCKED => {
                     format!(
                         "blocked: {}",

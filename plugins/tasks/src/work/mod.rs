@@ -47,6 +47,8 @@ pub(crate) enum Wait {
     Standing {
         id: String,
         status: Status,
+        /// Reason for the status, if one was given.
+        reason: Option<String>,
     },
     /// A dependency is open or deleted. `of` is the plan or task that depends on it.
     Dependency {
@@ -117,7 +119,14 @@ impl Piece {
     /// The action, in one sentence.
     pub(crate) fn action(&self) -> String {
         let line = match self {
-            Piece::Step(step) => format!("Do {}, attach evidence, then confirm and close it.", step.path),
+            Piece::Step(step) => match &step.record.reopen_reason {
+                Some(reason) => format!(
+                    "Do {} again, which was reopened: {}. Attach evidence, then confirm and close it.",
+                    step.path,
+                    short(reason, LINE - 100)
+                ),
+                None => format!("Do {}, attach evidence, then confirm and close it.", step.path),
+            },
             Piece::Node(_, node) => format!("Finish node {}: {}", node.path, node.record.title),
             Piece::Confirm(step) => format!(
                 "Check {}, which was closed without its checkpoints, then confirm them.",
@@ -157,10 +166,19 @@ impl Piece {
 }
 
 impl Wait {
+    /// The status of a plan or task as an obstacle.
+    fn standing(meta: &Meta) -> Wait {
+        Wait::Standing {
+            id: meta.id.clone(),
+            status: meta.status,
+            reason: meta.status_reason.clone(),
+        }
+    }
+
     /// The obstacle as the end of a sentence that starts with "waits for".
     pub(crate) fn line(&self) -> String {
         let line = match self {
-            Wait::Standing { id, status } => format!("{id}, which is {status}"),
+            Wait::Standing { id, status, reason } => format!("{id}, which is {status}{}", because(reason)),
             Wait::Dependency { on, .. } => format!("{}, which is {}", on.id, status(on)),
             Wait::Blocked(step) => {
                 let reason = step.record.block_reason.as_deref().unwrap_or("no reason given");
@@ -181,7 +199,7 @@ impl Wait {
         let line = match self {
             Wait::Dependency { of, on } => format!("{} depends on {}, which is {}", of.id, on.id, status(on)),
             Wait::Held { step, owner } => format!("step {} is leased to {owner}", step.path),
-            Wait::Standing { id, status } => format!("{id} is {status}"),
+            Wait::Standing { id, status, reason } => format!("{id} is {status}{}", because(reason)),
             Wait::Parked(_, node) => format!("node {} is {}", node.path, node.record.status),
             Wait::Blocked(_) | Wait::Empty(_) | Wait::Undone(_) | Wait::Tasks { .. } => return None,
         };
@@ -191,10 +209,10 @@ impl Wait {
     /// The next action, in one sentence.
     pub(crate) fn action(&self) -> String {
         let line = match self {
-            Wait::Standing { id, status } if status.is_finished() => {
+            Wait::Standing { id, status, .. } if status.is_finished() => {
                 format!("Nothing, because {id} is {status}.")
             }
-            Wait::Standing { id, status } => {
+            Wait::Standing { id, status, .. } => {
                 format!(
                     "Nothing, because {id} is {status}; set it to ACTIVE with tasks_complete to continue."
                 )
@@ -223,7 +241,7 @@ impl Wait {
         match self {
             Wait::Standing { id, .. } => show_root(scope, id),
             Wait::Empty(meta) | Wait::Undone(meta) => show_root(scope, &meta.id),
-            Wait::Dependency { of, on } if on.status.is_none() => dependency::without(scope, of, &on.id),
+            Wait::Dependency { of, on } if on.status.is_none() => show_root(scope, &of.id),
             Wait::Dependency { on, .. } => task("tasks_radar", &on.id),
             Wait::Blocked(step) | Wait::Held { step, .. } | Wait::Parked(step, _) => {
                 show_step(scope, &step.record)
@@ -233,6 +251,13 @@ impl Wait {
             }
         }
     }
+}
+
+/// A reason as the end of a sentence.
+fn because(reason: &Option<String>) -> String {
+    reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
 fn status(dependency: &Dependency) -> &'static str {
@@ -252,10 +277,7 @@ pub(crate) fn plan_waits(scope: &Scope<'_>, plan: &Meta) -> Result<Vec<Wait>, To
     if matches!(plan.status, Status::Todo | Status::Active) {
         return dependencies(scope, plan);
     }
-    Ok(vec![Wait::Standing {
-        id: plan.id.clone(),
-        status: plan.status,
-    }])
+    Ok(vec![Wait::standing(plan)])
 }
 
 /// The work on a plan: its first ready task's piece, or its completion.

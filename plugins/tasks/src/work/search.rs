@@ -53,10 +53,7 @@ pub(super) fn of_step(
 fn standing(scope: &Scope<'_>, task: &Task) -> Result<Vec<Wait>, ToolError> {
     let mut waits = Vec::new();
     if !matches!(task.meta.status, Status::Todo | Status::Active) {
-        waits.push(Wait::Standing {
-            id: task.meta.id.clone(),
-            status: task.meta.status,
-        });
+        waits.push(Wait::standing(&task.meta));
     }
     if let Some(plan) = scope.get::<Plan>(&task.plan)? {
         waits.extend(plan_waits(scope, &plan.meta)?);

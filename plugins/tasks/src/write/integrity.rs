@@ -117,27 +117,9 @@ impl Write<'_> {
             id: meta.id.clone(),
             status: meta.status,
         };
-        let next_call = match self.can_reopen(root)? {
-            true => Some(self.reopening(meta)?),
-            false => None,
-        };
-        refusals.add_with(reason, next_call);
+        // Somebody finished it. Whether it is reopened is for the caller to decide.
+        refusals.add_with(reason, work::show_root(&self.scope, &meta.id));
         Ok(())
-    }
-
-    /// Returns whether a finished plan or task can be reopened now, before anything else is.
-    fn can_reopen(&self, root: &Root) -> Result<bool, ToolError> {
-        if let Root::Task(task) = root
-            && self.status_before(&task.plan)?.is_some_and(Status::is_finished)
-        {
-            return Ok(false);
-        }
-        for dependent in self.dependents(&root.meta().id)? {
-            if self.status_before(&dependent.meta().id)? == Some(Status::Done) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Dependencies of a changed plan or task that do not exist or are not finished.
@@ -163,7 +145,7 @@ impl Write<'_> {
                         id: after.id.clone(),
                         dependency: id.clone(),
                     };
-                    refusals.add_with(reason, self.without(after, id)?);
+                    refusals.add_with(reason, self.depending(after, id)?);
                 }
                 now if wants && !now.is_some_and(Status::is_finished) => {
                     refusals.dependency_open(&self.scope, after, id, now);
@@ -192,15 +174,15 @@ impl Write<'_> {
                 continue;
             };
             if found.insert(circle.iter().cloned().collect()) {
-                let next_call = self.opening(&circle)?;
+                let next_call = self.in_circle(&circle)?;
                 refusals.add_with(Reason::DependencyCycle(circle), next_call);
             }
         }
         Ok(())
     }
 
-    /// The call that opens a cycle at a dependency that is there already.
-    fn opening(&self, circle: &[String]) -> Result<Option<NextCall>, ToolError> {
+    /// The call that shows a plan or task of a cycle whose dependency is there already.
+    fn in_circle(&self, circle: &[String]) -> Result<Option<NextCall>, ToolError> {
         for pair in circle.windows(2) {
             let [id, dependency] = pair else {
                 continue;
@@ -210,7 +192,7 @@ impl Write<'_> {
                 _ => self.scope.get::<Task>(id)?.map(|task| task.meta),
             };
             if let Some(meta) = stored.filter(|meta| meta.depends_on.contains(dependency)) {
-                return Ok(Some(dependency::without(&self.scope, &meta, dependency)));
+                return Ok(Some(work::show_root(&self.scope, &meta.id)));
             }
         }
         Ok(None)
@@ -236,7 +218,7 @@ impl Write<'_> {
                             id: meta.id.clone(),
                             dependency: root.id.clone(),
                         };
-                        refusals.add_with(reason, dependency::without(&self.scope, meta, &root.id));
+                        refusals.add_with(reason, work::show_root(&self.scope, &meta.id));
                     }
                 }
                 Ok(())
@@ -270,42 +252,20 @@ impl Write<'_> {
                 id: meta.id.clone(),
                 dependency: id.to_owned(),
             };
-            // Only what can be reopened now has a call. The order says the rest.
-            let next_call = self
-                .can_reopen(&dependent)?
-                .then(|| self.setting(&meta.id, Status::Todo));
-            refusals.add_with(reason, next_call);
+            refusals.add_with(reason, work::show_root(&self.scope, &meta.id));
         }
         Ok(())
     }
 
-    /// The call that reopens a plan or task: ACTIVE, or TODO if a dependency is open.
-    fn reopening(&self, meta: &Meta) -> Result<NextCall, ToolError> {
-        for id in &meta.depends_on {
-            if !self.status_before(id)?.is_some_and(Status::is_finished) {
-                return Ok(self.setting(&meta.id, Status::Todo));
-            }
-        }
-        Ok(self.setting(&meta.id, Status::Active))
-    }
-
-    /// The call that sets a status.
-    fn setting(&self, id: &str, status: Status) -> NextCall {
-        let arguments = json!({"workspace": self.scope.workspace, "task": id, "status": status});
-        let mut call = NextCall::new("tasks_complete", arguments);
-        work::sign(&self.scope, &mut call, self.actor());
-        call
-    }
-
-    /// The call that takes a dependency away, or shows the journal if the dependency is not there yet.
-    fn without(&self, after: &Meta, dependency: &str) -> Result<NextCall, ToolError> {
+    /// The call that shows what has a dependency, or the journal if the dependency is not there yet.
+    fn depending(&self, after: &Meta, dependency: &str) -> Result<NextCall, ToolError> {
         let stored = match RootKind::of(&after.id) {
             Some(RootKind::Plan) => self.scope.get::<Plan>(&after.id)?.map(|plan| plan.meta),
             _ => self.scope.get::<Task>(&after.id)?.map(|task| task.meta),
         };
         Ok(
             match stored.filter(|meta| meta.depends_on.iter().any(|id| id == dependency)) {
-                Some(meta) => dependency::without(&self.scope, &meta, dependency),
+                Some(meta) => work::show_root(&self.scope, &meta.id),
                 None => NextCall::new("tasks_history", json!({"workspace": self.scope.workspace})),
             },
         )

@@ -142,7 +142,8 @@ fn changed(
     after: &Map<String, Json>,
     phrases: &mut Vec<String>,
 ) {
-    let name = named(change, after);
+    // A new title is told as a change of the old one.
+    let name = named(change, before);
     if change.kind == Kind::Step {
         step(&name, before, after, phrases);
     }

@@ -144,3 +144,45 @@ fn members_see_what_members_before_them_wrote_and_are_undone_as_one() {
     assert_eq!(redone["events"][0]["data"]["tool"], "tasks_batch");
     assert_eq!(step(), (json!("done"), json!(["criteria", "tests"])));
 }
+
+#[test]
+fn a_tool_without_a_workspace_is_called_without_one() {
+    let session = after(&[THREE]);
+    let operations = json!([{"tool": "tasks_workspaces"}]);
+    let ran = call_tool(&session, "tasks_batch", json!({"operations": operations})).unwrap();
+    let ran: Value = serde_json::from_str(&ran.structured).unwrap();
+    assert_eq!(ran["succeeded"], 1, "{ran}");
+}
+
+#[test]
+fn every_refused_member_has_a_call_and_no_call_is_outdated() {
+    let session = after(&[THREE]);
+    let operations = json!([
+        {"tool": "tasks_next"},
+        {"tool": "tasks_done", "args": {"task": "TASK-001", "path": "s:0"}},
+        {"tool": "tasks_note", "args": {"task": "TASK-001", "note": "n"}},
+        {"tool": "tasks_done", "args": {"task": "TASK-001", "path": "s:0"}},
+    ]);
+    let ran = call_tool(&session, "tasks_batch", json!({"operations": operations})).unwrap();
+    let ran: Value = serde_json::from_str(&ran.structured).unwrap();
+    let results = &ran["results"];
+    let ready = &results[0]["result"]["ready"][0];
+    assert!(
+        ready["task"] == "TASK-001" && ready.get("next_call").is_none(),
+        "{ran}"
+    );
+    let show = json!({"tool": "tasks_show", "arguments": {"workspace": "w", "task": "TASK-001"}});
+    assert_eq!(results[1]["error"]["next_call"], show, "the note came after it");
+    assert_eq!(results[3]["error"]["next_call"]["tool"], "tasks_verify");
+    let operations = json!([
+        {"tool": "tasks_note", "args": {"task": "TASK-001", "note": "n"}},
+        {"tool": "tasks_done", "args": {"task": "TASK-001", "path": "s:0"}},
+    ]);
+    let err = call_tool(
+        &session,
+        "tasks_batch",
+        json!({"operations": operations, "atomic": true}),
+    )
+    .unwrap_err();
+    assert_eq!(json!(err.next_call), show);
+}

@@ -47,10 +47,10 @@ proptest! {
         let only = if task { r#""task": "TASK-001", "# } else { "" };
         let (mut since, mut seen) = (0, Vec::new());
         let mut read = |limit: i64, max_chars: i64| {
-            let line = format!(r#"delta {{{only}"after": {since}, "limit": {limit}, "max_chars": {max_chars}}}"#);
+            let line = format!(r#"delta {{{only}"cursor": {since}, "limit": {limit}, "max_chars": {max_chars}}}"#);
             let reply = ok(&session, &line);
             seen.extend(seqs(&reply));
-            if let Some(next) = reply["next_after"].as_i64() {
+            if let Some(next) = reply["next_cursor"].as_i64() {
                 since = next;
             }
             reply["has_more"] != json!(false)
@@ -90,12 +90,13 @@ fn events_of_one_close_come_in_order() {
         .map(|event| event["type"].as_str().unwrap())
         .collect();
     assert_eq!(types, ["status_changed", "step_verified", "step_done"]);
-    let delta = ok(&session, r#"delta {"after": 3}"#);
+    let delta = ok(&session, r#"delta {"cursor": 3}"#);
     assert_eq!(delta["events"], closed["events"]);
-    // The earlier names are still there.
-    assert_eq!(ok(&session, r#"delta {"since": 3}"#), delta);
-    assert_eq!(delta["next_since"], delta["next_after"]);
-    for name in ["after", "since"] {
+    assert_eq!(delta["cursor"], 3);
+    assert_eq!(delta["next_since"], delta["next_cursor"]);
+    // The earlier names are still accepted.
+    for name in ["cursor", "after", "since"] {
+        assert_eq!(ok(&session, &format!(r#"delta {{"{name}": 3}}"#)), delta);
         let refused = refused(&session, &format!(r#"delta {{"{name}": -1}}"#));
         assert_eq!(refused.code, "INVALID_ARGUMENTS");
         assert_eq!(refused.blockers[0].field.as_deref(), Some(name));

@@ -1,8 +1,8 @@
 //! States that no operation leads to: undo, redo and direct calls keep the same rules.
 
 use serde_json::{Value, json};
-use tollgate_sdk::ToolError;
 use tollgate_sdk::native::Session;
+use tollgate_sdk::{NextCall, ToolError};
 
 use crate::harness::{after, follow, ok, refused};
 
@@ -82,6 +82,13 @@ fn undo_does_not_finish_a_plan_over_an_open_task() {
     assert_eq!(status(&session, "PLAN-001"), "ACTIVE");
 }
 
+/// The plan or task that the suggested call of a refusal shows.
+fn shown(session: &Session, err: &ToolError) -> String {
+    let call = err.next_call.as_ref().unwrap();
+    assert_eq!(call.tool, "tasks_show", "{err:?}");
+    follow(session, call)["task"].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn redo_and_undo_make_no_circle() {
     let session = after(&TWO);
@@ -92,8 +99,9 @@ fn redo_and_undo_make_no_circle() {
     let err = refused(&session, r#"redo {"task": "TASK-001"}"#);
     assert_eq!(err.code, "DEPENDENCY_CYCLE");
     assert_eq!(err.context["cycle"], json!(["TASK-001", "TASK-002", "TASK-001"]));
-    // The call removes the reason.
-    follow(&session, &err.next_call.unwrap());
+    // The call shows the task whose dependency is there, and takes nothing back.
+    assert_eq!(shown(&session, &err), "TASK-002");
+    ok(&session, &edit("TASK-002", ""));
     ok(&session, r#"redo {"task": "TASK-001"}"#);
 
     let session = after(&TWO);
@@ -102,7 +110,8 @@ fn redo_and_undo_make_no_circle() {
     ok(&session, &edit("TASK-002", r#""TASK-001""#));
     let err = refused(&session, r#"undo {"task": "TASK-001"}"#);
     assert_eq!(err.code, "DEPENDENCY_CYCLE");
-    follow(&session, &err.next_call.unwrap());
+    assert_eq!(shown(&session, &err), "TASK-002");
+    ok(&session, &edit("TASK-002", ""));
     ok(&session, r#"undo {"task": "TASK-001"}"#);
 }
 
@@ -136,10 +145,9 @@ fn undo_and_delete_leave_nothing_that_depends_on_what_is_gone() {
     for call in [r#"undo {"task": "TASK-002"}"#, r#"delete {"task": "TASK-002"}"#] {
         let err = refused(&session, call);
         assert_eq!(err.code, "DEPENDENCY_MISSING", "{call}");
-        assert_eq!(err.next_call.as_ref().unwrap().tool, "tasks_edit");
+        assert_eq!(shown(&session, &err), "TASK-001");
     }
-    let err = refused(&session, r#"delete {"task": "TASK-002"}"#);
-    follow(&session, &err.next_call.unwrap());
+    ok(&session, r#"edit {"task": "TASK-001", "depends_on": []}"#);
     ok(&session, r#"delete {"task": "TASK-002"}"#);
     // A plan with both goes as a whole.
     ok(
@@ -205,12 +213,20 @@ fn what_finished_work_depends_on_is_reopened_after_it() {
             ),
         ]
     );
-    // Only what can be reopened now has a call, and the suggested calls in their order remove all reasons.
-    let calls = err.blockers.iter().filter(|blocker| blocker.next_call.is_some());
-    assert_eq!(calls.count(), 1);
-    for _ in 0..3 {
-        let err = refused(&session, reopen);
-        follow(&session, err.next_call.as_ref().unwrap());
+    // Each call shows what others have finished, and none reopens it.
+    let calls = err
+        .blockers
+        .iter()
+        .filter_map(|blocker| blocker.next_call.as_ref());
+    let calls: Vec<&NextCall> = calls.collect();
+    assert_eq!(calls.len(), 3);
+    assert!(calls.iter().all(|call| call.tool == "tasks_show"), "{calls:?}");
+    for (id, to) in [("PLAN-001", "ACTIVE"), ("TASK-003", "TODO"), ("TASK-002", "TODO")] {
+        assert_eq!(shown(&session, &refused(&session, reopen)), id);
+        ok(
+            &session,
+            &format!(r#"complete {{"task": "{id}", "status": "{to}"}}"#),
+        );
     }
     ok(&session, reopen);
     assert_eq!(

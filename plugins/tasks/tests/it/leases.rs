@@ -166,3 +166,26 @@ fn a_step_that_somebody_else_holds_is_not_deleted() {
     session.advance_ms(200 * 60_000);
     ok(&session, r#"delete {"task": "PLAN-001", "actor": "bob"}"#);
 }
+
+#[test]
+fn the_history_says_why_a_lease_was_taken_over() {
+    let session = after(&[
+        THREE,
+        r#"step_claim {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
+        r#"step_claim {"task": "TASK-001", "path": "s:0", "actor": "bob", "force": true, "reason": "ann left"}"#,
+        r#"define {"task": "TASK-001", "path": "s:1", "title": "changed"}"#,
+    ]);
+    let history = ok(&session, r#"history {"limit": 2}"#);
+    let told = |place: usize| {
+        history["operations"][place]["operation"]["summary"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(told(0), r#"set title of step "two" of TASK-001 to changed"#);
+    assert!(
+        told(1).ends_with(" to bob, taken from ann (ann left)"),
+        "{}",
+        told(1)
+    );
+}

@@ -247,7 +247,7 @@ fn arguments_that_do_not_fit_are_listed_as_blockers() {
 }
 
 #[test]
-fn of_what_has_to_be_reopened_in_order_only_the_first_has_a_call() {
+fn what_has_to_be_reopened_in_order_is_shown_and_not_reopened() {
     let step = r#"[{"title": "s"}]"#;
     let session = after(&[
         r#"create {"title": "P"}"#,
@@ -264,15 +264,19 @@ fn of_what_has_to_be_reopened_in_order_only_the_first_has_a_call() {
         ok(&session, &format!(r#"complete {{"task": "{task}"}}"#));
     }
     ok(&session, r#"complete {"task": "PLAN-001"}"#);
-    // Whoever makes the suggested call again and again gets there.
+    // Whoever decides to reopen what is shown gets there.
     let reopen = json!({"workspace": "w", "task": "TASK-001", "path": "s:0", "completed": false});
     let mut followed = Vec::new();
     while let Err(err) = session.call("tasks_progress", &reopen.to_string()) {
         assert_eq!(probe(&session, &json!(err)), Vec::<String>::new());
         let call = err.next_call.unwrap();
-        followed.push(call.arguments["task"].as_str().unwrap().to_owned());
-        let arguments = Value::Object(call.arguments);
-        session.call(&call.tool, &arguments.to_string()).unwrap();
+        assert_eq!(call.tool, "tasks_show");
+        let id = call.arguments["task"].as_str().unwrap().to_owned();
+        ok(
+            &session,
+            &format!(r#"complete {{"task": "{id}", "status": "TODO"}}"#),
+        );
+        followed.push(id);
     }
     assert_eq!(followed, ["PLAN-001", "TASK-003", "TASK-002"]);
 }

@@ -198,3 +198,15 @@ fn risks_of_a_plan_are_those_of_its_tasks() {
         json!(["TASK-002 is DONE, but depends on TASK-001, which is ACTIVE"])
     );
 }
+
+#[test]
+fn a_parked_plan_leaves_the_queue_and_refuses_no_named_work() {
+    let session = after(&[
+        r#"create {"title": "P"}"#,
+        r#"create {"title": "t", "plan": "PLAN-001", "steps": [{"title": "s"}]}"#,
+        r#"complete {"task": "PLAN-001", "status": "PARKED"}"#,
+    ]);
+    assert_eq!(ok(&session, "next {}")["ready"], json!([]));
+    assert_eq!(ok(&session, r#"take {"actor": "ann"}"#)["taken"], false);
+    ok(&session, r#"done {"task": "TASK-001", "path": "s:0"}"#);
+}

@@ -73,7 +73,7 @@ fn nothing_crosses_workspaces() {
     );
     let theirs = ok(&session, r#"delta {"workspace": "other"}"#);
     assert_eq!(theirs["events"].as_array().unwrap().len(), 1);
-    assert_eq!(theirs["next_after"], 1);
+    assert_eq!(theirs["next_cursor"], 1);
     ok(&session, r#"undo {"workspace": "other"}"#);
     assert_eq!(
         refused(&session, r#"undo {"workspace": "other"}"#).code,
@@ -387,6 +387,7 @@ fn a_deleted_dependency_stays_open_until_it_is_taken_away() {
     let err = refused(&session, r#"complete {"task": "TASK-002", "status": "ACTIVE"}"#);
     assert_eq!(codes(&err), ["DEPENDENCY_OPEN"]);
     follow(&session, &err.next_call.unwrap());
+    ok(&session, r#"edit {"task": "TASK-002", "depends_on": []}"#);
     ok(&session, r#"complete {"task": "TASK-002", "status": "ACTIVE"}"#);
 }
 
@@ -536,4 +537,34 @@ fn leases_name_their_holder_expire_and_are_taken_over_for_a_reason() {
         r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate", "owner": "ada"}"#,
     );
     assert_eq!(leases(), 0, "a closed step is nobody's");
+}
+
+#[test]
+fn a_faulty_checkpoint_is_named_by_its_field() {
+    let session = after(&[THREE]);
+    for (checkpoints, field, fault) in [
+        (
+            r#"{"bogus": {"confirmed": true}}"#,
+            "checkpoints.bogus",
+            "is not one of criteria, tests, security, perf, docs",
+        ),
+        (
+            r#"{"tests": {"note": "n"}}"#,
+            "checkpoints.tests",
+            "is not {\"confirmed\": true}",
+        ),
+    ] {
+        for tool in ["verify", "close_step"] {
+            let line =
+                format!(r#"{tool} {{"task": "TASK-001", "path": "s:0", "checkpoints": {checkpoints}}}"#);
+            let err = refused(&session, &line);
+            assert_eq!(err.code, "INVALID_ARGUMENTS");
+            assert_eq!(err.blockers[0].field.as_deref(), Some(field));
+            assert!(
+                err.message.contains(fault) && !err.message.contains("column"),
+                "{err}"
+            );
+            assert!(err.next_call.is_some());
+        }
+    }
 }

@@ -34,8 +34,8 @@ fn whole(session: &tollgate_sdk::native::Session, target: &Value, max_chars: i64
                 }
             }
         }
-        assert_eq!(page["has_more"], page.get("next_after").is_some());
-        cursor = page["next_after"].clone();
+        assert_eq!(page["has_more"], page.get("next_cursor").is_some());
+        cursor = page["next_cursor"].clone();
         if cursor.is_null() {
             break;
         }
@@ -215,9 +215,13 @@ fn search_finds_words_and_tags_best_first() {
     assert_eq!(refused(&session, "search {}").code, "INVALID_ARGUMENTS");
     let names = ok(&session, r#"workspaces {"limit": 1}"#);
     assert_eq!(
-        (&names["workspaces"][0]["workspace"], &names["next_after"]),
+        (&names["workspaces"][0]["workspace"], &names["next_cursor"]),
         (&json!("other"), &json!("other"))
     );
+    let rest = ok(&session, r#"workspaces {"cursor": "other"}"#);
+    assert_eq!(rest["workspaces"].as_array().unwrap().len(), 1);
+    // The earlier name is still accepted.
+    assert_eq!(ok(&session, r#"workspaces {"after": "other"}"#), rest);
 }
 
 #[test]
@@ -289,4 +293,61 @@ fn words_of_every_allowed_length_are_found() {
     assert_eq!(refused(&session, &long).code, "INVALID_ARGUMENTS");
     let tag = format!(r#"search {{"tags": ["{}"]}}"#, "x".repeat(201));
     assert_eq!(refused(&session, &tag).code, "INVALID_ARGUMENTS");
+}
+
+#[test]
+fn notes_of_confirmations_that_were_taken_back_can_be_read() {
+    let session = after(&[THREE]);
+    let verify = |said: Value, actor: &str| {
+        let at = json!({"task": "TASK-001", "path": "s:0", "checkpoints": said, "actor": actor});
+        call_tool(&session, "tasks_verify", at).unwrap();
+    };
+    verify(
+        json!({"tests": {"confirmed": true, "note": "green on x86"}}),
+        "ann",
+    );
+    verify(
+        json!({"tests": {"confirmed": false, "note": "fails on ARM"}}),
+        "bob",
+    );
+    // A note on what was not confirmed is kept, too.
+    verify(
+        json!({"criteria": {"confirmed": false, "note": "unclear"}}),
+        "bob",
+    );
+    verify(
+        json!({"tests": {"confirmed": true, "note": "green again"}}),
+        "ann",
+    );
+    ok(
+        &session,
+        r#"define {"task": "TASK-001", "path": "s:0", "tests": ["t9"], "actor": "eve"}"#,
+    );
+    let parts = whole(&session, &json!({"task": "TASK-001", "path": "s:0"}), 20_000);
+    let told: Vec<Value> = parts
+        .iter()
+        .filter(|part| part["kind"] == "withdrawn" || part["kind"] == "revoked")
+        .map(|part| {
+            let facts = &part["facts"];
+            json!([
+                part["kind"],
+                part["id"],
+                facts["actor"],
+                facts["note_before"],
+                part["text"]
+            ])
+        })
+        .collect();
+    assert_eq!(
+        json!(told),
+        json!([
+            ["withdrawn", "tests", "bob", "green on x86", "fails on ARM"],
+            ["withdrawn", "criteria", "bob", null, "unclear"],
+            ["revoked", "tests", "eve", "green again", null],
+        ])
+    );
+    let delta = ok(&session, r#"delta {"task": "TASK-001"}"#).to_string();
+    for note in ["green on x86", "fails on ARM", "unclear", "green again"] {
+        assert!(delta.contains(note), "{note}: {delta}");
+    }
 }

@@ -328,3 +328,46 @@ fn small_things_that_strangers_tripped_over() {
     let err = refused(&session, r#"take {"actor": "ann", "until": "connection"}"#);
     assert!(!err.message.contains("minutes"), "{}", err.message);
 }
+
+#[test]
+fn no_suggestion_takes_back_what_others_decided() {
+    let step = r#"[{"title": "s"}]"#;
+    let session = after(&[
+        r#"create {"title": "P"}"#,
+        &format!(r#"create {{"title": "a", "plan": "PLAN-001", "steps": {step}}}"#),
+        &format!(
+            r#"create {{"title": "b", "plan": "PLAN-001", "depends_on": ["TASK-001"], "steps": {step}, "actor": "ann"}}"#
+        ),
+    ]);
+    let shows = |line: &str, id: &str| {
+        let err = refused(&session, line);
+        let call = err.next_call.unwrap();
+        assert_eq!(
+            (call.tool.as_str(), &call.arguments["task"]),
+            ("tasks_show", &json!(id)),
+            "{line}"
+        );
+        follow(&session, &call);
+    };
+    shows(r#"delete {"task": "TASK-001", "actor": "bob"}"#, "TASK-002");
+    shows(
+        r#"edit {"task": "TASK-001", "depends_on": ["TASK-002"], "actor": "bob"}"#,
+        "TASK-002",
+    );
+    ok(
+        &session,
+        r#"done {"task": "TASK-001", "path": "s:0", "actor": "ann"}"#,
+    );
+    ok(&session, r#"complete {"task": "TASK-001", "actor": "ann"}"#);
+    ok(
+        &session,
+        r#"done {"task": "TASK-002", "path": "s:0", "actor": "bob"}"#,
+    );
+    ok(&session, r#"complete {"task": "TASK-002", "actor": "bob"}"#);
+    shows(r#"undo {"actor": "ann"}"#, "TASK-002");
+    ok(&session, r#"complete {"task": "PLAN-001", "actor": "bob"}"#);
+    shows(
+        r#"progress {"task": "TASK-002", "path": "s:0", "completed": false, "actor": "ann"}"#,
+        "PLAN-001",
+    );
+}

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tollgate_sdk::native::Session;
 
-use crate::harness::{after, call_tool, ok, refused};
+use crate::harness::{THREE, after, call_tool, ok, refused};
 
 const VIEWS: [&str; 8] = [
     "tasks_radar",
@@ -248,5 +248,55 @@ fn next_is_in_order_and_says_why_things_wait() {
     assert_eq!(
         tasks(&ok(&session, r#"next {"owner": "ada"}"#)["ready"]),
         ["TASK-001", "TASK-002"]
+    );
+}
+
+#[test]
+fn the_reason_of_a_reopening_is_where_one_looks_first() {
+    let session = after(&[
+        THREE,
+        r#"close_step {"task": "TASK-001", "path": "s:0", "checkpoints": "gate"}"#,
+        r#"progress {"task": "TASK-001", "path": "s:0", "completed": false, "reason": "it leaks"}"#,
+    ]);
+    for line in [
+        r#"radar {"task": "TASK-001"}"#,
+        "next {}",
+        r#"handoff {"task": "TASK-001"}"#,
+        r#"handoff {"plan": "PLAN-001"}"#,
+        r#"resume {"task": "TASK-001"}"#,
+        r#"show {"task": "TASK-001"}"#,
+        r#"take {"actor": "ann"}"#,
+    ] {
+        let told = ok(&session, line).to_string();
+        assert!(told.contains("it leaks"), "{line}: {told}");
+    }
+    let risks = ok(&session, r#"handoff {"task": "TASK-001"}"#)["risks"].clone();
+    assert_eq!(risks, json!(["s:0 one: reopened: it leaks"]));
+    ok(
+        &session,
+        r#"complete {"task": "TASK-001", "status": "PARKED", "reason": "the vendor is slow"}"#,
+    );
+    for line in [
+        r#"radar {"task": "TASK-001"}"#,
+        r#"handoff {"task": "TASK-001"}"#,
+        r#"handoff {"plan": "PLAN-001"}"#,
+    ] {
+        let told = ok(&session, line).to_string();
+        assert!(told.contains("the vendor is slow"), "{line}: {told}");
+    }
+}
+
+#[test]
+fn a_focus_that_is_gone_is_said_to_be_the_focus() {
+    let session = after(&[
+        THREE,
+        r#"create {"title": "U", "plan": "PLAN-001"}"#,
+        r#"focus_set {"task": "TASK-002"}"#,
+        "undo {}",
+    ]);
+    let err = refused(&session, "radar {}");
+    assert_eq!(
+        err.message,
+        "task is missing, and TASK-002, which has the focus, does not exist"
     );
 }

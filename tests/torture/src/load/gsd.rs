@@ -199,6 +199,6 @@ fn about(unit: &str, tool: &'static str, mut arguments: Value) -> Request {
 
 /// Reads the events of a unit from the last acknowledged one.
 fn events(unit: &Told) -> Request {
-    let arguments = json!({"unit": unit.id, "after": (unit.version - 1).max(0), "limit": 200});
+    let arguments = json!({"unit": unit.id, "cursor": (unit.version - 1).max(0), "limit": 200});
     Request::read("gsd_events", super::at(PROJECT, arguments)).telling(unit)
 }

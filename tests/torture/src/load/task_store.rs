@@ -101,6 +101,6 @@ impl Load for TaskStore {
 
 /// Reads the events of a task from the last acknowledged one.
 fn events(task: &Told) -> Request {
-    let arguments = json!({"task_id": task.id, "after_id": (task.version - 1).max(0), "limit": 200});
+    let arguments = json!({"task_id": task.id, "cursor": (task.version - 1).max(0), "limit": 200});
     Request::read("task_events", arguments).telling(task)
 }

@@ -7,12 +7,12 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tollgate_core::envelope::State;
 
-use super::{Changed, Refused, Repeated, Step, Story};
+use super::{Changed, Circle, Part, Refused, Repeated, Step, Story, evidence};
 use crate::storage::Envelope;
 
 pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     let mut text = String::new();
-    opening(&mut text, envelope);
+    opening(&mut text, envelope, boot_ms);
     doubt(&mut text, story, envelope);
     limits(&mut text, envelope, boot_ms);
     summary(&mut text, story);
@@ -33,14 +33,21 @@ pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
         &mut text,
         "What failed in the same way again",
         &story.repeated_failures,
-        |one| tell_repeated(one, "failure"),
+        |one| tell_repeated(one, "failure", envelope),
     );
     section(
         &mut text,
         "What was changed in the same way again",
         &story.repeated_changes,
-        |one| tell_repeated(one, "change"),
+        |one| tell_repeated(one, "change", envelope),
     );
+    section(
+        &mut text,
+        "Edits that went in circles",
+        &story.circles,
+        tell_circle,
+    );
+    section(&mut text, "Parts of it", &story.parts, tell_part);
     section(&mut text, "What was changed", &story.changes, tell_changed);
     if let Some(note) = &envelope.note {
         let _ = write!(
@@ -58,7 +65,7 @@ const NAMED: usize = 3;
 /// A story in at most ten lines.
 pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     let mut text = String::new();
-    opening(&mut text, envelope);
+    opening(&mut text, envelope, boot_ms);
     doubt(&mut text, story, envelope);
     limits(&mut text, envelope, boot_ms);
     summary(&mut text, story);
@@ -76,8 +83,12 @@ pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> Str
     let refused = refused.map(|one| format!("{} {}", one.code, times(one.count)));
     line("Refused or failed", refused.collect(), story.refusals.len());
     let repeated = story.repeated_failures.iter().take(NAMED);
-    let repeated = repeated.map(|one| tell_repeated(one, "failure"));
+    let repeated = repeated.map(|one| tell_repeated(one, "failure", envelope));
     line("Failed again", repeated.collect(), story.repeated_failures.len());
+    let circles = story.circles.iter().take(NAMED).map(tell_circle);
+    line("Edits in circles", circles.collect(), story.circles.len());
+    let parts = story.parts.iter().take(NAMED).map(tell_part);
+    line("Parts", parts.collect(), story.parts.len());
     let changed = story.changes.iter().take(NAMED);
     let changed = changed.map(|one| one.what.clone());
     line("Changed", changed.collect(), story.changes.len());
@@ -88,7 +99,7 @@ pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> Str
     text
 }
 
-fn opening(text: &mut String, envelope: &Envelope) {
+fn opening(text: &mut String, envelope: &Envelope, boot_ms: i64) {
     let _ = write!(text, "Envelope {}", envelope.id);
     if let Some(label) = &envelope.label {
         let _ = write!(text, " \"{}\"", tollgate_core::text::clean(label));
@@ -98,20 +109,18 @@ fn opening(text: &mut String, envelope: &Envelope) {
     }
     let _ = write!(text, "\nOpened {}", envelope.opened_at);
     let Some(closed_at) = &envelope.closed_at else {
-        text.push_str(", still open.\n");
+        // The call after its time writes the end down.
+        text.push_str(match envelope.standing.is_expired(boot_ms) {
+            true => ", closed as failed: its time was over.\n",
+            false => ", still open.\n",
+        });
         return;
     };
     let _ = write!(text, ", closed {closed_at}");
     if let Some(open) = between(&envelope.opened_at, closed_at) {
         let _ = write!(text, " after {}", duration(open));
     }
-    let how = match envelope.standing.state {
-        State::Open => "still open",
-        State::ClosedSuccess => "as a success",
-        State::ClosedFailed => "as failed",
-        State::ClosedInterrupted => "as interrupted",
-    };
-    let _ = write!(text, ", {how}");
+    let _ = write!(text, ", {}", how(envelope.standing.state));
     match envelope.closed_by.as_deref() {
         None => {
             let by = envelope.closed_actor.as_deref().map(tollgate_core::text::clean);
@@ -135,25 +144,53 @@ fn opening(text: &mut String, envelope: &Envelope) {
     }
 }
 
+/// End of an envelope in words.
+fn how(state: State) -> &'static str {
+    match state {
+        State::Open => "still open",
+        State::ClosedSuccess => "as a success",
+        State::ClosedFailed => "as failed",
+        State::ClosedInterrupted => "as interrupted",
+    }
+}
+
 /// Tells of a success that no test run shows.
 fn doubt(text: &mut String, story: &Story, envelope: &Envelope) {
-    let standing = &envelope.standing;
-    if standing.state != State::ClosedSuccess {
+    if envelope.standing.state != State::ClosedSuccess {
         return;
     }
-    let _ = match &story.last_tests {
-        Some(last) if !last.passed => writeln!(
-            text,
-            "It was closed as a success, but its last test run (#{}) did not pass: {}.",
-            last.seq,
-            tollgate_core::text::clean(&last.outcome).trim_end_matches('.')
-        ),
-        None if standing.test_runs == 0 && standing.edits > 0 => writeln!(
-            text,
-            "It was closed as a success, but no test ran in it, although its work tree was edited."
-        ),
-        _ => Ok(()),
-    };
+    let doubts = evidence::doubts(&story.tests, &story.untested);
+    for doubt in doubts.iter().take(NAMED) {
+        let _ = writeln!(text, "It was closed as a success, but {doubt}.");
+    }
+    if doubts.len() > NAMED {
+        let _ = writeln!(text, "There are {} more such reasons.", doubts.len() - NAMED);
+    }
+}
+
+fn tell_circle(circle: &Circle) -> String {
+    format!(
+        "{} was edited back to an earlier state {}, the last time after {}",
+        tollgate_core::text::clean(&circle.workspace),
+        times(circle.count),
+        counted(circle.period, "edit")
+    )
+}
+
+fn tell_part(part: &Part) -> String {
+    let clean = tollgate_core::text::clean;
+    let label = part.label.iter().map(|label| format!(" \"{}\"", clean(label)));
+    let state = State::parse(&part.state).map(how).unwrap_or_default();
+    let why = part.closed_by.iter().map(|by| format!(" ({})", reason(by)));
+    format!(
+        "{}{} {state}{}, {}, {}, {}",
+        part.envelope_id,
+        label.collect::<String>(),
+        why.collect::<String>(),
+        counted(part.mutations, "mutation"),
+        counted(part.test_runs, "test run"),
+        counted(part.observed_edits, "observed edit")
+    )
 }
 
 /// Reason why the host closed the envelope.
@@ -162,6 +199,9 @@ fn reason(closed_by: &str) -> &str {
         "MUTATION_BUDGET_EXHAUSTED" => "its mutations were used up",
         "DURATION_EXCEEDED" => "its time was over",
         "EDIT_BUDGET_EXHAUSTED" => "its work tree was edited more often than it may be",
+        "TEST_BUDGET_EXHAUSTED" => "its test runs were used up",
+        "BUDGET_EXHAUSTED" => "a named budget was used up",
+        "WINDOW_EXHAUSTED" => "a time window had no room left",
         "DISCONNECTED" => "its client went away",
         "HOST_GONE" => "its host process was gone",
         "HOST_STOPPED" => "its host was stopped",
@@ -267,8 +307,11 @@ fn tell_step(step: &Step, envelope: &Envelope) -> String {
     let limit = step
         .limit
         .as_ref()
-        .map(|limit| format!(" ({})", reason(limit)))
+        .map(|limit| reason(limit))
+        .filter(|reason| *reason != step.outcome)
+        .map(|reason| format!(" ({reason})"))
         .unwrap_or_default();
+    let place = place(step.workspace.as_deref(), envelope);
     let clean = |text: &String| tollgate_core::text::clean(text);
     let via = step.client.iter().map(|client| format!(" via {}", clean(client)));
     // Packs that change files note the same numbers in their own words.
@@ -285,7 +328,7 @@ fn tell_step(step: &Step, envelope: &Envelope) -> String {
         ids => format!(" [{}]", clean(&ids.join(", "))),
     };
     format!(
-        "{at}  #{:<5} {}{who}{}{times}: {outcome}{limit}{}{kept}",
+        "{at}  #{:<5} {}{place}{who}{}{times}: {outcome}{limit}{}{kept}",
         step.seq,
         step.tool,
         via.collect::<String>(),
@@ -315,6 +358,9 @@ fn explain(code: &str) -> Option<&'static str> {
     Some(match code {
         "MUTATION_BUDGET_EXHAUSTED" => "all mutations were used; this closed the envelope",
         "TEST_BUDGET_EXHAUSTED" => "all test runs were used",
+        "EDIT_BUDGET_EXHAUSTED" => "all edits were used; this closed the envelope",
+        "WINDOW_EXHAUSTED" => "a time window had no room left",
+        "WORK_TREE_UNSEEN" => "edits are limited, and nobody could see the work tree",
         "DURATION_EXCEEDED" => "the time was over; this closed the envelope",
         "ENVELOPE_CLOSED" => "the envelope was closed already",
         "INVALID_ARGUMENTS" | "MALFORMED_ARGUMENTS" => "the arguments did not fit the tool",
@@ -330,7 +376,14 @@ fn explain(code: &str) -> Option<&'static str> {
     })
 }
 
-fn tell_repeated(repeated: &Repeated, what: &str) -> String {
+/// Workspace of a call, if it is another than the envelope's.
+fn place(workspace: Option<&str>, envelope: &Envelope) -> String {
+    let other = workspace.filter(|_| workspace != envelope.workspace.as_deref());
+    let place = other.map(|workspace| format!(" in {}", tollgate_core::text::clean(workspace)));
+    place.unwrap_or_default()
+}
+
+fn tell_repeated(repeated: &Repeated, what: &str, envelope: &Envelope) -> String {
     let short = repeated.fingerprint.get(..12).unwrap_or(&repeated.fingerprint);
     let tests = if repeated.failing_tests.is_empty() {
         String::new()
@@ -338,12 +391,13 @@ fn tell_repeated(repeated: &Repeated, what: &str) -> String {
         format!(": {}", list(&repeated.failing_tests))
     };
     format!(
-        "{what} {short} {} over {}, by {}{tests}",
+        "{what} {short} {} over {}{}, by {}{tests}",
         times(repeated.count),
         match repeated.edits_between {
             Some(edits) => counted(edits, "edit"),
             None => counted(repeated.mutations_between, "mutation"),
         },
+        place(repeated.workspace.as_deref(), envelope),
         list(&repeated.tools)
     )
 }

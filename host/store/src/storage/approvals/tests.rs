@@ -157,6 +157,11 @@ fn nobody_fills_the_list_for_others() {
     }
     assert_eq!(full(Some("token:ada")), Some(MAX_PENDING_OF_ONE));
     assert_eq!(full(Some("token:bob")), None);
+    let room = |identity: Option<&str>| session.room_for_approvals("pack", identity, 1).unwrap();
+    assert_eq!(
+        [Some("token:ada"), Some("token:bob"), None].map(room),
+        [0, MAX_PENDING_OF_ONE, MAX_PENDING_OF_ONE]
+    );
     for number in MAX_PENDING_OF_ONE..MAX_PENDING {
         ask(&session, &request(&format!("a{number}"), "x"), None, 1);
     }

@@ -159,7 +159,7 @@ fn failure(waited: bool, known: &Known, why: &str) -> ToolError {
         .remediation("Do not repeat the call. Read what it changed."),
         Known::Nothing => ToolError::new(
             why,
-            format!("{gone}; the call did not start, and nothing was changed"),
+            format!("{gone}; the call did not start, the ledger has no row of it, and nothing was changed"),
         )
         .remediation("Call again."),
         Known::Refused(_) if waited => ToolError::new(

@@ -154,6 +154,19 @@ impl StoredTask {
         let ids = asked.and_then(Value::as_array).into_iter().flatten();
         ids.filter_map(Value::as_str)
     }
+
+    /// Line for people about how the task stands: its note, or the requests for approval that it waits for.
+    pub fn status_line(&self) -> Option<String> {
+        if self.note.is_some() {
+            return self.note.clone();
+        }
+        let approvals: Vec<&str> = self.approvals().collect();
+        match (approvals.as_slice(), self.questions().next()) {
+            ([], None) => None,
+            ([], Some(_)) => Some("waits for its client to answer".to_owned()),
+            (ids, _) => Some(format!("waits for a person to answer {}", ids.join(", "))),
+        }
+    }
 }
 
 /// A state that cannot be read is an end: nobody works on such a task.

@@ -1,8 +1,9 @@
 //! Tests of stored tasks.
 
 use serde_json::json;
+use tollgate_sdk::ApprovalRequest;
 
-use super::super::Operation;
+use super::super::{AskedBy, Operation};
 use super::*;
 
 fn new(id: &str, number: usize) -> NewTask {
@@ -121,6 +122,36 @@ fn each_question_is_answered_once() {
 }
 
 #[test]
+fn a_question_enters_the_list_later_only_while_its_task_waits_with_it() {
+    let session = session();
+    session.add_task(&new("tsk_a", 1)).unwrap();
+    let question = |op_id: &str| {
+        let by = AskedBy {
+            op_id: op_id.to_owned(),
+            ..AskedBy::default()
+        };
+        let request = ApprovalRequest::new("tsk_a", "Really?", json!({}));
+        NewApproval::new(QUESTIONS_OF_TASKS, request, by, (1, 1_000))
+    };
+    let op_id = session.task("tsk_a", 1_000).unwrap().unwrap().op_id;
+    let enters = |op_id: &str| session.task_is_listed("tsk_a", &question(op_id), 1_002).unwrap();
+    assert!(!enters(&op_id), "it does not wait");
+    let asked = json!({"questions": {"1_allow": {}}, "approvals": []});
+    session.task_asks("tsk_a", &asked, 1_001).unwrap();
+    assert!(!enters("op_earlier"));
+    assert!(enters(&op_id));
+    assert!(!enters(&op_id), "it is there");
+    let task = session.task("tsk_a", 1_002).unwrap().unwrap();
+    assert_eq!(task.approvals().collect::<Vec<_>>(), [question(&op_id).id]);
+    session.task_goes_on("tsk_a", 1_003).unwrap();
+    session.task_asks("tsk_a", &asked, 1_004).unwrap();
+    session
+        .answer_task("tsk_a", "1_allow", &json!(true), 1_005)
+        .unwrap();
+    assert!(!enters(&op_id), "its client answered");
+}
+
+#[test]
 fn tasks_of_a_gone_host_end_with_what_the_ledger_knows() {
     let session = session();
     for (number, id) in ["tsk_none", "tsk_unknown", "tsk_done", "tsk_refused", "tsk_waits"]
@@ -153,7 +184,7 @@ fn tasks_of_a_gone_host_end_with_what_the_ledger_knows() {
     assert_eq!(
         ["tsk_none", "tsk_unknown", "tsk_done", "tsk_refused", "tsk_waits"].map(said),
         [
-            "failed HOST_GONE: its host is gone; the call did not start, and nothing was changed",
+            "failed HOST_GONE: its host is gone; the call did not start, the ledger has no row of it, and nothing was changed",
             "failed OUTCOME_UNKNOWN: its host is gone; the call had started, and nobody knows how far it came",
             "failed RESULT_LOST: its host is gone; the call succeeded, but its reply was not kept",
             "failed HOST_GONE: its host is gone; the ledger has the call as failed with NO_TESTS",

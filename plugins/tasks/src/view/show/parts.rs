@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use tollgate_kit::runs::Look;
 use tollgate_sdk::ToolError;
 
@@ -16,7 +16,7 @@ use crate::mutation;
 use crate::path::Path;
 use crate::record::{Evidence, Meta, Node, Note, Plan, Root, Step};
 use crate::scope::{Located, Scope};
-use crate::store::event;
+use crate::store::event::{self, Event};
 use crate::store::record::children;
 use crate::store::root::{Wanted, page};
 
@@ -125,6 +125,12 @@ pub(crate) fn of_step(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<Par
         parts.push(Part::facts("forced", facts).with_text(reason));
     }
     checkpoints(scope, record, &mut parts)?;
+    for event in about(EventType::StepVerified)? {
+        taken_back("withdrawn", &event, &mut parts);
+    }
+    for event in about(EventType::StepDefined)? {
+        taken_back("revoked", &event, &mut parts);
+    }
     for event in about(EventType::StepReopened)? {
         let reason = event.data.get("reason").and_then(Json::as_str);
         let facts = json!({
@@ -135,6 +141,31 @@ pub(crate) fn of_step(scope: &Scope<'_>, step: &Located<Step>) -> Result<Vec<Par
     steps(scope, &record.id, &step.path, &mut parts)?;
     recorded(scope, &record.id, &mut parts)?;
     Ok(parts)
+}
+
+/// Confirmations that an event took back, with their notes, and what it says about checkpoints that it does not confirm.
+fn taken_back(kind: &'static str, event: &Event, parts: &mut Vec<Part>) {
+    let member = |name: &str| event.data.get(name).and_then(Json::as_object);
+    let (before, notes) = (member("confirmed_before"), member("notes"));
+    let said = |checkpoint: &Checkpoint, of: Option<&Map<String, Json>>| {
+        of.and_then(|of| of.get(checkpoint.as_str())).cloned()
+    };
+    for checkpoint in Checkpoint::ALL {
+        let (confirmed, note) = (said(checkpoint, before), said(checkpoint, notes));
+        if confirmed.is_none() && note.is_none() {
+            continue;
+        }
+        let facts = json!({
+            "at": event.at, "actor": event.actor, "confirmed_before": confirmed.as_ref().map(|_| true),
+            "note_before": confirmed,
+        });
+        let note = note.as_ref().and_then(Json::as_str).unwrap_or_default();
+        parts.push(
+            Part::facts(kind, facts)
+                .with_id(checkpoint.as_str())
+                .with_text(note),
+        );
+    }
 }
 
 /// The required and the confirmed checkpoints, each with the faults of its evidence.
@@ -169,7 +200,8 @@ fn steps(scope: &Scope<'_>, parent: &str, above: &Path, parts: &mut Vec<Part>) -
     for child in children::<Step>(db, workspace, parent, CHILDREN)? {
         let path = above.child(child.ordinal).to_string();
         let step = child.record;
-        let part = Part::facts("step", json!({"path": path, "status": step.status()}));
+        let facts = json!({"path": path, "status": step.status(), "reopened": step.reopen_reason});
+        let part = Part::facts("step", facts);
         parts.push(part.with_id(&step.id).with_text(&short(&step.title, 200)));
     }
     for child in children::<Node>(db, workspace, parent, CHILDREN)? {

@@ -155,7 +155,7 @@ pub(super) fn bad_arguments() -> Vec<Row> {
             "progress",
             json!({"task": T1, "path": "s:0", "completed": true, "force": true}),
         ),
-        invalid("delta", json!({"after": -1, "limit": 0})),
+        invalid("delta", json!({"cursor": -1, "limit": 0})),
         invalid("batch", json!({"operations": []})),
         invalid("undo", json!({"expected_revision": 1})),
         invalid("note", json!({"note": "n"})),

@@ -3,9 +3,9 @@
 use expect_test::expect;
 use tollgate_core::envelope::{Limits, Standing};
 
-use super::super::Teller;
+use super::super::{Teller, Untested};
 use super::*;
-use crate::storage::{Outcome, Ran, StoredOperation};
+use crate::storage::{Outcome, Ran, StoredOperation, TestRow, TestRun};
 
 fn envelope() -> Envelope {
     Envelope {
@@ -121,65 +121,161 @@ fn a_story_reads_like_one() {
         Its owner's last words: gave up[31m"#]].assert_eq(&story.text(&envelope(), 0));
 }
 
-#[test]
-fn a_success_that_no_test_run_shows_is_told() {
-    let closed = |state: State, test_runs: i64, edits: i64| {
-        let mut envelope = envelope();
-        envelope.standing.state = state;
-        (envelope.standing.test_runs, envelope.standing.edits) = (test_runs, edits);
-        envelope
-    };
-    let run = |seq: i64, result: Option<Ran>| StoredOperation {
-        op_type: "test_run".to_owned(),
-        success: result.map(|_| true),
+/// Row of a test run. A run by the host has a workspace and a test, such as `shop/lint`.
+fn row(seq: i64, run: &str, result: Option<Ran>) -> TestRow {
+    let named = run.split_once('/');
+    let runs = named.zip(result).map(|((workspace, test), result)| TestRun {
+        workspace: workspace.to_owned(),
+        test: test.to_owned(),
+        result,
+    });
+    TestRow {
+        seq,
+        envelope_id: if run.starts_with("part") { "env_2" } else { "env_1" }.to_owned(),
+        workspace: Some(named.map_or("shop", |(workspace, _)| workspace).to_owned()),
         outcome: result.map(|result| Outcome {
             result,
+            runs: runs.into_iter().collect(),
             ..Outcome::default()
         }),
-        ..operation(seq, "test_run", "2026-03-01T23:59:10.000Z")
-    };
-    let told = |runs: &[Option<Ran>], envelope: &Envelope| {
-        let mut teller = Teller::default();
-        for (seq, result) in (1..).zip(runs) {
-            teller.hear(&run(seq, *result));
-        }
-        teller.hear(&operation(9, "edit", "2026-03-01T23:59:20.000Z"));
-        let story = teller.finish();
-        let summary = story.summary(envelope, 0);
+        is_run: run != "claim",
+    }
+}
+
+#[test]
+fn a_success_that_no_test_run_shows_is_told() {
+    let told = |rows: &[(&str, Option<Ran>)], untested: &[Untested], state: State| {
+        let rows: Vec<TestRow> = (1..)
+            .zip(rows)
+            .map(|(seq, (run, result))| row(seq, run, *result))
+            .collect();
+        let story = Story {
+            tests: evidence::newest_runs("env_1", &rows),
+            untested: untested.to_vec(),
+            ..Story::default()
+        };
+        let mut envelope = envelope();
+        envelope.standing.state = state;
+        let summary = story.summary(&envelope, 0);
         let lines: Vec<&str> = summary
             .lines()
-            .filter(|line| line.contains("as a success, but"))
+            .filter_map(|line| line.strip_prefix("It was closed as a success, but "))
             .collect();
         assert_eq!(
-            story.text(envelope, 0).contains("as a success, but"),
-            !lines.is_empty()
+            story.text(&envelope, 0).matches("as a success, but").count(),
+            lines.len()
         );
         lines.join("\n")
     };
-    let success = closed(State::ClosedSuccess, 2, 1);
+    let (passed, failed) = (Some(Ran::Passed), Some(Ran::Failed));
+    let success = |rows: &[(&str, Option<Ran>)]| told(rows, &[], State::ClosedSuccess);
+    let of_default = "the newest run of test default in shop (#1) did not pass: failed";
+    // Another command, another workspace and a claim prove nothing of the one that fails.
     assert_eq!(
-        told(&[Some(Ran::Passed), Some(Ran::Failed)], &success),
-        "It was closed as a success, but its last test run (#2) did not pass: failed."
+        success(&[("shop/default", failed), ("shop/lint", passed)]),
+        format!("{of_default}.")
     );
     assert_eq!(
-        told(&[Some(Ran::NoTests)], &success),
-        "It was closed as a success, but its last test run (#1) did not pass: no tests."
+        success(&[("shop/default", failed), ("js/default", passed)]),
+        format!("{of_default}.")
     );
     assert_eq!(
-        told(&[Some(Ran::Passed), None], &success),
-        "It was closed as a success, but its last test run (#2) did not pass: outcome unknown."
+        success(&[("shop/default", failed), ("claim", passed)]),
+        format!("{of_default}; only the caller reports that tests pass (#2).")
+    );
+    assert_eq!(success(&[("shop/default", failed), ("shop/default", passed)]), "");
+    assert_eq!(
+        success(&[("part/default", failed)]),
+        "the newest run of test default in part (#1, in its part env_2) did not pass: failed."
     );
     assert_eq!(
-        told(&[], &closed(State::ClosedSuccess, 0, 1)),
-        "It was closed as a success, but no test ran in it, although its work tree was edited."
+        success(&[("claim", failed)]),
+        "the newest reported test run in shop (#1) did not pass: failed."
     );
-    for (runs, envelope) in [
-        (vec![Some(Ran::Failed), Some(Ran::Passed)], &success),
-        (vec![], &closed(State::ClosedSuccess, 0, 0)),
-        (vec![], &closed(State::ClosedSuccess, 1, 1)),
-        (vec![Some(Ran::Failed)], &closed(State::ClosedFailed, 1, 1)),
+    assert_eq!(success(&[("claim", failed), ("claim", passed)]), "");
+    assert_eq!(success(&[("claim", failed), ("shop/lint", passed)]), "");
+    assert_eq!(success(&[("unnamed", None), ("shop/lint", passed)]), "");
+    assert_eq!(
+        success(&[("shop/default", Some(Ran::NoTests)), ("unnamed", None)]),
+        "the newest run of test default in shop (#1) did not pass: no tests.\n\
+         the newest test run in shop (#2) did not pass: outcome unknown."
+    );
+    let edited = |passed_seq: Option<i64>| Untested {
+        workspace: "shop".to_owned(),
+        edits: 2,
+        passed_seq,
+    };
+    assert_eq!(
+        told(
+            &[("shop/default", passed)],
+            &[edited(Some(1))],
+            State::ClosedSuccess
+        ),
+        "no test ran after 2 edits of shop, whose tests last passed in #1."
+    );
+    assert_eq!(
+        told(&[], &[edited(None)], State::ClosedSuccess),
+        "no test ran in shop, although its work tree was edited."
+    );
+    assert_eq!(
+        told(&[("shop/default", failed)], &[edited(None)], State::ClosedFailed),
+        ""
+    );
+    assert_eq!(success(&[]), "");
+}
+
+#[test]
+fn an_envelope_whose_time_is_over_is_not_open() {
+    let mut envelope = envelope();
+    envelope.standing.state = State::Open;
+    (envelope.closed_at, envelope.closed_by) = (None, None);
+    let opened = |boot_ms: i64| {
+        let text = Story::default().text(&envelope, boot_ms);
+        text.lines()
+            .nth(1)
+            .unwrap()
+            .split_once(", ")
+            .unwrap()
+            .1
+            .to_owned()
+    };
+    assert_eq!(opened(599_000), "still open.");
+    assert_eq!(opened(601_000), "closed as failed: its time was over.");
+}
+
+#[test]
+fn calls_of_another_workspace_and_parts_and_circles_are_named() {
+    let mut teller = Teller::default();
+    for (seq, workspace) in [(1, "notes"), (2, "js"), (3, "js"), (4, "notes")] {
+        teller.hear(&StoredOperation {
+            workspace: Some(workspace.to_owned()),
+            failure_fingerprint: Some("f".repeat(64)),
+            ..operation(seq, "test_run", "2026-03-01T23:59:10.000Z")
+        });
+    }
+    let mut story = teller.finish();
+    story.circles = vec![Circle {
+        workspace: "js".to_owned(),
+        count: 2,
+        period: 2,
+    }];
+    story.parts = vec![Part {
+        envelope_id: "env_2".to_owned(),
+        state: "CLOSED_INTERRUPTED".to_owned(),
+        closed_by: Some("PARENT_CLOSED".to_owned()),
+        test_runs: 1,
+        ..Part::default()
+    }];
+    let text = story.text(&envelope(), 0);
+    for line in [
+        "#1     test_run by ada: done",
+        "#2     test_run in js by ada, 2 times: done",
+        "failure ffffffffffff 2 times over 3 mutations, by test_run",
+        "failure ffffffffffff 2 times over 1 mutation in js, by test_run",
+        "js was edited back to an earlier state 2 times, the last time after 2 edits",
+        "env_2 as interrupted (the envelope around it was closed), 0 mutations, 1 test run, 0 observed edits",
     ] {
-        assert_eq!(told(&runs, envelope), "");
+        assert!(text.contains(line), "{line}: {text}");
     }
 }
 
@@ -187,6 +283,7 @@ fn a_success_that_no_test_run_shows_is_told() {
 fn what_repeats_is_counted_in_edits_where_somebody_saw_them() {
     let mut repeated = Repeated {
         fingerprint: "f".repeat(64),
+        workspace: Some("js".to_owned()),
         count: 7,
         mutations_between: 0,
         edits_between: Some(6),
@@ -195,10 +292,11 @@ fn what_repeats_is_counted_in_edits_where_somebody_saw_them() {
         tools: BTreeSet::from(["test_run".to_owned()]),
         failing_tests: BTreeSet::new(),
     };
-    let told = tell_repeated(&repeated, "failure");
-    assert_eq!(told, "failure ffffffffffff 7 times over 6 edits, by test_run");
+    let told = tell_repeated(&repeated, "failure", &envelope());
+    assert_eq!(told, "failure ffffffffffff 7 times over 6 edits in js, by test_run");
     repeated.edits_between = None;
-    let told = tell_repeated(&repeated, "failure");
+    repeated.workspace = None;
+    let told = tell_repeated(&repeated, "failure", &envelope());
     assert_eq!(told, "failure ffffffffffff 7 times over 0 mutations, by test_run");
 }
 

@@ -1,0 +1,58 @@
+//! Reasons why tasks end before their calls came to anything.
+
+use tollgate_core::deadline::Reason;
+use tollgate_core::envelope::{Refusal, State};
+use tollgate_sdk::ToolError;
+use tollgate_store::storage::{Session, StoreResult};
+
+/// Reason of a task whose client or operator wants it to end.
+pub(super) fn cancelled() -> Reason {
+    Reason {
+        code: "TASK_CANCELLED",
+        message: "the task was cancelled".to_owned(),
+    }
+}
+
+/// Reason of a task whose owner's token is none any more.
+pub(super) fn revoked() -> Reason {
+    Reason {
+        code: "TOKEN_REVOKED",
+        message: "the token that made the call was removed or has expired".to_owned(),
+    }
+}
+
+/// Reason of a task whose envelope ended, or whose time is over. `None` while the envelope lets calls in.
+pub(super) fn by_envelope(
+    session: &Session,
+    envelope_id: Option<&str>,
+    boot_ms: i64,
+) -> StoreResult<Option<Reason>> {
+    let Some(id) = envelope_id else { return Ok(None) };
+    let Some((envelope, refusal)) = session.refusal_to_read(id, boot_ms)? else {
+        return Ok(None);
+    };
+    let closed_by = match refusal {
+        Refusal::Closed(State::ClosedInterrupted) => envelope.closed_by.as_deref().or(Some("interrupted")),
+        Refusal::Closed(_) => envelope.closed_by.as_deref(),
+        over => Some(over.code()),
+    };
+    let id = envelope.id;
+    let message = match closed_by {
+        Some("DURATION_EXCEEDED") => format!("the time of envelope `{id}` is over (DURATION_EXCEEDED)"),
+        Some(closed_by) => format!("envelope `{id}` was closed ({closed_by})"),
+        None => format!("envelope `{id}` was closed by its owner"),
+    };
+    Ok(Some(Reason {
+        code: "ENVELOPE_CLOSED",
+        message,
+    }))
+}
+
+/// Error of a task that ended while it waited for an answer.
+pub(super) fn while_it_waited(reason: &Reason) -> ToolError {
+    let why = format!(
+        "{} while the task waited for an answer; nothing was changed",
+        reason.message
+    );
+    ToolError::new("CANCELLED", why).context("cause", reason.code)
+}

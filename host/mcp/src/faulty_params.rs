@@ -1,0 +1,91 @@
+//! Requests of methods that exist, with params that the methods do not take. The library hands them on as requests of
+//! methods that it does not know.
+
+use rmcp::model::{CancelTaskParams, ErrorData, GetTaskParams, UpdateTaskParams};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tollgate_core::text;
+use tollgate_sdk::ToolError;
+
+/// Longest reason, in bytes.
+const MAX_REASON: usize = 300;
+
+/// Methods with params of which some are required.
+const METHODS: [&str; 12] = [
+    "completion/complete",
+    "logging/setLevel",
+    "prompts/get",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
+    "tools/call",
+    "tools/list",
+];
+
+/// Error for a method whose params the library did not take. `None` if there is no such method.
+pub(super) fn of(method: &str, params: Option<Value>) -> Option<ErrorData> {
+    if !METHODS.contains(&method) {
+        return None;
+    }
+    let params = params.unwrap_or_else(|| json!({}));
+    let reason = match method {
+        "tasks/get" => fault::<GetTaskParams>(params),
+        "tasks/update" => fault::<UpdateTaskParams>(params),
+        "tasks/cancel" => fault::<CancelTaskParams>(params),
+        _ => None,
+    };
+    let message = match reason {
+        Some(reason) => format!("the params are not what {method} takes: {reason}"),
+        None => format!("the params are not what {method} takes"),
+    };
+    let err = ToolError::new("PARAMS_INVALID", message)
+        .remediation("Send the params that MCP's specification names for this method.");
+    Some(ErrorData::invalid_params(
+        err.message.clone(),
+        Some(json!({ "error": err })),
+    ))
+}
+
+fn fault<T: DeserializeOwned>(params: Value) -> Option<String> {
+    let err = serde_json::from_value::<T>(params).err()?;
+    Some(text::clean(text::cut(&err.to_string(), MAX_REASON)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_are_told_from_methods() {
+        assert_eq!(of("nope", None), None);
+        for (method, params, wanted) in [
+            ("tasks/get", json!({"taskId": 5}), "invalid type: integer `5`"),
+            ("tasks/get", json!({}), "missing field `taskId`"),
+            ("tasks/cancel", json!({}), "missing field `taskId`"),
+            (
+                "tasks/update",
+                json!({"taskId": "t"}),
+                "missing field `inputResponses`",
+            ),
+            (
+                "tasks/update",
+                json!({"taskId": "t", "inputResponses": []}),
+                "invalid type: sequence",
+            ),
+            (
+                "tools/call",
+                json!({}),
+                "the params are not what tools/call takes",
+            ),
+        ] {
+            let err = of(method, Some(params)).unwrap();
+            assert_eq!(err.code.0, -32602, "{err:?}");
+            assert!(err.message.contains(wanted), "{err:?}");
+            assert_eq!(err.data.unwrap()["error"]["code"], "PARAMS_INVALID");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Closing an envelope as a success over work that no test run of the host shows.
+#![allow(clippy::disallowed_methods, reason = "tests make files")]
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, Session};
+use crate::observed::{git, write};
+
+/// A repository whose tests pass if the file `value` says `good`, and with a second test command that passes.
+fn place() -> Place {
+    let place = Place::with(
+        "[workspaces.shop]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n\
+         tests.lint = [\"sh\", \"lint.sh\"]\n",
+    );
+    std::fs::create_dir(place.path().join("work")).unwrap();
+    let tap = |result: &str, code: u8| {
+        format!("printf 'TAP version 13\\n1..1\\n{result} 1 - adds\\n'; exit {code}\n")
+    };
+    let run = format!(
+        "if grep -q good value; then {}fi\n{}",
+        tap("ok", 0),
+        tap("not ok", 1)
+    );
+    write(&place, "run.sh", &run);
+    write(&place, "lint.sh", &tap("ok", 0));
+    write(&place, "value", "bad");
+    git(&place, &["init", "-q"]);
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-qm", "first"]);
+    place
+}
+
+async fn open(session: &Session, arguments: Value) -> String {
+    let opened = session.ok("envelope_open", arguments).await;
+    opened["envelope_id"].as_str().unwrap().to_owned()
+}
+
+async fn run(session: &Session, test: &str, envelope: &str) {
+    let arguments = json!({"workspace": "shop", "test": test, "envelope_id": envelope});
+    session.ok("test_run", arguments).await;
+}
+
+/// Closes an envelope as a success. Returns the doubts about it, with `#N` for places in the ledger, and the reply.
+async fn close(session: &Session, envelope: &str) -> (String, Value) {
+    let arguments = json!({"envelope_id": envelope, "outcome": "success", "report": true});
+    let closed = session.ok("envelope_close", arguments).await;
+    let doubts = |text: &Value| -> Vec<String> {
+        let lines = text.as_str().unwrap().lines();
+        let doubts = lines.filter_map(|line| line.strip_prefix("It was closed as a success, but "));
+        doubts.map(str::to_owned).collect()
+    };
+    let told = doubts(&closed["summary"]);
+    assert_eq!(told, doubts(&closed["report"]["text"]));
+    let mut plain = String::new();
+    for letter in told.join("\n").chars() {
+        // `#12` becomes `#N`.
+        match letter {
+            '#' => plain.push_str("#N"),
+            digit if digit.is_ascii_digit() && plain.ends_with("#N") => {}
+            other => plain.push(other),
+        }
+    }
+    (plain, closed)
+}
+
+#[tokio::test]
+async fn a_success_is_measured_by_the_newest_run_of_each_test_command() {
+    let place = place();
+    let session = place.serve(&["--tier", "full"]).await;
+    let fresh = async || open(&session, json!({"workspace": "shop"})).await;
+    let failed = "the newest run of test default in shop (#N) did not pass: failed 1 of 1: adds";
+
+    let id = fresh().await;
+    run(&session, "default", &id).await;
+    run(&session, "lint", &id).await;
+    assert_eq!(close(&session, &id).await.0, format!("{failed}."));
+
+    let id = fresh().await;
+    run(&session, "default", &id).await;
+    let claim = json!({"workspace": "shop", "exit_code": 0, "output": "TAP version 13\n1..1\nok 1 - adds\n"});
+    assert_eq!(session.ok("test_report", claim).await["passed"], true);
+    let (doubts, closed) = close(&session, &id).await;
+    assert_eq!(
+        doubts,
+        format!("{failed}; only the caller reports that tests pass (#N).")
+    );
+    let tests = &closed["report"]["tests"];
+    assert_eq!(
+        (&tests[0]["test"], &tests[0]["passed"], &tests[1]["is_claim"]),
+        (&json!("default"), &json!(false), &json!(true)),
+        "{tests:#}"
+    );
+
+    let around = fresh().await;
+    let part = open(
+        &session,
+        json!({"workspace": "shop", "parent": around, "label": "inner"}),
+    )
+    .await;
+    run(&session, "default", &part).await;
+    let (doubts, closed) = close(&session, &around).await;
+    assert_eq!(
+        doubts.replace(&part, "env_2"),
+        "the newest run of test default in shop (#N, in its part env_2) did not pass: failed 1 of 1: adds."
+    );
+    assert_eq!(closed["report"]["parts"][0]["label"], "inner");
+    let summary = closed["summary"].as_str().unwrap().replace(&part, "env_2");
+    let line = "Parts: env_2 \"inner\" as interrupted (the envelope around it was closed), 0 mutations, 1 test run, 0 observed edits.";
+    assert!(summary.contains(line), "{summary}");
+
+    let id = fresh().await;
+    run(&session, "default", &id).await;
+    write(&place, "value", "good");
+    run(&session, "default", &id).await;
+    assert_eq!(close(&session, &id).await.0, "");
+    session.close().await;
+    let rows = place.sql(
+        "SELECT DISTINCT workspace || ' ' || (outcome ->> '$.runs[0].test') FROM core_operations
+         WHERE tool = 'test_run' ORDER BY 1",
+    );
+    assert_eq!(rows, ["shop default", "shop lint"]);
+    assert!(place.run(&["ledger", "verify"]).status.success());
+}
+
+#[tokio::test]
+async fn the_work_tree_is_looked_at_once_when_an_envelope_is_closed() {
+    let place = place();
+    let session = place.serve(&["--tier", "full"]).await;
+    let id = open(&session, json!({"workspace": "shop"})).await;
+    write(&place, "value", "edited");
+    let (doubts, closed) = close(&session, &id).await;
+    assert_eq!(doubts, "no test ran in shop, although its work tree was edited.");
+    assert_eq!(closed["envelope"]["counters"]["observed_edits"], 1);
+
+    write(&place, "value", "good");
+    for recorded in [false, true] {
+        // The workspace is known from the call alone.
+        let id = open(&session, json!({})).await;
+        run(&session, "default", &id).await;
+        write(
+            &place,
+            "value",
+            if recorded { "good, once more" } else { "good again" },
+        );
+        if recorded {
+            session.ok("mutation_record", json!({"workspace": "shop"})).await;
+        }
+        let (doubts, _) = close(&session, &id).await;
+        assert_eq!(
+            doubts, "no test ran after 1 edit of shop, whose tests last passed in #N.",
+            "recorded: {recorded}"
+        );
+    }
+
+    let id = open(&session, json!({"workspace": "shop", "limits": {"max_edits": 1}})).await;
+    write(&place, "value", "good 1");
+    run(&session, "default", &id).await;
+    write(&place, "value", "good 2");
+    let (_, closed) = close(&session, &id).await;
+    let envelope = &closed["envelope"];
+    assert_eq!(
+        (
+            &envelope["state"],
+            &envelope["closed_by"],
+            &envelope["counters"]["observed_edits"]
+        ),
+        (
+            &json!("CLOSED_FAILED"),
+            &json!("EDIT_BUDGET_EXHAUSTED"),
+            &json!(1)
+        ),
+        "one edit more than the limit is no success: {envelope:#}"
+    );
+    session.close().await;
+    assert!(place.run(&["ledger", "verify"]).status.success());
+}
+
+#[tokio::test]
+async fn reports_tell_workspaces_apart_and_name_edits_in_circles() {
+    let place = Place::with(
+        "[workspaces.shop]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n\
+         [workspaces.js]\npath = \"js\"\ngit = \"none\"\ntests.default = [\"sh\", \"../work/run.sh\"]\n",
+    );
+    for folder in ["work", "js"] {
+        std::fs::create_dir(place.path().join(folder)).unwrap();
+    }
+    write(
+        &place,
+        "run.sh",
+        "printf 'TAP version 13\\n1..1\\nnot ok 1 - adds\\n'; exit 1\n",
+    );
+    write(&place, "value", "A");
+    git(&place, &["init", "-q"]);
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-qm", "first"]);
+    let session = place.serve(&["--tier", "full"]).await;
+    let id = open(&session, json!({"workspace": "shop"})).await;
+    let mut last = Value::Null;
+    for value in ["B", "A", "B", "A"] {
+        write(&place, "value", value);
+        last = session.ok("test_run", json!({"workspace": "shop"})).await;
+    }
+    assert_eq!(last["oscillation_period"], 2, "{last:#}");
+    let message = last["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("; no progress; edits repeat with period 2"),
+        "{message}"
+    );
+    session.ok("test_run", json!({"workspace": "js"})).await;
+    let report = session.ok("ledger_report", json!({"envelope_id": id})).await;
+    let text = report["text"].as_str().unwrap();
+    for part in [
+        " 4 times over 3 edits, by test_run: adds",
+        "shop was edited back to an earlier state 3 times, the last time after 2 edits",
+        "test_run in js via ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(
+        text.matches("; 1 file, +1 -1").count(),
+        4,
+        "each edit has its line: {text}"
+    );
+    let found = session
+        .ok(
+            "ledger_query",
+            json!({"tool": "test_run", "fields": ["workspace"], "limit": 2}),
+        )
+        .await;
+    let workspaces: Vec<&Value> = found["operations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["workspace"])
+        .collect();
+    assert_eq!(workspaces, ["js", "shop"]);
+    session.close().await;
+}
