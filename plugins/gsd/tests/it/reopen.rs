@@ -124,6 +124,7 @@ fn a_milestone_stays_closed_while_complete_milestones_depend_on_it() {
             finish("M02"),
         ),
         expect![[r#"
+            err DEPENDENT_COMPLETE: Cannot reopen: milestone M02 depends on milestone M01 and is complete
         "#]],
     );
 }
