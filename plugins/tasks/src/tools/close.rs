@@ -253,7 +253,13 @@ pub(crate) fn confirm(
         .collect();
     let notes = checkpoints.denials();
     let changes = !newly.is_empty() || !withdrawn.is_empty() || step.required != located.record.required;
-    if changes || !notes.is_empty() {
+    if !changes && !notes.is_empty() {
+        let text = "nothing was withdrawn, so the note was not kept; keep it with tasks_note";
+        write
+            .warnings
+            .push(Warning::new("NOTE_NOT_KEPT", text));
+    }
+    if changes {
         write.put(&step)?;
         let mut data = json!({"path": located.path.to_string(), "checkpoints": newly});
         if !withdrawn.is_empty() {

@@ -463,6 +463,7 @@ fn a_task_of_a_done_plan_is_reopened_after_its_plan() {
     ok(&session, r#"complete {"task": "TASK-001"}"#);
     ok(&session, r#"complete {"task": "PLAN-001"}"#);
     follow(&session, &refused(&session, reopen).next_call.unwrap());
+    ok(&session, r#"complete {"task": "PLAN-001", "status": "ACTIVE"}"#);
     ok(&session, reopen);
     let status = |id: &str| ok(&session, &format!(r#"mirror {{"task": "{id}"}}"#))["status"].clone();
     assert_eq!(

@@ -310,11 +310,6 @@ fn notes_of_confirmations_that_were_taken_back_can_be_read() {
         json!({"tests": {"confirmed": false, "note": "fails on ARM"}}),
         "bob",
     );
-    // A note on what was not confirmed is kept, too.
-    verify(
-        json!({"criteria": {"confirmed": false, "note": "unclear"}}),
-        "bob",
-    );
     verify(
         json!({"tests": {"confirmed": true, "note": "green again"}}),
         "ann",
@@ -342,12 +337,11 @@ fn notes_of_confirmations_that_were_taken_back_can_be_read() {
         json!(told),
         json!([
             ["withdrawn", "tests", "bob", "green on x86", "fails on ARM"],
-            ["withdrawn", "criteria", "bob", null, "unclear"],
             ["revoked", "tests", "eve", "green again", null],
         ])
     );
     let delta = ok(&session, r#"delta {"task": "TASK-001"}"#).to_string();
-    for note in ["green on x86", "fails on ARM", "unclear", "green again"] {
+    for note in ["green on x86", "fails on ARM", "green again"] {
         assert!(delta.contains(note), "{note}: {delta}");
     }
 }

@@ -263,7 +263,6 @@ fn the_reason_of_a_reopening_is_where_one_looks_first() {
         "next {}",
         r#"handoff {"task": "TASK-001"}"#,
         r#"handoff {"plan": "PLAN-001"}"#,
-        r#"resume {"task": "TASK-001"}"#,
         r#"show {"task": "TASK-001"}"#,
         r#"take {"actor": "ann"}"#,
     ] {

@@ -114,7 +114,7 @@ fn what_a_call_says_does_not_hold_is_taken_back() {
     );
     assert_eq!(
         taken["events"][0]["data"],
-        json!({"path": "s:0", "checkpoints": [], "withdrawn": ["tests"]})
+        json!({"path": "s:0", "checkpoints": [], "withdrawn": ["tests"], "confirmed_before": {"tests": null}})
     );
     assert_eq!(confirmed(), json!(["criteria"]));
     ok(&session, r#"undo {"task": "TASK-001"}"#);
