@@ -233,7 +233,10 @@ fn step(session: &Session, line: &str) {
                 "{line} moved {id} from {from:?} to {to}"
             );
             assert!(result.is_ok() || changes == 1, "{line} moved {id} and failed");
-            has_evidence(session, line, &id, &to);
+            // A circuit returns a task to where it came from, whatever was asked meanwhile.
+            if from.0 != "circuit_open" || to != "ready_to_resume" {
+                has_evidence(session, line, &id, &to);
+            }
         }
     }
     let crowded = "SELECT count(*) FROM (SELECT task_id FROM task_store_attempts WHERE status = 'running' \
