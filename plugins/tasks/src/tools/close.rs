@@ -255,9 +255,7 @@ pub(crate) fn confirm(
     let changes = !newly.is_empty() || !withdrawn.is_empty() || step.required != located.record.required;
     if !changes && !notes.is_empty() {
         let text = "nothing was withdrawn, so the note was not kept; keep it with tasks_note";
-        write
-            .warnings
-            .push(Warning::new("NOTE_NOT_KEPT", text));
+        write.warnings.push(Warning::new("NOTE_NOT_KEPT", text));
     }
     if changes {
         write.put(&step)?;

@@ -293,7 +293,10 @@ fn what_repeats_is_counted_in_edits_where_somebody_saw_them() {
         failing_tests: BTreeSet::new(),
     };
     let told = tell_repeated(&repeated, "failure", &envelope());
-    assert_eq!(told, "failure ffffffffffff 7 times over 6 edits in js, by test_run");
+    assert_eq!(
+        told,
+        "failure ffffffffffff 7 times over 6 edits in js, by test_run"
+    );
     repeated.edits_between = None;
     repeated.workspace = None;
     let told = tell_repeated(&repeated, "failure", &envelope());
