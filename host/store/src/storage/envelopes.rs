@@ -305,6 +305,20 @@ impl Session {
 
     /// The smallest limit of edits of an envelope and those around it.
     pub fn limit_of_edits(&self, id: &str) -> StoreResult<Option<i64>> {
+        self.smallest_around(id, |standing| standing.limits.max_edits)
+    }
+
+    /// Milliseconds until the time of an envelope or of one around it is over, if there is a limit.
+    pub fn envelope_remaining_ms(&self, id: &str, boot_ms: i64) -> StoreResult<Option<i64>> {
+        self.smallest_around(id, |standing| standing.remaining_ms(boot_ms))
+    }
+
+    /// The smallest of a number that an envelope and those around it may have.
+    fn smallest_around(
+        &self,
+        id: &str,
+        number: impl Fn(&Standing) -> Option<i64>,
+    ) -> StoreResult<Option<i64>> {
         let mut smallest: Option<i64> = None;
         let mut at = Some(id.to_owned());
         for _ in 0..=MAX_DEPTH {
@@ -316,30 +330,10 @@ impl Session {
             else {
                 break;
             };
-            let limit = standing.limits.max_edits;
-            smallest = smallest.into_iter().chain(limit).min();
+            smallest = smallest.into_iter().chain(number(&standing)).min();
             at = parent;
         }
         Ok(smallest)
-    }
-
-    /// Milliseconds until the time of an envelope or of one around it is over, if there is a limit.
-    pub fn envelope_remaining_ms(&self, id: &str, boot_ms: i64) -> StoreResult<Option<i64>> {
-        let mut shortest: Option<i64> = None;
-        let mut at = Some(id.to_owned());
-        for _ in 0..=MAX_DEPTH {
-            let Some((standing, parent)) = at
-                .take()
-                .map(|id| self.standing_and_parent(&id))
-                .transpose()?
-                .flatten()
-            else {
-                break;
-            };
-            shortest = shortest.into_iter().chain(standing.remaining_ms(boot_ms)).min();
-            at = parent;
-        }
-        Ok(shortest)
     }
 
     fn refuse_admission(&self, id: &str, refusal: Refusal, now: &str) -> StoreResult<Admission> {

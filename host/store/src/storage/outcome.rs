@@ -29,7 +29,7 @@ pub struct TestRun {
     pub workspace: String,
     /// Name of the test command.
     pub test: String,
-    /// How it ended.
+    /// Result of the run.
     pub result: Ran,
 }
 

@@ -28,9 +28,9 @@ pub(super) struct Told {
 /// States that a record is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
-    /// Those of earlier records.
+    /// States of earlier records.
     Record,
-    /// Those after edits that the host saw.
+    /// States after edits that the host saw.
     Edit,
     /// The same, without an earlier record.
     Opening,

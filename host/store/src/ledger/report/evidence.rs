@@ -86,7 +86,7 @@ enum Command {
     Named(String),
     /// Tests that nobody knows the name of, as in rows of earlier versions and of calls whose host died.
     Unnamed,
-    /// What the caller reports.
+    /// Tests that the caller reports.
     Claimed,
 }
 
