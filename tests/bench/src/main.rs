@@ -83,6 +83,7 @@ enum Part {
     Fairness,
     Idle,
     Console,
+    ConsolePages,
     Tasks,
 }
 
@@ -105,6 +106,7 @@ impl Part {
             Part::Fairness => figure::fairness::measure(setup, report),
             Part::Idle => figure::idle::measure(setup, report),
             Part::Console => figure::console::measure(setup, report),
+            Part::ConsolePages => figure::console_pages::measure(setup, report),
             Part::Tasks => figure::tasks::measure(setup, report),
         }
     }

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -40,23 +41,7 @@ struct Measured {
 /// Measures calls with and without pages, in turns.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let dir = setup.fresh_dir()?;
-    let tokens = dir.path().join("tokens");
-    let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&tokens)?;
-    writeln!(file, "bob {BOB}")?;
-    let mut config = NamedTempFile::with_suffix_in(".toml", &setup.place)?;
-    write!(
-        config,
-        "{CONFIG_FILE}[server.auth]\ntoken_file = {tokens:?}\n[server.console]\nenabled = true\nviewers = [\"token:bob\"]\n"
-    )?;
-    let mut command = setup.tollgate_with(config.path(), &dir.path().join("data"));
-    command.args(["--tier", "full"]);
-    let server = Server::start(command)?;
+    let server = serve(setup, dir.path(), "")?;
     let mut bob = server.connect(BOB)?;
     let seeded = workload::seed(&mut bob)?;
     round(&server, &mut bob, &seeded)?;
@@ -77,6 +62,29 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
         &Sample::of(beside),
     );
     Ok(())
+}
+
+/// A host on the data directory `data` of a folder, whose console shows itself to [`BOB`].
+pub(super) fn serve(setup: &Setup, dir: &Path, config: &str) -> anyhow::Result<Server> {
+    let tokens = dir.join("tokens");
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&tokens)?;
+    writeln!(file, "bob {BOB}")?;
+    let mut file = NamedTempFile::with_suffix_in(".toml", dir)?;
+    write!(
+        file,
+        "{CONFIG_FILE}{config}[server.auth]\ntoken_file = {tokens:?}\n[server.console]\nenabled = true\nviewers = [\"token:bob\"]\n"
+    )?;
+    // It must last as long as the host.
+    let (_, config) = file.keep()?;
+    let mut command = setup.tollgate_with(&config, &dir.join("data"));
+    command.args(["--tier", "full"]);
+    Server::start(command)
 }
 
 fn tell(report: &mut Report, shares: &Sample, without: &Sample, beside: &Sample) {
@@ -176,7 +184,8 @@ fn look(stream: TcpStream, address: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn ask(address: &str, path: &str, connection: &str) -> anyhow::Result<TcpStream> {
+/// Asks for a page.
+pub(super) fn ask(address: &str, path: &str, connection: &str) -> anyhow::Result<TcpStream> {
     let mut stream = TcpStream::connect(address).context("the server cannot be reached")?;
     write!(
         stream,

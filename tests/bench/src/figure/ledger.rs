@@ -5,12 +5,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Limits, Standing, State};
+use tollgate_sdk::Timestamp;
 use tollgate_store::data_dir::DataDir;
 use tollgate_store::ledger::key::LedgerKey;
 use tollgate_store::ledger::retention::{self, Taken};
-use tollgate_store::storage::{Database, Ending, Envelope, OpType, Operation, Retention, Session};
+use tollgate_store::storage::{
+    Database, Ending, Envelope, OpType, Operation, Outcome, Ran, Retention, Session, TestRun,
+};
 
 use super::Setup;
 use super::in_process::Gated;
@@ -19,12 +23,14 @@ use crate::sample::{Round, take_turns};
 use crate::workload::Request;
 
 /// Operations of the short ledger and of the long one.
-const LENGTHS: [usize; 2] = [1_000, 1_000_000];
+pub(super) const LENGTHS: [usize; 2] = [1_000, 1_000_000];
 /// Operations of one envelope. Eight envelopes are open at a time, so their rows are mixed.
 const OF_ENVELOPE: usize = 400;
 const AT_A_TIME: usize = 8;
 /// Rows of one transaction while a ledger is filled.
 const BATCH: usize = 5_000;
+/// Time of all operations of a ledger: it ends when it is filled.
+const SPAN_MS: i64 = 30 * 86_400_000;
 /// Largest ratio of a query's time in the long ledger to its time in the short one.
 const LONGER: f64 = 1.5;
 /// Largest time to verify a row, in microseconds: 300,000 rows a second.
@@ -32,22 +38,27 @@ const VERIFY: f64 = 1e6 / 300_000.0;
 /// Longest time that pruning may hold the writer without a break, in milliseconds.
 const HELD: f64 = 20.0;
 /// Configuration that keeps the host from pruning during the measurement.
-const CONFIG: &str = "[ledger]\nretention_days = 36500\nretention_envelopes = 1000000\n";
-const NOW: &str = "2026-01-01T00:00:00.000Z";
+pub(super) const CONFIG: &str = "[ledger]\nretention_days = 36500\nretention_envelopes = 1000000\n";
 
 /// Measures everything that could depend on the ledger's length.
 pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
     let (short, long) = (setup.fresh_dir()?, setup.fresh_dir()?);
+    let mut began = String::new();
     for (dir, operations) in [&short, &long].into_iter().zip(LENGTHS) {
-        fill(&dir.path().join("data"), operations)?;
+        began = fill(&dir.path().join("data"), operations)?;
     }
     questions(setup, report, short.path(), long.path())?;
     verify(setup, report, &long.path().join("data"))?;
-    prune(report, &long.path().join("data"))
+    prune(report, &long.path().join("data"), began)
 }
 
-/// Fills a ledger with the statements that the host itself uses.
-fn fill(data_dir: &Path, operations: usize) -> anyhow::Result<()> {
+/// Fills a ledger with the statements that the host itself uses, and returns the time of its first operation.
+pub(super) fn fill(data_dir: &Path, operations: usize) -> anyhow::Result<String> {
+    let start_ms = SystemClock.now_ms() - SPAN_MS;
+    let time = |number: usize| -> anyhow::Result<String> {
+        let since = SPAN_MS * i64::try_from(number)? / i64::try_from(operations)?;
+        Ok(Timestamp::from_ms(start_ms + since).to_string())
+    };
     let data = DataDir::open(data_dir)?;
     let session = Database::open(&data.database())?.write_session()?;
     let group = OF_ENVELOPE * AT_A_TIME;
@@ -55,24 +66,25 @@ fn fill(data_dir: &Path, operations: usize) -> anyhow::Result<()> {
         session.begin_write()?;
         for number in start..operations.min(start + BATCH) {
             let envelope = id(number / group * AT_A_TIME + number % AT_A_TIME);
+            let now = time(number)?;
             if number % group < AT_A_TIME {
-                session.open_envelope(&open(&envelope))?;
+                session.open_envelope(&open(&envelope, &now))?;
             }
-            session.record(&operation(number, envelope.clone()))?;
+            session.record(&operation(number, &envelope, &now))?;
             if number % group >= group - AT_A_TIME {
-                session.close_envelope(&envelope, Ending::by_host(State::ClosedSuccess, "BENCH", NOW))?;
+                session.close_envelope(&envelope, Ending::by_host(State::ClosedSuccess, "BENCH", &now))?;
             }
         }
         session.commit()?;
     }
-    Ok(())
+    time(0)
 }
 
-fn id(envelope: usize) -> String {
+pub(super) fn id(envelope: usize) -> String {
     format!("env_{envelope:026}")
 }
 
-fn open(id: &str) -> Envelope {
+fn open(id: &str, now: &str) -> Envelope {
     Envelope {
         id: id.to_owned(),
         standing: Standing {
@@ -86,7 +98,7 @@ fn open(id: &str) -> Envelope {
         workspace: Some("notes-app".to_owned()),
         label: None,
         note: None,
-        opened_at: NOW.to_owned(),
+        opened_at: now.to_owned(),
         closed_at: None,
         closed_by: None,
         git_head: None,
@@ -105,46 +117,93 @@ fn open(id: &str) -> Envelope {
     }
 }
 
-/// A row, as a call of a pack's tool writes it.
-fn operation(number: usize, envelope: String) -> Operation {
+pub(super) fn op_id(number: usize) -> String {
+    format!("op_{number:026}")
+}
+
+/// A row, as the host writes it: most of them of a pack's tool, some of tests, some refused or denied by a policy.
+fn operation(number: usize, envelope: &str, now: &str) -> Operation {
     let hash = |salt: usize| format!("{:064x}", number * 7 + salt);
-    Operation {
-        op_id: format!("op_{number:026}"),
-        envelope_id: Some(envelope).filter(|_| !number.is_multiple_of(10)),
-        timestamp: NOW.to_owned(),
+    let row = Operation {
+        op_id: op_id(number),
+        envelope_id: Some(envelope.to_owned()).filter(|_| !number.is_multiple_of(10)),
+        timestamp: now.to_owned(),
         duration_ms: 0.125,
-        op_type: OpType::Mutation,
-        success: Some(!number.is_multiple_of(20)),
-        pack: "task-store".to_owned(),
-        tool: "task_transition".to_owned(),
-        effect: Effect::Write,
-        error_code: number
-            .is_multiple_of(20)
-            .then(|| "TRANSITION_NOT_ALLOWED".to_owned()),
-        failure_class: number.is_multiple_of(20).then(|| "tool_error".to_owned()),
-        limit_triggered: None,
         actor: Some("builder-7".to_owned()),
         client: Some("bench 1.0".to_owned()),
         connection: "con_01jq0000000000000000000000".to_owned(),
         request_id: Some(number.to_string()),
-        identity: None,
         host_id: "hst_01jq0000000000000000000000".to_owned(),
         args_hash: hash(1),
         result_hash: Some(hash(2)),
-        repo_before_hash: None,
-        repo_after_hash: None,
-        changed_paths: Some(r#"["task_store_events","task_store_tasks"]"#.to_owned()),
-        diff_stats: None,
-        short_diff: None,
-        mutation_fingerprint: Some(hash(3)),
-        failure_fingerprint: None,
-        failing_tests: None,
-        events: None,
-        verdicts: None,
-        artifact_ids: None,
-        artifacts: Vec::new(),
-        policy_rows: Vec::new(),
+        verdicts: number
+            .is_multiple_of(8)
+            .then(|| verdicts(number.is_multiple_of(200))),
         ..Operation::default()
+    };
+    match number % 25 {
+        7 => tested(number, row),
+        _ => changed(number, hash(3), row),
+    }
+}
+
+/// Verdicts of two policies, as JSON.
+fn verdicts(denied: bool) -> String {
+    let said = if denied { "deny" } else { "allow" };
+    json!([
+        {"policy": "freeze", "mode": "enforce", "phase": "request", "verdict": said, "us": 40},
+        {"policy": "secret-scan", "mode": "audit", "phase": "request", "verdict": "allow", "us": 90},
+    ])
+    .to_string()
+}
+
+fn changed(number: usize, fingerprint: String, row: Operation) -> Operation {
+    let refused = number.is_multiple_of(20);
+    let code = if number.is_multiple_of(200) {
+        "FROZEN"
+    } else {
+        "TRANSITION_NOT_ALLOWED"
+    };
+    Operation {
+        op_type: OpType::Mutation,
+        success: Some(!refused),
+        pack: "task-store".to_owned(),
+        tool: "task_transition".to_owned(),
+        effect: Effect::Write,
+        error_code: refused.then(|| code.to_owned()),
+        failure_class: refused.then(|| "tool_error".to_owned()),
+        changed_paths: Some(r#"["task_store_events","task_store_tasks"]"#.to_owned()),
+        mutation_fingerprint: Some(fingerprint),
+        ..row
+    }
+}
+
+/// A run of tests. Every third fails, in one of forty ways.
+fn tested(number: usize, row: Operation) -> Operation {
+    let failed = number.is_multiple_of(3);
+    let result = if failed { Ran::Failed } else { Ran::Passed };
+    let outcome = Outcome {
+        result,
+        failed: Some(u32::from(failed)),
+        total: Some(12),
+        message: failed.then(|| "AssertionError: 2 != 3".to_owned()),
+        runs: vec![TestRun {
+            workspace: "notes-app".to_owned(),
+            test: "default".to_owned(),
+            result,
+        }],
+    };
+    Operation {
+        op_type: OpType::TestRun,
+        success: Some(true),
+        pack: "convergence".to_owned(),
+        tool: "test_run".to_owned(),
+        effect: Effect::Run,
+        failure_fingerprint: failed.then(|| format!("{:064x}", number % 40)),
+        failing_tests: failed.then(|| r#"["tests/test_notes.py::test_export"]"#.to_owned()),
+        outcome: serde_json::to_string(&outcome).ok(),
+        workspace: Some("notes-app".to_owned()),
+        ..row
     }
 }
 
@@ -218,14 +277,14 @@ fn verify(setup: &Setup, report: &mut Report, data_dir: &Path) -> anyhow::Result
     Ok(())
 }
 
-fn prune(report: &mut Report, data_dir: &Path) -> anyhow::Result<()> {
+fn prune(report: &mut Report, data_dir: &Path, began: String) -> anyhow::Result<()> {
     let data = DataDir::open(data_dir)?;
     let database = Database::open(&data.database())?;
     let session = database.write_session()?;
     // The oldest tenth of the envelopes goes.
     let envelopes = LENGTHS[1] / OF_ENVELOPE * 9 / 10;
     let retention = Retention {
-        cutoff: NOW.to_owned(),
+        cutoff: began,
         envelopes: u32::try_from(envelopes)?,
     };
     let mut held = Vec::new();

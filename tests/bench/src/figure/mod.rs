@@ -1,6 +1,7 @@
 //! The figures, and their shared code.
 
 pub(crate) mod console;
+pub(crate) mod console_pages;
 pub(crate) mod durable;
 pub(crate) mod fairness;
 pub(crate) mod idle;
