@@ -242,8 +242,8 @@ impl Attending {
         // The client hears the component's lines only while it waits.
         call.progress = call.progress.with_lines(client.wanted.lines);
         let gate = Arc::clone(&self.gate);
-        let running = gate.call(call);
-        tokio::pin!(running);
+        // Apart, so that a task does not keep the room of a call while it waits.
+        let mut running = Box::pin(gate.call(call));
         let mut due = Some(Instant::now() + PATIENCE);
         let mut client = Some(client);
         let mut place = None;
@@ -259,6 +259,7 @@ impl Attending {
                 () = notes.due(), if place.is_some() => self.store_note(&mut notes).await,
             }
         };
+        drop(running);
         if let Some(place) = place {
             return self.follow(&place, ended, 1, agreed).await;
         }
@@ -424,8 +425,7 @@ impl Attending {
     /// Makes the call of a task once more.
     async fn call_again(&self, place: &Place, answers: Answers) -> Result<Outcome, UnknownTool> {
         let (call, mut words) = self.again.call(&self.slot, place.cancel().clone(), answers);
-        let running = self.gate.call(call);
-        tokio::pin!(running);
+        let mut running = Box::pin(self.gate.call(call));
         let mut notes = Notes::default();
         loop {
             tokio::select! {

@@ -244,7 +244,7 @@ impl Gate {
     }
 
     /// Stores a task.
-    async fn store_task(&self, slot: &TaskSlot, mut new: NewTask, listed: Option<Box<NewApproval>>) -> Fit {
+    async fn store_task(&self, slot: &TaskSlot, mut new: NewTask, listed: Option<Arc<NewApproval>>) -> Fit {
         new.now_ms = self.clock.now_ms();
         (new.ttl_ms, new.poll_ms) = (TTL_MS, POLL_MS);
         new.host_id = self.host.id().to_owned();

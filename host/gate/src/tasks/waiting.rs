@@ -45,7 +45,7 @@ pub(super) struct Waiting {
     /// A yes to a policy's question, which holds for the rounds that follow it.
     agreed: Option<Consent>,
     /// The question in the list of approvals.
-    pub(super) listed: Option<Box<NewApproval>>,
+    pub(super) listed: Option<Arc<NewApproval>>,
 }
 
 impl Waiting {
@@ -92,7 +92,7 @@ impl Waiting {
             _ => None,
         };
         Waiting {
-            listed: listed.map(Box::new),
+            listed: listed.map(Arc::new),
             ..self
         }
     }
@@ -100,7 +100,7 @@ impl Waiting {
     /// Requests for approval whose end wakes the task, and the question that waits for room among them.
     pub(super) fn watched(&self, is_listed: bool) -> (Vec<String>, Option<Arc<NewApproval>>) {
         let listed = self.listed.iter().filter(|_| is_listed).map(|new| new.id.clone());
-        let queued = self.listed.clone().filter(|_| !is_listed).map(Arc::from);
+        let queued = self.listed.clone().filter(|_| !is_listed);
         (self.approvals.iter().cloned().chain(listed).collect(), queued)
     }
 
