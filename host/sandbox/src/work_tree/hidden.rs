@@ -71,7 +71,9 @@ impl Look<'_> {
             .iter()
             .flat_map(|path| [PLACE, path.as_slice(), b"\0"].concat())
             .collect();
-        let (output, ending, _) = self.git("check-ignore", &["-v", "-z", "--stdin"], asked)?;
+        // None of them is in the index, which can be long.
+        let arguments = ["-v", "-z", "--no-index", "--stdin"];
+        let (output, ending, _) = self.git("check-ignore", &arguments, asked)?;
         // 1 says that none of them is ignored any more.
         if !matches!(ending, Ending::Exited(0 | 1)) {
             return Err(format!(
