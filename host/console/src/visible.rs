@@ -1,19 +1,13 @@
 //! Hostile text made harmless and visible: control characters and those that change the direction of text are shown as
 //! symbols, so that nothing on a page looks like something else.
 
-use tollgate_core::text::is_hidden;
+use tollgate_core::text::push_visible;
+pub(crate) use tollgate_core::text::visible as line;
 
 /// Longest text that a cell of a table shows, in characters.
 const CELL: usize = 160;
 
-/// Text on one line in which every character that nobody sees is a symbol: `␛` for escape, `⟨U+202E⟩` for an override.
-pub(crate) fn line(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    text.chars().for_each(|c| push(&mut shown, c));
-    shown
-}
-
-/// The same for text of several lines: line breaks and tabs stay.
+/// Text of several lines, in which what nobody sees is a symbol: line breaks and tabs stay.
 pub(crate) fn lines(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -21,7 +15,7 @@ pub(crate) fn lines(text: &str) -> String {
             '\n' | '\t' => shown.push(c),
             // Ends of lines as Windows writes them.
             '\r' => shown.push('␍'),
-            other => push(&mut shown, other),
+            other => push_visible(&mut shown, other),
         }
     }
     shown
@@ -40,18 +34,10 @@ pub(crate) fn short(text: &str, most: usize) -> String {
     }
 }
 
-fn push(shown: &mut String, c: char) {
-    match c {
-        // Unicode has a picture of each control of ASCII.
-        '\u{0}'..='\u{1f}' => shown.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('�')),
-        '\u{7f}' => shown.push('␡'),
-        c if is_hidden(c) => shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c))),
-        c => shown.push(c),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tollgate_core::text::is_hidden;
+
     use super::*;
 
     #[test]

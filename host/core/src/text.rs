@@ -28,6 +28,36 @@ pub fn clean_lines(text: &str) -> String {
 /// Like [`clean_lines`], but symbols keep the joiner or the variation selector that belongs to them: for content, in
 /// which people write emoji. Of several in a row, which could hold a message, one stays at most.
 pub fn clean_prose(text: &str) -> String {
+    prose(text, |_, _| {})
+}
+
+/// Like [`clean_prose`], but what nobody sees becomes a symbol: for words of a person, which must not change unnoticed.
+pub fn visible_prose(text: &str) -> String {
+    prose(text, push_visible)
+}
+
+/// Text on one line in which every character that nobody sees is a symbol: `␛` for escape, `⟨U+202E⟩` for an override.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    text.chars().for_each(|c| push_visible(&mut shown, c));
+    shown
+}
+
+/// Adds a character, or its symbol if nobody sees it.
+pub fn push_visible(shown: &mut String, c: char) {
+    match c {
+        // Unicode has a picture of each control of ASCII.
+        '\u{0}'..='\u{1f}' => shown.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('�')),
+        '\u{7f}' => shown.push('␡'),
+        c if is_hidden(c) => {
+            let _ = write!(shown, "⟨U+{:04X}⟩", u32::from(c));
+        }
+        c => shown.push(c),
+    }
+}
+
+/// Prose in which `hidden` puts something in the place of each character that nobody sees.
+fn prose(text: &str, hidden: impl Fn(&mut String, char)) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut last = None;
     let mut rest = text.chars().map(line_break).peekable();
@@ -45,6 +75,8 @@ pub fn clean_prose(text: &str) -> String {
         if is_kept {
             clean.push(c);
             last = Some(c);
+        } else {
+            hidden(&mut clean, c);
         }
     }
     clean

@@ -32,6 +32,7 @@ pub(crate) const COMMANDS: &[&str] = &[
     "cat-file --batch",
     "cat-file --filters HEAD:a.txt",
     "check-ignore -v a.txt",
+    "check-ignore -v -z --no-index --stdin",
     "describe --always",
     "describe --dirty --always",
     "for-each-ref",

@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use serde_json::Value;
 use task_store::PACK;
 use tollgate_sdk::native::{EPOCH_MS, Session, Sqlite};
-use tollgate_sdk::{CallInfo, Cx, DbError, Effect, Host, Level, Reply, Row, Transaction, Value as SqlValue};
+use tollgate_sdk::{CallInfo, Cx, DbError, Host, Level, Reply, Row, Transaction, Value as SqlValue};
 
 use crate::workload::{PACK_CONFIG, Request, Tools};
 
@@ -42,14 +42,11 @@ impl Native {
     /// Runs one tool: a read on a snapshot, a write as a transaction that commits.
     pub(crate) fn run(&self, tool: &str, arguments: &str) -> anyhow::Result<Reply> {
         let entry = PACK.tool(tool).with_context(|| format!("there is no {tool}"))?;
-        let begin = if entry.effect == Effect::Read {
-            "BEGIN"
-        } else {
-            "BEGIN IMMEDIATE"
-        };
-        self.execute(begin, &[])?;
+        let transaction = self.backend().begin()?;
         let result = (entry.call)(&Cx::new(self, &self.call), arguments);
-        self.execute(if result.is_ok() { "COMMIT" } else { "ROLLBACK" }, &[])?;
+        if result.is_ok() {
+            transaction.commit()?;
+        }
         result.with_context(|| format!("{tool} was refused"))
     }
 

@@ -296,7 +296,7 @@ impl Tool for Resolve {
             by: Some(by),
             identity: cx.identity.map(|identity| identity.as_str().to_owned()),
             op_id: cx.op_id.to_owned(),
-            note: self.note.map(|note| text::clean_prose(&note)),
+            note: self.note.map(|note| text::visible_prose(&note)),
             at_ms: cx.now_ms,
         };
         let is_first = cx

@@ -83,7 +83,7 @@ impl Change {
     pub fn short(&self) -> String {
         let mut short = String::new();
         for (told, (mark, path)) in self.paths.iter().enumerate() {
-            let line = format!("{mark} {}\n", tollgate_core::text::clean(path));
+            let line = format!("{mark} {}\n", tollgate_core::text::visible(path));
             if short.len() + line.len() > MAX_SHORT {
                 let _ = write!(short, "and {} more", self.paths.len() - told);
                 break;

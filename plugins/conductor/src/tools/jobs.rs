@@ -8,7 +8,7 @@ use tollgate_sdk::{Cx, Effect, Hints, Tier, Timestamp, Tool, ToolError};
 use super::steps::StepLine;
 use super::{after, current, find_job, find_step, planned, save, standing};
 use crate::error::{Reason, Refusals};
-use crate::freeze;
+use crate::freeze::{self, Change};
 use crate::import::IMPORTED;
 use crate::interview::interview;
 use crate::model::{JobId, StepId};
@@ -289,8 +289,13 @@ impl Tool for JobUpdatePolicies {
                 super::steps::changed(cx, &job, &changes, JobUpdatePolicies::NAME)?;
             }
             _ => {
-                let line = format!("policies changed: {}", freeze::lines(&changes));
-                super::lifecycle::note(cx, &cx.db, &job, &line)?;
+                let (loosened, others): (Vec<Change>, Vec<Change>) =
+                    changes.into_iter().partition(|change| change.loosens);
+                super::steps::taken(cx, &cx.db, &job, &loosened)?;
+                if !others.is_empty() {
+                    let line = format!("policies changed: {}", freeze::lines(&others));
+                    super::lifecycle::note(cx, &cx.db, &job, &line)?;
+                }
             }
         }
         save(cx, &cx.db, seen, &mut job)?;

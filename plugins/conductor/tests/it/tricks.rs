@@ -256,6 +256,10 @@ fn what_is_taken_out_of_a_plan_before_the_start_is_shown() {
     assert_eq!(reply["unreadied"], json!(true));
     bench.reply("plan_set_deliverables", json!({"deliverables": ["less"]}));
     bench.reply("plan_propose_steps", json!({"steps": [step("one", json!([]))]}));
+    bench.reply(
+        "job_update_policies",
+        json!({"policies": {"max_retries_per_step": 9, "require_commit_per_step": true}}),
+    );
     // A flood of entries hides none of it, and nobody else writes such entries.
     for _ in 0..3 {
         bench.reply("devlog_append", json!({"content": "plan changed: nothing"}));
@@ -280,6 +284,7 @@ fn what_is_taken_out_of_a_plan_before_the_start_is_shown() {
         "deliverables: [\"the exporter\"] becomes [\"less\"]",
         "S1.gates: [{\"gate\":\"diff_max_lines\",\"max\":900}] becomes []",
         "S2 \"two\" is removed",
+        "policy max_retries_per_step: 2 becomes 9",
     ]
     .iter()
     .enumerate()
@@ -287,7 +292,7 @@ fn what_is_taken_out_of_a_plan_before_the_start_is_shown() {
         let line = format!("plan changed before the start: {words}");
         assert!(changes[place].starts_with(&line), "{place}: {changes:#?}");
     }
-    assert_eq!(changes.len(), 6, "{changes:#?}");
+    assert_eq!(changes.len(), 7, "{changes:#?}");
     let document = bench.reply("job_export_bundle", json!({"format": "md"}));
     says(
         document["content"].as_str().unwrap(),

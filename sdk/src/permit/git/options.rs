@@ -216,7 +216,7 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
     reads(
         "check-ignore",
         Positional::Paths,
-        &["-q --quiet -v --verbose --stdin -z -n --non-matching"],
+        &["-q --quiet -v --verbose --no-index --stdin -z -n --non-matching"],
     ),
     reads(
         "config",

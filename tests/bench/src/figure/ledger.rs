@@ -105,7 +105,7 @@ fn open(id: &str, now: &str) -> Envelope {
         closed_git_head: None,
         last_mutation_fingerprint: None,
         last_failure_fingerprint: None,
-        // Not a host that is gone: its envelopes would be interrupted.
+        // A host that is gone: those that are still open are interrupted.
         host_id: String::new(),
         connection: "con_01jq0000000000000000000000".to_owned(),
         identity: None,
@@ -117,8 +117,9 @@ fn open(id: &str, now: &str) -> Envelope {
     }
 }
 
+/// Id of an operation. It differs from that of an envelope: the end of one that a host left open gets an id like it.
 pub(super) fn op_id(number: usize) -> String {
-    format!("op_{number:026}")
+    format!("op_1{number:025}")
 }
 
 /// A row, as the host writes it: most of them of a pack's tool, some of tests, some refused or denied by a policy.
