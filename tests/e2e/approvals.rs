@@ -280,7 +280,8 @@ async fn over_http_another_identity_answers() {
     assert_eq!(bob.ok("approval_list", json!({})).await["approvals"], json!([]));
     let own = ada.ok("approval_list", json!({})).await;
     assert_eq!(
-        own["approvals"][0]["not_by_you"], "token:ada is not in approvals.approvers",
+        own["approvals"][0]["not_by_you"],
+        "token:ada is no approver: approvals.approvers and server.console.approvers name those",
         "{own:#}"
     );
     let (code, local) = said(&place, &["allow", &id]);

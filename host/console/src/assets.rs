@@ -2,11 +2,12 @@
 
 use std::sync::LazyLock;
 
-use axum::extract::Path;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use tollgate_core::hash::sha256_hex;
+
+use crate::pages::Name;
 
 /// A file, its type and its hash.
 pub(crate) struct Asset {
@@ -59,7 +60,7 @@ pub(crate) static ICONS: LazyLock<Asset> = LazyLock::new(|| {
 });
 
 /// Serves a file. Nothing in it depends on who asks.
-pub(crate) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Response {
+pub(crate) async fn serve(Name(name): Name, headers: HeaderMap) -> Response {
     let all: [&Asset; 3] = [&SCRIPT, &STYLE, &ICONS];
     let Some(asset) = all.into_iter().find(|asset| asset.name == name) else {
         return StatusCode::NOT_FOUND.into_response();

@@ -10,17 +10,41 @@ const LINES: usize = 1_200;
 /// Longest line in characters.
 const WIDTH: usize = 600;
 
-/// A unified diff, its lines coloured by their kind.
+/// A unified diff, its lines coloured by their kind. Within a hunk the first character alone tells the kind: an added
+/// line can look like the heading of a file.
 pub(crate) fn diff(text: &str) -> Markup {
-    let kind = |line: &str| match line.as_bytes() {
-        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => "file",
-        [b'+', ..] => "more",
-        [b'-', ..] => "less",
-        [b'@', b'@', ..] => "place",
-        [b'd', b'i', b'f', b'f', ..] => "file",
-        _ => "same",
+    let mut left = (0, 0);
+    block(text, "diff", |line| {
+        let (kind, (old, new)) = match (line.as_bytes(), left) {
+            ([b'@', b'@', ..], (0, 0)) => {
+                left = lengths(line).unwrap_or_default();
+                ("place", (0, 0))
+            }
+            ([b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..], (0, 0)) => {
+                ("file", (0, 0))
+            }
+            // Says that the line before has no end.
+            ([b'\\', ..], _) => ("same", (0, 0)),
+            ([b'+', ..], _) => ("more", (0, 1)),
+            ([b'-', ..], _) => ("less", (1, 0)),
+            _ => ("same", (1, 1)),
+        };
+        left = (left.0.saturating_sub(old), left.1.saturating_sub(new));
+        kind
+    })
+}
+
+/// Numbers of old and new lines in a hunk, from its heading: `@@ -1,4 +1,5 @@`.
+fn lengths(heading: &str) -> Option<(u32, u32)> {
+    let mut ranges = heading.split(' ').skip(1);
+    let mut length = |mark| {
+        let range = ranges.next()?.strip_prefix(mark)?;
+        match range.split_once(',') {
+            Some((_, length)) => length.parse().ok(),
+            None => Some(1),
+        }
     };
-    block(text, "diff", kind)
+    Some((length('-')?, length('+')?))
 }
 
 /// Plain text.
@@ -36,7 +60,7 @@ pub(crate) fn json(text: &str) -> Markup {
     }
 }
 
-fn block(text: &str, class: &str, kind: impl Fn(&str) -> &'static str) -> Markup {
+fn block(text: &str, class: &str, mut kind: impl FnMut(&str) -> &'static str) -> Markup {
     let lines = text.lines().count();
     html! {
         pre class=(class) tabindex="0" {
@@ -64,6 +88,19 @@ mod tests {
             "{shown}"
         );
         assert!(shown.contains(r#"<span class="file">+++ b</span>"#), "{shown}");
+        let shown = diff(
+            "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- a/README.md\n+++ b/README.md\n end\n--- a/y\n+++ b/y",
+        );
+        let shown = shown.into_string();
+        assert!(
+            shown.contains(r#"<span class="more">+++ b/README.md</span>"#),
+            "{shown}"
+        );
+        assert!(
+            shown.contains(r#"<span class="less">--- a/README.md</span>"#),
+            "{shown}"
+        );
+        assert!(shown.contains(r#"<span class="file">+++ b/y</span>"#), "{shown}");
         assert!(json(r#"{"a":"<i>"}"#).into_string().contains("&lt;i&gt;"));
         assert!(
             text(&"x\n".repeat(LINES + 1))

@@ -149,7 +149,7 @@ pub(crate) fn field<'a>(form: &'a [(String, String)], name: &str) -> &'a str {
 
 /// Nobody is logged in: a person goes to the login, a program hears of it.
 fn unknown(request: &Request) -> Response {
-    let wants_page = request.method() == Method::GET
+    let wants_page = matches!(*request.method(), Method::GET | Method::HEAD)
         && request
             .headers()
             .get("sec-fetch-dest")

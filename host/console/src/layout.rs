@@ -194,12 +194,26 @@ pub(crate) fn name(name: &str, is_proven: bool, longest: usize) -> Markup {
     }
 }
 
+/// Words where there is no name, which look like none.
+pub(crate) fn none(words: &str) -> Markup {
+    html! { em.meta { (words) } }
+}
+
 /// The beginning of a hash, with the whole of it for whoever points at it.
 pub(crate) fn hash(hash: &str) -> Markup {
     html! { code.hash title=(hash) { (hash.get(..12).unwrap_or(hash)) } }
 }
 
-/// Milliseconds for people.
+/// Milliseconds for people, with their unit.
+pub(crate) fn took(took: f64) -> String {
+    if took < 10_000.0 {
+        format!("{} ms", ms(took))
+    } else {
+        ms(took)
+    }
+}
+
+/// Milliseconds for people, in a column of them.
 pub(crate) fn ms(ms: f64) -> String {
     match ms {
         ms if ms >= 60_000.0 => format!("{:.1} min", ms / 60_000.0),

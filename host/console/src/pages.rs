@@ -12,11 +12,27 @@ pub(crate) mod stats;
 pub(crate) mod tests;
 pub(crate) mod views;
 
+use axum::extract::{FromRequestParts, Path};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 
 use crate::layout;
 use crate::reader::ReadError;
+
+/// Last part of an address. One that is no text is the name of nothing.
+pub(crate) struct Name(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Name, Response> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(name)) => Ok(Name(name)),
+            Err(_) => Err(missing().await),
+        }
+    }
+}
 
 /// Rows that a page of the ledger has.
 pub(crate) const ROWS: u32 = 60;

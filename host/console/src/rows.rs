@@ -137,18 +137,23 @@ pub(crate) fn who(operation: &StoredOperation) -> Cell {
         ..Cell::default()
     };
     match operation.actor.as_deref() {
-        None => Cell {
-            text: operation
-                .client
-                .as_deref()
-                .map(|client| visible::short(client, 24))
-                .unwrap_or_default(),
-            hint: Some("the client; nobody said who called".to_owned()),
-            ..cell
+        None => match operation.client.as_deref() {
+            Some(client) => Cell {
+                text: visible::short(client, 24),
+                hint: Some("the client; no name of a caller was recorded".to_owned()),
+                ..cell
+            },
+            None if is_of_host(operation) => Cell {
+                text: "the host".to_owned(),
+                hint: Some("done by the host itself".to_owned()),
+                ..cell
+            },
+            None => cell,
         },
         Some(actor) => match claim(actor) {
             Some(name) => Cell {
                 text: visible::short(name, 32),
+                icon: Some("claimed"),
                 hint: Some("claimed by the caller, not proven".to_owned()),
                 ..cell
             },
@@ -160,6 +165,13 @@ pub(crate) fn who(operation: &StoredOperation) -> Cell {
             },
         },
     }
+}
+
+/// True for what the host did by itself: no client named itself, and no request asked for it.
+fn is_of_host(operation: &StoredOperation) -> bool {
+    operation.pack == "core"
+        && operation.op_type == "control"
+        && operation.failure_class.as_deref() == Some("interrupted")
 }
 
 impl Row {
@@ -325,7 +337,7 @@ mod tests {
             ..StoredOperation::default()
         };
         assert_eq!(who(&named("token:grace")).icon, Some("proven"));
-        assert_eq!(who(&named("claimed:token:grace")).icon, None);
+        assert_eq!(who(&named("claimed:token:grace")).icon, Some("claimed"));
         assert_eq!(who(&named("claimed:token:grace")).text, "token:grace");
     }
 

@@ -57,6 +57,8 @@ struct Mark {
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     marks: Vec<Mark>,
+    /// State of the files at the start, if that is known.
+    start: Option<usize>,
     /// Number of each state of the files, in order of appearance.
     states: HashMap<String, usize>,
     /// Number of each failure, and its words.
@@ -73,7 +75,7 @@ impl Timeline {
             .first()
             .filter(|first| !matches!(first.cause.as_str(), "observed" | "call"))
         {
-            timeline.state(&first.state);
+            timeline.start = Some(timeline.state(&first.state));
         }
         let mut by_operation: HashMap<&str, Vec<&TreeState>> = HashMap::new();
         for state in states {
@@ -111,27 +113,22 @@ impl Timeline {
             self.push(operation, Lane::Test, Kind::Test { failure }, outcome);
             return;
         }
-        let own = edits("call").map(|state| state.state.clone());
-        // A change that was told, and not seen, led to the files that were seen then.
+        let own = edits("call").map(|state| (state.state.clone(), false));
+        // A change that was told, and not seen, led to the files that were seen then. The call that tells did not make it.
         let told_of = || {
             let fingerprint = operation.mutation_fingerprint.clone();
-            let fingerprint =
-                fingerprint.filter(|_| operation.effect == "run" && edits("observed").is_none());
-            fingerprint.map(|change| operation.repo_after_hash.clone().unwrap_or(change))
+            let is_noop = operation.changed_paths.as_ref().is_some_and(Vec::is_empty);
+            let is_told = operation.effect == "run" && !is_noop && edits("observed").is_none();
+            let state = |change| operation.repo_after_hash.clone().unwrap_or(change);
+            fingerprint
+                .filter(|_| is_told)
+                .map(|change| (state(change), true))
         };
         let own = own.or_else(told_of);
         match own.filter(|_| succeeded) {
-            Some(state) => {
+            Some((state, is_observed)) => {
                 let state = self.state(&state);
-                self.push(
-                    operation,
-                    Lane::Edit,
-                    Kind::Edit {
-                        state,
-                        is_observed: false,
-                    },
-                    outcome,
-                );
+                self.push(operation, Lane::Edit, Kind::Edit { state, is_observed }, outcome);
             }
             None if operation.success == Some(false) => {
                 self.push(operation, Lane::Other, Kind::Stopped, outcome)
@@ -195,7 +192,7 @@ impl Timeline {
 
     /// Edits that brought back a state that was there before, with another in between.
     pub(crate) fn returns(&self) -> usize {
-        arcs(&self.marks).len()
+        arcs(&self.marks, self.start).len()
     }
 
     /// The picture.
@@ -217,7 +214,9 @@ impl Timeline {
                         line.tick x1=(x(at)) x2=(x(at)) y1=(ARCS - 4) y2=(ARCS + 3 * LANE) {}
                         text.tick x=(x(at)) y=(height - 8) data-at=(timestamp) { (layout::clock(timestamp).get(..8).unwrap_or_default()) }
                     }
-                    @for (from, to) in arcs(marks) { (arc(x(from), x(to))) }
+                    @for (from, to) in arcs(marks, self.start.filter(|_| self.left_out() == 0)) {
+                        (arc(from.map_or(LEFT, x), x(to)))
+                    }
                     @for (at, mark) in marks.iter().enumerate() { (mark_of(x(at), mark)) }
                 }
             }
@@ -288,17 +287,18 @@ fn letter(state: usize) -> String {
     }
 }
 
-/// Pairs of edits that led to the same state, with another state in between.
-fn arcs(marks: &[Mark]) -> Vec<(usize, usize)> {
-    let mut last: HashMap<usize, usize> = HashMap::new();
-    let mut newest = None;
+/// Pairs of edits that led to the same state, with another state in between. Without a first edit it is the state of
+/// the start that came back.
+fn arcs(marks: &[Mark], start: Option<usize>) -> Vec<(Option<usize>, usize)> {
+    let mut last: HashMap<usize, Option<usize>> = start.map(|start| (start, None)).into_iter().collect();
+    let mut newest = start;
     let mut arcs = Vec::new();
     for (at, mark) in marks.iter().enumerate() {
         if let Kind::Edit { state, .. } = mark.kind {
             if let Some(&before) = last.get(&state).filter(|_| newest != Some(state)) {
                 arcs.push((before, at));
             }
-            last.insert(state, at);
+            last.insert(state, Some(at));
             newest = Some(state);
         }
     }
@@ -433,6 +433,7 @@ mod tests {
         ];
         let timeline = Timeline::of(&operations, &states);
         assert_eq!(timeline.letters(), ["B", "A"]);
+        assert_eq!(timeline.returns(), 1);
         assert!(timeline.markup().into_string().contains("observed"));
         assert_eq!(letter(27), "B1");
     }

@@ -76,7 +76,7 @@ impl Answerer<'_> {
         }
         if !self.is_approver(&settings.approvers) {
             return unknown(
-                format!("{name} is not in approvals.approvers"),
+                format!("{name} is no approver: approvals.approvers and server.console.approvers name those"),
                 "Let one of the operator's approvers answer.",
             );
         }

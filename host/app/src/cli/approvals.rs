@@ -124,6 +124,9 @@ impl List {
             &["APPROVAL", "STATUS", "ASKED", "BY", "FROM", "TITLE"],
             &rows,
         ));
+        if cursor.is_some() {
+            out::warn("there are more; `--limit` shows them");
+        }
         if rows.is_empty() {
             out::warn("nothing waits for an approval; `--status any` shows answered requests as well");
         }

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse as _;
 use maud::{Markup, html};
 use serde_json::Value;
 use tollgate_core::identity::Identity;
 use tollgate_sdk::{ApprovalStatus, Timestamp};
-use tollgate_store::storage::{ApprovalFilter, Session, StoreResult, StoredApproval};
+use tollgate_store::storage::{Session, StoreResult, StoredApproval};
 
-use super::{Shown, nothing, parts};
+use super::live::query;
+use super::{Name, Shown, nothing, parts};
 use crate::Console;
 use crate::access::Viewer;
 use crate::answers::{PersonAnswer, Refusal};
@@ -28,18 +29,11 @@ use crate::visible;
 const MAX_NOTE: usize = 2_000;
 /// Most settled requests in the list.
 const SETTLED: u32 = 20;
-/// Longest content of a request on a page, in characters.
+/// Open requests of a page of the list.
+const WAITING: u32 = 25;
+/// Longest content of a request on its own page and in the list, in characters.
 const MAX_DETAIL: usize = 40_000;
-
-/// Open requests, the oldest first.
-pub(crate) fn pending(session: &Session, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
-    let filter = ApprovalFilter {
-        status: Some(ApprovalStatus::Pending),
-        now_ms,
-        ..ApprovalFilter::default()
-    };
-    session.approvals(&filter, limit)
-}
+const MAX_IN_LIST: usize = 4_000;
 
 /// A request, with the envelope that its call belongs to.
 struct Request {
@@ -60,25 +54,36 @@ impl Request {
 }
 
 /// The list.
-pub(crate) async fn list(State(console): State<Arc<Console>>, Extension(viewer): Extension<Viewer>) -> Shown {
+pub(crate) async fn list(
+    State(console): State<Arc<Console>>,
+    Extension(viewer): Extension<Viewer>,
+    RawQuery(raw): RawQuery,
+) -> Shown {
     let (now_ms, boot_ms) = (console.clock.now_ms(), console.clock.boot_ms());
-    let (waiting, settled_before) = console
+    let query = query(raw.as_deref());
+    let skip: u32 = query
+        .get("after")
+        .and_then(|after| after.parse().ok())
+        .unwrap_or_default();
+    let (waiting, all, settled_before) = console
         .reader
         .read(move |session| {
-            let pending = pending(session, now_ms, parts::WAITING)?.into_iter();
+            let pending = session.approvals_by_turns(now_ms, (skip, WAITING))?.into_iter();
             let waiting = pending
                 .map(|stored| Request::of(session, stored, boot_ms))
                 .collect::<StoreResult<Vec<Request>>>()?;
-            Ok((waiting, session.settled_approvals(now_ms, SETTLED)?))
+            let all = session.count_open_approvals(now_ms)?;
+            Ok((waiting, all, session.settled_approvals(now_ms, SETTLED)?))
         })
         .await?;
+    let shown = skip as usize + waiting.len();
     let page = Page {
         title: "Approvals",
         section: "Approvals",
         refreshes: false,
-        waiting: waiting.len(),
+        waiting: all,
         body: html! {
-            (layout::title("Approvals", "Calls and steps that go on once a person allows them, the oldest first."))
+            (layout::title("Approvals", "Calls and steps that go on once a person allows them: the oldest of each caller first."))
             (viewer_hint(&viewer))
             p #changed role="status" hidden { a href="/console/approvals" { "The list has changed. Show it." } }
             @if waiting.is_empty() {
@@ -90,8 +95,11 @@ pub(crate) async fn list(State(console): State<Arc<Console>>, Extension(viewer):
                     ))
                 }
             }
-            @for one in &waiting { (whole(&console, &viewer, one, now_ms)) }
-            @if waiting.len() == parts::WAITING as usize { p.hint { "Only the oldest " (parts::WAITING) " are shown." } }
+            @for one in &waiting { (whole(&console, &viewer, one, now_ms, MAX_IN_LIST)) }
+            nav.pages aria-label="More requests" {
+                @if skip > 0 { a href="/console/approvals" { "First" } }
+                @if shown < all { a href=(format!("/console/approvals?after={shown}")) rel="next" { "More: " (all - shown) } }
+            }
             (settled(&settled_before, now_ms))
         },
     };
@@ -102,7 +110,7 @@ pub(crate) async fn list(State(console): State<Arc<Console>>, Extension(viewer):
 pub(crate) async fn one(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
-    Path(id): Path<String>,
+    Name(id): Name,
 ) -> Shown {
     about(&console, &viewer, &id, None).await
 }
@@ -111,7 +119,7 @@ pub(crate) async fn one(
 pub(crate) async fn answer(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
-    Path(id): Path<String>,
+    Name(id): Name,
     headers: HeaderMap,
     body: Body,
 ) -> Shown {
@@ -183,7 +191,7 @@ async fn about(console: &Console, viewer: &Viewer, id: &str, refusal: Option<Ref
                 } }
             }
             (viewer_hint(viewer))
-            (whole(console, viewer, &found, console.clock.now_ms()))
+            (whole(console, viewer, &found, console.clock.now_ms(), MAX_DETAIL))
         },
     };
     let shown = page.show(&console.access, viewer);
@@ -252,9 +260,10 @@ pub(crate) fn short(one: &StoredApproval, now_ms: i64) -> Markup {
     }
 }
 
-fn whole(console: &Console, viewer: &Viewer, request: &Request, now_ms: i64) -> Markup {
+fn whole(console: &Console, viewer: &Viewer, request: &Request, now_ms: i64, most: usize) -> Markup {
     let one = &request.stored;
     let status = one.status(now_ms);
+    let (content, is_cut) = detail(one, most);
     let kind = match status {
         ApprovalStatus::Pending => "warn",
         ApprovalStatus::Approved => "good",
@@ -274,11 +283,20 @@ fn whole(console: &Console, viewer: &Viewer, request: &Request, now_ms: i64) -> 
                 }
                 div {
                     h3 { "An approval allows exactly this" }
-                    pre.text tabindex="0" aria-label="content of the request" { (detail(one)) }
+                    pre.text tabindex="0" aria-label="content of the request" { (content) }
+                    @if is_cut {
+                        p.hint {
+                            "This is the beginning. "
+                            @if most < MAX_DETAIL { a href=(href(&one.approval.id)) { "More of it" } } @else { "tollgate approvals show prints all of it." }
+                        }
+                    }
                 }
             }
             // After the content, so that nobody comes to the buttons before it.
-            @if status == ApprovalStatus::Pending { (form(console, viewer, one)) } @else { (answered(one)) }
+            @if status != ApprovalStatus::Pending { (answered(one)) }
+            // What was not shown is not decided upon.
+            @else if is_cut && most < MAX_DETAIL { p { a href=(href(&one.approval.id)) { "Read all of it to answer" } } }
+            @else { (form(console, viewer, one)) }
         }
     }
 }
@@ -345,15 +363,16 @@ fn facts(one: &StoredApproval) -> Markup {
     }
 }
 
-/// Content of the decision, whole or with words that say that it is cut.
-fn detail(one: &StoredApproval) -> String {
+/// Content of the decision in at most so many characters, and whether it is cut.
+fn detail(one: &StoredApproval, most: usize) -> (String, bool) {
     let text = serde_json::to_string_pretty(&Value::Object(one.detail.clone())).unwrap_or_default();
     let mut shown = visible::lines(&text);
-    if let Some((at, _)) = shown.char_indices().nth(MAX_DETAIL) {
+    let cut = shown.char_indices().nth(most).map(|(at, _)| at);
+    if let Some(at) = cut {
         shown.truncate(at);
-        shown.push_str("\n… cut here; tollgate approvals show prints all of it");
+        shown.push('…');
     }
-    shown
+    (shown, cut.is_some())
 }
 
 fn requester(one: &StoredApproval) -> Markup {

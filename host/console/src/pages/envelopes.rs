@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use maud::{Markup, html};
 use tollgate_core::envelope::State as EnvelopeState;
-use tollgate_store::ledger::report::Story;
+use tollgate_store::ledger::report::{Changed, Story};
 use tollgate_store::storage::{EnvelopeFilter, OperationFilter, Session, StoreResult, StoredOperation};
 
 use super::live::query;
-use super::{Shown, nothing, parts};
+use super::{Name, Shown, nothing, parts};
 use crate::Console;
 use crate::access::Viewer;
 use crate::envelope::{Card, span};
@@ -24,6 +24,8 @@ const ENVELOPES: u32 = 30;
 /// Rows that a timeline is made of, and that are shown below it.
 const TIMELINE: u32 = 2_000;
 const ROWS: usize = 200;
+/// Changes that are shown before one asks for the rest.
+const SHOWN: usize = 14;
 
 /// The list.
 pub(crate) async fn list(
@@ -104,7 +106,7 @@ struct Whole {
 pub(crate) async fn one(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
-    Path(id): Path<String>,
+    Name(id): Name,
 ) -> Shown {
     let (_, waiting) = parts::current(&console).await?;
     let boot_ms = console.clock.boot_ms();
@@ -239,7 +241,9 @@ fn about(card: &Card) -> Markup {
 /// Sentences about what repeats, in words for whoever never saw the product.
 fn circles(whole: &Whole) -> Option<Markup> {
     let letters = whole.timeline.letters();
-    let newest = letters[letters.len().saturating_sub(8)..].join(" ");
+    let cut = letters.len().saturating_sub(8);
+    let before = if cut > 0 { "… " } else { "" };
+    let newest = letters[cut..].join(" ");
     let returns = whole.timeline.returns();
     let failures: Vec<_> = whole.timeline.repeated_failures().collect();
     if returns == 0 && failures.is_empty() && !whole.card.goes_in_circles() {
@@ -250,7 +254,7 @@ fn circles(whole: &Whole) -> Option<Markup> {
             p {
                 strong { "Edits go in circles. " }
                 (returns) " edits brought back a state that was there before: "
-                span.letters { (newest) }
+                span.letters { (before) (newest) }
                 @if let Some(period) = whole.card.repeats.filter(|period| *period > 1) { " (period " (period) ")" }
                 "."
             }
@@ -304,11 +308,21 @@ fn changes(story: &Story) -> Markup {
         section.card aria-labelledby="changes-title" {
             header { h2 #changes-title { "Changed" } span.count { (story.changes.len()) } }
             @if story.changes.is_empty() { (layout::empty("Nothing was changed.", "")) }
-            ul.plain.tight {
-                @for changed in story.changes.iter().take(14) {
-                    li { code { (visible::short(&changed.what, 80)) } span.meta { " " (changed.calls) "×" } }
+            (changed(&story.changes[..story.changes.len().min(SHOWN)]))
+            @if story.changes.len() > SHOWN {
+                details {
+                    summary { (story.changes.len() - SHOWN) " more" }
+                    (changed(&story.changes[SHOWN..]))
                 }
             }
+        }
+    }
+}
+
+fn changed(changes: &[Changed]) -> Markup {
+    html! {
+        ul.plain.tight {
+            @for one in changes { li { code { (visible::short(&one.what, 80)) } span.meta { " " (one.calls) "×" } } }
         }
     }
 }

@@ -93,7 +93,9 @@ fn ledger(found: &Found, filter: &Filter, before: Option<i64>) -> Markup {
             @for word in filter.unknown() {
                 p.hint { code { (visible::short(word, 60)) } " is looked for as text: no key is called so. Keys are " code { (KEYS) } }
             }
-            @if found.rows.is_empty() && filter.is_empty() {
+            @if found.rows.is_empty() && before.is_some() {
+                (layout::empty("No older row fits.", ""))
+            } @else if found.rows.is_empty() && filter.is_empty() {
                 (layout::empty("No call was recorded yet.", "The first call of a client appears here by itself."))
             } @else if found.rows.is_empty() {
                 (layout::empty("No row fits.", "Words are combined: tool:test_run failed who:ada"))
@@ -157,13 +159,16 @@ pub(crate) async fn stream(
     headers: HeaderMap,
 ) -> Shown {
     let query = query(raw.as_deref());
-    // What a browser that comes back had last counts for more than what its page began with.
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let last = last.or_else(|| query.get("after").map(String::as_str));
     let head = console.reader.read(|session| Ok(session.head()?.seq)).await?;
-    let after = last
-        .and_then(|last| last.parse().ok())
-        .map_or(head, |last: i64| last.min(head));
+    // What a browser that comes back had last counts for more than what its page began with, if it is a place.
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let places = [last, query.get("after").map(String::as_str)];
+    let after = places
+        .into_iter()
+        .flatten()
+        .filter_map(|place| place.parse::<i64>().ok())
+        .find(|place| *place <= head)
+        .unwrap_or(head);
     let filter = Filter::parse(query.get("q").map_or("", String::as_str));
     let left = viewer
         .until_ms

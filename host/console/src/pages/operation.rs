@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use maud::{Markup, html};
 use serde_json::Value;
 use tollgate_store::artifact::ArtifactKind;
+use tollgate_store::ledger::report::explain;
 use tollgate_store::storage::{
     OperationFilter, SaidByPolicy, Session, StoreResult, StoredApproval, StoredArtifact, StoredOperation,
 };
 
-use super::{Shown, nothing, parts};
+use super::{Name, Shown, nothing, parts};
 use crate::Console;
 use crate::access::Viewer;
 use crate::diff;
@@ -41,7 +42,7 @@ struct Whole {
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
-    Path(id): Path<String>,
+    Name(id): Name,
 ) -> Shown {
     let (_, waiting) = parts::current(&console).await?;
     let wanted = id.clone();
@@ -179,7 +180,7 @@ fn body(whole: &Whole, contents: &[Content]) -> Markup {
                 }
             }
             h1 { (visible::short(&operation.tool, 80)) " " (pill(told.state, &visible::cell(&told.words))) }
-            p.about { (layout::date(&operation.timestamp)) " · " (layout::ms(operation.duration_ms)) " ms · " (operation.effect) }
+            p.about { (layout::date(&operation.timestamp)) " · " (layout::took(operation.duration_ms)) " · " (operation.effect) }
         }
         nav.pages aria-label="Neighbours" {
             @if let Some(seq) = previous { a rel="prev" href=(format!("/console/operations/{seq}")) { "← #" (seq) } }
@@ -215,9 +216,13 @@ fn caller(operation: &StoredOperation) -> Markup {
                 dt { "Tool" } dd { code { (visible::line(&operation.pack)) } " / " code { (visible::line(&operation.tool)) } }
                 dt { "Who" } dd {
                     @if let Some(name) = who.icon { (layout::icon(name)) }
-                    @if operation.actor.is_some() { (who.text) br; span.meta { (who.hint.unwrap_or_default()) } } @else { "nobody said" }
+                    @if operation.actor.is_some() { (who.text) br; span.meta { (who.hint.unwrap_or_default()) } }
+                    @else if operation.client.is_none() { (layout::none(&who.text)) }
+                    @else { (layout::none("no name recorded")) }
                 }
-                dt { "Client" } dd { (operation.client.as_deref().map_or_else(|| "unknown".to_owned(), |client| visible::short(client, 80))) }
+                dt { "Client" } dd {
+                    @match operation.client.as_deref() { Some(client) => (visible::short(client, 80)), None => (layout::none("none")) }
+                }
                 dt { "Id" } dd { code { (visible::line(&operation.op_id)) } }
                 @for note in operation.notes.iter().take(6) { dt { "Note" } dd { (visible::short(note, 400)) } }
             }
@@ -294,7 +299,7 @@ fn outcome(whole: &Whole) -> Markup {
                     }
                 }
                 @if let Some(class) = &operation.failure_class { dt { "Failure" } dd { (visible::short(class, 40)) } }
-                @if let Some(limit) = &operation.limit_triggered { dt { "Limit" } dd { (visible::short(limit, 60)) } }
+                @if let Some(limit) = &operation.limit_triggered { dt { "Limit" } dd { (visible::short(&in_words(limit), 100)) } }
                 @if let Some(tests) = &operation.outcome { dt { "Tests" } dd { (visible::short(&tests.in_words(), 400)) } }
                 @for test in operation.failing_tests.iter().flatten().take(12) { dt { "Failing" } dd { (visible::short(test, 200)) } }
                 @if let Some(hash) = &operation.failure_fingerprint {
@@ -311,6 +316,11 @@ fn outcome(whole: &Whole) -> Markup {
             }
         }
     }
+}
+
+/// A limit that stopped a call: its meaning, and its code where that is all there is to tell.
+fn in_words(limit: &str) -> String {
+    explain(limit).unwrap_or(limit).to_owned()
 }
 
 fn artifact(content: &Content) -> Markup {

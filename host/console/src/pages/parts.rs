@@ -30,8 +30,8 @@ const ENVELOPES: u32 = 6;
 const FAILING: usize = 5;
 /// Rows in which failures are looked for.
 const RECENT: i64 = 20_000;
-/// Most questions that are counted.
-pub(crate) const WAITING: u32 = 100;
+/// Questions that are shown.
+const WAITING: u32 = 4;
 
 /// Parts as they were last read.
 #[derive(Default)]
@@ -98,7 +98,8 @@ fn read(
     boot_ms: i64,
     now_ms: i64,
 ) -> StoreResult<(Markup, usize)> {
-    let waiting = approvals::pending(session, now_ms, WAITING)?;
+    let waiting = session.approvals_by_turns(now_ms, (0, WAITING))?;
+    let all_waiting = session.count_open_approvals(now_ms)?;
     let mut envelopes = of_state(session, Some(EnvelopeState::Open), boot_ms, ENVELOPES)?;
     let open = envelopes.len();
     if open < 3 {
@@ -111,11 +112,11 @@ fn read(
     envelopes.sort_by_key(|card| !card.goes_in_circles());
     let failing = newest_of(session, failing)?;
     let markup = html! {
-        (waiting_part(&waiting, now_ms))
+        (waiting_part(&waiting, all_waiting, now_ms))
         (envelopes_part(&envelopes))
         (failing_part(&failing))
     };
-    Ok((markup, waiting.len()))
+    Ok((markup, all_waiting))
 }
 
 /// The newest call of each failure.
@@ -162,13 +163,13 @@ pub(crate) fn of_state(
         .collect()
 }
 
-fn waiting_part(waiting: &[StoredApproval], now_ms: i64) -> Markup {
+fn waiting_part(waiting: &[StoredApproval], all: usize, now_ms: i64) -> Markup {
     html! {
         section #part-waiting .card data-part aria-labelledby="waiting-title" {
-            header { h2 #waiting-title { "Waiting for you" } span.count { (waiting.len()) } }
+            header { h2 #waiting-title { "Waiting for you" } span.count { (all) } }
             @if waiting.is_empty() { (layout::empty("Nothing waits.", "")) }
-            @for one in waiting.iter().take(4) { (approvals::short(one, now_ms)) }
-            @if waiting.len() > 4 { p { a href="/console/approvals" { "All " (waiting.len()) } } }
+            @for one in waiting { (approvals::short(one, now_ms)) }
+            @if all > waiting.len() { p { a href="/console/approvals" { "All " (all) } } }
         }
     }
 }

@@ -92,26 +92,25 @@ fn body(
             header { h2 #tools-title { "By tool" } }
             (table(&read.tools, "Tool", |tally| {
                 let tool = tally.tool.clone().unwrap_or_default();
-                (visible::short(&tool, 60), Some(format!("/console/?q=tool:{}", path_part(&tool))))
+                linked(&format!("tool:{}", path_part(&tool)), &html! { (visible::short(&tool, 60)) })
             }))
         }
         div.columns.even {
             section.card aria-labelledby="actors-title" {
                 header { h2 #actors-title { "By caller" } }
-                (small(&read.actors, "Caller", |tally| {
-                    let actor = tally.actor.clone().unwrap_or_default();
-                    let shown = claim(&actor).unwrap_or(&actor).to_owned();
-                    match actor.is_empty() {
-                        true => ("nobody said".to_owned(), None),
-                        false => (visible::short(&shown, 40), Some(format!("/console/?q=who:{}", path_part(&actor)))),
+                (small(&read.actors, "Caller", |tally| match tally.actor.as_deref() {
+                    None | Some("") => layout::none("no name recorded"),
+                    Some(actor) => {
+                        let name = layout::name(actor, claim(actor).is_none(), 40);
+                        linked(&format!("who:{}", path_part(actor)), &name)
                     }
                 }))
             }
             section.card aria-labelledby="clients-title" {
                 header { h2 #clients-title { "By client" } }
-                (small(&read.clients, "Client", |tally| {
-                    let client = tally.client.clone().unwrap_or_else(|| "unknown".to_owned());
-                    (visible::short(&client, 40), None)
+                (small(&read.clients, "Client", |tally| match tally.client.as_deref() {
+                    None => layout::none("the host, or no name"),
+                    Some(client) => html! { (visible::short(client, 40)) },
                 }))
             }
         }
@@ -139,7 +138,12 @@ fn filled(tallies: &[Tally], bucket: Bucket, (from_ms, to_ms, step_ms): (i64, i6
     bars
 }
 
-type Named = fn(&Tally) -> (String, Option<String>);
+type Named = fn(&Tally) -> Markup;
+
+/// A name that leads to its calls.
+fn linked(filter: &str, name: &Markup) -> Markup {
+    html! { a href=(format!("/console/?q={filter}")) { (name) } }
+}
 
 fn table(tallies: &[Tally], title: &str, named: Named) -> Markup {
     let most = tallies.iter().map(|tally| tally.p95_ms).fold(0.0, f64::max);
@@ -152,9 +156,8 @@ fn table(tallies: &[Tally], title: &str, named: Named) -> Markup {
                     th.ms scope="col" { "Longest ms" } th scope="col" { "Mostly" }
                 } }
                 tbody { @for tally in tallies {
-                    @let (name, href) = named(tally);
                     tr {
-                        th scope="row" { @match href { Some(href) => a href=(href) { (name) }, None => (name) } }
+                        th scope="row" { (named(tally)) }
                         td.ms { (layout::number(tally.calls)) }
                         td.ms { (layout::number(tally.failed)) }
                         td.ms { (layout::number(tally.tests_failed)) }
@@ -176,9 +179,8 @@ fn small(tallies: &[Tally], title: &str, named: Named) -> Markup {
             div.scroll { table.figures {
                 thead { tr { th scope="col" { (title) } th.ms scope="col" { "Calls" } th.ms scope="col" { "Failed" } th.ms scope="col" { "p95 ms" } } }
                 tbody { @for tally in tallies.iter().take(20) {
-                    @let (name, href) = named(tally);
                     tr {
-                        th scope="row" { @match href { Some(href) => a href=(href) { (name) }, None => (name) } }
+                        th scope="row" { (named(tally)) }
                         td.ms { (layout::number(tally.calls)) }
                         td.ms { (layout::number(tally.failed)) }
                         td.ms { (layout::ms(tally.p95_ms)) }

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::live::query;
-use super::{Shown, nothing, parts};
+use super::{Name, Shown, nothing, parts};
 use crate::Console;
 use crate::access::Viewer;
 use crate::answers::Refusal;
@@ -36,7 +36,7 @@ pub(crate) async fn first(
 pub(crate) async fn one(
     State(console): State<Arc<Console>>,
     Extension(viewer): Extension<Viewer>,
-    Path(tool): Path<String>,
+    Name(tool): Name,
     RawQuery(raw): RawQuery,
 ) -> Shown {
     let pages = console.packs.pages();

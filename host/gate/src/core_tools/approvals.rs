@@ -15,6 +15,9 @@ use super::{CoreCx, Tool, storage};
 /// The tool that answers. The gate knows it: the tool of the component takes its place, if there is one.
 pub const RESOLVE: &str = "approval_resolve";
 
+/// Bytes of a page, which ends before it has more. One request can have more by itself.
+const MAX_PAGE: usize = 256 << 10;
+
 /// Status of requests in a list.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -212,12 +215,22 @@ impl Tool for List {
             now_ms: cx.now_ms,
         };
         let mut found = cx.session.approvals(&filter, limit + 1).map_err(storage)?;
-        let has_more = found.len() > limit as usize;
+        let mut has_more = found.len() > limit as usize;
         found.truncate(limit as usize);
-        let last = found.last().filter(|_| has_more);
+        let (mut approvals, mut size) = (Vec::new(), 0);
+        for found in found {
+            let view = View::of(found, cx);
+            size += serde_json::to_vec(&view).map_or(0, |json| json.len());
+            if size > MAX_PAGE && !approvals.is_empty() {
+                has_more = true;
+                break;
+            }
+            approvals.push(view);
+        }
+        let last = approvals.last().filter(|_| has_more);
         Ok(Page {
-            next_cursor: last.map(|last| last.approval.id.clone()),
-            approvals: found.into_iter().map(|found| View::of(found, cx)).collect(),
+            next_cursor: last.map(|last| last.approval_id.clone()),
+            approvals,
         })
     }
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::storage::{Envelope, OperationFilter, Outcome, Restored, Session, StoredOperation};
 
 pub use evidence::{NewestRun, Part, Untested};
+pub use text::explain;
 
 /// Operations that are read at once.
 const PAGE: u32 = 500;

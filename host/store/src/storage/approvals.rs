@@ -231,6 +231,34 @@ impl Session {
             .collect()
     }
 
+    /// Open requests by turns: the oldest of each identity first, then the next of each, so that nobody's many hide
+    /// those of others.
+    pub fn approvals_by_turns(
+        &self,
+        now_ms: i64,
+        (skip, limit): (u32, u32),
+    ) -> StoreResult<Vec<StoredApproval>> {
+        self.db
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM (
+                   SELECT *, row_number() OVER (PARTITION BY identity ORDER BY asked_at, id) AS turn
+                   FROM core_approvals WHERE status = 'pending' AND (until_ms IS NULL OR until_ms > ?1))
+                 ORDER BY turn, asked_at, id LIMIT ?2 OFFSET ?3"
+            ))?
+            .query_map((now_ms, limit, skip), stored)?
+            .map(|row| Ok(row?))
+            .collect()
+    }
+
+    /// Number of open requests.
+    pub fn count_open_approvals(&self, now_ms: i64) -> StoreResult<usize> {
+        let mut count = self.db.prepare_cached(
+            "SELECT count(*) FROM core_approvals WHERE status = 'pending' AND (until_ms IS NULL OR until_ms > ?1)",
+        )?;
+        let open: i64 = count.query_row([now_ms], |row| row.get(0))?;
+        Ok(usize::try_from(open).unwrap_or_default())
+    }
+
     /// Requests that nobody can answer any more, the newest first.
     pub fn settled_approvals(&self, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
         self.db

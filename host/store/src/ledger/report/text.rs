@@ -354,7 +354,7 @@ fn tell_refused(refused: &Refused) -> String {
 }
 
 /// Meaning of a code, for those that are the host's own.
-fn explain(code: &str) -> Option<&'static str> {
+pub fn explain(code: &str) -> Option<&'static str> {
     Some(match code {
         "MUTATION_BUDGET_EXHAUSTED" => "all mutations were used; this closed the envelope",
         "TEST_BUDGET_EXHAUSTED" => "all test runs were used",
