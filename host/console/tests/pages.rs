@@ -2,6 +2,7 @@
 
 mod place;
 mod story;
+mod truth;
 
 use std::sync::Arc;
 

@@ -230,3 +230,38 @@ fn what_is_stored_reads_as_it_was_asked() {
     assert_eq!(broken.answerers, Some(nobody()));
     session.commit().unwrap();
 }
+
+#[test]
+fn nobodys_many_requests_hide_those_of_others() {
+    let session = crate::storage::scratch(std::iter::empty()).unwrap();
+    session.begin_write().unwrap();
+    for number in 0..5 {
+        ask(
+            &session,
+            &request(&format!("ada {number}"), "staging"),
+            Some("token:ada"),
+            number,
+        );
+    }
+    ask(&session, &request("eve", "staging"), Some("token:eve"), 9);
+    let keys = |page| -> Vec<String> {
+        let found = session.approvals_by_turns(20, page).unwrap();
+        found.into_iter().map(|found| found.title).collect()
+    };
+    let all = keys((0, 10));
+    assert_eq!(all.len(), 6);
+    assert_eq!(session.count_open_approvals(20).unwrap(), 6);
+    let by = |place: usize| {
+        session.approvals_by_turns(20, (place as u32, 1)).unwrap()[0]
+            .by
+            .identity
+            .clone()
+    };
+    assert_eq!(by(0).as_deref(), Some("token:ada"));
+    assert_eq!(
+        by(1).as_deref(),
+        Some("token:eve"),
+        "the newest of all, and the first of its own"
+    );
+    assert_eq!(by(2).as_deref(), Some("token:ada"));
+}
