@@ -53,7 +53,9 @@ impl Cancel {
 
     /// Reason why the call is asked to end, if whoever asks gave one.
     pub fn reason(&self) -> Option<&Reason> {
-        self.asked.reason.get().filter(|_| self.asked.is_asked())
+        let all = [Some(&self.asked), self.other.as_ref(), self.before.as_ref()];
+        let asked = all.into_iter().flatten().find(|asked| asked.is_asked())?;
+        asked.reason.get()
     }
 
     /// True if cancellation was requested.

@@ -56,7 +56,7 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::task::TaskTracker;
 use tollgate_components::packs::{Body, Catalog, ToolEntry};
 use tollgate_core::clock::Clock;
-use tollgate_core::deadline::Cancel;
+use tollgate_core::deadline::{Cancel, Reason};
 use tollgate_core::effect::Effect;
 use tollgate_core::meter::{Figures, Vitals};
 use tollgate_sandbox::bindings::exports::tollgate::host::pack::Context;
@@ -555,12 +555,18 @@ impl Gate {
     /// Ends the calls that run things. Whatever came from their programs is killed, and they are recorded
     /// as cancelled.
     pub fn stop(&self) {
-        self.stopping.cancel();
+        self.stopping.cancel_because(Reason {
+            code: "HOST_STOPPED",
+            message: "the host was stopped".to_owned(),
+        });
     }
 
     /// Lets no call begin any more, because the one client is gone. Those that wait are recorded as cancelled.
     pub fn leave(&self) {
-        self.leaving.cancel();
+        self.leaving.cancel_because(Reason {
+            code: "DISCONNECTED",
+            message: "the client went away".to_owned(),
+        });
     }
 
     /// Waits until calls that run things are over, every row that was queued is on disk, and files that

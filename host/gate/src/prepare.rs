@@ -45,6 +45,26 @@ impl Gate {
         self.prepared_in(call, Limits::default().run).await
     }
 
+    /// Waits until it is known whether there is a tool, as long as a call would. False if nobody knows by then.
+    pub async fn knows_of(&self, tool: &str) -> bool {
+        let mut replaced = self.replaced.subscribe();
+        let known = async {
+            loop {
+                let generation = self.generation();
+                let catalog = &generation.catalog;
+                if catalog.preparing().packs.is_empty() || catalog.find(tool).is_some() {
+                    return true;
+                }
+                if replaced.changed().await.is_err() {
+                    return false;
+                }
+            }
+        };
+        tokio::time::timeout(Limits::default().run, known)
+            .await
+            .unwrap_or(false)
+    }
+
     /// Waits for packs of which nobody knows yet what they offer, but not for long: whoever listens is told of those
     /// that come later.
     pub async fn introduced(&self) {

@@ -1,7 +1,7 @@
 //! Calls that may become tasks, whose clients do not wait for the reply: what a tool's schema says of them.
 //!
-//! `"x-task": "required"` at the root of an input schema means that a call takes long, so that only clients with tasks
-//! may call. `"never"` keeps the client waiting. Without it, or with `"optional"`, a client that has tasks gets one
+//! `"x-task": "required"` at the root of the input schema of a `run` tool means that a call takes long, so that only clients
+//! with tasks may call. Calls of other effects hold a transaction, and end in time. `"never"` keeps the client waiting. Without it, or with `"optional"`, a client that has tasks gets one
 //! if its call takes long or waits for a person. Lists do not show the key.
 
 use serde_json::{Map, Value};
@@ -43,7 +43,13 @@ impl TaskMode {
 /// Takes the mode out of a tool's schema. A tool that runs programs takes long, if it says nothing.
 pub(super) fn take(schema: &mut Map<String, Value>, effect: Effect) -> Result<TaskMode, String> {
     match schema.remove(KEY) {
-        Some(value) => TaskMode::read(&value),
+        Some(value) => match TaskMode::read(&value)? {
+            mode if mode.may_take_long() && effect != Effect::Run => Err(format!(
+                "{KEY}: {value} is for tools of effect run; a call of effect {} does not take long",
+                effect.as_str()
+            )),
+            mode => Ok(mode),
+        },
         None if effect == Effect::Run => Ok(TaskMode::Optional),
         None => Ok(TaskMode::Waiting),
     }
@@ -67,8 +73,12 @@ mod tests {
         assert_eq!(taken(json!(null), Effect::Run), Ok(TaskMode::Optional));
         assert_eq!(taken(json!(null), Effect::Write), Ok(TaskMode::Waiting));
         assert_eq!(taken(json!("never"), Effect::Run), Ok(TaskMode::Never));
-        assert_eq!(taken(json!("optional"), Effect::Read), Ok(TaskMode::Optional));
-        assert_eq!(taken(json!("required"), Effect::Write), Ok(TaskMode::Required));
+        assert_eq!(taken(json!("never"), Effect::Write), Ok(TaskMode::Never));
+        assert_eq!(taken(json!("optional"), Effect::Run), Ok(TaskMode::Optional));
+        assert_eq!(taken(json!("required"), Effect::Run), Ok(TaskMode::Required));
+        for (long, effect) in [("optional", Effect::Read), ("required", Effect::Write)] {
+            assert!(taken(json!(long), effect).unwrap_err().contains("effect run"));
+        }
         for bad in [json!("always"), json!(true), json!(1)] {
             assert!(taken(bad, Effect::Run).unwrap_err().contains("x-task"));
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tollgate_components::packs::TaskMode;
 use tollgate_core::deadline::{Cancel, Reason};
 use tollgate_core::identity::Identity;
@@ -90,12 +91,17 @@ pub struct Attended {
     pub words: mpsc::Receiver<Word>,
     began: oneshot::Receiver<Began>,
     cancel: Cancel,
+    /// Cancelled when the caller's token is none any more.
+    revoked: Option<CancellationToken>,
 }
 
 impl Attended {
     /// Asks the call to end.
     pub fn give_up(&self) {
-        self.cancel.cancel();
+        match &self.revoked {
+            Some(revoked) if revoked.is_cancelled() => self.cancel.cancel_because(ending::revoked()),
+            _ => self.cancel.cancel(),
+        }
     }
 
     /// Waits for what it comes to, and for words meanwhile. What comes goes to [`took`](Attended::took).
@@ -120,7 +126,7 @@ impl Attended {
 
 impl Drop for Attended {
     fn drop(&mut self) {
-        self.cancel.cancel();
+        self.give_up();
     }
 }
 
@@ -141,6 +147,7 @@ impl Gate {
         let (say, words) = mpsc::channel(WORDS);
         let (tell, began) = oneshot::channel();
         let cancel = Cancel::default();
+        let revoked = again.caller.revoked.clone();
         let attending = Attending {
             gate: Arc::clone(self),
             slot: TaskSlot::new(),
@@ -154,7 +161,12 @@ impl Gate {
             tell,
         };
         tokio::spawn(attending.run(answers, client));
-        Attended { words, began, cancel }
+        Attended {
+            words,
+            began,
+            cancel,
+            revoked,
+        }
     }
 
     /// Has a call that was refused wait for a person, as a task. `None` if there is nothing to wait for.

@@ -7,6 +7,8 @@ use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 use tollgate_sdk::ToolError;
 
+/// Time after which a call may be made again whose pack was still being prepared.
+const PREPARING: Duration = Duration::from_secs(5);
 /// JSON-RPC's code for errors of the server's own.
 const SERVER_ERROR: i32 = -32000;
 
@@ -35,6 +37,14 @@ pub(super) fn later(status: StatusCode, err: &ToolError, after: Duration) -> Res
         .headers_mut()
         .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     response
+}
+
+/// The answer to a call of a tool of which nobody knows yet what it takes.
+pub(super) fn preparing(tool: &str) -> Response {
+    let tool = tollgate_core::text::clean(tollgate_core::text::cut(tool, 64));
+    let why = format!("{tool} may be a tool of a pack that is still being prepared");
+    let err = ToolError::new("PACKS_PREPARING", why).remediation("Try again in a moment.");
+    later(StatusCode::SERVICE_UNAVAILABLE, &err, PREPARING)
 }
 
 /// The host takes no more calls.

@@ -24,6 +24,15 @@ pub(super) struct Outline<'a> {
     id: Option<&'a RawValue>,
     #[serde(default)]
     method: Option<String>,
+    /// Params, of which only a name counts here. Whatever else they are is the library's to judge.
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+/// Name of a tool in params.
+#[derive(Deserialize)]
+struct Named {
+    name: String,
 }
 
 /// A value that is there, `null` included.
@@ -40,6 +49,15 @@ impl<'a> Outline<'a> {
     /// True for `initialize`.
     pub(super) fn begins_session(&self) -> bool {
         self.method.as_deref() == Some("initialize")
+    }
+
+    /// Name of the tool that the message calls, if it is a call.
+    pub(super) fn tool(&self) -> Option<String> {
+        let params = self
+            .params
+            .filter(|_| self.method.as_deref() == Some("tools/call"))?;
+        let named: Named = serde_json::from_str(params.get()).ok()?;
+        Some(named.name)
     }
 
     /// True for an id that no request may have.
