@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::harness::{Place, Wire, guest, policy_component, until};
+use crate::http::{NEWEST, post, stateless};
 
 /// Folder of the built-in components.
 fn components() -> PathBuf {
@@ -331,4 +332,40 @@ fn a_cache_outside_of_the_data_directory_is_the_users_alone() {
         assert!(said.contains("chmod") && said.contains("apart"), "{said}");
         std::fs::set_permissions(cache.join(below), std::fs::Permissions::from_mode(0o700)).unwrap();
     }
+}
+
+#[tokio::test]
+async fn headers_are_compared_with_arguments_before_a_pack_is_ready_too() {
+    let place = empty();
+    let config = format!(
+        r#"
+        [packs.conformance]
+        source = {:?}
+        full_schemas = true
+        grants.workspaces = ["conformance"]
+        grants.client = ["model", "roots"]
+        [workspaces.conformance]
+        path = "work"
+        "#,
+        guest("conformance")
+    );
+    std::fs::write(place.config(), config).unwrap();
+    std::fs::create_dir(place.path().join("work")).unwrap();
+    let server = place.serve_http(&["--tier", "full"]);
+    let call = |region: &'static str| {
+        let params = json!({"name": "test_x_mcp_header", "arguments": {"region": "eu"}});
+        let headers = [
+            NEWEST,
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "test_x_mcp_header"),
+            ("mcp-param-region", region),
+        ];
+        post(&server, &headers, stateless("tools/call", params))
+    };
+    // Nothing was compiled before, so the first call comes while nobody knows what the pack takes.
+    let (status, said) = call("us").await;
+    assert_eq!(status, 400, "{said}");
+    assert!(said.contains("-32020"), "{said}");
+    let (status, said) = call("eu").await;
+    assert_eq!(status, 200, "{said}");
 }

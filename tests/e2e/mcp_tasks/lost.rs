@@ -57,6 +57,19 @@ async fn a_host_that_stops_ends_its_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_runs_when_its_host_stops_says_so() {
+    let place = Place::with(&format!("[server.limits]\ndrain_sec = 1\n{}", sleeping()));
+    let server = place.serve_http(&["--tier", "full"]);
+    let running = Client::of(&server).start("limit_sleep_run", slow(60_000)).await;
+    server.stop();
+    let next = place.serve_http(&["--tier", "full"]);
+    let seen = Client::of(&next).get(&running).await;
+    assert_eq!(seen["status"], "cancelled", "{seen:#}");
+    let why = seen["statusMessage"].as_str().unwrap();
+    assert!(why.starts_with("the host was stopped"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn hosts_that_are_killed_lose_no_task_and_complete_none_twice() {
     let place = Place::with(&sleeping());
     let mut started: Vec<String> = Vec::new();
