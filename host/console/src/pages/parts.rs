@@ -123,8 +123,10 @@ fn read(
 pub(crate) fn newest_of(session: &Session, failing: Vec<FailingSum>) -> StoreResult<Vec<Failing>> {
     let mut found = Vec::new();
     for sum in failing {
+        // By its place: a long ledger takes a while to find the newest of a fingerprint.
         let filter = OperationFilter {
-            failure_fingerprint: Some(sum.fingerprint.to_string()),
+            after: Some(sum.newest_seq.saturating_sub(1)),
+            before: Some(sum.newest_seq.saturating_add(1)),
             ..OperationFilter::default()
         };
         // Old rows can have been removed since they were counted.
