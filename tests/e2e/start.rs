@@ -352,7 +352,7 @@ async fn headers_are_compared_with_arguments_before_a_pack_is_ready_too() {
     std::fs::write(place.config(), config).unwrap();
     std::fs::create_dir(place.path().join("work")).unwrap();
     let server = place.serve_http(&["--tier", "full"]);
-    let call = |region: &'static str| {
+    let call = async |region: &'static str| {
         let params = json!({"name": "test_x_mcp_header", "arguments": {"region": "eu"}});
         let headers = [
             NEWEST,
@@ -360,7 +360,7 @@ async fn headers_are_compared_with_arguments_before_a_pack_is_ready_too() {
             ("mcp-name", "test_x_mcp_header"),
             ("mcp-param-region", region),
         ];
-        post(&server, &headers, stateless("tools/call", params))
+        post(&server, &headers, stateless("tools/call", params)).await
     };
     // Nothing was compiled before, so the first call comes while nobody knows what the pack takes.
     let (status, said) = call("us").await;
