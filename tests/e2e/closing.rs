@@ -242,21 +242,22 @@ fn two_places() -> Place {
     let place = Place::with(
         "[workspaces.shop]\npath = \"work\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n\
          tests.again = [\"sh\", \"run.sh\"]\n\
-         [workspaces.js]\npath = \"work/js\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n",
+         [workspaces.js]\npath = \"js\"\ngit = \"read\"\ntests.default = [\"sh\", \"run.sh\"]\n",
     );
-    std::fs::create_dir_all(place.path().join("work/js")).unwrap();
-    for folder in ["", "js/"] {
+    for folder in ["work", "js"] {
+        std::fs::create_dir(place.path().join(folder)).unwrap();
+    }
+    for folder in ["", "../js/"] {
         let tap = "printf 'TAP version 13\\n1..1\\nok 1 - adds\\n'\n";
         write(&place, &format!("{folder}run.sh"), tap);
         write(&place, &format!("{folder}value"), "0");
     }
-    write(&place, ".gitignore", "js/\n");
     git(&place, &["init", "-q"]);
-    git(&place, &["init", "-q", "js"]);
+    git(&place, &["init", "-q", "../js"]);
     git(&place, &["add", "-A"]);
     git(&place, &["commit", "-qm", "first"]);
-    git(&place, &["-C", "js", "add", "-A"]);
-    git(&place, &["-C", "js", "commit", "-qm", "first"]);
+    git(&place, &["-C", "../js", "add", "-A"]);
+    git(&place, &["-C", "../js", "commit", "-qm", "first"]);
     place
 }
 
@@ -285,7 +286,7 @@ async fn the_closing_looks_at_every_work_tree_that_calls_of_the_envelope_looked_
         run(workspace, &id).await;
     }
     write(&place, "value", "2");
-    write(&place, "js/value", "1");
+    write(&place, "../js/value", "1");
     let (doubts, closed) = close(&session, &id).await;
     assert_eq!(
         doubts,
@@ -300,7 +301,7 @@ async fn the_closing_looks_at_every_work_tree_that_calls_of_the_envelope_looked_
         run(workspace, &id).await;
     }
     write(&place, "value", "3");
-    write(&place, "js/value", "2");
+    write(&place, "../js/value", "2");
     let (_, closed) = close(&session, &id).await;
     assert_eq!(closed["envelope"]["closed_by"], "EDIT_BUDGET_EXHAUSTED");
     session.close().await;
