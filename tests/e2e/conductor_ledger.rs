@@ -256,8 +256,9 @@ async fn tests_of_gates_count_in_the_window_of_the_jobs_workspace() {
     );
     let session = project.place.serve(&["--tier", "full"]).await;
     let job = started(&session).await;
-    for _ in 0..2 {
-        assert_eq!(submit(&session, &job).await["accepted"], false);
+    // However the id is written that the pack accepts.
+    for id in [job.clone(), job.to_lowercase(), format!("  {job} ")] {
+        assert_eq!(submit(&session, &id).await["accepted"], false);
     }
     let refusal = session.refused("test_run", json!({"workspace": "app"})).await;
     assert_eq!(refusal["code"], "WINDOW_EXHAUSTED", "{refusal:#}");
@@ -271,7 +272,46 @@ async fn tests_of_gates_count_in_the_window_of_the_jobs_workspace() {
         [
             "job_start app failed",
             "job_submit_step_result app -",
+            "job_submit_step_result app -",
             "job_submit_step_result app -"
         ]
     );
+}
+
+/// Tools of all packs that declare a row with their workspace, and that accept other spellings of its key.
+#[tokio::test]
+async fn calls_of_a_job_count_in_the_window_of_its_workspace_however_its_id_is_written() {
+    let project = Project::of(
+        "app",
+        &[("a.txt", "one\n"), ("suite", FAILS)],
+        "tests.default = [\"sh\", \"-c\", \"cat suite; ! grep -q FAILED suite\"]\n\
+         [[envelope.window]]\nby = \"workspace\"\nper = \"1h\"\nmax_mutations = 8\n",
+    );
+    let session = project.place.serve(&["--tier", "full"]).await;
+    let begun = session
+        .ok(
+            "conductor_init",
+            json!({"title": "T", "goal": "g", "repo_root": "app/"}),
+        )
+        .await;
+    let job = begun["job_id"].as_str().unwrap();
+    let spellings = [
+        job.to_owned(),
+        job.to_lowercase(),
+        format!(" {job}"),
+        format!("{}\t", job.to_lowercase()),
+    ];
+    let note = |id: &str| json!({"job_id": id, "content": "c"});
+    for id in spellings.iter().cycle().take(8) {
+        session.ok("devlog_append", note(id)).await;
+    }
+    for id in &spellings {
+        let refusal = session.refused("devlog_append", note(id)).await;
+        assert_eq!(refusal["code"], "WINDOW_EXHAUSTED", "{id:?}: {refusal:#}");
+    }
+    session.close().await;
+    let workspaces = project
+        .place
+        .sql("SELECT DISTINCT workspace FROM core_operations WHERE tool = 'devlog_append'");
+    assert_eq!(workspaces, ["app"]);
 }

@@ -279,6 +279,102 @@ async fn an_expired_envelope_is_closed_for_everybody_and_never_a_success() {
 }
 
 #[tokio::test]
+async fn parts_are_over_for_everybody_with_the_time_of_the_envelope_around_them() {
+    let place = Place::new();
+    let session = place.serve(&["--tier", "full"]).await;
+    let around = open(&session, json!({"limits": {"max_duration_sec": 1}})).await;
+    let part = open(
+        &session,
+        json!({"parent": around, "limits": {"max_duration_sec": 900}}),
+    )
+    .await;
+    let inner = open(&session, json!({"parent": part})).await;
+    let got = async |id: &str| session.ok("envelope_get", json!({"envelope_id": id})).await;
+    until(async || got(&around).await["expired"] == true).await;
+    for id in [&part, &inner] {
+        let envelope = got(id).await;
+        assert_eq!(
+            (&envelope["state"], &envelope["closed_by"], &envelope["expired"]),
+            (
+                &json!("CLOSED_INTERRUPTED"),
+                &json!("PARENT_CLOSED"),
+                &json!(true)
+            ),
+            "{envelope:#}"
+        );
+        let told = place.run(&["ledger", "report", id]);
+        let told = String::from_utf8(told.stdout).unwrap();
+        let end = "closed as interrupted: the time of an envelope around it was over.";
+        assert!(told.lines().nth(1).unwrap().ends_with(end), "{told}");
+    }
+    let listed = session.ok("envelope_list", json!({"state": "OPEN"})).await;
+    assert_eq!(listed["envelopes"], json!([]));
+    let listed = session
+        .ok("envelope_list", json!({"state": "CLOSED_INTERRUPTED"}))
+        .await;
+    assert_eq!(listed["envelopes"].as_array().unwrap().len(), 2);
+    let listed = place.run(&["--json", "envelopes", "--open"]);
+    assert_eq!(
+        serde_json::from_slice::<Value>(&listed.stdout).unwrap(),
+        json!([])
+    );
+    let report = session.ok("ledger_report", json!({"envelope_id": around})).await;
+    assert_eq!(report["parts"][0]["state"], "CLOSED_INTERRUPTED", "{report:#}");
+    let text = report["text"].as_str().unwrap();
+    assert!(
+        text.contains("closed as failed: its time was over.") && text.contains(", 1 s at most."),
+        "{text}"
+    );
+    let refusal = session
+        .refused("task_create", task(json!({"envelope_id": inner})))
+        .await;
+    assert_eq!(refusal["code"], "DURATION_EXCEEDED", "{refusal:#}");
+    assert_eq!(refusal["context"]["envelope_id"], json!(around), "{refusal:#}");
+    session.close().await;
+    assert!(verified(&place).0, "{}", verified(&place).1);
+}
+
+#[tokio::test]
+async fn a_part_of_an_envelope_whose_time_is_over_is_no_success() {
+    let place = Place::new();
+    let session = place.serve(&["--tier", "full"]).await;
+    let around = open(&session, json!({"limits": {"max_duration_sec": 1}})).await;
+    let part = open(&session, json!({"parent": around})).await;
+    let refused = open(&session, json!({"parent": around})).await;
+    let got = async |id: &str| session.ok("envelope_get", json!({"envelope_id": id})).await;
+    until(async || got(&part).await["expired"] == true).await;
+    let refusal = session.refused("envelope_open", json!({"parent": refused})).await;
+    assert_eq!(refusal["code"], "DURATION_EXCEEDED", "{refusal:#}");
+    let closed = session
+        .ok(
+            "envelope_close",
+            json!({"envelope_id": part, "outcome": "success", "note": "done"}),
+        )
+        .await;
+    let envelope = &closed["envelope"];
+    assert_eq!(
+        (&envelope["state"], &envelope["closed_by"], &envelope["note"]),
+        (
+            &json!("CLOSED_INTERRUPTED"),
+            &json!("PARENT_CLOSED"),
+            &json!("done")
+        ),
+        "{closed:#}"
+    );
+    session.close().await;
+    let ends = place.sql("SELECT state || ' ' || closed_by FROM core_envelopes ORDER BY opened_at, id");
+    assert_eq!(
+        ends,
+        [
+            "CLOSED_FAILED DURATION_EXCEEDED",
+            "CLOSED_INTERRUPTED PARENT_CLOSED",
+            "CLOSED_INTERRUPTED PARENT_CLOSED"
+        ]
+    );
+    assert!(verified(&place).0, "{}", verified(&place).1);
+}
+
+#[tokio::test]
 async fn little_that_is_left_is_said_where_models_read_it() {
     let place = Place::new();
     let session = place.serve(&["--tier", "full"]).await;

@@ -174,3 +174,47 @@ async fn a_window_by_workspace_counts_the_workspace_in_which_a_call_runs() {
     drop((sessions, hosts));
     verified(&place);
 }
+
+#[tokio::test]
+async fn calls_that_name_a_task_or_an_attempt_count_in_the_window_of_its_workspace() {
+    let place = Place::with(
+        "[workspaces.shop]\npath = \"work\"\n\
+         [[envelope.window]]\nby = \"workspace\"\nper = \"1h\"\nmax_mutations = 6\n",
+    );
+    std::fs::create_dir(place.path().join("work")).unwrap();
+    let session = place.serve(&["--tier", "full"]).await;
+    let mut arguments = task(None);
+    arguments["workspace"] = "shop".into();
+    arguments["initial_phase"] = "spec_review".into();
+    arguments["spec_markdown"] = "# Goal\ng\n# Acceptance\n- a is done".into();
+    let made = session.ok("task_create", arguments).await;
+    let id = made["task"]["task_id"].as_str().unwrap();
+    let checkpoint = |id: &str| json!({"task_id": id, "checkpoint_type": "note", "payload": {"a": 1}, "actor_role": "orchestrator"});
+    session.ok("task_record_checkpoint", checkpoint(id)).await;
+    // A pack that tells small letters from capitals has no such task, and the call counts for what it may have been.
+    let unknown = session
+        .refused("task_record_checkpoint", checkpoint(&id.to_uppercase()))
+        .await;
+    assert_eq!(unknown["code"], "NOT_FOUND", "{unknown:#}");
+    let review = json!({"task_id": id, "review_type": "spec", "verdict": "approved", "findings": [],
+        "reviewer_ref": "z", "actor_role": "spec_reviewer"});
+    session.ok("task_append_review", review).await;
+    let ready = json!({"task_id": id, "from_phase": "spec_review", "to_phase": "execution_ready", "reason": "r",
+        "actor_role": "orchestrator"});
+    session.ok("task_transition", ready).await;
+    let begun = json!({"task_id": id, "phase": "executing", "runtime": "local", "executor_kind": "builder",
+        "actor_role": "orchestrator"});
+    let begun = session.ok("task_start_attempt", begun).await;
+    let attempt = begun["attempt"]["attempt_id"].as_str().unwrap();
+    // The sixth and last one is that of the spelling that the pack refused.
+    let end = json!({"attempt_id": attempt, "status": "succeeded", "actor_role": "executor"});
+    let refusal = session.refused("task_finish_attempt", end).await;
+    assert_eq!(refusal["code"], "WINDOW_EXHAUSTED", "{refusal:#}");
+    assert_eq!(code(&session, "task_create", task(None)).await, None);
+    session.close().await;
+    let rows = place.sql(
+        "SELECT DISTINCT coalesce(workspace, '-') FROM core_operations WHERE tool LIKE 'task_%' ORDER BY 1",
+    );
+    assert_eq!(rows, ["-", "shop"]);
+    verified(&place);
+}

@@ -31,6 +31,7 @@ pub(crate) struct Card {
 impl Card {
     /// Looks at an envelope.
     pub(crate) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<Card> {
+        let envelope = session.as_at(envelope, boot_ms)?;
         let failure = match &envelope.last_failure_fingerprint {
             Some(fingerprint) => session.repeated_failure(&envelope.id, fingerprint)?,
             None => None,
@@ -42,11 +43,12 @@ impl Card {
         let standing = &envelope.standing;
         let is_open = standing.state == State::Open;
         Ok(Card {
-            open_sec: match is_open {
-                true => Some(standing.open_sec(boot_ms)),
-                false => seconds_between(&envelope.opened_at, envelope.closed_at.as_deref()),
+            open_sec: match envelope.over_boot_ms {
+                Some(over) => Some(standing.open_sec(over)),
+                None if is_open => Some(standing.open_sec(boot_ms)),
+                None => seconds_between(&envelope.opened_at, envelope.closed_at.as_deref()),
             },
-            is_over: is_open && standing.is_expired(boot_ms),
+            is_over: envelope.over_boot_ms.is_some(),
             repeats: session.newest_mutation_repeated(&envelope.id)?,
             no_progress: said.map_or_else(|| failure.as_ref().is_some_and(repeats), |said| said.non_progress),
             is_flaky: said.is_some_and(|said| said.flaky),
@@ -76,8 +78,8 @@ impl Card {
     /// Its state, and what repeats, as words in frames.
     pub(crate) fn pills(&self) -> Markup {
         let (kind, state) = match (self.envelope.standing.state, self.is_over) {
-            (State::Open, false) => ("info", "open"),
-            (State::Open, true) => ("warn", "time is over"),
+            (_, true) => ("warn", "time is over"),
+            (State::Open, _) => ("info", "open"),
             (State::ClosedSuccess, _) => ("good", "done"),
             (State::ClosedFailed, _) => ("bad", "closed as failed"),
             (State::ClosedInterrupted, _) => ("warn", "interrupted"),

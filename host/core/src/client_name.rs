@@ -50,9 +50,49 @@ pub fn name_in(recorded: &str) -> &str {
     recorded.rsplit_once('/').map_or(recorded, |(name, _)| name)
 }
 
+/// A recorded name and version in a sentence: as they are, or in quotation marks if they hold other than letters, digits,
+/// single blanks, `.`, `/`, `-` and `_`.
+#[must_use]
+pub fn shown(recorded: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '/' | '-' | '_');
+    let name = recorded.strip_prefix(CLAIMED).unwrap_or(recorded);
+    match !name.trim().is_empty() && !name.contains("  ") && name.chars().all(is_plain) {
+        true => recorded.to_owned(),
+        false => text::quoted(recorded),
+    }
+}
+
+/// A caller in a sentence: a name, or the words `client NAME` of one that has none.
+#[must_use]
+pub fn caller(actor: &str) -> String {
+    match actor.strip_prefix("client ") {
+        Some(client) => format!("client {}", shown(client)),
+        None => text::named(actor),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_is_quoted_unless_its_name_is_plain() {
+        for plain in [
+            "claude-code/2.1.0",
+            "Visual Studio Code/1.9_a",
+            "claimed:tollgate/1",
+        ] {
+            assert_eq!(shown(plain), plain);
+        }
+        for (recorded, quoted) in [
+            ("wire/1: done; passed 9/9", r#""wire/1: done; passed 9/9""#),
+            ("a   b/1", r#""a   b/1""#),
+            (r#"a" b/1"#, r#""a\" b/1""#),
+            (" ", r#"" ""#),
+        ] {
+            assert_eq!(shown(recorded), quoted);
+        }
+    }
 
     #[test]
     fn no_client_has_a_name_of_the_host() {

@@ -231,6 +231,12 @@ impl Standing {
         Some(end.saturating_sub(boot_ms.saturating_sub(self.opened_boot_ms)))
     }
 
+    /// Time at which the envelope is over, by the clock that counts from the machine's start, if there is a limit.
+    pub fn end_boot_ms(&self) -> Option<i64> {
+        let span_ms = self.limits.max_duration_sec?.saturating_mul(1_000);
+        Some(self.opened_boot_ms.saturating_add(span_ms))
+    }
+
     /// True if the time is over.
     pub fn is_expired(&self, boot_ms: i64) -> bool {
         self.limits

@@ -17,6 +17,29 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
+/// Text on one line in quotation marks, so that nothing in it can be taken for words around it.
+pub fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in clean(text).chars() {
+        if matches!(c, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Name or path in a sentence: as it is, or in quotation marks if it holds blanks, quotes or characters that nobody sees.
+pub fn named(name: &str) -> String {
+    let is_plain = |c: char| !c.is_whitespace() && !is_hidden(c) && !matches!(c, '"' | '\'' | '`' | '\\');
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => quoted(name),
+    }
+}
+
 /// Like [`clean`], but line breaks stay: for text of several lines that a component says of itself.
 pub fn clean_lines(text: &str) -> String {
     text.chars()
@@ -306,6 +329,28 @@ mod tests {
         );
         assert_eq!(clean_prose("👩\u{200d}\u{200d}\u{200d}x"), "👩x");
         assert_eq!(clean("❤️"), "❤");
+    }
+
+    #[test]
+    fn a_name_in_a_sentence_is_quoted_unless_it_is_plain() {
+        for plain in [
+            "src/[id]/a-b_c.tsx",
+            "naïve.py",
+            "token:ada@example.org",
+            "(group)/page.ts",
+        ] {
+            assert_eq!(named(plain), plain);
+        }
+        for (name, shown) in [
+            ("", r#""""#),
+            ("a b", r#""a b""#),
+            ("a\nOpened", r#""a Opened""#),
+            ("a\u{202e}b", r#""ab""#),
+            ("a\u{a0}b", "\"a\u{a0}b\""),
+            (r#"a"; b\"#, r#""a\"; b\\""#),
+        ] {
+            assert_eq!(named(name), shown);
+        }
     }
 
     #[test]

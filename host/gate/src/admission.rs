@@ -357,7 +357,7 @@ fn how_it_ended(envelope: &Envelope) -> String {
     let limits = &envelope.standing.limits;
     let limit = |limit: Option<i64>| limit.unwrap_or_default();
     let why = match (envelope.closed_by.as_deref(), &envelope.closed_actor) {
-        (None, Some(actor)) => format!("{} closed it", tollgate_core::text::clean(actor)),
+        (None, Some(actor)) => format!("{} closed it", tollgate_core::client_name::caller(actor)),
         (None, None) => "a caller closed it".to_owned(),
         (Some("MUTATION_BUDGET_EXHAUSTED"), _) => {
             format!("all {} mutations were used", limit(limits.max_mutations))

@@ -396,7 +396,8 @@ impl Executors {
             return Some(totals);
         }
         let (database, data) = (self.database.clone(), Arc::clone(&self.data));
-        let counting = tokio::task::spawn_blocking(move || count(&database, &data));
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
+        let counting = tokio::task::spawn_blocking(move || count(&database, &data, boot_ms));
         match counting.await {
             Ok(Ok(totals)) => {
                 *known = Some((Instant::now(), totals));
@@ -418,9 +419,9 @@ impl Executors {
     }
 }
 
-fn count(database: &Database, data: &DataDir) -> anyhow::Result<Totals> {
+fn count(database: &Database, data: &DataDir, boot_ms: i64) -> anyhow::Result<Totals> {
     let session = database.read_session()?;
-    let (ledger_rows, open_envelopes) = session.totals()?;
+    let (ledger_rows, open_envelopes) = session.totals(boot_ms)?;
     Ok(Totals {
         ledger_rows,
         open_envelopes,

@@ -32,6 +32,7 @@ use tollgate_store::storage::{AskedBy, PolicyRow, Session, StoreResult};
 use super::callable::{self, Callable};
 use super::elicit;
 use super::failure::lost_transaction;
+use super::looks::LookedAt;
 use super::outstanding::Ticket;
 use super::pending_operation::{PendingOperation, Seen};
 use super::policy::{Judging, Review};
@@ -75,6 +76,8 @@ pub(super) struct GuestCall {
     pub(super) programs: Option<Arc<Programs>>,
     /// The work tree before the call, or why it was not seen, if somebody looked.
     pub(super) seen: Option<Seen>,
+    /// Work trees of the envelope that the call closes.
+    pub(super) closing: Vec<LookedAt>,
     /// Data for judging the call, if a policy judges it and has not yet.
     pub(super) judging: Option<Box<Judging>>,
     /// Data for judging the result, if a policy does.
@@ -272,6 +275,7 @@ impl Runtime {
             catalog: &call.generation.catalog,
             op_id: &call.context.op_id,
             seen: call.seen.as_ref().and_then(|seen| seen.as_deref().ok()),
+            closing: &call.closing,
         };
         let result = core_tools::run(tool.name, &cx, &call.arguments).and_then(|reply| {
             let said = wit::Reply {

@@ -413,6 +413,7 @@ impl Gate {
         }
         draft = self.lanes.look_before(draft).await;
         guest.seen = draft.seen.clone();
+        guest.closing.clone_from(&draft.closing);
         let looked = draft.clone();
         let (settled, recording) = self.let_through(guest, draft, consent).await;
         let wrote = settled
@@ -682,9 +683,10 @@ impl Gate {
         }
         draft.charge = admission::charge(tool, &members);
         draft.joins = call.caller.stateful;
+        draft.test = looks::given(tool, &arguments, "test").map(str::to_owned);
         draft.watch = Watch::of(generation, tool, &draft, &arguments);
         draft.windows = Arc::clone(&generation.envelopes.windows);
-        draft.window_use = windows::Use::of(tool, &arguments, &members);
+        draft.window_use = windows::Use::of(tool, &arguments, &members, &generation.workspaces);
         draft.operation.workspace = looks::registered(&generation.workspaces, tool, &arguments);
         let (limits, config) = match &tool.body {
             Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),
@@ -728,6 +730,7 @@ impl Gate {
             progress: call.progress,
             programs: None,
             seen: None,
+            closing: Vec::new(),
             artifacts: draft.recording.artifacts.clone(),
             judging: Judging::of(&generation.catalog, tool, arguments, members),
             review: None,

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tollgate_components::packs::{Body, ENVELOPE_ARGUMENT, Pack, ToolEntry};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Charge, State};
 use tollgate_core::identity::Identity;
 use tollgate_sandbox::work_tree::{self, ChangedInRun};
 use tollgate_sandbox::workspaces::{Workspace, Workspaces};
-use tollgate_store::storage::{Cause, Database, Operation, Session, Sighting, TextOf};
+use tollgate_store::storage::{Cause, Database, Session, Sighting, StoreResult, TextOf};
 
 use super::guest::Runtime;
 use super::pending_operation::{PendingOperation, Unseen};
@@ -36,6 +36,30 @@ pub(super) struct Watch {
 struct Closing {
     envelope: String,
     identity: Option<Identity>,
+}
+
+/// Work trees at most that are looked at when an envelope is closed.
+const MAX_AT_CLOSING: usize = 4;
+/// Bytes of a reason that are kept.
+const MAX_WHY: usize = 200;
+
+/// Look at a work tree of an envelope that a call closes.
+#[derive(Debug, Clone)]
+pub(crate) struct LookedAt {
+    /// Name of the workspace.
+    pub(crate) workspace: String,
+    /// Its state, or why nobody knows it.
+    pub(crate) seen: Result<Arc<Sighting>, String>,
+}
+
+impl LookedAt {
+    /// The look as the row of the closing has it.
+    pub(crate) fn as_json(&self) -> Value {
+        match &self.seen {
+            Ok(seen) => json!({"workspace": self.workspace, "state": seen.state}),
+            Err(why) => json!({"workspace": self.workspace, "unseen": why}),
+        }
+    }
 }
 
 /// Possible effect of a call on a work tree.
@@ -112,46 +136,54 @@ impl Watch {
         })
     }
 
-    /// The envelope that the look is for.
-    fn envelope_of<'a>(&'a self, operation: &'a Operation) -> Option<&'a str> {
-        let closes = self.closes.as_ref().map(|closing| closing.envelope.as_str());
-        closes.or(operation.envelope_id.as_deref())
-    }
-
-    /// The workspace that an envelope is about. Of one that is closed, the workspace that a call looked at last.
-    fn of_envelope(&self, session: &Session, id: &str) -> Option<String> {
-        let envelope = session.envelope(id).ok()??;
-        let Some(closing) = &self.closes else {
-            return envelope.workspace;
+    /// Workspaces to look at before an envelope is closed: its own, then the others that its calls looked at, the one of
+    /// the newest look first.
+    fn at_closing(&self, session: &Session, closing: &Closing) -> StoreResult<Vec<String>> {
+        let Some(envelope) = session.envelope(&closing.envelope)? else {
+            return Ok(Vec::new());
         };
         // A call that is refused looks at nothing.
         let is_open = envelope.standing.state == State::Open;
         if !is_open || !envelope.is_visible(closing.identity.as_ref()) {
-            return None;
+            return Ok(Vec::new());
         }
-        let seen = session.newest_seen_workspace(id).ok()?;
-        seen.or(envelope.workspace)
+        let seen = session.last_seen_workspaces(&closing.envelope)?;
+        let can_be_seen = |name: &String| {
+            let found = self.generation.workspaces.get(name);
+            seen.contains(name) || found.is_some_and(|workspace| workspace.info.git.is_some())
+        };
+        let mut all: Vec<String> = envelope.workspace.into_iter().filter(can_be_seen).collect();
+        all.extend(
+            seen.into_iter()
+                .filter(|name| Some(name) != all.first())
+                .collect::<Vec<_>>(),
+        );
+        Ok(all)
     }
 
     fn workspace(&self, database: &Database, envelope: Option<&str>) -> Result<Arc<Workspace>, String> {
         let stored = || {
             let stored = self.stored.as_ref()?;
-            let text = database.read_session().ok()?.text_at(stored).ok()??;
+            let text = database.read_session().ok()?.text_at(stored).ok()?.text()?;
             let name = workspace_in(&text);
             let is_known = self.generation.workspaces.get(name).is_some();
             is_known.then(|| name.to_owned())
         };
         let of_envelope = || {
             let session = database.read_session().ok()?;
-            self.of_envelope(&session, envelope?)
+            session.envelope(envelope?).ok()??.workspace
         };
         let name = self.named.clone().or_else(stored).or_else(of_envelope);
         let Some(name) = name else {
             return Err("neither the call nor its envelope names a workspace".to_owned());
         };
-        let found = self.generation.workspaces.get(&name).cloned();
+        self.registered(&name)
+    }
+
+    fn registered(&self, name: &str) -> Result<Arc<Workspace>, String> {
+        let found = self.generation.workspaces.get(name).cloned();
         found.ok_or_else(|| {
-            let name = tollgate_core::text::clean(tollgate_core::text::cut(&name, 100));
+            let name = tollgate_core::text::clean(tollgate_core::text::cut(name, 100));
             format!("workspace {name} is not registered")
         })
     }
@@ -173,9 +205,29 @@ impl Watch {
         envelope: Option<&str>,
     ) -> Result<Sighting, String> {
         let workspace = self.workspace(database, envelope)?;
-        let equipment = &runtime.equipment;
-        work_tree::look(&workspace, &equipment.launcher, &*equipment.clock)
+        look_at(&workspace, runtime)
     }
+}
+
+/// Looks at a work tree, on this thread.
+fn look_at(workspace: &Workspace, runtime: &Runtime) -> Result<Sighting, String> {
+    let equipment = &runtime.equipment;
+    work_tree::look(workspace, &equipment.launcher, &*equipment.clock)
+}
+
+/// Workspaces to look at before an envelope is closed, with the newest state of each that is known there.
+fn known_at_closing(
+    database: &Database,
+    watch: &Watch,
+    closing: &Closing,
+) -> anyhow::Result<Vec<(String, Option<Sighting>)>> {
+    let session = database.read_session()?;
+    let mut known = Vec::new();
+    for name in watch.at_closing(&session, closing)? {
+        let newest = session.newest_sighting(&closing.envelope, &name)?;
+        known.push((name, newest));
+    }
+    Ok(known)
 }
 
 /// Possible effect of a call in an envelope, if that is one to look for.
@@ -204,17 +256,22 @@ pub(super) fn registered(workspaces: &Workspaces, tool: &ToolEntry, arguments: &
 
 /// Name of a workspace in a row of a pack. Packs keep paths in workspaces as well.
 pub(super) fn workspace_in(text: &str) -> &str {
-    text.split('/').next().unwrap_or_default()
+    text.trim().split('/').next().unwrap_or_default()
 }
 
 /// The workspace that a call names, or that its tool takes without a name.
 pub(super) fn named<'a>(tool: &'a ToolEntry, arguments: &'a Value) -> Option<&'a str> {
-    let given = arguments.get("workspace");
+    given(tool, arguments, "workspace")
+}
+
+/// Text of an argument, or the default that its tool takes without it.
+pub(super) fn given<'a>(tool: &'a ToolEntry, arguments: &'a Value, name: &str) -> Option<&'a str> {
+    let given = arguments.get(name);
     let default = || {
         tool.spec
             .input_schema
             .get("properties")?
-            .get("workspace")?
+            .get(name)?
             .get("default")
     };
     given.filter(|given| !given.is_null()).or_else(default)?.as_str()
@@ -234,8 +291,12 @@ impl PendingOperation {
         let Some(watch) = self.watch.clone() else {
             return;
         };
-        let own = self.operation.clone();
-        let envelope = watch.envelope_of(&own);
+        if let Some(closing) = &watch.closes {
+            self.look_at_closing(runtime, database, &watch, closing);
+            return;
+        }
+        let own = self.operation.envelope_id.clone();
+        let envelope = own.as_deref();
         let seen = watch
             .look(runtime, database, envelope)
             .map_err(|why| watch.unseen(why, database, envelope));
@@ -255,18 +316,57 @@ impl PendingOperation {
                 .ok()
                 .and_then(|session| session.newest_sighting(envelope, &seen.workspace).ok().flatten());
             if let Some(before) = before {
-                self.tell_change(runtime, database, &before, seen);
+                self.tell_change(runtime, watch.workspace(database, Some(envelope)), &before, seen);
             }
         }
         self.seen = Some(seen.map(Arc::new));
     }
 
+    /// Looks at the work trees of the envelope that the call closes, on this thread. The row is about the first of them.
+    fn look_at_closing(&mut self, runtime: &Runtime, database: &Database, watch: &Watch, closing: &Closing) {
+        let known = known_at_closing(database, watch, closing).unwrap_or_else(|err| {
+            tracing::warn!(
+                op_id = self.operation.op_id,
+                "nothing is looked at before a closing: {err:#}"
+            );
+            Vec::new()
+        });
+        for (place, (name, before)) in known.into_iter().enumerate() {
+            let workspace = watch.registered(&name);
+            let seen = match &workspace {
+                _ if place >= MAX_AT_CLOSING => Err(format!(
+                    "at most {MAX_AT_CLOSING} work trees are looked at when an envelope is closed"
+                )),
+                Ok(workspace) => look_at(workspace, runtime).map(Arc::new),
+                Err(why) => Err(why.clone()),
+            };
+            if let (Ok(seen), Some(before)) = (&seen, before) {
+                self.tell_change(runtime, workspace, &before, seen);
+            }
+            if place == 0 {
+                self.operation.workspace = watch.registered(&name).is_ok().then(|| name.clone());
+                let state = seen.as_ref().ok().map(|seen| seen.state.clone());
+                self.operation.repo_before_hash.clone_from(&state);
+                self.operation.repo_after_hash = state;
+            }
+            self.closing.push(LookedAt {
+                workspace: name,
+                seen: seen.map_err(|why| tollgate_core::text::clean(tollgate_core::text::cut(&why, MAX_WHY))),
+            });
+        }
+    }
+
     /// Tells what changed between two looks: in the row, and in a diff that is kept.
-    fn tell_change(&mut self, runtime: &Runtime, database: &Database, before: &Sighting, now: &Sighting) {
-        let Some(watch) = self.watch.as_ref().filter(|_| before.state != now.state) else {
+    fn tell_change(
+        &mut self,
+        runtime: &Runtime,
+        workspace: Result<Arc<Workspace>, String>,
+        before: &Sighting,
+        now: &Sighting,
+    ) {
+        if before.state == now.state {
             return;
-        };
-        let workspace = watch.workspace(database, watch.envelope_of(&self.operation));
+        }
         let told = workspace
             .and_then(|workspace| work_tree::change(&workspace, &runtime.equipment.launcher, before, now));
         match told {
@@ -287,8 +387,9 @@ impl PendingOperation {
     /// Looks at the work tree after the call, on this thread, if there was something to see before. Tells the change.
     pub(super) fn look_after(&mut self, runtime: &Runtime, database: &Database) -> Option<After> {
         let after = self.look_after_row(runtime, database)?;
-        if let Some(before) = self.sighting().cloned() {
-            self.tell_change(runtime, database, &before, &after.seen);
+        if let (Some(before), Some(watch)) = (self.sighting().cloned(), self.watch.clone()) {
+            let workspace = watch.workspace(database, self.operation.envelope_id.as_deref());
+            self.tell_change(runtime, workspace, &before, &after.seen);
         }
         Some(after)
     }

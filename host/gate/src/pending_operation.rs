@@ -19,7 +19,7 @@ use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Sighting, claimed_actor};
 
-use super::looks::Watch;
+use super::looks::{LookedAt, Watch};
 use super::programs::outcome_of;
 use super::tasks::TaskSlot;
 use super::windows::{Use, Window};
@@ -50,10 +50,14 @@ pub(super) struct PendingOperation {
     /// Budgets of time windows that it counts in, and what it uses of them.
     pub(super) windows: Arc<Vec<Window>>,
     pub(super) window_use: Use,
+    /// Name of a registered test that its arguments hold, or that its tool takes without one.
+    pub(super) test: Option<String>,
     /// The work tree that it is about, if edits of that count.
     pub(super) watch: Option<Watch>,
     /// State of that work tree before the call, or the reason why it is unknown.
     pub(super) seen: Option<Seen>,
+    /// Work trees of the envelope that the call closes.
+    pub(super) closing: Vec<LookedAt>,
     /// Changes in that work tree since the last look at it, before and during the call.
     pub(super) changes: Vec<Change>,
     /// Its connection lasts, so that an envelope can become its.
@@ -115,9 +119,11 @@ impl Gate {
             },
             windows: Arc::default(),
             window_use: Use::default(),
+            test: None,
             watch: None,
             seen: None,
             changes: Vec::new(),
+            closing: Vec::new(),
             joins: false,
             permits: Vec::new(),
             verdicts: Vec::new(),

@@ -13,8 +13,9 @@ use tollgate_core::client_name;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Charge;
 use tollgate_core::text;
+use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::{NextCall, ToolError};
-use tollgate_store::storage::{Session, Slots, StoreResult, TextOf};
+use tollgate_store::storage::{Session, Slots, StoreResult, TextFound, TextOf};
 
 use super::batch::{self, Member};
 use super::looks;
@@ -78,8 +79,8 @@ impl By {
 pub(super) struct Use {
     /// The workspace that its arguments name, or that its tool takes without a name.
     workspace: Option<String>,
-    /// Place of the workspace's name in a table of the pack, for a call that names none.
-    stored: Option<TextOf>,
+    /// Place of the workspace's name in a table of the pack, for a call that names none, and the registered ones.
+    stored: Option<(TextOf, Workspaces)>,
     /// Calls inside of the call that write, by the workspace that they name.
     members: BTreeMap<String, i64>,
     /// True if the call opens an envelope.
@@ -88,7 +89,7 @@ pub(super) struct Use {
 
 impl Use {
     /// Use of a call with these arguments, in which members have theirs as they run.
-    pub(super) fn of(tool: &ToolEntry, arguments: &Value, members: &[Member]) -> Use {
+    pub(super) fn of(tool: &ToolEntry, arguments: &Value, members: &[Member], known: &Workspaces) -> Use {
         let workspace = looks::named(tool, arguments).map(str::to_owned);
         let declared = tool.workspace.as_ref().filter(|_| workspace.is_none());
         let listed = tool.spec.members.as_ref().and_then(|name| arguments.get(name));
@@ -102,7 +103,9 @@ impl Use {
             }
         }
         Use {
-            stored: declared.and_then(|workspace| workspace.place(arguments)),
+            stored: declared
+                .and_then(|workspace| workspace.place(arguments))
+                .map(|place| (place, known.clone())),
             workspace,
             members: named,
             opens_envelope: matches!(&tool.body, Body::Core(_))
@@ -113,11 +116,30 @@ impl Use {
         }
     }
 
-    /// The workspace that a row of the pack names. A pack that declares a table which it does not have names none.
+    /// Text that a row of the pack has for the workspace. A pack that declares a table which it does not have has none.
+    fn found(&self, session: &Session) -> Option<TextFound> {
+        let (place, _) = self.stored.as_ref()?;
+        let found = session.text_at(place);
+        let found = found.inspect_err(|err| tracing::warn!(%err, "the workspace of a call was not read"));
+        found.ok()
+    }
+
+    /// The workspace that a row of the pack names. Calls that name no row that the host knows count together, so that no
+    /// spelling of an id is a way around a limit.
     fn stored(&self, session: &Session) -> Option<String> {
-        let found = session.text_at(self.stored.as_ref()?);
-        let text = found.inspect_err(|err| tracing::warn!(%err, "the workspace of a call was not read"));
-        text.ok()?.map(|text| looks::workspace_in(&text).to_owned())
+        match self.found(session)? {
+            TextFound::Text(text) => Some(looks::workspace_in(&text).to_owned()),
+            TextFound::NoRow => Some(UNNAMED.to_owned()),
+            TextFound::Nothing => None,
+        }
+    }
+
+    /// The registered workspace that a row of the pack names.
+    pub(super) fn registered(&self, session: &Session) -> Option<String> {
+        let (_, known) = self.stored.as_ref()?;
+        let text = self.found(session)?.text()?;
+        let name = looks::workspace_in(&text);
+        known.get(name).map(|_| name.to_owned())
     }
 }
 

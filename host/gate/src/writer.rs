@@ -255,16 +255,18 @@ impl Writer {
             }
             Job::Interrupt { connection, .. } => {
                 let host = Arc::clone(&self.runtime.host);
-                let now_ms = self.runtime.equipment.clock.now_ms();
+                let clock = &self.runtime.equipment.clock;
+                let (now_ms, boot_ms) = (clock.now_ms(), clock.boot_ms());
                 let session = self.session()?;
                 let why = connection.as_ref().map_or("HOST_STOPPED", |_| "DISCONNECTED");
-                session.interrupt_envelopes(host.id(), connection.as_deref(), &now, why)?;
+                session.interrupt_envelopes(host.id(), connection.as_deref(), (&now, boot_ms), why)?;
                 session.forget_connections(host.id(), connection.as_deref())?;
                 if connection.is_none() {
                     session.give_up_tasks(host.id(), why, now_ms)?;
                 }
             }
             Job::Admit { draft, .. } => {
+                self.name_workspace(draft)?;
                 let settled = self.admit(draft, &now)?;
                 let session = self.session()?;
                 match &settled.result {
@@ -278,6 +280,7 @@ impl Writer {
                 pending.settled = Some(settled);
             }
             Job::Call { guest, draft, .. } => {
+                self.name_workspace(draft)?;
                 // Nobody waits for it any more, so it leaves the line without a charge to its envelope.
                 let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
                     Settled::refused(cancelled(guest, Changed::Nothing))
@@ -318,6 +321,14 @@ impl Writer {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Names in the row of a call the workspace that a row of its pack names.
+    fn name_workspace(&mut self, draft: &mut PendingOperation) -> StoreResult<()> {
+        if draft.operation.workspace.is_none() {
+            draft.operation.workspace = draft.window_use.registered(self.session()?);
+        }
+        Ok(())
     }
 
     /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
@@ -527,7 +538,7 @@ fn record(session: &Session, operation: &Operation, now: &str, boot_ms: i64) -> 
     {
         let over = session.refusal_to_read(envelope, boot_ms)?;
         let over = over.map_or_else(|| envelope.clone(), |(envelope, _)| envelope.id);
-        let ending = Ending::by_host(State::ClosedFailed, limit, now);
+        let ending = Ending::by_host(State::ClosedFailed, limit, now, boot_ms);
         if let Some(event) = session.close_envelope(&over, ending)? {
             let mut operation = operation.clone();
             operation.add_events(&[event]);

@@ -22,6 +22,6 @@ pub trait CountPrograms: Send + Sync {
         program: Counted,
     ) -> StoreResult<Result<(), String>>;
 
-    /// Notes how a test ended, and which one.
-    fn test_ended(&self, run: TestRun);
+    /// Notes how a test ended, and which one. `alike` are the names of all tests of its workspace with the same words.
+    fn test_ended(&self, run: TestRun, alike: &[&str]);
 }

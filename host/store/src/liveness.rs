@@ -80,7 +80,8 @@ impl Host {
         let now_ms = clock.now_ms();
         let now = Timestamp::from_ms(now_ms).to_string();
         session.begin_write()?;
-        session.end_detached(clock.boot_ms(), &now)?;
+        let boot_ms = clock.boot_ms();
+        session.end_detached(boot_ms, &now)?;
         session.commit()?;
         let mut hosts = session.hosts_of_open_envelopes()?;
         hosts.extend(session.hosts_of_intents()?);
@@ -93,7 +94,7 @@ impl Host {
         }
         session.begin_write()?;
         for host in &hosts {
-            session.interrupt_envelopes(host, None, &now, "HOST_GONE")?;
+            session.interrupt_envelopes(host, None, (&now, boot_ms), "HOST_GONE")?;
             session.give_up_intents(host)?;
             session.give_up_tasks(host, "HOST_GONE", now_ms)?;
             session.give_back_of_host(host)?;

@@ -160,7 +160,7 @@ fn read(session: &Session, id: &str, boot_ms: i64) -> StoreResult<Option<Whole>>
     Ok(Some(Whole {
         card: Card::of(session, envelope, boot_ms)?,
         parents,
-        story: Story::of(session, id)?,
+        story: Story::of(session, id, boot_ms)?,
         timeline: Timeline::of(&operations, &states),
         rows,
         is_cut,

@@ -168,6 +168,7 @@ impl Writer {
             detached_until_ms: Some(self.now_ms + DAY),
             index_version: None,
             restart_moved: None,
+            over_boot_ms: None,
         };
         self.session.open_envelope(&envelope).unwrap();
     }
@@ -282,7 +283,7 @@ impl Writer {
         ] {
             self.envelope(id, label, 3 * 60 * MINUTE, Limits::default(), None);
             let at = self.at(2 * 60 * MINUTE);
-            let ending = Ending::by_host(state, "CONNECTION_CLOSED", &at);
+            let ending = Ending::by_host(state, "CONNECTION_CLOSED", &at, 0);
             self.session.close_envelope(id, ending).unwrap();
         }
         let mut row = self.call("job_start", 2 * MINUTE);

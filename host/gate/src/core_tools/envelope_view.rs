@@ -155,15 +155,15 @@ pub(super) struct RepoSnapshot {
 
 impl EnvelopeView {
     pub(super) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<EnvelopeView> {
+        // One whose time is over is closed for everybody, though the next call has yet to write that down.
+        let envelope = session.as_at(envelope, boot_ms)?;
         let budgets = session.budgets(&envelope.id, None)?;
         let standing = envelope.standing;
-        // One whose time is over is closed for everybody, though the next call has yet to write that down.
-        let is_over = standing.state == State::Open && standing.is_expired(boot_ms);
-        let is_open = standing.state == State::Open && !is_over;
-        let open_sec = if standing.state == State::Open {
-            Some(standing.open_sec(boot_ms))
-        } else {
-            open_between(&envelope.opened_at, envelope.closed_at.as_deref())
+        let is_open = standing.state == State::Open;
+        let open_sec = match envelope.over_boot_ms {
+            Some(over) => Some(standing.open_sec(over)),
+            None if is_open => Some(standing.open_sec(boot_ms)),
+            None => open_between(&envelope.opened_at, envelope.closed_at.as_deref()),
         };
         let (left, _) = Left::of(&standing, &budgets, boot_ms);
         let percent = |used: i64, limit: Option<i64>| limit.map(|limit| percent(used, limit));
@@ -175,11 +175,7 @@ impl EnvelopeView {
             flags: None,
             envelope_id: envelope.id.clone(),
             id: envelope.id,
-            state: if is_over {
-                State::ClosedFailed
-            } else {
-                standing.state
-            },
+            state: standing.state,
             left: is_open.then_some(left).filter(|left| !left.is_empty()),
             parent: envelope.parent,
             detached: envelope.detached_until_ms.is_some(),
@@ -199,7 +195,7 @@ impl EnvelopeView {
                 observed_edits: standing.edits,
                 open_sec,
             },
-            expired: is_over,
+            expired: envelope.over_boot_ms.is_some(),
             repo_snapshot: RepoSnapshot {
                 git_head: envelope.git_head,
                 index_version: envelope.index_version,
@@ -208,10 +204,7 @@ impl EnvelopeView {
             },
             opened_at: envelope.opened_at,
             closed_at: envelope.closed_at,
-            closed_by: match is_over {
-                true => Some("DURATION_EXCEEDED".to_owned()),
-                false => envelope.closed_by,
-            },
+            closed_by: envelope.closed_by,
             closed_actor: envelope.closed_actor,
             last_mutation_fingerprint: envelope.last_mutation_fingerprint,
             last_failure_fingerprint: envelope.last_failure_fingerprint,

@@ -8,13 +8,14 @@ use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Limits, Refusal, Standing, State};
 use tollgate_core::identity::Identity;
 use tollgate_sdk::{Blocker, NextCall, ToolError};
-use tollgate_store::ledger::report::Story;
-use tollgate_store::storage::{Ending, Envelope, EnvelopeFilter, MAX_DEPTH, opened};
+use tollgate_store::ledger::report::{Story, Unseen};
+use tollgate_store::storage::{Ending, Envelope, EnvelopeFilter, MAX_DEPTH, WORK_TREES, opened};
 
 use super::envelope_view::EnvelopeView;
 use super::operations::{self, ReportView};
 use super::{CoreCx, EnvelopeChange, Tool, storage};
 use crate::admission::refused;
+use crate::looks::LookedAt;
 
 /// Open an envelope: a bounded piece of work. Pass its id as envelope_id with each call that belongs to it.
 #[derive(Deserialize, JsonSchema)]
@@ -90,6 +91,7 @@ impl Tool for Open {
             detached_until_ms,
             index_version: None,
             restart_moved: None,
+            over_boot_ms: None,
         };
         cx.session.open_envelope(&envelope).map_err(storage)?;
         cx.session
@@ -195,20 +197,15 @@ impl Tool for Close {
             let state = envelope.standing.state;
             return Err(refused(&envelope, Refusal::Closed(state), cx.boot_ms));
         }
-        // One whose time is over has failed, whatever its owner says of it.
-        let is_over = envelope.standing.is_expired(cx.boot_ms);
-        let within_limit = match cx.seen {
-            Some(seen) => cx
+        let mut within_limit = true;
+        for seen in cx.closing.iter().filter_map(|looked| looked.seen.as_ref().ok()) {
+            within_limit &= cx
                 .session
                 .see_at_closing(&envelope.id, seen, cx.op_id, &cx.now)
-                .map_err(storage)?,
-            None => true,
-        };
-        let over = match (is_over, within_limit) {
-            (true, _) => Some("DURATION_EXCEEDED"),
-            (false, false) => Some("EDIT_BUDGET_EXHAUSTED"),
-            (false, true) => None,
-        };
+                .map_err(storage)?;
+        }
+        // One whose time is over has ended by that, whatever its owner says of it.
+        let over = (!within_limit).then_some("EDIT_BUDGET_EXHAUSTED");
         // A caller without a name is told by its client.
         let client = || cx.client.map(|client| format!("client {client}"));
         let actor = cx.actor.map(str::to_owned).or_else(client);
@@ -221,16 +218,21 @@ impl Tool for Close {
             note: self.note.as_deref(),
             actor: actor.as_deref(),
             now: &cx.now,
+            boot_ms: cx.boot_ms,
         };
         let ended = cx
             .session
             .close_envelope(&self.envelope_id, ending)
             .map_err(storage)?;
-        if let Some(event) = ended {
+        if let Some(mut event) = ended {
+            if !cx.closing.is_empty() {
+                event[WORK_TREES] = cx.closing.iter().map(LookedAt::as_json).collect();
+            }
             cx.tell(&self.envelope_id, event);
         }
         let envelope = find(cx, &self.envelope_id)?;
-        let story = Story::of(cx.session, &envelope.id).map_err(storage)?;
+        let mut story = Story::of(cx.session, &envelope.id, cx.boot_ms).map_err(storage)?;
+        story.unseen = unseen(cx.closing);
         let wanted = self.report.then(|| envelope.clone());
         Ok(Closed {
             operations: story.operations,
@@ -238,7 +240,9 @@ impl Tool for Close {
             running: story.running.clone(),
             summary: story.summary(&envelope, cx.boot_ms),
             report: wanted
-                .map(|envelope| operations::report(cx.session, envelope, cx.boot_ms).map_err(storage))
+                .map(|envelope| {
+                    operations::report_of(cx.session, story.clone(), envelope, cx.boot_ms).map_err(storage)
+                })
                 .transpose()?,
             envelope: EnvelopeView::of(cx.session, envelope, cx.boot_ms)
                 .and_then(|view| view.with_flags(cx.session))
@@ -253,6 +257,18 @@ impl Tool for Close {
             .map_or(&output.summary, |report| &report.text);
         Some(text.clone())
     }
+}
+
+/// Work trees that could not be looked at, for the report.
+fn unseen(looks: &[LookedAt]) -> Vec<Unseen> {
+    let unseen = looks.iter().filter_map(|looked| {
+        let why = looked.seen.as_ref().err()?;
+        Some(Unseen {
+            workspace: looked.workspace.clone(),
+            why: why.clone(),
+        })
+    });
+    unseen.collect()
 }
 
 /// Show an envelope: its state, what is used and left, its last fingerprints.
@@ -371,14 +387,15 @@ fn view(cx: &CoreCx<'_>, envelope: Envelope) -> Result<EnvelopeView, ToolError> 
     EnvelopeView::of(cx.session, envelope, cx.boot_ms).map_err(storage)
 }
 
-/// An envelope of the caller's by its id, or a refusal that says how to find it.
+/// An envelope of the caller's by its id, as it is stored, or a refusal that says how to find it.
 fn find(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
     visible(cx, id, cx.identity)
 }
 
-/// The same of one that the caller may look at, though it may be somebody else's.
+/// The same of one that the caller may look at, though it may be somebody else's, as it is now.
 pub(super) fn look_at(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
-    visible(cx, id, cx.looks_at())
+    let envelope = visible(cx, id, cx.looks_at())?;
+    cx.session.as_at(envelope, cx.boot_ms).map_err(storage)
 }
 
 fn visible(cx: &CoreCx<'_>, id: &str, to: Option<&Identity>) -> Result<Envelope, ToolError> {

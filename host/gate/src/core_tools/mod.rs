@@ -29,6 +29,7 @@ use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::storage::{Session, Sighting, StoreError};
 
 use crate::approvers::{Answerer, ApprovalSettings};
+use crate::looks::LookedAt;
 use crate::settled::Told;
 use crate::windows::Window;
 
@@ -81,6 +82,8 @@ pub struct CoreCx<'a> {
     pub op_id: &'a str,
     /// The work tree that the call names, if it was seen.
     pub seen: Option<&'a Sighting>,
+    /// Work trees of the envelope that the call closes.
+    pub(crate) closing: &'a [LookedAt],
 }
 
 impl CoreCx<'_> {

@@ -9,7 +9,7 @@ use tollgate_core::effect::Effect;
 use tollgate_core::text;
 use tollgate_sdk::{Blocker, Timestamp, ToolError};
 use tollgate_store::ledger::report::{
-    Changed, Circle, LastTests, NewestRun, Part, Refused, Repeated, Step, Story, Untested,
+    Changed, Circle, LastTests, NewestRun, Part, Refused, Repeated, Step, Story, Unseen, Untested,
 };
 use tollgate_store::storage::{Envelope, OperationFilter, Session, StoreResult, StoredOperation};
 
@@ -325,6 +325,9 @@ pub struct ReportView {
     /// Edits that no test run followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     untested: Vec<Untested>,
+    /// Work trees that could not be looked at when the envelope was closed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unseen: Vec<Unseen>,
     /// Workspaces whose edits went back to earlier states.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     circles: Vec<Circle>,
@@ -354,7 +357,18 @@ impl Tool for Report {
 
 /// The report of an envelope.
 pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<ReportView> {
-    let story = Story::of(session, &envelope.id)?;
+    let envelope = session.as_at(envelope, boot_ms)?;
+    let story = Story::of(session, &envelope.id, boot_ms)?;
+    report_of(session, story, envelope, boot_ms)
+}
+
+/// The report of an envelope with this story.
+pub(super) fn report_of(
+    session: &Session,
+    story: Story,
+    envelope: Envelope,
+    boot_ms: i64,
+) -> StoreResult<ReportView> {
     let text = story.text(&envelope, boot_ms);
     Ok(ReportView {
         envelope: EnvelopeView::of(session, envelope, boot_ms)?.with_flags(session)?,
@@ -370,6 +384,7 @@ pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResul
         last_tests: story.last_tests,
         tests: story.tests,
         untested: story.untested,
+        unseen: story.unseen,
         circles: story.circles,
         parts: story.parts,
         text,

@@ -73,6 +73,9 @@ impl budget::Host for View<'_> {
         };
         let standing = self.session.as_host(|| self.session.standing(id))?;
         let budgets = self.session.as_host(|| self.session.budgets(id, None))?;
+        let boot_ms = self.clock.boot_ms();
+        let left_ms = || self.session.envelope_remaining_ms(id, boot_ms);
+        let left_ms = self.session.as_host(left_ms)?;
         Ok(standing.map(|standing| {
             let own = [
                 ("mutations", standing.mutations, standing.limits.max_mutations),
@@ -89,12 +92,10 @@ impl budget::Host for View<'_> {
                 let budget = self.with_held(&name, budget);
                 counter(name, budget)
             });
-            let open_sec = standing.open_sec(self.clock.boot_ms());
-            let left = |limit: i64| unsigned(limit.saturating_sub(open_sec));
             Envelope {
                 id: id.clone(),
                 counters: own.chain(named).collect(),
-                remaining_seconds: standing.limits.max_duration_sec.map(left),
+                remaining_seconds: left_ms.map(|left_ms| unsigned(left_ms.saturating_add(999) / 1_000)),
             }
         }))
     }

@@ -100,7 +100,13 @@ impl View<'_> {
         self.ahead.forget();
         let outcome = outcome?;
         if let (Some(programs), Some(Counted::Test)) = (self.programs, counted) {
-            programs.test_ended(test_run(&reach.info, &permitted, how_it_ended(outcome.ending)));
+            let alike = alike(&reach.info, &permitted);
+            let run = TestRun {
+                workspace: reach.info.name.clone(),
+                test: alike.first().copied().unwrap_or_default().to_owned(),
+                result: how_it_ended(outcome.ending),
+            };
+            programs.test_ended(run, &alike);
         }
         kept?;
         Ok(Outcome {
@@ -132,17 +138,13 @@ fn counted(info: &WorkspaceInfo, permitted: &Permitted) -> Option<Counted> {
     }
 }
 
-/// A run of a registered test, by the names that the operator gave it and its workspace.
-fn test_run(info: &WorkspaceInfo, permitted: &Permitted, result: Ran) -> TestRun {
-    let test = match permitted {
-        Permitted::Program(argv) => info.tests.iter().find(|test| test.argv == *argv),
-        Permitted::Git(_) => None,
+/// Names of the registered tests with these words.
+fn alike<'a>(info: &'a WorkspaceInfo, permitted: &Permitted) -> Vec<&'a str> {
+    let Permitted::Program(argv) = permitted else {
+        return Vec::new();
     };
-    TestRun {
-        workspace: info.name.clone(),
-        test: test.map(|test| test.name.clone()).unwrap_or_default(),
-        result,
-    }
+    let tests = info.tests.iter().filter(|test| test.argv == *argv);
+    tests.map(|test| test.name.as_str()).collect()
 }
 
 fn how_it_ended(ending: Ending) -> Ran {

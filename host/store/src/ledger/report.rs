@@ -58,12 +58,24 @@ pub struct Story {
     /// Edits that no test run followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub untested: Vec<Untested>,
+    /// Work trees that could not be looked at when the envelope was closed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<Unseen>,
     /// Workspaces whose edits went back to earlier states.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub circles: Vec<Circle>,
     /// Parts of the envelope.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
+}
+
+/// A work tree that could not be looked at when the envelope was closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unseen {
+    /// The workspace.
+    pub workspace: String,
+    /// Why nobody could look at it.
+    pub why: String,
 }
 
 /// Edits of a workspace that went in circles.
@@ -192,8 +204,8 @@ pub struct Changed {
 }
 
 impl Story {
-    /// Reads an envelope's story.
-    pub fn of(session: &Session, envelope_id: &str) -> StoreResult<Story> {
+    /// Reads an envelope's story at a time, by the clock that counts from the machine's start.
+    pub fn of(session: &Session, envelope_id: &str, boot_ms: i64) -> StoreResult<Story> {
         let mut teller = Teller::default();
         let mut filter = OperationFilter {
             envelope_id: Some(envelope_id.to_owned()),
@@ -211,12 +223,19 @@ impl Story {
                 story.running = session.running_in(envelope_id)?;
                 story.tests = evidence::newest_runs(envelope_id, &session.test_rows(envelope_id)?);
                 story.untested = evidence::untested(session, envelope_id, &story.tests)?;
+                story.unseen = session
+                    .unseen_at_closing(envelope_id)?
+                    .into_iter()
+                    .map(|(workspace, why)| Unseen { workspace, why })
+                    .collect();
                 story.circles = session
                     .restored_states(envelope_id)?
                     .into_iter()
                     .map(Circle::from)
                     .collect();
-                story.parts = session.parts_of(envelope_id)?.into_iter().map(Part::of).collect();
+                for part in session.parts_of(envelope_id)? {
+                    story.parts.push(Part::of(session.as_at(part, boot_ms)?));
+                }
                 return Ok(story);
             };
             filter.after = Some(last.seq);

@@ -104,15 +104,15 @@ impl Database {
 }
 
 impl Session {
-    /// Rows of the ledger and envelopes that are open.
-    pub fn totals(&self) -> StoreResult<(u64, u64)> {
+    /// Rows of the ledger, and envelopes that are open at a time.
+    pub fn totals(&self, boot_ms: i64) -> StoreResult<(u64, u64)> {
         let count = |sql: &str| {
             let count: i64 = self.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
             Ok::<u64, rusqlite::Error>(u64::try_from(count).unwrap_or_default())
         };
         Ok((
             count("SELECT count(*) FROM core_operations")?,
-            count("SELECT count(*) FROM core_envelopes WHERE state = 'OPEN'")?,
+            self.open_envelopes(boot_ms)?,
         ))
     }
 

@@ -11,14 +11,17 @@ use tollgate_core::hash;
 use super::envelopes::{Envelope, counters_of};
 use super::error::StoreResult;
 use super::ledger::{OpType, Operation};
+use super::over::Over;
 use super::session::Session;
 
 /// Type of the event of an opening.
 pub(super) const OPENED: &str = "envelope.opened";
 /// Type of the event of an end.
 pub(super) const CLOSED: &str = "envelope.closed";
+/// Field of the event of an end with the work trees that were looked at before it.
+pub const WORK_TREES: &str = "work_trees";
 /// Reason of an end that came with the end of the envelope around it.
-const PARENT_CLOSED: &str = "PARENT_CLOSED";
+pub(super) const PARENT_CLOSED: &str = "PARENT_CLOSED";
 /// Pack and tool of rows that the host writes for ends that no call caused.
 const HOST_PACK: &str = "core";
 const CLOSE_TOOL: &str = "envelope_close";
@@ -36,17 +39,20 @@ pub struct Ending<'a> {
     pub actor: Option<&'a str>,
     /// RFC 3339.
     pub now: &'a str,
+    /// The same time by the clock that counts from the machine's start: an envelope whose time is over then ends by that.
+    pub boot_ms: i64,
 }
 
 impl<'a> Ending<'a> {
     /// An end that the host brings about.
-    pub fn by_host(state: State, closed_by: &'a str, now: &'a str) -> Ending<'a> {
+    pub fn by_host(state: State, closed_by: &'a str, now: &'a str, boot_ms: i64) -> Ending<'a> {
         Ending {
             state,
             closed_by: Some(closed_by),
             note: None,
             actor: None,
             now,
+            boot_ms,
         }
     }
 }
@@ -86,8 +92,12 @@ pub fn opened(envelope: &Envelope, budgets: &BTreeMap<String, i64>) -> Value {
 
 impl Session {
     /// Closes an envelope, and those within it with rows of the host's own. Returns the event of its end, for the row of
-    /// the call that caused it. `None` if it was not open.
-    pub fn close_envelope(&self, id: &str, ending: Ending<'_>) -> StoreResult<Option<Value>> {
+    /// the call that caused it. `None` if it was not open. One that was over already ends by time, whoever closes it.
+    pub fn close_envelope(&self, id: &str, mut ending: Ending<'_>) -> StoreResult<Option<Value>> {
+        if let Some(over) = Over::of(&self.chain(id)?, ending.boot_ms) {
+            ending.state = over.state();
+            ending.closed_by = Some(over.closed_by());
+        }
         let closed = self
             .db
             .prepare_cached(
@@ -108,7 +118,12 @@ impl Session {
         self.forget_users(id)?;
         self.want_tasks_cancelled(id)?;
         let git_head = self.note_closing_head(id)?;
-        let within = Ending::by_host(State::ClosedInterrupted, PARENT_CLOSED, ending.now);
+        let within = Ending::by_host(
+            State::ClosedInterrupted,
+            PARENT_CLOSED,
+            ending.now,
+            ending.boot_ms,
+        );
         for child in self.open_children(id)? {
             self.interrupt(&child, within)?;
         }
@@ -146,6 +161,24 @@ impl Session {
         Ok(event)
     }
 
+    /// Work trees that could not be looked at when an envelope was closed: the workspace, and why.
+    pub fn unseen_at_closing(&self, id: &str) -> StoreResult<Vec<(String, String)>> {
+        let rows: Vec<String> = self
+            .db
+            .prepare_cached(
+                "SELECT events FROM core_operations
+                 WHERE envelope_id = ?1 AND tool = ?2 AND pack = ?3 AND events IS NOT NULL ORDER BY seq",
+            )?
+            .query_map([id, CLOSE_TOOL, HOST_PACK], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let events = rows
+            .iter()
+            .filter_map(|events| serde_json::from_str::<Vec<Value>>(events).ok())
+            .flatten()
+            .filter(|event| event["type"] == CLOSED && event["envelope_id"] == id);
+        Ok(events.flat_map(|event| unseen_in(&event)).collect())
+    }
+
     fn open_children(&self, id: &str) -> StoreResult<Vec<String>> {
         Ok(self
             .db
@@ -177,12 +210,13 @@ impl Session {
     }
 
     /// Ends what a host, or one connection of it, left open: an envelope in which another connection works becomes that
-    /// one's, a detached one stays, every other one is interrupted, with a row that says so. How many were interrupted.
+    /// one's, a detached one stays, every other one is interrupted, with a row that says so. How many ended. The time is
+    /// RFC 3339 and by the clock that counts from the machine's start.
     pub fn interrupt_envelopes(
         &self,
         host_id: &str,
         connection: Option<&str>,
-        now: &str,
+        (now, boot_ms): (&str, i64),
         why: &str,
     ) -> StoreResult<usize> {
         self.db
@@ -201,7 +235,7 @@ impl Session {
         let mut interrupted = 0;
         for id in left {
             if !self.hand_over(&id)? {
-                let ending = Ending::by_host(State::ClosedInterrupted, why, now);
+                let ending = Ending::by_host(State::ClosedInterrupted, why, now, boot_ms);
                 interrupted += usize::from(self.interrupt(&id, ending)?);
             }
         }
@@ -234,7 +268,7 @@ impl Session {
                 row.get(0)
             })?
             .collect::<rusqlite::Result<_>>()?;
-        let ending = Ending::by_host(State::ClosedFailed, "DURATION_EXCEEDED", now);
+        let ending = Ending::by_host(State::ClosedFailed, "DURATION_EXCEEDED", now, boot_ms);
         let mut ended = 0;
         for id in over {
             ended += usize::from(self.interrupt(&id, ending)?);
@@ -265,6 +299,16 @@ impl Session {
             .execute((id, &host_id, &connection))?;
         Ok(true)
     }
+}
+
+/// Work trees that the event of an end says could not be looked at.
+fn unseen_in(event: &Value) -> Vec<(String, String)> {
+    let trees = event[WORK_TREES].as_array().into_iter().flatten();
+    let unseen = trees.filter_map(|tree| {
+        let text = |field: &str| tree[field].as_str().map(str::to_owned);
+        Some((text("workspace")?, text("unseen")?))
+    });
+    unseen.collect()
 }
 
 /// The row of an end that no call caused. An envelope ends once, so its id makes the row's.

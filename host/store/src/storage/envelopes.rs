@@ -9,6 +9,7 @@ use tollgate_core::identity::Identity;
 use super::endings::Ending;
 use super::error::StoreResult;
 use super::ledger::Operation;
+use super::over::Over;
 use super::schema::exactly_one;
 use super::session::Session;
 use super::work_trees::{Cause, Sighting};
@@ -56,6 +57,9 @@ pub struct Envelope {
     pub index_version: Option<i64>,
     /// After a restart: true if a work tree was in another state than its last call left it in.
     pub restart_moved: Option<bool>,
+    /// Time at which its own time or that of one around it was over, by the clock that counts from the machine's start.
+    /// Only as [`Session::as_at`] returns it, and only until a row tells of the end.
+    pub over_boot_ms: Option<i64>,
 }
 
 impl Envelope {
@@ -107,6 +111,7 @@ fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
         detached_until_ms: row.get(23)?,
         index_version: row.get(26)?,
         restart_moved: row.get(27)?,
+        over_boot_ms: None,
     })
 }
 
@@ -141,7 +146,8 @@ pub struct EnvelopeFilter {
     pub workspace: Option<String>,
     /// Only those that this identity opened.
     pub identity: Option<Identity>,
-    /// The time by the clock that counts from the machine's start: one whose time is over counts as closed.
+    /// The time by the clock that counts from the machine's start: one whose time is over counts as closed. 0 for states
+    /// as they are stored.
     pub boot_ms: i64,
     /// Only older than this one, as (opened_at, id).
     pub before: Option<(String, String)>,
@@ -174,6 +180,14 @@ pub struct Admitted {
     pub counters: Option<String>,
     /// Milliseconds until the time of any of these envelopes is over.
     pub remaining_ms: Option<i64>,
+}
+
+/// The envelope whose time was over first, of an open one and those around it, and why it refuses.
+fn refusal_by_time(chain: &[(String, Standing)], boot_ms: i64) -> Option<(&str, Refusal)> {
+    let over = Over::of(chain, boot_ms)?;
+    let (id, standing) = chain.get(over.place)?;
+    let refusal = standing.admit(Charge::Nothing, boot_ms).err()?;
+    Some((id, refusal))
 }
 
 /// Most envelopes around one.
@@ -220,15 +234,41 @@ impl Session {
             .optional()?)
     }
 
-    /// Envelopes, newest first.
+    /// Envelopes as they are at the filter's time, newest first.
     pub fn envelopes(&self, filter: &EnvelopeFilter, limit: u32) -> StoreResult<Vec<Envelope>> {
-        let (before_at, before_id) = filter.before.clone().unzip();
+        let wanted = limit as usize;
+        let mut found = Vec::new();
+        let mut before = filter.before.clone();
+        loop {
+            let page = self.page_of_envelopes(filter, before, limit)?;
+            let is_last = page.len() < wanted;
+            before = page.last().map(|last| (last.opened_at.clone(), last.id.clone()));
+            for envelope in page {
+                let envelope = self.as_at(envelope, filter.boot_ms)?;
+                if filter.state.is_none_or(|state| state == envelope.standing.state) {
+                    found.push(envelope);
+                }
+            }
+            if is_last || found.len() >= wanted {
+                found.truncate(wanted);
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Envelopes that may match, newest first. One that is stored as open may be over.
+    fn page_of_envelopes(
+        &self,
+        filter: &EnvelopeFilter,
+        before: Option<(String, String)>,
+        limit: u32,
+    ) -> StoreResult<Vec<Envelope>> {
+        let (before_at, before_id) = before.unzip();
         Ok(self
             .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_envelopes
-                 WHERE (?1 IS NULL OR ?1 = CASE WHEN state = 'OPEN' AND ?7 - opened_boot_ms >= max_duration_sec * 1000
-                        THEN 'CLOSED_FAILED' ELSE state END) AND (?2 IS NULL OR workspace = ?2)
+                 WHERE (?1 IS NULL OR state = ?1 OR state = 'OPEN') AND (?2 IS NULL OR workspace = ?2)
                    AND (?6 IS NULL OR identity = ?6)
                    AND (?3 IS NULL OR opened_at < ?3 OR (opened_at = ?3 AND id < ?4))
                  ORDER BY opened_at DESC, id DESC LIMIT ?5"
@@ -241,7 +281,6 @@ impl Session {
                     before_id,
                     limit,
                     filter.identity.as_ref().map(Identity::as_str),
-                    filter.boot_ms,
                 ],
                 envelope,
             )?
@@ -263,18 +302,17 @@ impl Session {
         now: &str,
         seen: Option<(&Sighting, &str)>,
     ) -> StoreResult<Admission> {
+        let chain = self.chain(id)?;
+        if let Some((id, refusal)) = refusal_by_time(&chain, boot_ms) {
+            return self.refuse_admission(id, refusal, now, boot_ms);
+        }
         let mut around = Vec::new();
-        let mut at = Some(id.to_owned());
-        while let Some(id) = at.take() {
-            let Some((standing, parent)) = self.standing_and_parent(&id)? else {
-                break;
-            };
+        for (id, standing) in chain {
             let edits = seen.map_or(Ok(0), |(seen, _)| self.edits_until(&id, seen))?;
             match standing.admit(charge, boot_ms).and_then(|next| next.see(edits)) {
                 Ok(next) => around.push((id, next)),
-                Err(refusal) => return self.refuse_admission(&id, refusal, now),
+                Err(refusal) => return self.refuse_admission(&id, refusal, now, boot_ms),
             }
-            at = parent.filter(|_| around.len() <= MAX_DEPTH);
         }
         let Some((_, standing)) = around.first() else {
             return Ok(Admission::Unknown);
@@ -319,27 +357,34 @@ impl Session {
         id: &str,
         number: impl Fn(&Standing) -> Option<i64>,
     ) -> StoreResult<Option<i64>> {
-        let mut smallest: Option<i64> = None;
-        let mut at = Some(id.to_owned());
-        for _ in 0..=MAX_DEPTH {
-            let Some((standing, parent)) = at
-                .take()
-                .map(|id| self.standing_and_parent(&id))
-                .transpose()?
-                .flatten()
-            else {
-                break;
-            };
-            smallest = smallest.into_iter().chain(number(&standing)).min();
-            at = parent;
-        }
-        Ok(smallest)
+        let chain = self.chain(id)?;
+        Ok(chain.iter().filter_map(|(_, standing)| number(standing)).min())
     }
 
-    fn refuse_admission(&self, id: &str, refusal: Refusal, now: &str) -> StoreResult<Admission> {
+    /// Standings of an envelope and those around it, outwards.
+    pub(super) fn chain(&self, id: &str) -> StoreResult<Vec<(String, Standing)>> {
+        let mut chain = Vec::new();
+        let mut at = Some(id.to_owned());
+        while let Some(id) = at.take().filter(|_| chain.len() <= MAX_DEPTH) {
+            let Some((standing, parent)) = self.standing_and_parent(&id)? else {
+                break;
+            };
+            chain.push((id, standing));
+            at = parent;
+        }
+        Ok(chain)
+    }
+
+    fn refuse_admission(
+        &self,
+        id: &str,
+        refusal: Refusal,
+        now: &str,
+        boot_ms: i64,
+    ) -> StoreResult<Admission> {
         let mut event = None;
         if refusal.closes() {
-            let ending = Ending::by_host(State::ClosedFailed, refusal.code(), now);
+            let ending = Ending::by_host(State::ClosedFailed, refusal.code(), now, boot_ms);
             event = self.close_envelope(id, ending)?;
             exactly_one(usize::from(event.is_some()))?;
         }
@@ -355,17 +400,18 @@ impl Session {
 
     /// The envelope, of one and those around it, that does not let a call read, and why. Nothing is changed.
     pub fn refusal_to_read(&self, id: &str, boot_ms: i64) -> StoreResult<Option<(Envelope, Refusal)>> {
-        let mut at = Some(id.to_owned());
-        for _ in 0..=MAX_DEPTH {
-            let Some(envelope) = at.take().map(|id| self.envelope(&id)).transpose()?.flatten() else {
-                break;
-            };
-            if let Err(refusal) = envelope.standing.admit(Charge::Nothing, boot_ms) {
-                return Ok(Some((envelope, refusal)));
-            }
-            at.clone_from(&envelope.parent);
-        }
-        Ok(None)
+        let chain = self.chain(id)?;
+        let closed = || {
+            let refusal = |standing: &Standing| standing.admit(Charge::Nothing, boot_ms).err();
+            let mut refusing = chain
+                .iter()
+                .filter_map(|(id, standing)| Some((id.as_str(), refusal(standing)?)));
+            refusing.next()
+        };
+        let Some((id, refusal)) = refusal_by_time(&chain, boot_ms).or_else(closed) else {
+            return Ok(None);
+        };
+        Ok(self.envelope(id)?.map(|envelope| (envelope, refusal)))
     }
 
     /// Number of envelopes around one.

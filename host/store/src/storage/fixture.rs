@@ -56,6 +56,7 @@ pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
         detached_until_ms: None,
         index_version: None,
         restart_moved: None,
+        over_boot_ms: None,
     }
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn ledger(rows: &str) -> (TempDir, Session) {
     session.open_envelope(&envelope("env_k", None)).unwrap();
     session.open_envelope(&envelope("env_c", None)).unwrap();
     session
-        .close_envelope("env_c", Ending::by_host(State::ClosedSuccess, "TEST", OLD))
+        .close_envelope("env_c", Ending::by_host(State::ClosedSuccess, "TEST", OLD, 0))
         .unwrap();
     add(&session, rows, 0);
     session.commit().unwrap();

@@ -66,7 +66,9 @@ mod tests {
             opened.workspace = workspace.map(str::to_owned);
             session.open_envelope(&opened).unwrap();
         }
-        let ended = session.interrupt_envelopes("h", None, NOW, "HOST_GONE").unwrap();
+        let ended = session
+            .interrupt_envelopes("h", None, (NOW, 0), "HOST_GONE")
+            .unwrap();
         assert_eq!(ended, 3);
         let heads =
             ["env_1", "env_2", "env_3"].map(|id| session.envelope(id).unwrap().unwrap().closed_git_head);

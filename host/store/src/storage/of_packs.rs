@@ -5,31 +5,115 @@ use rusqlite::OptionalExtension;
 use super::error::StoreResult;
 use super::session::Session;
 
-/// Place of one text in a table of a pack. Whoever makes one has checked that the names need no quotes and that the
-/// table is the pack's.
+/// Place of one text in tables of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextOf {
+    /// Columns to read, one after the other: the text in each is the key of the next.
+    pub columns: Vec<ColumnOf>,
+    /// Spellings of the first key. The first one that a row has counts.
+    pub spellings: Vec<String>,
+}
+
+/// A column of a table of a pack, and the one that its rows are found by. Whoever makes one has checked that the names
+/// need no quotes and that the table is the pack's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnOf {
     /// Table of the pack.
     pub table: String,
-    /// Column that the value is compared with.
+    /// Column that a key is compared with.
     pub key: String,
     /// Column of the text.
     pub column: String,
-    /// Value of the key.
-    pub value: String,
+}
+
+/// Text that was looked up in tables of a pack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TextFound {
+    /// No row has the key.
+    NoRow,
+    /// The row has no text.
+    Nothing,
+    /// The text.
+    Text(String),
+}
+
+impl TextFound {
+    /// The text, if there is one.
+    pub fn text(self) -> Option<String> {
+        match self {
+            TextFound::Text(text) => Some(text),
+            TextFound::NoRow | TextFound::Nothing => None,
+        }
+    }
 }
 
 impl Session {
-    /// Text at a place, if there is one.
-    pub fn text_at(&self, text: &TextOf) -> StoreResult<Option<String>> {
-        let TextOf {
-            table, key, column, ..
-        } = text;
-        let found: Option<Option<String>> = self
-            .db
-            .prepare_cached(&format!("SELECT {column} FROM {table} WHERE {key} = ?1 LIMIT 1"))?
-            .query_row([&text.value], |row| row.get(0))
-            .optional()?;
-        Ok(found.flatten())
+    /// Text at a place.
+    pub fn text_at(&self, place: &TextOf) -> StoreResult<TextFound> {
+        let mut keys = place.spellings.clone();
+        let mut found = TextFound::NoRow;
+        for column in &place.columns {
+            found = self.text_in(column, &keys)?;
+            match &found {
+                TextFound::Text(text) => keys = vec![text.clone()],
+                TextFound::NoRow | TextFound::Nothing => break,
+            }
+        }
+        Ok(found)
+    }
+
+    fn text_in(&self, at: &ColumnOf, keys: &[String]) -> StoreResult<TextFound> {
+        let ColumnOf { table, key, column } = at;
+        for value in keys {
+            let found: Option<Option<String>> = self
+                .db
+                .prepare_cached(&format!("SELECT {column} FROM {table} WHERE {key} = ?1 LIMIT 1"))?
+                .query_row([value], |row| row.get(0))
+                .optional()?;
+            match found {
+                None => {}
+                Some(None) => return Ok(TextFound::Nothing),
+                Some(Some(text)) => return Ok(TextFound::Text(text)),
+            }
+        }
+        Ok(TextFound::NoRow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{envelope, ledger};
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_by_any_spelling_and_over_several_rows() {
+        let (_place, session) = ledger("o");
+        session.begin_write().unwrap();
+        for (id, parent, workspace) in [("env_p", None, Some("shop")), ("env_q", Some("env_p"), None)] {
+            let mut one = envelope(id, None);
+            one.parent = parent.map(str::to_owned);
+            one.workspace = workspace.map(str::to_owned);
+            session.open_envelope(&one).unwrap();
+        }
+        let column = |column: &str| ColumnOf {
+            table: "core_envelopes".to_owned(),
+            key: "id".to_owned(),
+            column: column.to_owned(),
+        };
+        let found = |columns: &[&str], spellings: &[&str]| {
+            let place = TextOf {
+                columns: columns.iter().map(|name| column(name)).collect(),
+                spellings: spellings.iter().map(|&text| text.to_owned()).collect(),
+            };
+            session.text_at(&place).unwrap()
+        };
+        let shop = TextFound::Text("shop".to_owned());
+        assert_eq!(found(&["workspace"], &["ENV_P", "env_p", "env_q"]), shop);
+        assert_eq!(found(&["workspace"], &["ENV_P"]), TextFound::NoRow);
+        assert_eq!(found(&["workspace"], &["env_q"]), TextFound::Nothing);
+        assert_eq!(found(&["parent", "workspace"], &["env_q"]), shop);
+        assert_eq!(found(&["parent", "workspace"], &["env_p"]), TextFound::Nothing);
+        assert_eq!(found(&["parent", "workspace"], &["env_x"]), TextFound::NoRow);
+        session.commit().unwrap();
     }
 }

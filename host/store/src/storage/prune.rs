@@ -422,7 +422,7 @@ mod tests {
             session.record(&operation(number, Some(&one.id), YOUNG)).unwrap();
             if number != 1 {
                 session
-                    .close_envelope(&one.id, Ending::by_host(State::ClosedFailed, "TEST", YOUNG))
+                    .close_envelope(&one.id, Ending::by_host(State::ClosedFailed, "TEST", YOUNG, 0))
                     .unwrap();
             }
         }

@@ -374,7 +374,9 @@ mod tests {
             }
             session.record(&row).unwrap();
         }
-        let ended = session.interrupt_envelopes("h", None, NOW, "HOST_GONE").unwrap();
+        let ended = session
+            .interrupt_envelopes("h", None, (NOW, 0), "HOST_GONE")
+            .unwrap();
         assert_eq!(ended, 1);
         session.commit().unwrap();
         (place, session)

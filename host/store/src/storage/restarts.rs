@@ -123,7 +123,9 @@ mod tests {
                 .unwrap();
         }
         assert_eq!(session.left_states().unwrap(), []);
-        session.interrupt_envelopes("h", None, NOW, "HOST_GONE").unwrap();
+        session
+            .interrupt_envelopes("h", None, (NOW, 0), "HOST_GONE")
+            .unwrap();
         let left = session.left_states().unwrap();
         assert_eq!(left.len(), 1);
         assert_eq!(

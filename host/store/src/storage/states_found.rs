@@ -143,8 +143,9 @@ impl Session {
             .db
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM core_operations WHERE op_id = ?1
-                     AND ?2 IN (repo_before_hash, repo_after_hash,
-                         (SELECT state FROM core_states_after WHERE op_id = ?1)))
+                     AND (?2 IN (repo_before_hash, repo_after_hash,
+                             (SELECT state FROM core_states_after WHERE op_id = ?1))
+                         OR (tool = 'envelope_close' AND instr(events, '\"state\":\"' || ?2 || '\"') > 0)))
                  OR EXISTS (SELECT 1 FROM core_intents WHERE op_id = ?1)
                  OR (NOT EXISTS (SELECT 1 FROM core_operations WHERE op_id = ?1)
                      AND EXISTS (SELECT 1 FROM core_anchors WHERE last_seq >= ?3))",

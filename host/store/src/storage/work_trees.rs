@@ -282,15 +282,17 @@ impl Session {
             .collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The workspace that a call of an envelope looked at last.
-    pub fn newest_seen_workspace(&self, envelope: &str) -> StoreResult<Option<String>> {
+    /// Workspaces that calls of an envelope looked at, the one of the newest look first, whether that found a change or
+    /// not.
+    pub fn last_seen_workspaces(&self, envelope: &str) -> StoreResult<Vec<String>> {
         Ok(self
             .db
             .prepare_cached(
-                "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1 ORDER BY id DESC LIMIT 1",
+                "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1
+                 GROUP BY workspace ORDER BY max(looked_boot_ms) DESC, max(id) DESC",
             )?
-            .query_row([envelope], |row| row.get(0))
-            .optional()?)
+            .query_map([envelope], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?)
     }
 
     /// States of an envelope's work trees, the oldest first.

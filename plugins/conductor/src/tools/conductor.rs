@@ -205,6 +205,7 @@ pub(super) fn check_root(cx: &Cx<'_>, field: &str, root: Option<&str>, refusals:
 /// suggests. Stores last_answers first, if there are any. Then call conductor_answer.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct ConductorNextQuestions {
     job_id: JobId,
     /// Also list questions of later phases. Default false: up to the first phase with an open required
@@ -316,6 +317,7 @@ pub(crate) struct Answers {
 /// Moves a READY job back to PLANNING.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct ConductorAnswer {
     job_id: JobId,
     /// Answers by key, for example {"goal": "…"}. The questions name the keys.

@@ -15,6 +15,7 @@ use crate::store::{attempt, job, step};
 /// and file descriptions of its repository stay, and the ledger keeps a line about the job. Export it before.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct JobDelete {
     job_id: JobId,
     /// Reason for deleting, kept in the ledger. Default none.

@@ -27,6 +27,7 @@ text_enum! {
 /// workspace does not allow to write them. Git shows them as changes of the current step.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct RepoDocumentsWrite {
     job_id: JobId,
     /// Documents to write, for example ["DEVLOG.md"]. Default: all for which there is content.

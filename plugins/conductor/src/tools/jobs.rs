@@ -244,6 +244,7 @@ impl Tool for JobList {
 /// whatever loosens them. Fails if the job has ended.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct JobUpdatePolicies {
     job_id: JobId,
     /// Policies to change, for example {"max_retries_per_step": 3}.

@@ -27,6 +27,7 @@ const SHOWN: usize = 50;
 /// repo_map_query or repo_map_export.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct RepoMapUpdate {
     job_id: JobId,
 }

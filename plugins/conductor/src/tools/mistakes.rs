@@ -16,6 +16,7 @@ use crate::store::{attempt, job, short_id};
 /// repository. A rejection records a mistake by itself: pass its attempt_id and the lesson to complete it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct MistakeRecord {
     job_id: JobId,
     /// Lesson learned: what to do instead next time.

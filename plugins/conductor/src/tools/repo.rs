@@ -33,6 +33,7 @@ const AT_ONCE: usize = 500;
 /// the map. Then call repo_map_update.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct RepoSnapshot {
     job_id: JobId,
     /// Name of a registered workspace, or a path inside one. Only for a job without repo_root.
@@ -254,6 +255,7 @@ pub(super) fn problems(problems: &[Problem]) -> Vec<String> {
 /// none.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct RepoFileDescriptionsUpdate {
     job_id: JobId,
     /// Description for each path: one line of at most 200 characters; at most 500 paths.

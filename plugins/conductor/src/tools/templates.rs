@@ -101,6 +101,7 @@ fn find(db: &Db<'_>, name: &str) -> Result<Option<Body>, DbError> {
 /// back to PLANNING.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct TemplateApply {
     job_id: JobId,
     /// Name of the template, as listed by template_list.
@@ -171,6 +172,7 @@ impl Tool for TemplateApply {
 /// variables.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct TemplateSave {
     /// Id of a job that is COMPLETE, or was before it was archived, for example JOB-7F2A.
     job_id: JobId,

@@ -19,6 +19,7 @@ use crate::worker;
 /// task_transition next. Roles: orchestrator, executor.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace_of_attempt()))]
 pub(crate) struct TaskFinishAttempt {
     /// Attempt id from task_start_attempt.
     attempt_id: AttemptId,

@@ -106,6 +106,7 @@ impl Tool for TaskCreate {
 /// task_create. Earlier reviews no longer count. Role: orchestrator.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("x-workspace" = super::workspace()))]
 pub(crate) struct TaskUpdateSpec {
     /// Task id from task_create.
     task_id: TaskId,

@@ -12,6 +12,7 @@ pub(crate) mod recover;
 pub(crate) mod show;
 pub(crate) mod transition;
 
+use serde_json::json;
 use tollgate_kit::Reason as _;
 use tollgate_sdk::{Blocker, Cx, DbError, NextCall, ToolError};
 
@@ -28,6 +29,17 @@ use crate::store::attempt::Attempt;
 use crate::store::standing::Standing;
 use crate::store::task::{self, TaskHead};
 use crate::worker;
+
+/// Place of the workspace of a call that names a task.
+fn workspace() -> serde_json::Value {
+    json!({"argument": "task_id", "table": "task_store_tasks", "key": "id", "column": "workspace"})
+}
+
+/// Place of the workspace of a call that names an attempt only.
+fn workspace_of_attempt() -> serde_json::Value {
+    json!({"argument": "attempt_id", "table": "task_store_attempts", "key": "id", "column": "task_id",
+        "then": {"table": "task_store_tasks", "key": "id", "column": "workspace"}})
+}
 
 /// The attempt that a call names, if any. Adds a refusal if it does not belong to the task.
 fn find_attempt(

@@ -16,6 +16,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tollgate::config::Config;
+use tollgate_core::text;
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::storage::{Database, SaidByPolicy, Session, StoredOperation};
 
@@ -149,7 +150,7 @@ fn cells(operation: &StoredOperation, tasks: &Tasks, shown: &Shown) -> Vec<Strin
         operation.seq.to_string(),
         operation.timestamp.clone(),
         operation.tool.clone(),
-        operation.actor.clone().unwrap_or_default(),
+        operation.actor.as_deref().map(text::named).unwrap_or_default(),
         [
             Some(outcome.to_owned()),
             operation.outcome.as_ref().map(|tests| tests.in_short()),

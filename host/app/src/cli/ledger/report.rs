@@ -23,6 +23,7 @@ impl Report {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let session = open(global)?.session;
         session.begin_read()?;
+        let boot_ms = SystemClock.boot_ms();
         let envelope = match &self.envelope {
             Some(id) => session
                 .envelope(id)?
@@ -31,7 +32,7 @@ impl Report {
                 "there is no envelope yet; operations outside of any are in `tollgate ledger tail`",
             )?,
         };
-        let report = core_tools::report(&session, envelope, SystemClock.boot_ms())?;
+        let report = core_tools::report(&session, envelope, boot_ms)?;
         session.commit()?;
         if global.json {
             out::print_json(&json!(report));

@@ -5,14 +5,16 @@ use std::fmt::Write as _;
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use tollgate_core::client_name;
 use tollgate_core::envelope::State;
+use tollgate_core::text::{named, quoted};
 
-use super::{Changed, Circle, Part, Refused, Repeated, Step, Story, evidence};
+use super::{Changed, Circle, Part, Refused, Repeated, Step, Story, Unseen, evidence};
 use crate::storage::Envelope;
 
 pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     let mut text = String::new();
-    opening(&mut text, envelope, boot_ms);
+    opening(&mut text, envelope);
     doubt(&mut text, story, envelope);
     limits(&mut text, envelope, boot_ms);
     summary(&mut text, story);
@@ -65,7 +67,7 @@ const NAMED: usize = 3;
 /// A story in at most ten lines.
 pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     let mut text = String::new();
-    opening(&mut text, envelope, boot_ms);
+    opening(&mut text, envelope);
     doubt(&mut text, story, envelope);
     limits(&mut text, envelope, boot_ms);
     summary(&mut text, story);
@@ -90,7 +92,7 @@ pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> Str
     let parts = story.parts.iter().take(NAMED).map(tell_part);
     line("Parts", parts.collect(), story.parts.len());
     let changed = story.changes.iter().take(NAMED);
-    let changed = changed.map(|one| one.what.clone());
+    let changed = changed.map(|one| named(&one.what));
     line("Changed", changed.collect(), story.changes.len());
     let _ = write!(
         text,
@@ -99,21 +101,25 @@ pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> Str
     text
 }
 
-fn opening(text: &mut String, envelope: &Envelope, boot_ms: i64) {
+fn opening(text: &mut String, envelope: &Envelope) {
     let _ = write!(text, "Envelope {}", envelope.id);
     if let Some(label) = &envelope.label {
-        let _ = write!(text, " \"{}\"", tollgate_core::text::clean(label));
+        let _ = write!(text, " {}", quoted(label));
     }
     if let Some(workspace) = &envelope.workspace {
-        let _ = write!(text, " in {}", tollgate_core::text::clean(workspace));
+        let _ = write!(text, " in {}", named(workspace));
     }
     let _ = write!(text, "\nOpened {}", envelope.opened_at);
     let Some(closed_at) = &envelope.closed_at else {
-        // The call after its time writes the end down.
-        text.push_str(match envelope.standing.is_expired(boot_ms) {
-            true => ", closed as failed: its time was over.\n",
-            false => ", still open.\n",
-        });
+        // No row tells of an end by time yet.
+        let _ = match envelope
+            .closed_by
+            .as_deref()
+            .filter(|_| envelope.over_boot_ms.is_some())
+        {
+            Some(by) => writeln!(text, ", closed {}: {}.", how(envelope.standing.state), over(by)),
+            None => writeln!(text, ", still open."),
+        };
         return;
     };
     let _ = write!(text, ", closed {closed_at}");
@@ -123,7 +129,7 @@ fn opening(text: &mut String, envelope: &Envelope, boot_ms: i64) {
     let _ = write!(text, ", {}", how(envelope.standing.state));
     match envelope.closed_by.as_deref() {
         None => {
-            let by = envelope.closed_actor.as_deref().map(tollgate_core::text::clean);
+            let by = envelope.closed_actor.as_deref().map(client_name::caller);
             let _ = writeln!(text, ", by {}.", by.as_deref().unwrap_or("a caller"));
         }
         Some(by) => {
@@ -154,12 +160,21 @@ fn how(state: State) -> &'static str {
     }
 }
 
+/// Reason of an end by time.
+fn over(closed_by: &str) -> &str {
+    match closed_by {
+        "PARENT_CLOSED" => "the time of an envelope around it was over",
+        other => reason(other),
+    }
+}
+
 /// Tells of a success that no test run shows.
 fn doubt(text: &mut String, story: &Story, envelope: &Envelope) {
     if envelope.standing.state != State::ClosedSuccess {
         return;
     }
-    let doubts = evidence::doubts(&story.tests, &story.untested);
+    let mut doubts = evidence::doubts(&story.tests, &story.untested);
+    doubts.extend(story.unseen.iter().map(tell_unseen));
     for doubt in doubts.iter().take(NAMED) {
         let _ = writeln!(text, "It was closed as a success, but {doubt}.");
     }
@@ -168,18 +183,26 @@ fn doubt(text: &mut String, story: &Story, envelope: &Envelope) {
     }
 }
 
+fn tell_unseen(unseen: &Unseen) -> String {
+    let clean = tollgate_core::text::clean;
+    format!(
+        "the work tree of {} could not be looked at: {}",
+        named(&unseen.workspace),
+        clean(&unseen.why).trim_end_matches('.')
+    )
+}
+
 fn tell_circle(circle: &Circle) -> String {
     format!(
         "{} was edited back to an earlier state {}, the last time after {}",
-        tollgate_core::text::clean(&circle.workspace),
+        named(&circle.workspace),
         times(circle.count),
         counted(circle.period, "edit")
     )
 }
 
 fn tell_part(part: &Part) -> String {
-    let clean = tollgate_core::text::clean;
-    let label = part.label.iter().map(|label| format!(" \"{}\"", clean(label)));
+    let label = part.label.iter().map(|label| format!(" {}", quoted(label)));
     let state = State::parse(&part.state).map(how).unwrap_or_default();
     let why = part.closed_by.iter().map(|by| format!(" ({})", reason(by)));
     format!(
@@ -292,7 +315,7 @@ fn tell_step(step: &Step, envelope: &Envelope) -> String {
     let who = step
         .actor
         .iter()
-        .map(|actor| format!(" by {actor}"))
+        .map(|actor| format!(" by {}", named(actor)))
         .collect::<String>();
     let times = if step.count > 1 {
         format!(", {} times", step.count)
@@ -313,7 +336,8 @@ fn tell_step(step: &Step, envelope: &Envelope) -> String {
         .unwrap_or_default();
     let place = place(step.workspace.as_deref(), envelope);
     let clean = |text: &String| tollgate_core::text::clean(text);
-    let via = step.client.iter().map(|client| format!(" via {}", clean(client)));
+    let via = step.client.iter();
+    let via = via.map(|client| format!(" via {}", client_name::shown(client)));
     // Packs that change files note the same numbers in their own words.
     let is_noted = |diff: &&String| {
         let lines = diff.split_once(", ").map(|(_, lines)| lines);
@@ -379,7 +403,7 @@ pub fn explain(code: &str) -> Option<&'static str> {
 /// Workspace of a call, if it is another than the envelope's.
 fn place(workspace: Option<&str>, envelope: &Envelope) -> String {
     let other = workspace.filter(|_| workspace != envelope.workspace.as_deref());
-    let place = other.map(|workspace| format!(" in {}", tollgate_core::text::clean(workspace)));
+    let place = other.map(|workspace| format!(" in {}", named(workspace)));
     place.unwrap_or_default()
 }
 
@@ -388,7 +412,8 @@ fn tell_repeated(repeated: &Repeated, what: &str, envelope: &Envelope) -> String
     let tests = if repeated.failing_tests.is_empty() {
         String::new()
     } else {
-        format!(": {}", list(&repeated.failing_tests))
+        let tests = repeated.failing_tests.iter().map(|test| test_name(test));
+        format!(": {}", list(&tests.collect()))
     };
     format!(
         "{what} {short} {} over {}{}, by {}{tests}",
@@ -405,7 +430,7 @@ fn tell_repeated(repeated: &Repeated, what: &str, envelope: &Envelope) -> String
 fn tell_changed(changed: &Changed) -> String {
     format!(
         "{} by {} ({})",
-        changed.what,
+        named(&changed.what),
         counted(changed.calls, "call"),
         list(&changed.tools)
     )
@@ -414,6 +439,18 @@ fn tell_changed(changed: &Changed) -> String {
 fn list(items: &BTreeSet<String>) -> String {
     let items: Vec<&str> = items.iter().map(String::as_str).collect();
     tollgate_core::text::clean(&items.join(", "))
+}
+
+/// Name of a test, as it is unless a part of it reads like words of the report.
+fn test_name(name: &str) -> String {
+    let is_plain = tollgate_core::text::clean(name) == name
+        && !name.contains(": ")
+        && !name.contains("; ")
+        && !name.contains('"');
+    match is_plain {
+        true => name.to_owned(),
+        false => quoted(name),
+    }
 }
 
 fn times(count: i64) -> String {

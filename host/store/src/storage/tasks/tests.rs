@@ -248,6 +248,7 @@ fn the_end_of_an_envelope_wants_its_tasks_to_end() {
         tollgate_core::envelope::State::ClosedSuccess,
         "TEST",
         super::super::fixture::NOW,
+        0,
     );
     session.close_envelope("env_k", ending).unwrap();
     let awake = session.tasks_to_wake("hst_1").unwrap();

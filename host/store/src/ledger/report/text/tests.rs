@@ -41,6 +41,7 @@ fn envelope() -> Envelope {
         detached_until_ms: None,
         index_version: None,
         restart_moved: None,
+        over_boot_ms: None,
     }
 }
 
@@ -229,18 +230,32 @@ fn an_envelope_whose_time_is_over_is_not_open() {
     let mut envelope = envelope();
     envelope.standing.state = State::Open;
     (envelope.closed_at, envelope.closed_by) = (None, None);
-    let opened = |boot_ms: i64| {
-        let text = Story::default().text(&envelope, boot_ms);
-        text.lines()
-            .nth(1)
-            .unwrap()
-            .split_once(", ")
-            .unwrap()
-            .1
-            .to_owned()
+    let told = |envelope: &Envelope, boot_ms: i64| {
+        let text = Story::default().text(envelope, boot_ms);
+        let told = |line: &str, sign: &str| line.rsplit_once(sign).unwrap().1.to_owned();
+        let mut lines = text.lines().skip(1);
+        let opened = lines.next().unwrap().split_once(", ").unwrap().1.to_owned();
+        let limits = lines.find(|line| line.starts_with("Limits:")).unwrap();
+        format!("{opened} {}", told(limits, ", "))
     };
-    assert_eq!(opened(599_000), "still open.");
-    assert_eq!(opened(601_000), "closed as failed: its time was over.");
+    assert_eq!(told(&envelope, 599_000), "still open. 599 of 600 s.");
+    envelope.over_boot_ms = Some(600_000);
+    for (state, by, expected) in [
+        (
+            State::ClosedFailed,
+            "DURATION_EXCEEDED",
+            "closed as failed: its time was over. 600 s at most.",
+        ),
+        (
+            State::ClosedInterrupted,
+            "PARENT_CLOSED",
+            "closed as interrupted: the time of an envelope around it was over. 600 s at most.",
+        ),
+    ] {
+        envelope.standing.state = state;
+        envelope.closed_by = Some(by.to_owned());
+        assert_eq!(told(&envelope, 999_000), expected);
+    }
 }
 
 #[test]
