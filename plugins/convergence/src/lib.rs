@@ -54,6 +54,7 @@ pub const PACK: Pack = Pack {
         migration!("../../../migrations/convergence", "0001_init"),
         migration!("../../../migrations/convergence", "0002_edits"),
         migration!("../../../migrations/convergence", "0003_edits_over_envelopes"),
+        migration!("../../../migrations/convergence", "0004_claims"),
     ],
     tools: tollgate_sdk::tools![
         tools::run::TestRun,

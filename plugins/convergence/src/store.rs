@@ -32,6 +32,36 @@ pub(crate) struct Run<'a> {
     /// Edits of the workspace over all envelopes, if the host saw its work tree.
     pub workspace_edits: Option<u64>,
     pub verdict: Verdict,
+    pub source: Source,
+}
+
+/// Witness of a test run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The host ran the tests.
+    Host,
+    /// The caller reports them.
+    Claim,
+}
+
+/// Places of the newest runs of a command that passed in a workspace, in whichever envelope. 0 if there is none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Passed {
+    /// Run by the host. Ends what was seen before it.
+    pub seen: i64,
+    /// Run by the host or reported. Ends what was reported before it.
+    pub told: i64,
+}
+
+impl TryFrom<Row> for Passed {
+    type Error = DbError;
+
+    fn try_from(row: Row) -> Result<Passed, DbError> {
+        Ok(Passed {
+            seen: row.get(0)?,
+            told: row.get(1)?,
+        })
+    }
 }
 
 /// Verdict on a test run.
@@ -83,19 +113,25 @@ impl TryFrom<Row> for Sightings {
     }
 }
 
-/// Sightings of a failure, for each of its details. With `since`, only those after that run whose changes are edits.
+/// Sightings of a failure, for each of its details. With `since`, only those after these runs whose changes are edits.
 pub(crate) fn sightings(
     db: &Db<'_>,
     scope: &Scope,
     fingerprint: &str,
-    since: Option<i64>,
+    since: Option<Passed>,
 ) -> Result<Vec<Sightings>, DbError> {
     db.query_as(
         "SELECT detail_fingerprint, count(*), min(mutations), max(id) FROM convergence_runs
          WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint = ?3
-           AND (?4 IS NULL OR (id > ?4 AND by_edits = 1))
+           AND (?4 IS NULL OR (id > CASE is_claim WHEN 1 THEN ?5 ELSE ?4 END AND by_edits = 1))
          GROUP BY detail_fingerprint ORDER BY max(id)",
-        params![scope.envelope, scope.workspace, fingerprint, since],
+        params![
+            scope.envelope,
+            scope.workspace,
+            fingerprint,
+            since.map(|since| since.seen),
+            since.map(|since| since.told)
+        ],
     )
 }
 
@@ -130,29 +166,31 @@ pub(crate) fn earlier(
     let passed = last_passed(db, &scope.workspace, command)?;
     let found = db.query_one(
         "SELECT count(DISTINCT envelope_id), min(at),
-             min(CASE WHEN id > ?4 AND command = ?5 AND detail_fingerprint = ?6 THEN workspace_edits END)
+             min(CASE WHEN id > CASE is_claim WHEN 1 THEN ?7 ELSE ?4 END
+                 AND command = ?5 AND detail_fingerprint = ?6 THEN workspace_edits END)
          FROM convergence_runs
          WHERE workspace = ?1 AND failure_fingerprint = ?2 AND envelope_id <> ?3 AND envelope_id <> ''",
         params![
             scope.workspace,
             fingerprint,
             scope.envelope,
-            passed,
+            passed.seen,
             command,
-            detail
+            detail,
+            passed.told
         ],
     )?;
     Ok(found.unwrap_or_default())
 }
 
-/// Place of the newest run of a command that passed in a workspace, in whichever envelope. 0 if there is none.
-pub(crate) fn last_passed(db: &Db<'_>, workspace: &str, command: &str) -> Result<i64, DbError> {
-    let row = db.query_row(
-        "SELECT id FROM convergence_runs WHERE workspace = ?1 AND command = ?2 AND outcome = 'passed'
-         ORDER BY id DESC LIMIT 1",
+/// Newest runs of a command that passed in a workspace, in whichever envelope.
+pub(crate) fn last_passed(db: &Db<'_>, workspace: &str, command: &str) -> Result<Passed, DbError> {
+    let passed = db.query_one(
+        "SELECT coalesce(max(CASE is_claim WHEN 0 THEN id END), 0), coalesce(max(id), 0) FROM convergence_runs
+         WHERE workspace = ?1 AND command = ?2 AND outcome = 'passed'",
         params![workspace, command],
     )?;
-    Ok(row.map(|row| row.get(0)).transpose()?.unwrap_or_default())
+    Ok(passed.unwrap_or_default())
 }
 
 /// A run of a test command before another.
@@ -163,6 +201,8 @@ pub(crate) struct Previous {
     pub changes: u64,
     /// True if the changes are edits of the work tree.
     pub by_edits: bool,
+    /// Edits of the workspace over all envelopes.
+    pub workspace_edits: Option<u64>,
 }
 
 impl TryFrom<Row> for Previous {
@@ -174,16 +214,25 @@ impl TryFrom<Row> for Previous {
             failed: row.get(1)?,
             changes: row.get(2)?,
             by_edits: row.get(3)?,
+            workspace_edits: row.get(4)?,
         })
     }
 }
 
-/// The newest run of a test command in a scope.
-pub(crate) fn previous(db: &Db<'_>, scope: &Scope, command: &str) -> Result<Option<Previous>, DbError> {
+/// The newest run of a test command by the same witness: in the workspace over all envelopes and outside of them, or with
+/// `envelope` in that one.
+pub(crate) fn previous(
+    db: &Db<'_>,
+    workspace: &str,
+    (command, source): (&str, Source),
+    envelope: Option<&str>,
+) -> Result<Option<Previous>, DbError> {
     db.query_one(
-        "SELECT outcome = 'passed', failure_fingerprint IS NOT NULL, mutations, by_edits FROM convergence_runs
-         WHERE envelope_id = ?1 AND workspace = ?2 AND command = ?3 ORDER BY id DESC LIMIT 1",
-        params![scope.envelope, scope.workspace, command],
+        "SELECT outcome = 'passed', failure_fingerprint IS NOT NULL, mutations, by_edits, workspace_edits
+         FROM convergence_runs
+         WHERE workspace = ?1 AND command = ?2 AND is_claim = ?3 AND (?4 IS NULL OR envelope_id = ?4)
+         ORDER BY id DESC LIMIT 1",
+        params![workspace, command, source == Source::Claim, envelope],
     )
 }
 
@@ -209,11 +258,19 @@ impl TryFrom<Row> for Verdict {
     }
 }
 
-/// Verdict on the newest run of a scope.
+/// Condition on a run that tells how a scope is: one of the host or one that failed. What the caller reports as passed
+/// tells only where the host ran nothing.
+const TELLS: &str = "(is_claim = 0 OR failure_fingerprint IS NOT NULL OR NOT EXISTS (
+    SELECT 1 FROM convergence_runs seen
+    WHERE seen.envelope_id = ?1 AND seen.workspace = ?2 AND seen.is_claim = 0))";
+
+/// Verdict on the newest run that tells how a scope is.
 pub(crate) fn last_verdict(db: &Db<'_>, scope: &Scope) -> Result<Verdict, DbError> {
     let found = db.query_one(
-        "SELECT non_progress, flaky, regression FROM convergence_runs
-         WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT 1",
+        &format!(
+            "SELECT non_progress, flaky, regression FROM convergence_runs
+             WHERE envelope_id = ?1 AND workspace = ?2 AND {TELLS} ORDER BY id DESC LIMIT 1"
+        ),
         params![scope.envelope, scope.workspace],
     )?;
     Ok(found.unwrap_or_default())
@@ -223,8 +280,8 @@ pub(crate) fn last_verdict(db: &Db<'_>, scope: &Scope) -> Result<Verdict, DbErro
 pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO convergence_runs (envelope_id, workspace, command, outcome, failure_fingerprint, mutations, at,
-             detail_fingerprint, non_progress, flaky, regression, by_edits, workspace_edits)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+             detail_fingerprint, non_progress, flaky, regression, by_edits, workspace_edits, is_claim)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         params![
             scope.envelope,
             scope.workspace,
@@ -239,7 +296,8 @@ pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp)
             run.verdict.regression,
             run.by_edits,
             run.workspace_edits
-                .map(|edits| i64::try_from(edits).unwrap_or(i64::MAX))
+                .map(|edits| i64::try_from(edits).unwrap_or(i64::MAX)),
+            run.source == Source::Claim
         ],
     )?;
     forget(db, "convergence_runs", scope, now)
@@ -250,8 +308,9 @@ pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp)
 pub(crate) struct RunCounts {
     pub all: u64,
     pub failed: u64,
+    /// The newest run that tells how the scope is.
     pub last_id: Option<i64>,
-    /// True if the newest run found no tests.
+    /// True if that run found no tests.
     pub is_empty: bool,
 }
 
@@ -271,10 +330,12 @@ impl TryFrom<Row> for RunCounts {
 /// Counts the test runs of a scope.
 pub(crate) fn run_counts(db: &Db<'_>, scope: &Scope) -> Result<RunCounts, DbError> {
     let counts = db.query_one(
-        "SELECT count(*), count(failure_fingerprint), max(id),
-             coalesce((SELECT outcome = 'no_tests' FROM convergence_runs
-                 WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT 1), 0)
-         FROM convergence_runs WHERE envelope_id = ?1 AND workspace = ?2",
+        &format!(
+            "SELECT count(*), count(failure_fingerprint), max(CASE WHEN {TELLS} THEN id END),
+                 coalesce((SELECT outcome = 'no_tests' FROM convergence_runs
+                     WHERE envelope_id = ?1 AND workspace = ?2 AND {TELLS} ORDER BY id DESC LIMIT 1), 0)
+             FROM convergence_runs WHERE envelope_id = ?1 AND workspace = ?2"
+        ),
         params![scope.envelope, scope.workspace],
     )?;
     Ok(counts.unwrap_or(RunCounts {

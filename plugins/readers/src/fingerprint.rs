@@ -1,7 +1,7 @@
 //! Two fingerprints of a failure: its identity, the same whenever the same tests fail in the same way, and its detail, the
 //! same while their messages stay.
 
-mod detail;
+pub(crate) mod detail;
 mod names;
 
 use crate::digest::Encoder;
@@ -12,7 +12,7 @@ use crate::report::{Ended, Failure, TestReport};
 /// fingerprints that match no older ones.
 const TAG: &str = "tollgate.failure.v2";
 /// The same for [`detail()`].
-const DETAIL_TAG: &str = "tollgate.failure_detail.v1";
+const DETAIL_TAG: &str = "tollgate.failure_detail.v2";
 
 /// The identity of a report that [is a failure](TestReport::is_failure).
 ///
@@ -55,7 +55,7 @@ pub fn detail(report: &TestReport) -> Option<String> {
     let mut messages: Vec<(String, String)> = failing
         .map(|failure| {
             let name = names::shared(report.reader, failure);
-            (name, detail::without_actual_values(&failure.message_head))
+            (name, failure.expectation.clone())
         })
         .collect();
     messages.sort_unstable();

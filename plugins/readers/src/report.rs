@@ -86,6 +86,8 @@ pub struct Failure {
     pub exception_type: Option<String>,
     /// The first lines of the message.
     pub message_head: String,
+    /// The message without the values that the code under test made.
+    pub expectation: String,
     /// Stack frames in the tool's order, as `file` or `file in function`.
     pub stack: Vec<String>,
 }

@@ -5,6 +5,7 @@ pub(crate) mod js;
 pub(crate) mod python;
 pub(crate) mod rust;
 
+use crate::fingerprint::detail;
 use crate::normalise::Normaliser;
 use crate::report::Failure;
 use crate::text;
@@ -19,6 +20,8 @@ const MAX_LINES: usize = 4;
 const MAX_MESSAGE: usize = 300;
 /// Longest message before normalisation, in characters.
 const MAX_RAW_MESSAGE: usize = 1_000;
+/// Longest message without the values that were made, in characters.
+const MAX_EXPECTATION: usize = 2_000;
 /// Longest type of an exception, in characters.
 const MAX_KIND: usize = 100;
 
@@ -65,6 +68,7 @@ impl Trace {
     /// Makes the failure of the test or file `name`.
     pub(crate) fn failure(self, normaliser: &Normaliser, name: &str) -> Failure {
         let kind = self.kind.map(|kind| normaliser.kind(&kind));
+        let expectation = normaliser.text(&detail::without_actual_values(kind.as_deref(), &self.message));
         Failure {
             name: normaliser.name(name),
             exception_type: kind
@@ -74,6 +78,7 @@ impl Trace {
                 &normaliser.text(&first_lines(&self.message, MAX_RAW_MESSAGE)),
                 MAX_MESSAGE,
             ),
+            expectation: text::head(&expectation, MAX_EXPECTATION).0.to_owned(),
             stack: self.frames,
         }
     }

@@ -60,6 +60,7 @@ impl GatePart {
             detached_until_ms: None,
             index_version: None,
             restart_moved: None,
+            over_boot_ms: None,
         })?;
         session.commit()?;
         Ok(GatePart { session, envelope })

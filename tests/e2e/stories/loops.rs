@@ -168,6 +168,80 @@ async fn a_failure_that_comes_back_after_a_pass_is_a_regression() {
 }
 
 #[tokio::test]
+async fn an_envelope_for_each_attempt_hides_no_change_of_a_result() {
+    let place = place("");
+    write(&place, "run.sh", BY_TURNS);
+    std::fs::write(place.path().join("turns"), "pass\nfail\npass\nfail\npass\nfail\n").unwrap();
+    let session = place.serve(&["--tier", "full"]).await;
+    let mut told = Vec::new();
+    // An attempt is in an envelope of its own, or in none. The last two each come after an edit.
+    for (is_inside, value) in [
+        (true, None),
+        (true, None),
+        (false, None),
+        (true, None),
+        (true, Some("1")),
+        (true, Some("2")),
+    ] {
+        if let Some(value) = value {
+            write(&place, "value", value);
+        }
+        let opened = match is_inside {
+            true => session.ok("envelope_open", json!({"workspace": "default"})).await,
+            false => Value::Null,
+        };
+        let ran = session.ok("test_run", json!({})).await;
+        let flags = ["flaky", "regression"];
+        let set: Vec<&str> = flags.into_iter().filter(|flag| ran[*flag] == true).collect();
+        told.push(set.join(" "));
+        if is_inside {
+            let end = json!({"envelope_id": opened["envelope_id"], "outcome": "failed"});
+            session.ok("envelope_close", end).await;
+        }
+    }
+    assert_eq!(told, ["", "flaky", "flaky", "flaky", "", "regression"]);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_claim_after_each_attempt_hides_no_lack_of_progress() {
+    let place = place("");
+    let session = place.serve(&["--tier", "full"]).await;
+    let claim =
+        json!({"exit_code": 0, "output": "TAP version 13\n1..1\nok 1 - adds\n", "command": "default"});
+    for inside in [false, true] {
+        let mut told = Vec::new();
+        for value in ["1", "2", "4"] {
+            write(&place, "value", &format!("{value}{}", u8::from(inside)));
+            let opened = match inside {
+                true => session.ok("envelope_open", json!({"workspace": "default"})).await,
+                false => Value::Null,
+            };
+            let ran = session.ok("test_run", json!({})).await;
+            assert_eq!(ran.get("regression"), None, "{ran:#}");
+            session.ok("test_report", claim.clone()).await;
+            let status = session.ok("convergence_status", json!({})).await;
+            told.push((ran["non_progress"] == true, status["non_progress"] == true));
+            if inside {
+                let shown = session
+                    .ok("envelope_get", json!({"envelope_id": opened["envelope_id"]}))
+                    .await;
+                let flag = shown["flags"]["non_progress"] == true;
+                assert_eq!(flag, ran["non_progress"] == true, "{shown:#}");
+                let end = json!({"envelope_id": opened["envelope_id"], "outcome": "failed"});
+                session.ok("envelope_close", end).await;
+            }
+        }
+        assert_eq!(
+            told,
+            [(false, false), (true, true), (true, true)],
+            "inside: {inside}"
+        );
+    }
+    session.close().await;
+}
+
+#[tokio::test]
 async fn the_next_morning_the_ledger_tells_what_happened() {
     let place = place("[artifacts]\nenabled = true\n");
     let session = place.serve(&["--tier", "full"]).await;

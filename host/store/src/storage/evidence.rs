@@ -80,17 +80,32 @@ impl Session {
             .collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Edits of a workspace in an envelope that no call made, found after a row. A call that found one and has no row yet
-    /// is later than all rows.
-    pub fn observed_edits_after(&self, envelope: &str, workspace: &str, seq: i64) -> StoreResult<i64> {
+    /// Edits of a workspace in an envelope that no call made, found after the state in which a row found the work tree. An
+    /// edit that another call found while the row's call ran is later. `None` counts all edits.
+    pub fn observed_edits_after(
+        &self,
+        envelope: &str,
+        workspace: &str,
+        seq: Option<i64>,
+    ) -> StoreResult<i64> {
+        let looked: Option<i64> = self
+            .db
+            .prepare_cached(
+                "SELECT max(s.id) FROM core_operations r
+                 JOIN core_work_tree_states s ON s.state = r.repo_before_hash
+                 JOIN core_operations o ON o.op_id = s.op_id
+                 WHERE r.seq = ?3 AND s.envelope_id = ?1 AND s.workspace = ?2 AND o.seq <= ?3",
+            )?
+            .query_row(params![envelope, workspace, seq], |row| row.get(0))?;
+        // Of a row that looked at nothing only its place is known. A call without a row yet is later than all rows.
         Ok(self
             .db
             .prepare_cached(
                 "SELECT count(*) FROM core_work_tree_states s LEFT JOIN core_operations o ON o.op_id = s.op_id
                  WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.cause = 'observed'
-                   AND (o.seq IS NULL OR o.seq > ?3)",
+                   AND CASE WHEN ?4 IS NULL THEN o.seq IS NULL OR o.seq > ?3 ELSE s.id > ?4 END",
             )?
-            .query_row(params![envelope, workspace, seq], |row| row.get(0))?)
+            .query_row(params![envelope, workspace, seq.unwrap_or(0), looked], |row| row.get(0))?)
     }
 
     /// Parts of an envelope, oldest first.

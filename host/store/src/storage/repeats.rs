@@ -83,12 +83,17 @@ impl Session {
     }
 
     /// Verdicts on the newest test run of each workspace that calls of an envelope looked at. `None` without such a
-    /// run.
+    /// run. A run that the caller reports as passed tells nothing where the host ran tests itself.
     pub fn said_of_tests(&self, id: &str) -> StoreResult<Option<SaidOfTests>> {
         let mut statement = self.db.prepare_cached(
             "SELECT max(o.seq), o.events FROM core_operations o
              JOIN core_work_tree_states s ON s.envelope_id = o.envelope_id AND s.state = o.repo_before_hash
              WHERE o.envelope_id = ?1 AND (o.op_type = 'test_run' OR o.outcome IS NOT NULL) AND o.success = 1
+               AND (o.effect = 'run' OR o.failure_fingerprint IS NOT NULL OR NOT EXISTS (
+                   SELECT 1 FROM core_operations r
+                   JOIN core_work_tree_states t ON t.envelope_id = r.envelope_id AND t.state = r.repo_before_hash
+                   WHERE r.envelope_id = ?1 AND r.effect = 'run' AND r.outcome IS NOT NULL
+                     AND t.workspace = s.workspace))
              GROUP BY s.workspace",
         )?;
         let mut rows = statement.query([id])?;
@@ -134,12 +139,15 @@ impl Session {
                    AND op_type = 'mutation' AND coalesce(failure_class, '') <> 'refused'",
             )?
             .query_row(params![id, first, last], |row| row.get(0))?;
+        // A run that the caller reports as passed settles only what the caller reported.
         let later: bool = self
             .db
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM core_operations
                      WHERE envelope_id = ?1 AND seq > ?2 AND (op_type = 'test_run' OR outcome IS NOT NULL)
-                       AND success = 1)",
+                       AND success = 1
+                       AND (effect = 'run' OR failure_fingerprint IS NOT NULL
+                         OR (SELECT effect FROM core_operations WHERE seq = ?2) <> 'run'))",
             )?
             .query_row(params![id, last], |row| row.get(0))?;
         Ok(Some(RepeatedFailure {

@@ -13,7 +13,7 @@ use tollgate_sdk::{Cx, Db, DbError, TestResult, Timestamp, ToolError};
 
 use crate::cycle::{Repetition, Unit};
 use crate::report::{Ended, Failure, Outcome, TestReport};
-use crate::store::{self, Earlier, Scope, Verdict};
+use crate::store::{self, Earlier, Scope, Source, Verdict};
 use crate::{Normaliser, cycle, fingerprint};
 
 /// Most failing tests, and most other errors, in a reply.
@@ -162,6 +162,7 @@ struct Known {
 /// A test run: its command, its report and how long it took, if known.
 struct Tested<'a> {
     command: &'a str,
+    source: Source,
     report: &'a TestReport,
     ran_sec: Option<u32>,
 }
@@ -378,6 +379,7 @@ fn remember(cx: &Cx<'_>, db: &Db<'_>, scope: &Scope, tested: &Tested<'_>) -> Res
         by_edits: changes.unit == Unit::Edit,
         workspace_edits: changes.of_workspace,
         verdict: known.verdict,
+        source: tested.source,
     };
     store::add_run(db, scope, &run, cx.now())?;
     Ok(RunView::of(tested, known, &changes, cx.now()))
@@ -409,20 +411,44 @@ fn known(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> 
     }
     let outlives = known.earlier_edits.is_some_and(|edits| edits > 0);
     let (passes, fails) = (report.outcome == Outcome::Passed, known.failure.is_some());
-    let previous = store::previous(db, scope, command)?;
-    // Without a view of the work tree nobody knows that nothing was edited.
-    let turned = previous.filter(|previous| {
-        let is_other = (previous.passed && fails) || (previous.failed && passes);
-        changes.unit == Unit::Edit && previous.by_edits && is_other
+    let turn = turn(db, scope, tested, changes)?.filter(|turn| match turn.passed {
+        true => fails,
+        false => turn.failed && passes,
     });
     known.verdict = Verdict {
         non_progress: known.repetition.non_progress || outlives,
-        flaky: turned
-            .as_ref()
-            .is_some_and(|previous| previous.changes == changes.count),
-        regression: turned.is_some_and(|previous| previous.passed && previous.changes != changes.count),
+        flaky: turn.as_ref().is_some_and(|turn| !turn.is_edited),
+        regression: turn.is_some_and(|turn| turn.passed && turn.is_edited),
     };
     Ok(known)
+}
+
+/// The run before another, and whether the work tree was edited between the two.
+struct Turn {
+    passed: bool,
+    failed: bool,
+    is_edited: bool,
+}
+
+/// Finds the run that a run is compared with: the command's last in the workspace, whatever envelope it was in. Without a
+/// view of the work tree nobody knows that nothing was edited.
+fn turn(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> Result<Option<Turn>, DbError> {
+    if changes.unit != Unit::Edit {
+        return Ok(None);
+    }
+    let of_command = (tested.command, tested.source);
+    let turn = |previous: &store::Previous, is_edited: bool| Turn {
+        passed: previous.passed,
+        failed: previous.failed,
+        is_edited,
+    };
+    if let Some(edits) = changes.of_workspace {
+        let previous = store::previous(db, &scope.workspace, of_command, None)?;
+        return Ok(previous.and_then(|previous| Some(turn(&previous, previous.workspace_edits? != edits))));
+    }
+    let previous = store::previous(db, &scope.workspace, of_command, Some(&scope.envelope))?;
+    let previous = previous.filter(|previous| previous.by_edits);
+    Ok(previous.map(|previous| turn(&previous, previous.changes != changes.count)))
 }
 
 /// Writes the result of a test run to the ledger. `how` is how the run ended, if not by itself.

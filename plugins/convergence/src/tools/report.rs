@@ -7,6 +7,7 @@ use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 use super::{RunView, Tested, default_workspace, normaliser, record, remember, scope};
 use crate::readers::{self, Reader, Run};
 use crate::report::TestReport;
+use crate::store::Source;
 use crate::{error, store};
 
 /// Record a test run that you executed yourself. It uses the test-run budget and yields the same failure
@@ -64,6 +65,7 @@ impl Tool for Report {
         let scope = scope(cx, &self.workspace);
         let tested = Tested {
             command: &self.command,
+            source: Source::Claim,
             report: &report,
             ran_sec: None,
         };

@@ -10,6 +10,7 @@ use super::{RunView, Tested, default_workspace, normaliser, record, remember, sc
 use crate::config::Config;
 use crate::readers::{self, Run};
 use crate::report::Ended;
+use crate::store::Source;
 use crate::{error, store, text, work_tree};
 
 /// Size limit of each stream, in bytes.
@@ -129,6 +130,7 @@ impl Tool for TestRun {
         let scope = scope(cx, &self.workspace);
         let tested = Tested {
             command: &self.test,
+            source: Source::Host,
             report: &report,
             ran_sec: Some(u32::try_from(outcome.duration.as_secs()).map_or(seconds, |ran| ran.min(seconds))),
         };

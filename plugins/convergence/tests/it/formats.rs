@@ -143,6 +143,31 @@ fn silence_is_judged_by_the_exit_code() {
 }
 
 #[test]
+fn a_plan_of_no_tests_is_no_pass() {
+    for output in [
+        "1..0\n",
+        "1..0 # SKIP none\n",
+        "> shop@1.0.0 test\n\n1..0\n",
+        "TAP version 14\n1..0\n",
+    ] {
+        for command in ["", "sh run.sh", "node --test"] {
+            let report = read(output.as_bytes(), Some(0), command, None);
+            assert_eq!(report.outcome, Outcome::NoTests, "{output} {command}");
+        }
+    }
+    // A number in a text, and a plan in the output of a test of another tool.
+    assert_eq!(read(b"page 1..0\n", Some(0), "", None).outcome, Outcome::Passed);
+    let mut passing = Fixture::of("jest", "pass", "a");
+    passing.output.splice(0..0, b"1..0\n".iter().copied());
+    assert_eq!(passing.read().outcome, Outcome::Passed);
+    // A tool that failed.
+    assert_eq!(
+        read(b"1..0\nerror: no server\n", Some(1), "", None).outcome,
+        Outcome::Failed
+    );
+}
+
+#[test]
 fn failing_tests_beat_an_exit_code_that_was_lost() {
     let fixture = Fixture::of("pytest", "fail", "a");
     assert_eq!(

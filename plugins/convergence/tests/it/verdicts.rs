@@ -44,7 +44,7 @@ fn a_failure_that_outlives_edits_over_envelopes_is_no_progress() {
         failed: 1 passed, 1 failed, 0 skipped; seen in 2 earlier envelopes across 1 edit, first less than a minute ago; no progress | true 1
         failed: 1 passed, 1 failed, 0 skipped; seen in 3 earlier envelopes, first less than a minute ago | false null
         passed: 1 passed, 0 failed, 0 skipped | false null
-        failed: 1 passed, 1 failed, 0 skipped; seen in 4 earlier envelopes, first less than a minute ago | false null
+        failed: 1 passed, 1 failed, 0 skipped; seen in 4 earlier envelopes, first less than a minute ago; regression: the last run passed | false null
         false null
     "#]]
     .assert_eq(&log);
@@ -80,6 +80,117 @@ fn outside_of_envelopes_only_sightings_since_the_command_passed_count() {
         passed: 1 passed, 0 failed, 0 skipped | false null
         failed: 1 passed, 1 failed, 0 skipped; regression: the last run passed | false null
         failed: 1 passed, 1 failed, 0 skipped; same failure seen 2 times across 1 edit; no progress | true null
+    "#]]
+    .assert_eq(&log);
+}
+
+/// One run of the host or report of the caller, in the words of its reply.
+fn step(place: &Place, session: &tollgate_sdk::native::Session, edits: u64, what: &str) -> String {
+    session.set_work_tree("default", seen(edits, None));
+    session.set_edits_over_envelopes("default", edits);
+    place.tests_print(if what == "fail" { FAILING } else { PASSING });
+    let claim = "running 1 test\ntest tests::adds ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; \
+                 0 measured; 0 filtered out; finished in 0.01s\n";
+    let ran = match what {
+        "claim" => reply(
+            session,
+            "test_report",
+            json!({"exit_code": 0, "output": claim, "command": "default"}),
+        ),
+        "claimed failure" => reply(
+            session,
+            "test_report",
+            json!({"exit_code": 1, "failing_tests": ["tests::other"], "command": "default"}),
+        ),
+        _ => reply(session, "test_run", json!({})),
+    };
+    let flags = ["non_progress", "flaky", "regression"];
+    let set: Vec<&str> = flags.into_iter().filter(|flag| ran[*flag] == true).collect();
+    format!("{what} {set:?}\n")
+}
+
+#[test]
+fn a_claim_ends_nothing_that_the_host_saw() {
+    let place = Place::repository();
+    let session = place.session();
+    let mut log = String::new();
+    for edits in 0..3 {
+        log += &step(&place, &session, edits, "fail");
+        log += &step(&place, &session, edits, "claim");
+    }
+    // With an envelope for each attempt.
+    for edits in 3..6 {
+        let envelope = format!("env_{edits}");
+        session.set_envelope(Some(&envelope));
+        log += &step(&place, &session, edits, "fail");
+        log += &step(&place, &session, edits, "claim");
+        let status = reply(&session, "convergence_status", json!({}));
+        log += &format!("{} {}\n", status["non_progress"], status["message"]);
+    }
+    // What only the caller tells, the caller settles.
+    session.set_envelope(None);
+    for (edits, what) in [
+        (6, "claim"),
+        (7, "claimed failure"),
+        (8, "claim"),
+        (9, "claimed failure"),
+    ] {
+        log += &step(&place, &session, edits, what);
+    }
+    expect![[r#"
+        fail []
+        claim []
+        fail ["non_progress"]
+        claim []
+        fail ["non_progress"]
+        claim []
+        fail []
+        claim []
+        false "same failure seen 1 time across 0 edits"
+        fail ["non_progress"]
+        claim []
+        true "same failure seen 1 time across 0 edits"
+        fail ["non_progress"]
+        claim []
+        true "same failure seen 1 time across 0 edits"
+        claim []
+        claimed failure ["regression"]
+        claim []
+        claimed failure ["regression"]
+    "#]]
+    .assert_eq(&log);
+}
+
+#[test]
+fn flaky_and_regression_hold_over_envelopes_and_outside_of_them() {
+    let place = Place::repository();
+    let session = place.session();
+    let mut log = String::new();
+    for (envelope, edits, what) in [
+        (Some("env_1"), 0, "pass"),
+        (Some("env_2"), 0, "fail"),
+        (Some("env_3"), 0, "pass"),
+        (None, 0, "fail"),
+        (Some("env_4"), 0, "pass"),
+        (Some("env_5"), 1, "fail"),
+        (None, 2, "pass"),
+        (Some("env_5"), 3, "claim"),
+        (Some("env_5"), 3, "fail"),
+    ] {
+        session.set_envelope(envelope);
+        log += &format!("{} {edits} ", envelope.unwrap_or("outside"));
+        log += &step(&place, &session, edits, what);
+    }
+    expect![[r#"
+        env_1 0 pass []
+        env_2 0 fail ["flaky"]
+        env_3 0 pass ["flaky"]
+        outside 0 fail ["flaky"]
+        env_4 0 pass ["flaky"]
+        env_5 1 fail ["regression"]
+        outside 2 pass []
+        env_5 3 claim []
+        env_5 3 fail ["non_progress", "regression"]
     "#]]
     .assert_eq(&log);
 }

@@ -26,6 +26,11 @@ pub(super) fn recognises(text: &str) -> bool {
     })
 }
 
+/// Returns whether a text without any other sign of a tool plans no tests: `1..0`, `1..0 # SKIP none`.
+pub(super) fn plans_nothing(text: &str) -> bool {
+    text.lines().any(|line| plan(line) == Some(0))
+}
+
 pub(super) fn read(text: &str, normaliser: &Normaliser) -> Findings {
     let mut reading = Reading::default();
     let mut lines = text.lines().peekable();

@@ -72,7 +72,7 @@ pub(super) fn fill(data_dir: &Path, operations: usize) -> anyhow::Result<String>
             }
             session.record(&operation(number, &envelope, &now))?;
             if number % group >= group - AT_A_TIME {
-                session.close_envelope(&envelope, Ending::by_host(State::ClosedSuccess, "BENCH", &now))?;
+                session.close_envelope(&envelope, Ending::by_host(State::ClosedSuccess, "BENCH", &now, 0))?;
             }
         }
         session.commit()?;
@@ -114,6 +114,7 @@ fn open(id: &str, now: &str) -> Envelope {
         detached_until_ms: None,
         index_version: None,
         restart_moved: None,
+        over_boot_ms: None,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Evidence for a success: the newest run of each test command in each workspace, and edits after the last that passed.
 //!
-//! A run by the host outweighs a report of the caller, who may claim anything.
+//! A run by the host outweighs a report of the caller, who may claim anything. A report that passes settles nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,14 +32,18 @@ pub struct NewestRun {
     pub part: Option<String>,
 }
 
-/// Edits of a workspace that no test run followed.
+/// Edits of a workspace after the host last ran a test there that passed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Untested {
     /// The workspace.
     pub workspace: String,
+    /// Name of the registered test command that did not run after them. Absent if the host ran no test, or if the name is
+    /// unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
     /// Number of edits that no call made.
     pub edits: i64,
-    /// The row of the last run that passed before them. Absent if no test ran.
+    /// The row of the command's last run before them, which passed. Absent if the host ran no test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed_seq: Option<i64>,
 }
@@ -86,8 +91,16 @@ enum Command {
     Named(String),
     /// Tests that nobody knows the name of, as in rows of earlier versions and of calls whose host died.
     Unnamed,
-    /// Tests that the caller reports.
-    Claimed,
+    /// Tests that the caller reports as passed.
+    ClaimedPass,
+    /// Tests that the caller reports as failed. Only the host can settle them.
+    ClaimedFailure,
+}
+
+impl Command {
+    const fn is_claim(&self) -> bool {
+        matches!(self, Command::ClaimedPass | Command::ClaimedFailure)
+    }
 }
 
 /// Newest runs of an envelope and its parts, from rows in the order of the ledger.
@@ -95,7 +108,7 @@ pub(super) fn newest_runs(envelope: &str, rows: &[TestRow]) -> Vec<NewestRun> {
     let mut newest: BTreeMap<(Option<String>, Command), NewestRun> = BTreeMap::new();
     for row in rows {
         for (workspace, command, passed, outcome) in runs_of(row) {
-            if passed && command != Command::Claimed {
+            if passed && !command.is_claim() {
                 // The host saw the workspace pass, whatever was said of it or had no name.
                 newest.retain(|(other, weaker), _| {
                     let is_same = other.is_none() || *other == workspace;
@@ -107,9 +120,9 @@ pub(super) fn newest_runs(envelope: &str, rows: &[TestRow]) -> Vec<NewestRun> {
                 workspace: workspace.clone(),
                 test: match &command {
                     Command::Named(test) => Some(test.clone()),
-                    Command::Unnamed | Command::Claimed => None,
+                    Command::Unnamed | Command::ClaimedPass | Command::ClaimedFailure => None,
                 },
-                is_claim: command == Command::Claimed,
+                is_claim: command.is_claim(),
                 passed,
                 outcome,
                 part: (row.envelope_id != envelope).then(|| row.envelope_id.clone()),
@@ -130,12 +143,12 @@ fn runs_of(row: &TestRow) -> Vec<(Option<String>, Command, bool, String)> {
     };
     let told = |outcome: &Outcome| (!outcome.is_failure(), outcome.in_words());
     if outcome.runs.is_empty() {
-        let command = if row.is_run {
-            Command::Unnamed
-        } else {
-            Command::Claimed
-        };
         let (passed, words) = told(outcome);
+        let command = match (row.is_run, passed) {
+            (true, _) => Command::Unnamed,
+            (false, true) => Command::ClaimedPass,
+            (false, false) => Command::ClaimedFailure,
+        };
         return vec![(row.workspace.clone(), command, passed, words)];
     }
     let is_only = outcome.runs.len() == 1;
@@ -151,83 +164,120 @@ fn runs_of(row: &TestRow) -> Vec<(Option<String>, Command, bool, String)> {
     runs.collect()
 }
 
-/// Workspaces of an envelope that were edited after the last run that passed in them, or without any run.
+/// Edits of each workspace of an envelope after the last run that passed, for each test command, or without any run by the
+/// host. A command whose newest run did not pass is told as such.
 pub(super) fn untested(session: &Session, envelope: &str, runs: &[NewestRun]) -> StoreResult<Vec<Untested>> {
     let mut found = Vec::new();
     for workspace in session.seen_workspaces(envelope)? {
         let is_here = |run: &&NewestRun| {
             let here = run.workspace.as_deref();
-            here.is_none_or(|here| here == workspace)
+            !run.is_claim && here.is_none_or(|here| here == workspace)
         };
         let here: Vec<&NewestRun> = runs.iter().filter(is_here).collect();
-        let passed_seq = here.iter().filter(|run| run.passed).map(|run| run.seq).max();
-        if passed_seq.is_none() && !here.is_empty() {
-            continue;
+        let mut after = |test: Option<String>, passed_seq: Option<i64>| -> StoreResult<()> {
+            let edits = session.observed_edits_after(envelope, &workspace, passed_seq)?;
+            if edits > 0 {
+                found.push(Untested {
+                    workspace: workspace.clone(),
+                    test,
+                    edits,
+                    passed_seq,
+                });
+            }
+            Ok(())
+        };
+        if here.is_empty() {
+            after(None, None)?;
         }
-        let edits = session.observed_edits_after(envelope, &workspace, passed_seq.unwrap_or(0))?;
-        if edits > 0 {
-            found.push(Untested {
-                workspace,
-                edits,
-                passed_seq,
-            });
+        for run in here.iter().filter(|run| run.passed) {
+            after(run.test.clone(), Some(run.seq))?;
         }
     }
     Ok(found)
 }
 
-/// Reasons to doubt that the work is done, a clause each.
-pub(super) fn doubts(runs: &[NewestRun], untested: &[Untested]) -> Vec<String> {
+/// Reasons to doubt that the work is done, a clause each: first those about the test `default` of the envelope's workspace,
+/// then the newest.
+pub(super) fn doubts(runs: &[NewestRun], untested: &[Untested], own: Option<&str>) -> Vec<String> {
+    let is_main = |workspace: Option<&str>, test: Option<&str>| {
+        own.is_none_or(|own| workspace.is_none_or(|workspace| workspace == own))
+            && test.is_none_or(|test| test == DEFAULT_TEST)
+    };
+    let failing = runs.iter().filter(|run| !run.passed).map(|run| {
+        let is_main = !run.is_claim && is_main(run.workspace.as_deref(), run.test.as_deref());
+        (is_main, run.seq, failure(run, runs))
+    });
+    let edited = untested.iter().map(|one| {
+        let is_main = is_main(Some(&one.workspace), one.test.as_deref());
+        (is_main, one.passed_seq.unwrap_or(i64::MAX), edit(one, runs))
+    });
+    let mut doubts: Vec<(bool, i64, String)> = failing.chain(edited).collect();
+    doubts.sort_by_key(|(is_main, seq, _)| (!is_main, Reverse(*seq)));
+    doubts.into_iter().map(|(_, _, clause)| clause).collect()
+}
+
+/// Test command that runs if a call names none.
+const DEFAULT_TEST: &str = "default";
+
+/// A run that did not pass, as a clause.
+fn failure(run: &NewestRun, runs: &[NewestRun]) -> String {
     let clean = tollgate_core::text::clean;
-    let failing: Vec<&NewestRun> = runs.iter().filter(|run| !run.passed).collect();
-    let mut doubts: Vec<String> = failing
-        .iter()
-        .map(|run| {
-            let place = match &run.workspace {
-                Some(workspace) => format!(" in {}", clean(workspace)),
-                None => String::new(),
-            };
-            let what = match &run.test {
-                Some(test) => format!("the newest run of test {}{place}", clean(test)),
-                None if run.is_claim => format!("the newest reported test run{place}"),
-                None => format!("the newest test run{place}"),
-            };
-            let part = run.part.iter().map(|part| format!(", in its part {part}"));
-            let later = runs.iter().find(|later| {
-                let is_here = later.workspace == run.workspace;
-                later.is_claim && later.passed && is_here && later.seq > run.seq
-            });
-            let claim = match later {
-                Some(later) => format!("; only the caller reports that tests pass (#{})", later.seq),
-                None => String::new(),
-            };
+    let place = match &run.workspace {
+        Some(workspace) => format!(" in {}", clean(workspace)),
+        None => String::new(),
+    };
+    let part = run.part.iter().map(|part| format!(", in its part {part}"));
+    let seq = format!("(#{}{})", run.seq, part.collect::<String>());
+    let what = match &run.test {
+        Some(test) => format!("the newest run of test {}{place} {seq} did not pass", clean(test)),
+        None if run.is_claim => {
             format!(
-                "{what} (#{}{}) did not pass: {}{claim}",
-                run.seq,
-                part.collect::<String>(),
-                clean(&run.outcome).trim_end_matches('.')
+                "the caller reported a failing test run{place} {seq}, and the host ran no test there since that passed"
             )
-        })
-        .collect();
-    let failing: BTreeSet<&str> = failing
-        .iter()
-        .filter_map(|run| run.workspace.as_deref())
-        .collect();
-    for one in untested
-        .iter()
-        .filter(|one| !failing.contains(one.workspace.as_str()))
-    {
-        let workspace = clean(&one.workspace);
-        let edits = match one.edits {
-            1 => "1 edit".to_owned(),
-            many => format!("{many} edits"),
-        };
-        doubts.push(match one.passed_seq {
-            Some(seq) => {
-                format!("no test ran after {edits} of {workspace}, whose tests last passed in #{seq}")
-            }
-            None => format!("no test ran in {workspace}, although its work tree was edited"),
-        });
+        }
+        None => format!("the newest test run{place} {seq} did not pass"),
+    };
+    format!(
+        "{what}: {}{}",
+        clean(&run.outcome).trim_end_matches('.'),
+        claim(runs, run.workspace.as_deref(), run.seq)
+    )
+}
+
+/// Edits without a test run after them, as a clause.
+fn edit(one: &Untested, runs: &[NewestRun]) -> String {
+    let clean = tollgate_core::text::clean;
+    let workspace = clean(&one.workspace);
+    let edits = match one.edits {
+        1 => "1 edit".to_owned(),
+        many => format!("{many} edits"),
+    };
+    let claim = claim(runs, Some(&one.workspace), one.passed_seq.unwrap_or(0));
+    match (&one.test, one.passed_seq) {
+        (Some(test), Some(seq)) => {
+            let test = clean(test);
+            format!(
+                "test {test} did not run after {edits} of {workspace}; its last run (#{seq}) passed before{claim}"
+            )
+        }
+        (None, Some(seq)) => {
+            format!("no test ran after {edits} of {workspace}, whose tests last passed in #{seq}{claim}")
+        }
+        (_, None) if !claim.is_empty() => {
+            format!("the host ran no test in {workspace}, although its work tree was edited{claim}")
+        }
+        (_, None) => format!("no test ran in {workspace}, although its work tree was edited"),
     }
-    doubts
+}
+
+/// Says if the caller reports that tests passed in a workspace after a row.
+fn claim(runs: &[NewestRun], workspace: Option<&str>, seq: i64) -> String {
+    let claimed = runs.iter().find(|run| {
+        let is_here = run.workspace.is_none() || run.workspace.as_deref() == workspace;
+        run.is_claim && run.passed && is_here && run.seq > seq
+    });
+    match claimed {
+        Some(run) => format!("; only the caller reports that tests pass (#{})", run.seq),
+        None => String::new(),
+    }
 }

@@ -15,7 +15,7 @@ use crate::storage::Envelope;
 pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     let mut text = String::new();
     opening(&mut text, envelope);
-    doubt(&mut text, story, envelope);
+    doubt(&mut text, story, envelope, usize::MAX);
     limits(&mut text, envelope, boot_ms);
     summary(&mut text, story);
     section(&mut text, "What happened", &story.steps, |step| {
@@ -68,7 +68,7 @@ const NAMED: usize = 3;
 pub(super) fn summarise(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
     let mut text = String::new();
     opening(&mut text, envelope);
-    doubt(&mut text, story, envelope);
+    doubt(&mut text, story, envelope, NAMED);
     limits(&mut text, envelope, boot_ms);
     summary(&mut text, story);
     let mut line = |title: &str, named: Vec<String>, of: usize| {
@@ -168,19 +168,21 @@ fn over(closed_by: &str) -> &str {
     }
 }
 
-/// Tells of a success that no test run shows.
-fn doubt(text: &mut String, story: &Story, envelope: &Envelope) {
+/// Tells of a success that no test run shows, with at most `limit` reasons.
+fn doubt(text: &mut String, story: &Story, envelope: &Envelope, limit: usize) {
     if envelope.standing.state != State::ClosedSuccess {
         return;
     }
-    let mut doubts = evidence::doubts(&story.tests, &story.untested);
+    let mut doubts = evidence::doubts(&story.tests, &story.untested, envelope.workspace.as_deref());
     doubts.extend(story.unseen.iter().map(tell_unseen));
-    for doubt in doubts.iter().take(NAMED) {
+    for doubt in doubts.iter().take(limit) {
         let _ = writeln!(text, "It was closed as a success, but {doubt}.");
     }
-    if doubts.len() > NAMED {
-        let _ = writeln!(text, "There are {} more such reasons.", doubts.len() - NAMED);
-    }
+    let _ = match doubts.len().saturating_sub(limit) {
+        0 => Ok(()),
+        1 => writeln!(text, "The whole report has 1 more such reason."),
+        more => writeln!(text, "The whole report has {more} more such reasons."),
+    };
 }
 
 fn tell_unseen(unseen: &Unseen) -> String {

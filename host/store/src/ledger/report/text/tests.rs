@@ -162,15 +162,27 @@ fn a_success_that_no_test_run_shows_is_told() {
             .lines()
             .filter_map(|line| line.strip_prefix("It was closed as a success, but "))
             .collect();
+        let text = story.text(&envelope, 0);
+        let all: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("It was closed as a success, but "))
+            .collect();
+        assert_eq!(all.get(..lines.len()), Some(&lines[..]));
+        let more = all.len() - lines.len();
+        let said = summary
+            .lines()
+            .find_map(|line| line.strip_prefix("The whole report has "));
         assert_eq!(
-            story.text(&envelope, 0).matches("as a success, but").count(),
-            lines.len()
+            said.is_some_and(|said| said.starts_with(&more.to_string())),
+            more > 0
         );
         lines.join("\n")
     };
     let (passed, failed) = (Some(Ran::Passed), Some(Ran::Failed));
     let success = |rows: &[(&str, Option<Ran>)]| told(rows, &[], State::ClosedSuccess);
     let of_default = "the newest run of test default in shop (#1) did not pass: failed";
+    let claimed = "the caller reported a failing test run in shop (#1), and the host ran no test there since that \
+                   passed: failed";
     // Another command, another workspace and a claim prove nothing of the one that fails.
     assert_eq!(
         success(&[("shop/default", failed), ("shop/lint", passed)]),
@@ -189,40 +201,68 @@ fn a_success_that_no_test_run_shows_is_told() {
         success(&[("part/default", failed)]),
         "the newest run of test default in part (#1, in its part env_2) did not pass: failed."
     );
+    assert_eq!(success(&[("claim", failed)]), format!("{claimed}."));
+    // The caller alone says that it is mended.
     assert_eq!(
-        success(&[("claim", failed)]),
-        "the newest reported test run in shop (#1) did not pass: failed."
+        success(&[("claim", failed), ("claim", passed)]),
+        format!("{claimed}; only the caller reports that tests pass (#2).")
     );
-    assert_eq!(success(&[("claim", failed), ("claim", passed)]), "");
     assert_eq!(success(&[("claim", failed), ("shop/lint", passed)]), "");
     assert_eq!(success(&[("unnamed", None), ("shop/lint", passed)]), "");
     assert_eq!(
         success(&[("shop/default", Some(Ran::NoTests)), ("unnamed", None)]),
-        "the newest run of test default in shop (#1) did not pass: no tests.\n\
-         the newest test run in shop (#2) did not pass: outcome unknown."
+        "the newest test run in shop (#2) did not pass: outcome unknown.\n\
+         the newest run of test default in shop (#1) did not pass: no tests."
     );
-    let edited = |passed_seq: Option<i64>| Untested {
+    let edited = |passed: Option<(&str, i64)>| Untested {
         workspace: "shop".to_owned(),
+        test: passed.map(|(test, _)| test.to_owned()),
         edits: 2,
-        passed_seq,
+        passed_seq: passed.map(|(_, seq)| seq),
     };
+    let success =
+        |rows: &[(&str, Option<Ran>)], untested: &[Untested]| told(rows, untested, State::ClosedSuccess);
+    let of_default = "test default did not run after 2 edits of shop; its last run (#1) passed before";
+    let default = Some(("default", 1));
     assert_eq!(
-        told(
-            &[("shop/default", passed)],
-            &[edited(Some(1))],
-            State::ClosedSuccess
+        success(&[("shop/default", passed)], &[edited(default)]),
+        format!("{of_default}.")
+    );
+    // Neither another command nor a claim says anything about the edits.
+    assert_eq!(
+        success(
+            &[("shop/default", passed), ("shop/lint", failed)],
+            &[edited(default)]
         ),
-        "no test ran after 2 edits of shop, whose tests last passed in #1."
+        format!("{of_default}.\nthe newest run of test lint in shop (#2) did not pass: failed.")
     );
     assert_eq!(
-        told(&[], &[edited(None)], State::ClosedSuccess),
+        success(&[("shop/default", passed), ("claim", passed)], &[edited(default)]),
+        format!("{of_default}; only the caller reports that tests pass (#2).")
+    );
+    assert_eq!(
+        success(&[("claim", passed)], &[edited(None)]),
+        "the host ran no test in shop, although its work tree was edited; only the caller reports that tests \
+         pass (#1)."
+    );
+    assert_eq!(
+        success(&[], &[edited(None)]),
         "no test ran in shop, although its work tree was edited."
     );
+    // The envelope's own tests come first, then the newest.
+    let many = ["shop/a", "shop/default", "shop/b", "notes/default", "js/default"];
+    let many = many.map(|run| (run, failed));
+    let lines = success(&many, &[]);
+    let tests: Vec<&str> = lines
+        .lines()
+        .map(|line| line.split(['(', ')']).nth(1).unwrap())
+        .collect();
+    assert_eq!(tests, ["#4", "#5", "#3"]);
     assert_eq!(
         told(&[("shop/default", failed)], &[edited(None)], State::ClosedFailed),
         ""
     );
-    assert_eq!(success(&[]), "");
+    assert_eq!(success(&[], &[]), "");
 }
 
 #[test]
