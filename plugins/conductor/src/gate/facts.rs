@@ -114,7 +114,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
                 .map(|(facts, between)| GitFacts {
                     data: data_of_tests(git, first, &facts, (step, &gates)),
                     gone: named::gone(git, since, &facts),
-                    asked: asked_for(job, &facts, (step, &gates)),
+                    asked: asked_for(job, &facts, step),
                     planted,
                     between,
                     unsteady: moved.unsteady,
@@ -231,7 +231,8 @@ fn names_plugin(git: &Git<'_>, path: &str) -> bool {
 }
 
 /// Changed files that the plan names as the work of a step.
-fn asked_for(job: &Job, facts: &GitFacts, (step, gates): (&Step, &[Gate])) -> BTreeSet<String> {
+fn asked_for(job: &Job, facts: &GitFacts, step: &Step) -> BTreeSet<String> {
+    let gates = step.agreed().parsed_gates();
     let deliverables = job.plan.deliverables.as_deref().unwrap_or_default();
     let paths = facts.changed.iter().chain(facts.carried.iter().flatten());
     let paths = paths.map(|change| &change.path);
@@ -240,7 +241,7 @@ fn asked_for(job: &Job, facts: &GitFacts, (step, gates): (&Step, &[Gate])) -> BT
             true => Anywhere::Yes,
             false => Anywhere::No,
         };
-        data::is_asked(&step.spec, (gates, deliverables), path, anywhere)
+        data::is_asked(step.agreed(), (&gates, deliverables), path, anywhere)
     };
     paths.filter(is_asked).cloned().collect()
 }
@@ -261,7 +262,8 @@ fn data_of_tests(
         .chain(facts.carried.iter().flatten())
         .collect();
     let mut found = data::read_by_tests(git, look, &all, gates);
-    found.retain(|path, _| !data::is_planned(&step.spec, gates, path));
+    let agreed = step.agreed().parsed_gates();
+    found.retain(|path, _| !data::is_planned(step.agreed(), &agreed, path));
     found
 }
 
@@ -299,9 +301,9 @@ pub(super) fn commands(access: &Result<Access<'_>, String>, gates: &[Gate]) -> V
         .collect()
 }
 
-/// Baseline of the next step that limits changes, if this step does not look at them: what changes in it counts then.
+/// Baseline of the next step that limits changes, if this step does not: what changes in it counts then.
 fn guard(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) -> Option<Box<Baseline>> {
-    if gates.iter().any(Gate::looks_at_changes) {
+    if gates.iter().any(Gate::limits_changes) {
         return None;
     }
     let since = since?;

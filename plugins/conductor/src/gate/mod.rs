@@ -236,20 +236,12 @@ impl Gate {
         matches!(self, Gate::TestsUnchanged(_)) || self.tests().is_some()
     }
 
-    /// Checks whether the gate looks at the changes of a step.
-    pub(crate) fn looks_at_changes(&self) -> bool {
-        match self {
-            Gate::ChangedFilesMinimum(_) | Gate::DiffMinLines(_) => true,
-            gate => gate.limits_changes(),
-        }
-    }
-
     /// Checks whether the gate holds only after a commit.
     pub(crate) fn wants_commit(&self) -> bool {
         matches!(self, Gate::CommitExists | Gate::NoUncommittedChanges)
     }
 
-    /// Checks whether the gate limits the changes of a step.
+    /// Checks whether the gate limits the changes of a step. A gate that only wants changes does not.
     pub(crate) fn limits_changes(&self) -> bool {
         matches!(
             self,

@@ -122,7 +122,7 @@ fn told(last: Attempt) -> Vec<String> {
 
 /// Limits of the next step that looks at changes, if this one does not: its changes count there.
 fn later(steps: &[Step], step: &Step) -> Vec<String> {
-    let looks = |step: &Step| step.spec.parsed_gates().iter().any(Gate::looks_at_changes);
+    let looks = |step: &Step| step.spec.parsed_gates().iter().any(Gate::limits_changes);
     if looks(step) {
         return Vec::new();
     }
