@@ -9,6 +9,7 @@ use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
 
 use super::data::Anywhere;
 use super::decide::{self, Change, Facts, GitFacts, Presence, Run};
+use super::newcomers::{Kind, Newcomer};
 use super::runners::{self, Runner};
 use super::runs::TestRuns;
 use super::{Gate, Need, agreed, data, delivered, named, newcomers, red, settings, suite};
@@ -91,7 +92,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
         (Ok(git), Ok(first), Ok(second)) => {
             let mut moved = moved(since, first, second, asked.evidence);
             let base = since.map_or(first.commit.as_deref(), |since| since.commit.as_deref());
-            let planted = planted(git, (since, base), &commands, &moved);
+            let planted = planted((git, since, base), second, &commands, &moved);
             moved.written.retain(|path, _| !planted.contains(path));
             aftermath.written = moved.written;
             let mut next = second.baseline();
@@ -106,6 +107,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
                 .unwrap_or_default();
             next.runs = since.map(|since| since.runs.clone()).unwrap_or_default();
             next.named = named::uncommitted(git, second);
+            next.begun = since.and_then(|since| since.begun.clone());
             aftermath.baseline = Some(next);
             let runs = red::between(git, since, first, &gates);
             let facts = view(git, since, first, (&gates, &commands), asked);
@@ -196,30 +198,40 @@ pub(super) fn view(
     })
 }
 
-/// Files that decide how tests run, among those that commands of gates wrote. As nobody's change they would escape
-/// the gates of the next submission.
+/// Files that take part in runs of tests, among those that commands of gates wrote. As nobody's change they would
+/// escape the gates of the next submission.
 fn planted(
-    git: &Git<'_>,
-    (since, base): (Option<&Baseline>, Option<&str>),
+    (git, since, base): (&Git<'_>, Option<&Baseline>, Option<&str>),
+    look: &Look,
     commands: &[Runner],
     moved: &Moved,
 ) -> Vec<String> {
-    if moved.written.is_empty() {
+    // What the commands wrote before the job began is theirs.
+    let is_known = |path: &String| since.is_some_and(|since| since.droppings.contains(path));
+    let new: BTreeSet<&String> = moved.written.keys().filter(|path| !is_known(path)).collect();
+    if new.is_empty() {
         return Vec::new();
     }
     let commands = runners::followed(git, base, commands);
+    let scene = newcomers::Scene {
+        git,
+        base,
+        look,
+        commands: &commands,
+    };
+    let taking_part = newcomers::found(&scene, &new);
     let decides = |path: &&String| {
-        let is_metadata = path.contains(".egg-info/");
+        let is_metadata = path.to_lowercase().contains(".egg-info/");
         let is_plugin = || path.ends_with("entry_points.txt") && names_plugin(git, path);
+        let is_in_place = |newcomer: &Newcomer| newcomer.kind == Kind::Place;
         (decide::is_setting(path) && (!is_metadata || is_plugin()))
             || newcomers::shadows(path)
+            || newcomers::is_collected(path)
+            || (!is_metadata && taking_part.get(*path).is_some_and(is_in_place))
             || commands.iter().any(|runner| runner.runs(path))
             || sets(git, base, path)
     };
-    // What the commands wrote before the job began is theirs.
-    let is_known = |path: &&String| since.is_some_and(|since| since.droppings.contains(*path));
-    let new = moved.written.keys().filter(|path| !is_known(path));
-    new.filter(decides).cloned().collect()
+    new.into_iter().filter(decides).cloned().collect()
 }
 
 /// Checks whether metadata of a package name plugins of a test runner.
@@ -241,7 +253,11 @@ fn asked_for(job: &Job, facts: &GitFacts, step: &Step) -> BTreeSet<String> {
             true => Anywhere::Yes,
             false => Anywhere::No,
         };
-        data::is_asked(step.agreed(), (&gates, deliverables), path, anywhere)
+        let plain = path.trim_end_matches('/');
+        let newcomer = facts.newcomers.get(*path);
+        let is_alone = newcomer.is_some_and(|newcomer| newcomer.kind == Kind::Alone);
+        data::is_asked(step.agreed(), (&gates, deliverables), plain, anywhere)
+            || (is_alone && data::is_wanted(step.agreed(), deliverables, path))
     };
     paths.filter(is_asked).cloned().collect()
 }

@@ -11,9 +11,12 @@ pub(crate) mod delivered;
 mod dependencies;
 mod describe;
 pub(crate) mod facts;
+mod make;
 pub(crate) mod named;
-mod newcomers;
+pub(crate) mod newcomers;
 mod parse;
+mod places;
+mod readers;
 pub(crate) mod red;
 mod runners;
 pub(crate) mod runs;
@@ -338,9 +341,22 @@ fn is_usual_test(path: &str) -> bool {
 
 /// Globs as one matcher. `*` does not cross `/`. Invalid globs match nothing.
 fn glob_set(globs: &[String]) -> GlobSet {
+    set_of(globs.iter().map(String::as_str), Case::Told)
+}
+
+/// Use of upper and lower case in paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Told,
+    Ignored,
+}
+
+fn set_of<'g>(globs: impl IntoIterator<Item = &'g str>, case: Case) -> GlobSet {
     let mut builder = GlobSetBuilder::new();
     for glob in globs {
-        let parsed = globset::GlobBuilder::new(glob).literal_separator(true).build();
+        let mut parsed = globset::GlobBuilder::new(glob);
+        parsed.case_insensitive(case == Case::Ignored);
+        let parsed = parsed.literal_separator(true).build();
         if let Ok(parsed) = parsed {
             builder.add(parsed);
         }

@@ -313,3 +313,37 @@ fn an_old_commit_with_another_message_is_not_new() {
     let real = bench.git(&["rev-parse", "HEAD"]);
     accepted(&bench, json!({"commit_hash": real}));
 }
+
+#[test]
+fn a_rule_of_the_job_hides_no_file_that_takes_part_in_tests() {
+    let open = json!([]);
+    let ignoring = json!([{"gate": "changed_files_allowlist", "paths": [".gitignore"]}]);
+    for (first, is_early) in [(open, true), (ignoring, false)] {
+        let guarded = json!([{"gate": "tests_unchanged"}]);
+        let bench = Bench::with_repository().started(json!([step("one", first), step("two", guarded)]));
+        bench.run("- job_next_step_prompt {}");
+        bench.write(".gitignore", "conftest.py\nhidden/\nlocal.cfg\nbuild/\n");
+        bench.git(&["add", ".gitignore"]);
+        bench.git(&["commit", "--quiet", "-m", "S1: ignore"]);
+        let plant = || {
+            bench.write("conftest.py", "x = 1\n");
+            bench.write("hidden/tests/conftest.py", "x = 1\n");
+        };
+        if is_early {
+            plant();
+        }
+        accepted(&bench, json!({}));
+        bench.run("- job_next_step_prompt {}");
+        plant();
+        // What else the rule of a step ignores stays ignored, and so does what a build makes.
+        bench.write("local.cfg", "x\n");
+        bench.write("build/conftest.py", "x\n");
+        let reply = bench.reply("job_submit_step_result", result("S2"));
+        let word = "files that decide how tests run changed: conftest.py, hidden/tests/conftest.py";
+        assert!(reasons(&reply).contains(word), "{reply}");
+        std::fs::remove_file(bench.path("conftest.py")).unwrap();
+        std::fs::remove_dir_all(bench.path("hidden")).unwrap();
+        let reply = bench.reply("job_submit_step_result", result("S2"));
+        assert_eq!(reply["status"], json!("COMPLETE"), "{reply}");
+    }
+}
