@@ -149,7 +149,7 @@ fn limits(spec: &StepSpec) -> Vec<&GateSpec> {
 
 /// Checks whether gates of a step limit its changes.
 fn looks(spec: &StepSpec) -> bool {
-    spec.parsed_gates().iter().any(crate::gate::Gate::limits_changes)
+    crate::gate::judge_changes(&spec.parsed_gates())
 }
 
 /// Checks whether a step lacks limits that a later step has, so that changes could pass in it.

@@ -319,7 +319,7 @@ pub(super) fn commands(access: &Result<Access<'_>, String>, gates: &[Gate]) -> V
 
 /// Baseline of the next step that limits changes, if this step does not: what changes in it counts then.
 fn guard(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) -> Option<Box<Baseline>> {
-    if gates.iter().any(Gate::limits_changes) {
+    if super::judge_changes(gates) {
         return None;
     }
     let since = since?;

@@ -182,6 +182,19 @@ pub(crate) enum Need<'a> {
     Command(&'a [String]),
 }
 
+/// Checks whether gates judge what changes in their step, so that it does not count in the next one. Gates that only want
+/// changes do so beside one about tests: a step that writes tests and shows what they do is judged by itself.
+pub(crate) fn judge_changes(gates: &[Gate]) -> bool {
+    let runs_tests = |gate: &Gate| {
+        matches!(
+            gate,
+            Gate::TestsPassed(_) | Gate::TestsFail(_) | Gate::FailToPass(_)
+        )
+    };
+    let wants_tests = gates.iter().any(Gate::wants_changes) && gates.iter().any(runs_tests);
+    wants_tests || gates.iter().any(Gate::limits_changes)
+}
+
 impl Gate {
     /// Kind of the gate.
     pub(crate) const fn kind(&self) -> GateKind {
@@ -242,6 +255,11 @@ impl Gate {
     /// Checks whether the gate holds only after a commit.
     pub(crate) fn wants_commit(&self) -> bool {
         matches!(self, Gate::CommitExists | Gate::NoUncommittedChanges)
+    }
+
+    /// Checks whether the gate only wants changes, whatever they are.
+    pub(crate) fn wants_changes(&self) -> bool {
+        matches!(self, Gate::ChangedFilesMinimum(_) | Gate::DiffMinLines(_))
     }
 
     /// Checks whether the gate limits the changes of a step. A gate that only wants changes does not.
