@@ -72,6 +72,14 @@ pub(crate) struct StepChanges {
     tags: Option<Vec<String>>,
 }
 
+impl Edit {
+    /// Step whose outputs the edit gives.
+    pub(crate) fn gives_outputs(&self) -> Option<&StepId> {
+        let set = self.set.as_ref()?;
+        set.expected_outputs.as_ref().and(self.step_id.as_ref())
+    }
+}
+
 impl StepChanges {
     fn over(self, spec: StepSpec) -> StepSpec {
         StepSpec {

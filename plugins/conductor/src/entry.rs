@@ -5,6 +5,7 @@ use tollgate_sdk::{Cx, Effect, Entry, Reply, Tool, ToolError};
 
 use crate::entity;
 use crate::error::Refusals;
+use crate::tools::conductor::{ConductorAnswer, with_known_answers};
 
 /// Argument with the name of the caller.
 const ACTOR: &str = "actor";
@@ -37,7 +38,11 @@ fn schema<T: Tool>() -> Value {
 fn call<T: Tool>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {
     let own = without_actor(arguments)?;
     entity::begin();
-    let reply = (Entry::of::<T>().call)(cx, own.as_deref().unwrap_or(arguments));
+    let arguments = own.as_deref().unwrap_or(arguments);
+    let reply = (Entry::of::<T>().call)(cx, arguments).map_err(|refusal| match T::NAME {
+        ConductorAnswer::NAME => with_known_answers(refusal, arguments),
+        _ => refusal,
+    });
     // A failed `write` call leaves nothing behind. A `run` call may have committed before it failed.
     if reply.is_ok() || T::EFFECT == Effect::Run {
         entity::tell(cx, T::NAME)?;

@@ -6,8 +6,8 @@
 use serde::Serialize;
 
 use crate::arguments::clip_to;
-use crate::gate::GateSpec;
-use crate::model::{EvidenceMode, Exhausted, StepStatus};
+use crate::gate::{GateKind, GateSpec};
+use crate::model::{EvidenceMode, Exhausted, StepId, StepStatus};
 use crate::plan::Plan;
 use crate::policy::Policies;
 use crate::step::StepSpec;
@@ -147,11 +147,9 @@ fn limits(spec: &StepSpec) -> Vec<&GateSpec> {
     spec.gates.iter().filter(limits).collect()
 }
 
-/// Checks whether gates of a step look at changes.
+/// Checks whether gates of a step limit its changes.
 fn looks(spec: &StepSpec) -> bool {
-    spec.parsed_gates()
-        .iter()
-        .any(crate::gate::Gate::looks_at_changes)
+    crate::gate::judge_changes(&spec.parsed_gates())
 }
 
 /// Checks whether a step lacks limits that a later step has, so that changes could pass in it.
@@ -160,12 +158,16 @@ fn slips(spec: &StepSpec, later: &[Step]) -> bool {
     limits.any(|limit| !spec.gates.iter().any(|gate| covers(gate, limit)))
 }
 
-fn step(id: &crate::model::StepId, old: &StepSpec, new: &StepSpec, changes: &mut Vec<Change>) {
-    let mut add = |loosens: bool, field: &str, was: String, is: String| {
-        changes.push(Change {
-            loosens,
-            line: format!("{id}.{field}: {was} becomes {is}"),
-        });
+fn step(id: &StepId, old: &StepSpec, new: &StepSpec, changes: &mut Vec<Change>) {
+    changes.extend(fields(id, old, new).into_iter().map(|(_, change)| change));
+}
+
+/// Changes of the fields of a step, each with the name of the field.
+fn fields(id: &StepId, old: &StepSpec, new: &StepSpec) -> Vec<(&'static str, Change)> {
+    let mut changes = Vec::new();
+    let mut add = |loosens: bool, field: &'static str, was: String, is: String| {
+        let line = format!("{id}.{field}: {was} becomes {is}");
+        changes.push((field, Change { loosens, line }));
     };
     if old.gates != new.gates {
         let loosens = old
@@ -253,6 +255,79 @@ fn step(id: &crate::model::StepId, old: &StepSpec, new: &StepSpec, changes: &mut
             shown(&rest(new)),
         );
     }
+    changes
+}
+
+/// Files that edits name in the outputs of steps, so that a gate about tests would let them pass. `named` has the steps
+/// whose edits give outputs.
+pub(crate) fn openings(before: &[Step], after: &[Step], named: &[StepId]) -> Vec<Change> {
+    let opened = after.iter().filter_map(|new| {
+        let old = before.iter().find(|old| old.step_id == new.step_id)?;
+        let added = added(old, &new.spec);
+        let line = format!("{} may write {}", new.step_id, shown(&added));
+        let opens = !added.is_empty() && named.contains(&new.step_id);
+        opens.then_some(Change { loosens: true, line })
+    });
+    opened.collect()
+}
+
+/// Outputs of a step with a gate about tests that name files and that nobody agreed to.
+fn added<'s>(old: &Step, new: &'s StepSpec) -> Vec<&'s String> {
+    let guards = |gate: &GateSpec| gate.gate == GateKind::TestsUnchanged.as_str();
+    let known = &old.agreed().expected_outputs;
+    let texts = new.expected_outputs.iter().filter(|text| !known.contains(text));
+    let named = texts.filter(|text| new.gates.iter().any(guards) && names_file(text));
+    named.collect()
+}
+
+/// Checks whether an output names a file, rather than to tell of something else.
+fn names_file(text: &str) -> bool {
+    let is_path = |word: &str| {
+        word.trim_end_matches(['.', ',', ':', ';'])
+            .contains(['.', '/', '*'])
+    };
+    let mut words = text.split_whitespace();
+    words.clone().count() == 1 || words.any(is_path)
+}
+
+/// Steps after an edit of a running job, with the texts that were agreed: those of the frozen plan, and what a person
+/// allowed since. A person allows the changes that loosen the plan, and sees no others.
+pub(crate) fn with_agreed(
+    before: &[Step],
+    mut after: Vec<Step>,
+    named: &[StepId],
+    allowed_by_person: bool,
+) -> Vec<Step> {
+    let is_open = |step: &&mut Step| step.status != StepStatus::Done;
+    for new in after.iter_mut().filter(is_open) {
+        let Some(old) = before.iter().find(|old| old.step_id == new.step_id) else {
+            // A step that was added after the start names nothing.
+            new.agreed = Some(Box::new(StepSpec {
+                title: new.spec.title.clone(),
+                ..StepSpec::default()
+            }));
+            continue;
+        };
+        let was = old.agreed();
+        let changes = fields(&new.step_id, &old.spec, &new.spec);
+        let is_seen = |field: &str| {
+            let opens = field == "expected_outputs"
+                && named.contains(&old.step_id)
+                && !added(old, &new.spec).is_empty();
+            let loosens = |(name, change): &(&str, Change)| *name == field && change.loosens;
+            allowed_by_person && (opens || changes.iter().any(loosens))
+        };
+        let by = |field: &str| if is_seen(field) { &new.spec } else { was };
+        let agreed = StepSpec {
+            expected_outputs: by("expected_outputs").expected_outputs.clone(),
+            instruction_prompt: by("instruction_prompt").instruction_prompt.clone(),
+            acceptance_criteria: by("acceptance_criteria").acceptance_criteria.clone(),
+            gates: by("gates").gates.clone(),
+            ..new.spec.clone()
+        };
+        new.agreed = (agreed != new.spec).then(|| Box::new(agreed));
+    }
+    after
 }
 
 /// Checks whether a gate holds only if another one does.

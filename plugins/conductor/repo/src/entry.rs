@@ -94,6 +94,12 @@ pub(crate) fn is_found_by_tools(path: &str) -> bool {
             .any(|end| name.ends_with(end))
 }
 
+/// Checks whether a program needs nothing that names it: tools know its name, or people start what is in its directory.
+pub fn is_conventional(path: &str) -> bool {
+    let mut folders = path::parent(path).split('/');
+    is_found_by_tools(path) || folders.any(|part| STARTED.contains(&part))
+}
+
 /// Directories of programs that people start: an interpreter needs no declaration of them.
 const STARTED: [&str; 16] = [
     "example",

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tollgate_sdk::{Cx, WorkspaceInfo};
 
+use super::data::{self, Anywhere};
 use super::decide::{self, Change};
 use super::{Gate, TEST_FILES, facts};
 use crate::access::{self, Access};
@@ -98,6 +99,36 @@ pub(crate) fn resumed(cx: &Cx<'_>, job: &mut Job, steps: &[Step]) -> Vec<String>
         .into_iter()
         .map(|change| format!("{id}: {change}"))
         .collect()
+}
+
+/// Warning about files that decide how tests run, that a step's texts name and that its gate about tests refuses all the
+/// same: a text may as well say that the file is left alone.
+pub(crate) fn closed(job: &Job, step: &Step) -> Option<String> {
+    let gates = step.spec.parsed_gates();
+    let guards = gates.iter().any(|gate| matches!(gate, Gate::TestsUnchanged(_)));
+    let deliverables = job.plan.deliverables.as_deref().unwrap_or_default();
+    let texts = [&step.spec.instruction_prompt].into_iter();
+    let texts = texts.chain(&step.spec.acceptance_criteria).filter(|_| guards);
+    let words = texts.flat_map(|text| text.split(|c: char| c.is_whitespace() || ",;()".contains(c)));
+    let words = words.map(|word| {
+        let word = word.trim_end_matches(['.', ':']);
+        word.trim_matches(['`', '"', '\'']).trim_end_matches(['.', ':'])
+    });
+    let is_closed = |path: &&str| {
+        let is_file = !path.is_empty() && !path.ends_with('/') && !path.contains('*');
+        let is_asked = || data::is_asked(&step.spec, (&gates, deliverables), path, Anywhere::No);
+        is_file && decide::is_setting(path) && !is_asked()
+    };
+    let closed: BTreeSet<String> = words.filter(is_closed).map(str::to_owned).collect();
+    let closed: Vec<String> = closed.into_iter().collect();
+    (!closed.is_empty()).then(|| {
+        format!(
+            "step {}: gate tests_unchanged will refuse {}, which the step's texts name; if the step is to write it, name \
+             it in expected_outputs",
+            step.step_id,
+            decide::some(&closed)
+        )
+    })
 }
 
 /// Name of the registered command that a gate runs.

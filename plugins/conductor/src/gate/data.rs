@@ -108,11 +108,71 @@ pub(super) fn is_asked(
         })
 }
 
+/// Checks whether a plan wants a module or the package that it is in, for a module that nothing but the lack of an
+/// importer speaks against: by a directory or a pattern of its outputs, or by its name in words.
+pub(super) fn is_wanted(step: &StepSpec, deliverables: &[String], path: &str) -> bool {
+    let is_below = |text: &str| {
+        let above = path.match_indices('/').filter_map(|(at, _)| path.get(..=at));
+        let mut above = above.filter(|directory| *directory != "src/" && *directory != "lib/");
+        above.any(|directory| holds_start(text, directory))
+    };
+    let matches = |text: &String| {
+        let is_glob = text.contains('*') && !text.starts_with('*') && !text.contains(char::is_whitespace);
+        is_glob && glob_set(std::slice::from_ref(text)).is_match(path)
+    };
+    let first = path.split('/').next().unwrap_or_default();
+    let name = first.strip_suffix(".py").unwrap_or(first);
+    let outputs = step.expected_outputs.iter().chain(deliverables);
+    let mut outputs = outputs
+        .clone()
+        .filter(|text| matches(text))
+        .chain(outputs.filter(|text| is_below(text)));
+    let others = [&step.instruction_prompt, &step.title].into_iter();
+    let mut others = others.chain(&step.acceptance_criteria);
+    outputs.next().is_some() || others.any(|text| is_below(text) || names_module(text, name))
+}
+
+/// Checks whether a text names a module or a package as such: `the package shop`, `python -m shop`.
+fn names_module(text: &str, name: &str) -> bool {
+    const NOUNS: [&str; 7] = [
+        "package", "module", "program", "script", "command", "-m", "import",
+    ];
+    let words: Vec<String> = text
+        .split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | ':'))
+        .map(|word| word.trim_matches(['`', '"', '\'', '.']).to_owned())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let is_noun =
+        |word: Option<&String>| word.is_some_and(|word| NOUNS.contains(&word.to_lowercase().as_str()));
+    words.iter().enumerate().any(|(place, word)| {
+        let before = place.checked_sub(1).and_then(|place| words.get(place));
+        word == name && (is_noun(before) || is_noun(words.get(place.saturating_add(1))))
+    })
+}
+
+/// Checks whether a text has a directory and not only as a part of a longer path.
+fn holds_start(text: &str, directory: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    text.match_indices(directory).any(|(at, _)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text.get(at.saturating_add(directory.len())..);
+        let after = after.and_then(|after| after.chars().next());
+        let goes_on = after.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+        !before.is_some_and(is_part) && !goes_on
+    })
+}
+
 /// Use of the texts of a step that say more than its scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anywhere {
     Yes,
     No,
+}
+
+/// Checks whether a file holds code, by its extension.
+pub(super) fn is_code(path: &str) -> bool {
+    let extension = path.rsplit('.').next().unwrap_or_default().to_lowercase();
+    CODE.contains(&extension.as_str())
 }
 
 /// Checks whether a file holds data rather than code.
@@ -201,6 +261,38 @@ mod tests {
         ] {
             assert!(!is_data(path), "{path}");
         }
+    }
+
+    #[test]
+    fn a_plan_wants_a_package_by_its_directory_a_pattern_or_a_noun() {
+        let told = |text: &str| StepSpec {
+            instruction_prompt: text.to_owned(),
+            ..StepSpec::default()
+        };
+        let path = "stats/__init__.py";
+        for text in [
+            "Add a package stats that prints.",
+            "Add the package in stats/.",
+            "It runs with python -m stats.",
+            "the `stats` module",
+        ] {
+            assert!(is_wanted(&told(text), &[], path), "{text}");
+        }
+        for text in [
+            "Print the stats.",
+            "in mystats/",
+            "in stats/rows.py",
+            "the package statistics",
+        ] {
+            assert!(!is_wanted(&told(text), &[], path), "{text}");
+        }
+        let outputs = |text: &str| StepSpec {
+            expected_outputs: vec![text.to_owned()],
+            ..StepSpec::default()
+        };
+        assert!(is_wanted(&outputs("stats/**"), &[], path));
+        assert!(is_wanted(&StepSpec::default(), &["stats/".to_owned()], path));
+        assert!(!is_wanted(&outputs("**"), &[], path));
     }
 
     #[test]

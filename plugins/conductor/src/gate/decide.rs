@@ -7,9 +7,10 @@ use globset::GlobSet;
 use serde_json::{Map, Value};
 use test_readers::Ended;
 
+use super::newcomers::{Kind, Newcomer};
 use super::red::{self, Between};
-use super::settings::TEST_SETTINGS;
-use super::{Gate, Source, commit, glob_set, suite};
+use super::settings::{TEST_PACKAGES, TEST_SETTINGS};
+use super::{Case, Gate, Source, commit, glob_set, set_of, suite};
 use crate::arguments::{clip, clip_to};
 use crate::repo::reach::Reach;
 use crate::store::job::Tally;
@@ -74,7 +75,7 @@ pub(crate) struct GitFacts {
     /// Changed files that decide how the tests run.
     pub settings: Vec<String>,
     /// New files that may change how the tests run, each with the reason.
-    pub newcomers: BTreeMap<String, String>,
+    pub newcomers: BTreeMap<String, Newcomer>,
     /// Changed files that the plan names as work of the step.
     pub asked: BTreeSet<String>,
     /// Files that decide how tests run and that commands of the gates wrote.
@@ -364,10 +365,21 @@ pub(super) fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> 
     }
     let newcomers = paths_of(git, is_open);
     if !newcomers.is_empty() {
-        let why = |path: &String| format!("{path} ({})", git.newcomers.get(path).map_or("", String::as_str));
+        let known = |path: &String| git.newcomers.get(path);
+        let why = |path: &String| {
+            let why = known(path).map_or("", |newcomer| newcomer.why.as_str());
+            format!("{path} ({why})")
+        };
         let named: Vec<String> = newcomers.iter().map(why).collect();
+        let is_alone = |path: &String| known(path).is_some_and(|newcomer| newcomer.kind == Kind::Alone);
+        let hint = match newcomers.iter().any(is_alone) {
+            true => {
+                "import a module that is needed in code or in a test of it, or name it in a manifest; otherwise "
+            }
+            false => "",
+        };
         reasons.push(format!(
-            "new files may change how tests run: {}; remove or rename them, or let a person name them in \
+            "new files may change how tests run: {}; {hint}remove or rename them, or let a person name them in \
              expected_outputs of the step with plan_refine_steps",
             some(&named)
         ));
@@ -377,18 +389,33 @@ pub(super) fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> 
 
 /// Checks whether a file decides how tests run, by its path.
 pub(super) fn is_setting(path: &str) -> bool {
-    SETTINGS.is_match(path)
+    SETTINGS.is_match(path) || PACKAGES.is_match(path)
 }
 
 /// Matcher of [`TEST_SETTINGS`], made once a call.
-static SETTINGS: LazyLock<GlobSet> = LazyLock::new(|| {
-    let globs: Vec<String> = TEST_SETTINGS.iter().map(|glob| (*glob).to_owned()).collect();
-    glob_set(&globs)
-});
+static SETTINGS: LazyLock<GlobSet> = LazyLock::new(|| set_of(TEST_SETTINGS.iter().copied(), Case::Ignored));
+
+/// Matcher of [`TEST_PACKAGES`], made once a call.
+static PACKAGES: LazyLock<GlobSet> = LazyLock::new(|| set_of(TEST_PACKAGES.iter().copied(), Case::Told));
 
 fn paths_of(git: &GitFacts, wanted: impl Fn(&Change) -> bool) -> Vec<String> {
     let changed = git.changed.iter().filter(|change| wanted(change));
     changed.map(|change| change.path.clone()).collect()
+}
+
+/// Checks whether a file is new in the step, or in one before whose gates limit nothing.
+fn is_new(facts: &Facts, path: &str) -> bool {
+    let Some(Ok(git)) = &facts.git else {
+        return false;
+    };
+    let mut changes = git.changed.iter().chain(git.carried.iter().flatten());
+    changes.any(|change| change.new && change.path == path)
+}
+
+/// Checks whether a command of the step's gates names a file.
+fn is_run(facts: &Facts, path: &str) -> bool {
+    let mut words = facts.commands.keys().flatten();
+    words.any(|word| word.trim_start_matches("./") == path)
 }
 
 fn unreachable(facts: &Facts, paths: &[String]) -> Option<String> {
@@ -396,7 +423,19 @@ fn unreachable(facts: &Facts, paths: &[String]) -> Option<String> {
         Some(Ok(reach)) => {
             let is_apart = |path: &&String| reach.apart.contains(*path) || !reach.files.contains(*path);
             let found: Vec<String> = paths.iter().filter(is_apart).cloned().collect();
-            (!found.is_empty()).then(|| format!("no entry point leads to {}", some(&found)))
+            if !found.is_empty() {
+                return Some(format!("no entry point leads to {}", some(&found)));
+            }
+            let is_lone =
+                |path: &&String| reach.lone.contains(*path) && is_new(facts, path) && !is_run(facts, path);
+            let lone: Vec<String> = paths.iter().filter(is_lone).cloned().collect();
+            (!lone.is_empty()).then(|| {
+                format!(
+                    "nothing names {}, which only starts itself; import it, or name it in a manifest, a configuration \
+                     or a registered command",
+                    some(&lone)
+                )
+            })
         }
         Some(Err(why)) => Some(format!("the imports are not known: {why}")),
         None => Some("the imports were not read".to_owned()),

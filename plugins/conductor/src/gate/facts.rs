@@ -9,6 +9,7 @@ use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
 
 use super::data::Anywhere;
 use super::decide::{self, Change, Facts, GitFacts, Presence, Run};
+use super::newcomers::{Kind, Newcomer};
 use super::runners::{self, Runner};
 use super::runs::TestRuns;
 use super::{Gate, Need, agreed, data, delivered, named, newcomers, red, settings, suite};
@@ -91,7 +92,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
         (Ok(git), Ok(first), Ok(second)) => {
             let mut moved = moved(since, first, second, asked.evidence);
             let base = since.map_or(first.commit.as_deref(), |since| since.commit.as_deref());
-            let planted = planted(git, (since, base), &commands, &moved);
+            let planted = planted((git, since, base), second, &commands, &moved);
             moved.written.retain(|path, _| !planted.contains(path));
             aftermath.written = moved.written;
             let mut next = second.baseline();
@@ -106,6 +107,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
                 .unwrap_or_default();
             next.runs = since.map(|since| since.runs.clone()).unwrap_or_default();
             next.named = named::uncommitted(git, second);
+            next.begun = since.and_then(|since| since.begun.clone());
             aftermath.baseline = Some(next);
             let runs = red::between(git, since, first, &gates);
             let facts = view(git, since, first, (&gates, &commands), asked);
@@ -114,7 +116,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
                 .map(|(facts, between)| GitFacts {
                     data: data_of_tests(git, first, &facts, (step, &gates)),
                     gone: named::gone(git, since, &facts),
-                    asked: asked_for(job, &facts, (step, &gates)),
+                    asked: asked_for(job, &facts, step),
                     planted,
                     between,
                     unsteady: moved.unsteady,
@@ -196,30 +198,40 @@ pub(super) fn view(
     })
 }
 
-/// Files that decide how tests run, among those that commands of gates wrote. As nobody's change they would escape
-/// the gates of the next submission.
+/// Files that take part in runs of tests, among those that commands of gates wrote. As nobody's change they would
+/// escape the gates of the next submission.
 fn planted(
-    git: &Git<'_>,
-    (since, base): (Option<&Baseline>, Option<&str>),
+    (git, since, base): (&Git<'_>, Option<&Baseline>, Option<&str>),
+    look: &Look,
     commands: &[Runner],
     moved: &Moved,
 ) -> Vec<String> {
-    if moved.written.is_empty() {
+    // What the commands wrote before the job began is theirs.
+    let is_known = |path: &String| since.is_some_and(|since| since.droppings.contains(path));
+    let new: BTreeSet<&String> = moved.written.keys().filter(|path| !is_known(path)).collect();
+    if new.is_empty() {
         return Vec::new();
     }
     let commands = runners::followed(git, base, commands);
+    let scene = newcomers::Scene {
+        git,
+        base,
+        look,
+        commands: &commands,
+    };
+    let taking_part = newcomers::found(&scene, &new);
     let decides = |path: &&String| {
-        let is_metadata = path.contains(".egg-info/");
+        let is_metadata = path.to_lowercase().contains(".egg-info/");
         let is_plugin = || path.ends_with("entry_points.txt") && names_plugin(git, path);
+        let is_in_place = |newcomer: &Newcomer| newcomer.kind == Kind::Place;
         (decide::is_setting(path) && (!is_metadata || is_plugin()))
             || newcomers::shadows(path)
+            || newcomers::is_collected(path)
+            || (!is_metadata && taking_part.get(*path).is_some_and(is_in_place))
             || commands.iter().any(|runner| runner.runs(path))
             || sets(git, base, path)
     };
-    // What the commands wrote before the job began is theirs.
-    let is_known = |path: &&String| since.is_some_and(|since| since.droppings.contains(*path));
-    let new = moved.written.keys().filter(|path| !is_known(path));
-    new.filter(decides).cloned().collect()
+    new.into_iter().filter(decides).cloned().collect()
 }
 
 /// Checks whether metadata of a package name plugins of a test runner.
@@ -231,7 +243,8 @@ fn names_plugin(git: &Git<'_>, path: &str) -> bool {
 }
 
 /// Changed files that the plan names as the work of a step.
-fn asked_for(job: &Job, facts: &GitFacts, (step, gates): (&Step, &[Gate])) -> BTreeSet<String> {
+fn asked_for(job: &Job, facts: &GitFacts, step: &Step) -> BTreeSet<String> {
+    let gates = step.agreed().parsed_gates();
     let deliverables = job.plan.deliverables.as_deref().unwrap_or_default();
     let paths = facts.changed.iter().chain(facts.carried.iter().flatten());
     let paths = paths.map(|change| &change.path);
@@ -240,7 +253,11 @@ fn asked_for(job: &Job, facts: &GitFacts, (step, gates): (&Step, &[Gate])) -> BT
             true => Anywhere::Yes,
             false => Anywhere::No,
         };
-        data::is_asked(&step.spec, (gates, deliverables), path, anywhere)
+        let plain = path.trim_end_matches('/');
+        let newcomer = facts.newcomers.get(*path);
+        let is_alone = newcomer.is_some_and(|newcomer| newcomer.kind == Kind::Alone);
+        data::is_asked(step.agreed(), (&gates, deliverables), plain, anywhere)
+            || (is_alone && data::is_wanted(step.agreed(), deliverables, path))
     };
     paths.filter(is_asked).cloned().collect()
 }
@@ -261,7 +278,8 @@ fn data_of_tests(
         .chain(facts.carried.iter().flatten())
         .collect();
     let mut found = data::read_by_tests(git, look, &all, gates);
-    found.retain(|path, _| !data::is_planned(&step.spec, gates, path));
+    let agreed = step.agreed().parsed_gates();
+    found.retain(|path, _| !data::is_planned(step.agreed(), &agreed, path));
     found
 }
 
@@ -299,9 +317,9 @@ pub(super) fn commands(access: &Result<Access<'_>, String>, gates: &[Gate]) -> V
         .collect()
 }
 
-/// Baseline of the next step that limits changes, if this step does not look at them: what changes in it counts then.
+/// Baseline of the next step that limits changes, if this step does not: what changes in it counts then.
 fn guard(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) -> Option<Box<Baseline>> {
-    if gates.iter().any(Gate::looks_at_changes) {
+    if super::judge_changes(gates) {
         return None;
     }
     let since = since?;

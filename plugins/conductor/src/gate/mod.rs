@@ -11,9 +11,12 @@ pub(crate) mod delivered;
 mod dependencies;
 mod describe;
 pub(crate) mod facts;
+mod make;
 pub(crate) mod named;
-mod newcomers;
+pub(crate) mod newcomers;
 mod parse;
+mod places;
+mod readers;
 pub(crate) mod red;
 mod runners;
 pub(crate) mod runs;
@@ -179,6 +182,19 @@ pub(crate) enum Need<'a> {
     Command(&'a [String]),
 }
 
+/// Checks whether gates judge what changes in their step, so that it does not count in the next one. Gates that only want
+/// changes do so beside one about tests: a step that writes tests and shows what they do is judged by itself.
+pub(crate) fn judge_changes(gates: &[Gate]) -> bool {
+    let runs_tests = |gate: &Gate| {
+        matches!(
+            gate,
+            Gate::TestsPassed(_) | Gate::TestsFail(_) | Gate::FailToPass(_)
+        )
+    };
+    let wants_tests = gates.iter().any(Gate::wants_changes) && gates.iter().any(runs_tests);
+    wants_tests || gates.iter().any(Gate::limits_changes)
+}
+
 impl Gate {
     /// Kind of the gate.
     pub(crate) const fn kind(&self) -> GateKind {
@@ -236,20 +252,17 @@ impl Gate {
         matches!(self, Gate::TestsUnchanged(_)) || self.tests().is_some()
     }
 
-    /// Checks whether the gate looks at the changes of a step.
-    pub(crate) fn looks_at_changes(&self) -> bool {
-        match self {
-            Gate::ChangedFilesMinimum(_) | Gate::DiffMinLines(_) => true,
-            gate => gate.limits_changes(),
-        }
-    }
-
     /// Checks whether the gate holds only after a commit.
     pub(crate) fn wants_commit(&self) -> bool {
         matches!(self, Gate::CommitExists | Gate::NoUncommittedChanges)
     }
 
-    /// Checks whether the gate limits the changes of a step.
+    /// Checks whether the gate only wants changes, whatever they are.
+    pub(crate) fn wants_changes(&self) -> bool {
+        matches!(self, Gate::ChangedFilesMinimum(_) | Gate::DiffMinLines(_))
+    }
+
+    /// Checks whether the gate limits the changes of a step. A gate that only wants changes does not.
     pub(crate) fn limits_changes(&self) -> bool {
         matches!(
             self,
@@ -346,9 +359,22 @@ fn is_usual_test(path: &str) -> bool {
 
 /// Globs as one matcher. `*` does not cross `/`. Invalid globs match nothing.
 fn glob_set(globs: &[String]) -> GlobSet {
+    set_of(globs.iter().map(String::as_str), Case::Told)
+}
+
+/// Use of upper and lower case in paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Told,
+    Ignored,
+}
+
+fn set_of<'g>(globs: impl IntoIterator<Item = &'g str>, case: Case) -> GlobSet {
     let mut builder = GlobSetBuilder::new();
     for glob in globs {
-        let parsed = globset::GlobBuilder::new(glob).literal_separator(true).build();
+        let mut parsed = globset::GlobBuilder::new(glob);
+        parsed.case_insensitive(case == Case::Ignored);
+        let parsed = parsed.literal_separator(true).build();
         if let Ok(parsed) = parsed {
             builder.add(parsed);
         }

@@ -9,38 +9,21 @@ use std::sync::LazyLock;
 
 use globset::GlobSet;
 
-use super::dependencies;
+use super::places::{self, Orders, stem};
 use super::runners::Runner;
 use super::settings::{self, name_of};
-use super::{glob_set, is_usual_test};
+use super::{data, decide, dependencies, glob_set, is_usual_test, make, readers};
 use crate::git::Git;
 use crate::git::look::Look;
 
-/// Maximum number of files that are searched for imports of new modules.
-const SEARCHED: usize = 3_000;
 /// Endings of modules that Python imports.
-const MODULES: [&str; 4] = ["py", "pyc", "so", "pyd"];
-/// Extensions of which one is taken for another when a test imports a file without its extension.
-const SCRIPTS: [&str; 8] = ["js", "cjs", "mjs", "jsx", "ts", "tsx", "mts", "cts"];
+pub(super) const MODULES: [&str; 4] = ["py", "pyc", "so", "pyd"];
 /// Directories on the path of many projects, besides the top.
 const SOURCES: [&str; 3] = ["src", "lib", "python"];
 /// Names of files in which programs start, which nothing imports.
 const STARTS: [&str; 8] = ["main", "app", "cli", "manage", "wsgi", "asgi", "setup", "server"];
-/// Files at the top that name modules to run or to package.
-const PROJECT: [&str; 12] = [
-    "pyproject.toml",
-    "setup.cfg",
-    "setup.py",
-    "Makefile",
-    "Dockerfile",
-    "Procfile",
-    "package.json",
-    "justfile",
-    "tox.ini",
-    "noxfile.py",
-    "docker-compose.yml",
-    "compose.yaml",
-];
+/// Maximum number of files of a nested repository that are looked at.
+const NESTED: usize = 2_000;
 
 /// Modules that test runners of Python import, with those that they import themselves if they are there.
 const RUNNERS: &str = "\
@@ -81,69 +64,224 @@ pub(super) struct Scene<'s, 'g> {
     pub commands: &'s [Runner],
 }
 
+/// A new file that may change how tests run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Newcomer {
+    /// Reason for this.
+    pub why: String,
+    pub kind: Kind,
+}
+
+/// Kind of a new file that may change how tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Something finds the file in place of another one, or waits for it.
+    Place,
+    /// Tools may read the file as a setting.
+    Setting,
+    /// Make takes the file for a target.
+    Target,
+    /// A module that nothing seems to need.
+    Alone,
+}
+
 /// A module that Python finds by its name alone.
-#[derive(Debug, PartialEq, Eq)]
-struct Module<'p> {
-    root: &'p str,
-    name: &'p str,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Module<'p> {
+    pub root: &'p str,
+    pub name: &'p str,
+}
+
+/// A new module, and the path that Git shows for it.
+pub(super) struct Candidate<'p> {
+    pub shown: &'p String,
+    pub path: &'p str,
+    pub module: Module<'p>,
 }
 
 /// New files that may change how tests run, each with the reason.
-pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<String, String> {
-    let there = |path: &str| scene.look.times.contains_key(path);
-    let old: BTreeSet<&str> = scene
-        .look
-        .times
+pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<String, Newcomer> {
+    let mut found = BTreeMap::new();
+    if new.is_empty() {
+        return found;
+    }
+    let times = &scene.look.times;
+    let old: BTreeSet<&str> = times
         .keys()
         .filter(|path| !new.contains(path))
         .map(String::as_str)
         .collect();
-    let mut found = BTreeMap::new();
-    let mut modules: Vec<(&String, Module<'_>)> = Vec::new();
-    let roots = LazyLock::new(|| roots(scene, &old));
-    for path in new.iter().copied() {
-        if let Some(why) = setting(path).or_else(|| replaces(path, &old)) {
-            found.insert(path.clone(), why);
-            continue;
+    let forms: Vec<(&String, String)> = new
+        .iter()
+        .flat_map(|path| forms(scene.git, path).into_iter().map(move |form| (*path, form)))
+        .collect();
+    let fresh: BTreeSet<&str> = forms.iter().map(|(_, form)| form.as_str()).collect();
+    let scripts = scripts(scene.commands);
+    let roots = roots(scene, &old, &scripts);
+    let known = Known::of(&old, &roots);
+    let targets = make::targets(scene.git, scene.base, scene.commands);
+    let orders = Orders::of(scene.commands);
+    let mut candidates: Vec<Candidate<'_>> = Vec::new();
+    let mut add = |shown: &String, form: &str, kind: Kind, why: String| {
+        let why = match shown == form {
+            true => why,
+            false => format!("{form}: {why}"),
+        };
+        found.entry(shown.clone()).or_insert(Newcomer { why, kind });
+    };
+    for (shown, form) in &forms {
+        let form = form.as_str();
+        if *shown != form && decide::is_setting(form) {
+            add(shown, form, Kind::Place, "it decides how tests run".to_owned());
         }
-        let is_script = path.rsplit('.').next().is_some_and(|end| MODULES.contains(&end));
-        let Some(module) = is_script.then(|| module(path, &roots)).flatten() else {
+        if let Some(why) = setting(form) {
+            add(shown, form, Kind::Setting, why);
+        } else if let Some(why) = places::replaces(form, &old, &orders) {
+            add(shown, form, Kind::Place, why);
+        } else if let Some(target) = target_of(form, &targets, &old) {
+            let why = format!("make takes it for its target {target}, and does not run the commands of that");
+            add(shown, form, Kind::Target, why);
+        }
+        let is_module = form.rsplit('.').next().is_some_and(|end| MODULES.contains(&end));
+        let Some(module) = is_module.then(|| module(form, &roots)).flatten() else {
             continue;
         };
+        let is_there = |path: &str| old.contains(path) || fresh.contains(path);
         let package = format!("{}/__init__.py", module.root);
-        if is_usual_test(path) && path.contains("/__init__.") && old.contains(package.as_str()) {
+        if is_usual_test(form) && form.contains("/__init__.") && is_there(&package) {
             // A package of tests inside of another one.
             continue;
         }
-        if stands_for(&module, path) {
+        if stands_for(&module, form) {
             let why = format!("{} is a module of Python or of a test runner", module.name);
-            found.insert(path.clone(), why);
-        } else if there(path) {
-            modules.push((path, module));
+            add(shown, form, Kind::Place, why);
+        } else if let Some(other) = known.other(&module).filter(|_| !is_there(&package)) {
+            let why = format!("it may be found in place of {other}");
+            add(shown, form, Kind::Place, why);
         }
+        candidates.push(Candidate {
+            shown: *shown,
+            path: form,
+            module,
+        });
     }
-    if modules.is_empty() {
+    candidates.retain(|candidate| !found.contains_key(candidate.shown));
+    if candidates.is_empty() {
         return found;
     }
     let needed = dependencies::of(scene.git, scene.base);
     let in_python = scene.commands.iter().any(runs_python);
-    modules.retain(|(path, module)| {
-        let is_dependency = needed.contains(module.name) || is_installed(scene.git, module.name);
-        if is_dependency {
-            let why = format!("{} is a module of a dependency", module.name);
-            found.insert((*path).clone(), why);
-        }
-        let is_alone = module.root.is_empty() && !is_usual_test(path) && !STARTS.contains(&module.name);
-        !is_dependency && is_alone && in_python
-    });
-    let imported = imported(scene, &modules);
-    for (path, module) in modules {
-        if !imported.contains(module.name) {
-            let why = format!("no code and no test imports {}", module.name);
-            found.insert(path.clone(), why);
+    let reading = readers::read(scene, &candidates, &fresh, &scripts);
+    for candidate in &candidates {
+        let Candidate { shown, path, module } = candidate;
+        let name = module.name;
+        let has_main = fresh.contains(format!("{name}/__main__.py").as_str());
+        // A link may lead to anything.
+        let is_link = shown.as_str() != *path && !shown.ends_with('/');
+        let is_alone = module.root.is_empty() && !is_usual_test(path) && !STARTS.contains(&name) && !is_link;
+        // A name with another dot is none that Python imports.
+        let is_name = name_of(path).matches('.').count() < 2;
+        let is_needed = reading.imported.contains(name) || has_main || !is_name;
+        let (kind, why) = if needed.contains(name) || is_installed(scene.git, name) {
+            (Kind::Place, format!("{name} is a module of a dependency"))
+        } else if let Some(reader) = reading.awaited.get(name) {
+            (Kind::Place, format!("{reader} waits for it"))
+        } else if is_alone && in_python && !is_needed {
+            (Kind::Alone, format!("no code and no test imports {name}"))
+        } else {
+            continue;
+        };
+        found.entry((*shown).clone()).or_insert(Newcomer { why, kind });
+    }
+    found
+}
+
+/// Paths that a change stands for: those of the files in a nested repository, and the package that a link may be.
+fn forms(git: &Git<'_>, path: &str) -> Vec<String> {
+    if path.ends_with('/') {
+        return git.files_below(path.trim_end_matches('/'), NESTED);
+    }
+    let is_link = || git.is_link(path);
+    match !name_of(path).contains('.') && is_link() {
+        true => vec![path.to_owned(), format!("{path}/__init__.py")],
+        false => vec![path.to_owned()],
+    }
+}
+
+/// Target of make that a new file or its directory is taken for.
+fn target_of<'t>(path: &str, targets: &'t BTreeSet<String>, old: &BTreeSet<&str>) -> Option<&'t String> {
+    let is_it = |target: &&String| {
+        let inside = format!("{target}/");
+        let is_new = || {
+            let mut below = old.range(inside.as_str()..);
+            !below.next().is_some_and(|other| other.starts_with(&inside))
+        };
+        path == target.as_str() || (path.starts_with(&inside) && is_new())
+    };
+    targets.iter().find(is_it)
+}
+
+/// Scripts and modules of Python that commands run.
+fn scripts(commands: &[Runner]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for runner in commands {
+        for words in settings::simple(&runner.words) {
+            let script = settings::script(&words).filter(|path| path.ends_with(".py"));
+            found.extend(script.map(str::to_owned));
+            let place = words.iter().position(|word| word == "-m");
+            let module = place.and_then(|place| words.get(place.saturating_add(1)));
+            if let Some(place) = module.map(|module| module.replace('.', "/")) {
+                let ends = [".py", "/__main__.py", "/__init__.py"];
+                found.extend(ends.map(|end| format!("{place}{end}")));
+            }
         }
     }
     found
+}
+
+/// Modules that old files define, by name.
+struct Known<'o>(BTreeMap<&'o str, Vec<(&'o str, &'o str)>>);
+
+impl<'o> Known<'o> {
+    fn of(old: &BTreeSet<&'o str>, roots: &BTreeSet<String>) -> Known<'o> {
+        let mut known: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+        for path in old.iter().copied().filter(|path| path.ends_with(".py")) {
+            let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
+            let is_package = old.contains(format!("{directory}/__init__.py").as_str());
+            let is_test = file.starts_with("test_") || file.ends_with("_test.py");
+            if let Some(module) = module(path, roots).filter(|_| !is_test)
+                && (file == "__init__.py" || !is_package)
+            {
+                known.entry(module.name).or_default().push((module.root, path));
+            }
+            // A package without `__init__.py` at the top.
+            if let Some((first, _)) = path.split_once('/')
+                && !old.contains(format!("{first}/__init__.py").as_str())
+            {
+                let places = known.entry(first).or_default();
+                if !places.iter().any(|(root, _)| root.is_empty()) {
+                    places.push(("", path));
+                }
+            }
+        }
+        Known(known)
+    }
+
+    /// An old module of the same name in another directory, which Python looks into later or may do so.
+    fn other(&self, module: &Module<'_>) -> Option<&'o str> {
+        let rank = |root: &str| match root {
+            "" => 1,
+            root if SOURCES.contains(&root) => 0,
+            _ => 2,
+        };
+        let is_test = module.name.starts_with("test_") || module.name.ends_with("_test");
+        if is_test || module.name == "conftest" {
+            return None;
+        }
+        let places = self.0.get(module.name)?.iter();
+        let mut others = places.filter(|(root, _)| *root != module.root && rank(module.root) >= rank(root));
+        others.next().map(|(_, path)| *path)
+    }
 }
 
 /// Checks whether a new file takes the place of a module of Python's standard library or of a test runner, wherever
@@ -160,47 +298,6 @@ fn setting(path: &str) -> Option<String> {
         .split('/')
         .any(|part| part.starts_with('.') && part.len() > 1);
     (is_dotted && !QUIET.is_match(path)).then(|| "tools read such files as settings".to_owned())
-}
-
-/// A file that is found in place of another one, which is still there.
-fn replaces(path: &str, old: &BTreeSet<&str>) -> Option<String> {
-    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let (stem, extension) = (stem(name), path.rsplit('.').next().unwrap_or_default());
-    let inside = |name: &str| match directory {
-        "" => name.to_owned(),
-        directory => format!("{directory}/{name}"),
-    };
-    let is_old = |path: &String| old.contains(path.as_str());
-    let other = if name == "__init__.py" {
-        let beside = format!("{directory}.py");
-        if is_old(&beside) {
-            return Some(format!("it is found in place of {beside}"));
-        }
-        let begin = inside("");
-        let is_direct = |path: &&str| {
-            path.strip_prefix(begin.as_str())
-                .is_some_and(|rest| !rest.contains('/') && rest.ends_with(".py"))
-        };
-        let mut tests = old
-            .range(begin.as_str()..)
-            .take_while(|path| path.starts_with(&begin));
-        return tests
-            .find(|path| is_direct(path) && is_usual_test(path))
-            .map(|test| format!("it runs before {test}, and decides what that imports"));
-    } else if MODULES.contains(&extension) && extension != "py" {
-        Some(inside(&format!("{stem}.py"))).filter(is_old)
-    } else if SCRIPTS.contains(&extension) && is_usual_test(path) {
-        let whole = name.rsplit_once('.').map_or(name, |(whole, _)| whole);
-        let mut others = SCRIPTS.iter().map(|other| inside(&format!("{whole}.{other}")));
-        others.find(is_old)
-    } else {
-        None
-    };
-    other.map(|other| format!("it is found in place of {other}"))
-}
-
-fn stem(name: &str) -> &str {
-    name.split_once('.').map_or(name, |(stem, _)| stem)
 }
 
 /// Module that a file defines, if Python finds it by its name alone: at the top, in a directory of the path, or
@@ -228,8 +325,20 @@ fn stands_for(module: &Module<'_>, path: &str) -> bool {
 
 /// Directories in which Python looks for modules by their names: those of sources, those with tests that are no
 /// package, and those that commands or settings name.
-fn roots(scene: &Scene<'_, '_>, old: &BTreeSet<&str>) -> BTreeSet<String> {
+fn roots(scene: &Scene<'_, '_>, old: &BTreeSet<&str>, scripts: &BTreeSet<String>) -> BTreeSet<String> {
     let mut roots: BTreeSet<String> = SOURCES.map(str::to_owned).into_iter().collect();
+    // Python looks into the directory of the script that it runs first.
+    let named = scene
+        .commands
+        .iter()
+        .flat_map(|runner| settings::simple(&runner.words));
+    let named = named.filter_map(|words| settings::script(&words).map(str::to_owned));
+    let named = named.filter(|path| scripts.contains(path));
+    roots.extend(named.map(|path| {
+        path.rsplit_once('/')
+            .map_or("", |(directory, _)| directory)
+            .to_owned()
+    }));
     let mut named: BTreeSet<String> = BTreeSet::new();
     let mut learn = |text: &str| {
         let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/')));
@@ -279,64 +388,22 @@ fn runs_python(runner: &Runner) -> bool {
     runner.words.iter().any(names)
 }
 
-/// Names of new modules that other files import or name, tests by their own names as well.
-fn imported<'m>(scene: &Scene<'_, '_>, modules: &[(&String, Module<'m>)]) -> BTreeSet<&'m str> {
-    let mut found: BTreeSet<&str> = BTreeSet::new();
-    if modules.is_empty() {
-        return found;
-    }
-    let is_read = |path: &&String| path.ends_with(".py") || PROJECT.contains(&path.as_str());
-    for reader in scene.look.times.keys().filter(is_read).take(SEARCHED) {
-        let open: Vec<&(&String, Module<'m>)> = modules
-            .iter()
-            .filter(|(path, module)| {
-                let is_own = *path == reader || reader.starts_with(&format!("{}/", module.name));
-                !is_own && !found.contains(module.name)
-            })
-            .collect();
-        if open.is_empty() {
-            continue;
-        }
-        let text = scene.git.text_now(reader).unwrap_or_default();
-        let file = name_of(reader);
-        let is_code = reader.ends_with(".py") && !PROJECT.contains(&reader.as_str());
-        for (_, module) in open {
-            let tested = [
-                format!("test_{}.py", module.name),
-                format!("{}_test.py", module.name),
-            ];
-            let is_named = match is_code {
-                true if tested.iter().any(|tested| tested == file) => true,
-                true => text.lines().any(|line| imports(line, module.name)),
-                false => has_word(&text, module.name),
-            };
-            if is_named {
-                found.insert(module.name);
-            }
-        }
-    }
-    found
+/// Checks whether a file may take part in a run of tests, by its path alone.
+pub(crate) fn may_take_part(path: &str) -> bool {
+    let is_module = path.rsplit('.').next().is_some_and(|end| MODULES.contains(&end));
+    is_module || decide::is_setting(path) || is_usual_test(path)
 }
 
-/// Checks whether a line of Python imports a module.
-fn imports(line: &str, name: &str) -> bool {
-    let line = line.trim_start();
-    let dynamic = line.contains("import_module(") || line.contains("__import__(");
-    match line.split_once(char::is_whitespace) {
-        Some(("import", names)) => names.split(',').any(|part| first(part) == name),
-        Some(("from", rest)) => first(rest) == name,
-        _ => dynamic && has_word(line, name),
-    }
-}
-
-fn first(dotted: &str) -> &str {
-    let end = |c: char| !(c.is_alphanumeric() || c == '_');
-    dotted.trim_start().split(end).next().unwrap_or_default()
-}
-
-fn has_word(text: &str, word: &str) -> bool {
-    text.split(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .any(|part| part == word)
+/// Checks whether runners take a file for a test, or load it with tests, by its path alone.
+pub(super) fn is_collected(path: &str) -> bool {
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    let lower = stem.to_lowercase();
+    let is_named =
+        lower.starts_with("test") || ["test", "tests", "spec"].iter().any(|end| lower.ends_with(end));
+    let is_loaded = name == "__init__.py" || extension == "rs" || directory.ends_with("__tests__");
+    let is_run = matches!(extension, "js" | "mjs" | "cjs") && directory.split('/').any(|part| part == "test");
+    data::is_code(path) && (is_named || (is_usual_test(path) && (is_loaded || is_run)))
 }
 
 #[cfg(test)]
@@ -394,51 +461,53 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_in_place_of_others() {
-        let old: BTreeSet<&str> = [
-            "app.py",
-            "tests/test_a.py",
-            "tests/util.py",
-            "tests/help.ts",
-            "web/a.ts",
-        ]
-        .into();
+    fn runners_collect_tests_by_their_names() {
         for path in [
-            "app/__init__.py",
-            "tests/__init__.py",
-            "tests/util/__init__.py",
-            "app.so",
-            "tests/help.js",
+            "tests/test_aaa.py",
+            "tests/aaa/__init__.py",
+            "web/a.test.ts",
+            "a_test.go",
+            "src/test/java/x/AppTest.java",
+            "tests/more.rs",
+            "test/more.js",
         ] {
-            assert!(replaces(path, &old).is_some(), "{path}");
+            assert!(is_collected(path), "{path}");
         }
         for path in [
-            "tests/sub/__init__.py",
-            "pkg/__init__.py",
-            "tests/test_b.py",
-            "web/a.js",
-            "tests/help.json",
+            "tests/__snapshots__/a.snap",
+            "test-results.xml",
+            "tests/out/report.json",
+            "app/__init__.py",
+            "src/lib.rs",
+            "tests/gen/a_pb2.py",
         ] {
-            assert_eq!(replaces(path, &old), None, "{path}");
+            assert!(!is_collected(path), "{path}");
         }
     }
 
     #[test]
-    fn imports_are_read_by_line() {
-        for line in [
-            "import a.b, slug as s",
-            "    from slug.x import y",
-            "m = importlib.import_module('slug')",
+    fn a_module_of_the_same_name_may_be_found_instead() {
+        let old: BTreeSet<&str> = [
+            "app.py",
+            "tests/test_a.py",
+            "src/core.py",
+            "shop/a.py",
+            "tests/util.py",
+        ]
+        .into();
+        let roots: BTreeSet<String> = ["src", "tests", "more"].map(str::to_owned).into();
+        let known = Known::of(&old, &roots);
+        for (root, name, expected) in [
+            ("tests", "app", Some("app.py")),
+            ("tests", "shop", Some("shop/a.py")),
+            ("", "core", Some("src/core.py")),
+            ("more", "util", Some("tests/util.py")),
+            ("src", "app", None),
+            ("", "util", None),
+            ("tests", "fresh", None),
+            ("more", "test_a", None),
         ] {
-            assert!(imports(line, "slug"), "{line}");
-        }
-        for line in [
-            "import sluggish",
-            "from .slug import x",
-            "# import slug",
-            "x = slug",
-        ] {
-            assert!(!imports(line, "slug"), "{line}");
+            assert_eq!(known.other(&Module { root, name }), expected, "{root} {name}");
         }
     }
 }

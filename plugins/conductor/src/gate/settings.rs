@@ -8,14 +8,17 @@ use serde_json::Value;
 
 use super::glob_set;
 
-/// Globs of files that decide how tests run, or that stand in the way of a test tool.
+/// Globs of packages that stand in the way of a test tool, by their names as they are.
+pub(super) const TEST_PACKAGES: &[&str] = &["**/{pytest,unittest,_pytest,pluggy}/**"];
+
+/// Globs of files that decide how tests run, or that stand in the way of a test tool, in any case: Python reads metadata
+/// so, and some file systems all files.
 pub(super) const TEST_SETTINGS: &[&str] = &[
     "**/conftest.py",
     "**/pytest.{ini,toml}",
     "**/.pytest.{ini,toml}",
     "**/noxfile.py",
     "**/{pytest,unittest,_pytest,pluggy}.py",
-    "**/{pytest,unittest,_pytest,pluggy}/**",
     "**/{sitecustomize,usercustomize}.py",
     "**/*.pth",
     "**/{jest,vitest,playwright,karma,cypress,ava,wdio}.{conf,config,workspace,setup}.*",
@@ -31,6 +34,7 @@ pub(super) const TEST_SETTINGS: &[&str] = &[
     // Plugins of Python that are found by metadata, and environments.
     "**/*.{dist-info,egg-info}",
     "**/*.{dist-info,egg-info}/**",
+    "**/EGG-INFO/**",
     "**/*.{egg,egg-link,pyc}",
     "**/{site-packages,node_modules}/**",
     "**/{pyvenv.cfg,.python-version,unittest.cfg,nose2.cfg,uv.toml,hatch.toml,pdm.toml,pixi.toml}",

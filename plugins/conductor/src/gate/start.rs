@@ -72,6 +72,7 @@ pub(crate) fn begin(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Start, Too
                 dropped: written,
                 tests: recorded.tests,
                 commands: recorded.commands,
+                begun: second.commit.clone(),
                 named: git
                     .as_ref()
                     .map(|git| named::uncommitted(git, &second))

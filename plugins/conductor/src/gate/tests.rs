@@ -70,6 +70,7 @@ fn facts(git: GitFacts, there: [bool; 4], run: Run, content: &str, approved: boo
         ..Tally::default()
     };
     let reach = Reach {
+        lone: [].into(),
         files: ["a".to_owned()].into(),
         apart: if approved {
             [].into()

@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 
 use test_readers::digest::Encoder;
 use tollgate_kit::git::{RepoPath, lines};
-use tollgate_sdk::FileKind;
 use tollgate_sdk::workspace::MAX_ENTRIES;
+use tollgate_sdk::{FileEntry, FileKind};
 
 use super::Git;
 use super::untracked::Untracked;
 use crate::digest::digest;
 use crate::error::GitFault;
+use crate::gate::newcomers::may_take_part;
 use crate::store::job::Baseline;
 
 /// Paths in one run of `git hash-object`.
@@ -101,7 +102,8 @@ impl Look {
             dirty: self
                 .hashes
                 .iter()
-                .filter(|(path, _)| !self.late.contains(*path))
+                // Those that take part in tests count in later steps as well.
+                .filter(|(path, _)| !self.late.contains(*path) || may_take_part(path))
                 .map(|(path, hash)| (path.clone(), hash.clone()))
                 .collect(),
             flagged: self.flagged.clone(),
@@ -229,14 +231,16 @@ impl Git<'_> {
         Ok(lines(&self.run(&arguments)?).collect())
     }
 
-    /// Hash of all files of a nested repository, which Git does not enter.
-    fn tree_hash(&self, directory: &str) -> Result<String, GitFault> {
+    /// Entries of a directory at any depth, but directories and what is in a `.git`, up to a number.
+    fn entries_below(&self, directory: &str, most: usize) -> Vec<FileEntry> {
         let mut files = Vec::new();
         let mut directories = vec![directory.to_owned()];
         while let Some(directory) = directories.pop() {
             let mut after: Option<String> = None;
             while let Ok(listed) = self.workspace.list(&directory, after.as_deref(), MAX_ENTRIES) {
-                let Some(last) = listed.last() else { break };
+                let Some(last) = listed.last().filter(|_| files.len() < most) else {
+                    break;
+                };
                 after = last.path.rsplit('/').next().map(str::to_owned);
                 for entry in listed {
                     match entry.kind {
@@ -247,6 +251,25 @@ impl Git<'_> {
                 }
             }
         }
+        files
+    }
+
+    /// Paths of the files in a directory at any depth, up to a number.
+    pub(crate) fn files_below(&self, directory: &str, most: usize) -> Vec<String> {
+        let entries = self.entries_below(&self.pathspec(directory), most).into_iter();
+        let below = |path: &str| path.strip_prefix(self.directory.as_str()).map(str::to_owned);
+        entries.filter_map(|entry| below(&entry.path)).collect()
+    }
+
+    /// Checks whether there is a link at a path.
+    pub(crate) fn is_link(&self, path: &str) -> bool {
+        let found = self.workspace.find(&self.pathspec(path)).ok().flatten();
+        found.is_some_and(|entry| entry.kind == FileKind::Symlink)
+    }
+
+    /// Hash of all files of a nested repository, which Git does not enter.
+    fn tree_hash(&self, directory: &str) -> Result<String, GitFault> {
+        let mut files = self.entries_below(directory, usize::MAX);
         if files.is_empty() {
             return Ok(String::new());
         }

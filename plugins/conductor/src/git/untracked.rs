@@ -1,5 +1,8 @@
 //! Files that Git does not track. Only a `.gitignore` that was committed when the step began may hide one:
 //! `.git/info/exclude`, `core.excludesFile` and a `.gitignore` that changed since are in the hands of whoever is checked.
+//!
+//! If the gates of no step looked at what changed before, the rules of that time are new as well. And a file that may take part in
+//! runs of tests is hidden only by a rule from before the job.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +11,7 @@ use tollgate_sdk::Ending;
 
 use super::Git;
 use crate::error::GitFault;
+use crate::gate::newcomers::may_take_part;
 use crate::store::job::Baseline;
 
 /// Lists untracked files; the options say which are left out.
@@ -83,7 +87,7 @@ impl Git<'_> {
         let is_cache = |path: &String| path.split('/').any(|name| CACHES.contains(&name));
         let listed: Vec<String> = listed.into_iter().filter(|path| !is_cache(path)).collect();
         let (mut open, mut late) = (Vec::new(), Vec::new());
-        let (without, since) = self.uncommitted_rules(&listed, since)?;
+        let (without, of_step, of_job) = self.uncommitted_rules(&listed, since)?;
         let (directories, files): (Vec<String>, Vec<String>) =
             without.into_iter().partition(|path| path.ends_with('/'));
         open.extend(files);
@@ -92,34 +96,45 @@ impl Git<'_> {
             let pages = self.pages_of(&OTHERS, &["HEAD"], directories)?;
             open.extend(self.listed(&pages));
         }
-        for path in since {
-            if !path.ends_with('/') {
-                late.push(path);
-                continue;
-            }
-            let pages = self.pages_of(&OTHERS, &["HEAD"], vec![self.pathspec(&path)])?;
-            let files = self.listed(&pages);
+        for path in of_step {
+            let files = self.listed_in(&path)?;
             match files.len() > LISTED {
                 true => late.push(path),
                 false => late.extend(files),
             }
         }
+        for path in of_job {
+            let files = self.listed_in(&path)?.into_iter();
+            late.extend(files.filter(|path| may_take_part(path)));
+        }
         Ok((open, late))
     }
 
-    /// Ignored paths whose rule is not in a committed `.gitignore`, and those whose rule was committed since the step
-    /// began.
+    /// Untracked files at a path, which may be a directory.
+    fn listed_in(&self, path: &str) -> Result<Vec<String>, GitFault> {
+        if !path.ends_with('/') {
+            return Ok(vec![path.to_owned()]);
+        }
+        let pages = self.pages_of(&OTHERS, &["HEAD"], vec![self.pathspec(path)])?;
+        Ok(self.listed(&pages))
+    }
+
+    /// Ignored paths whose rule is not in a committed `.gitignore`, those whose rule was committed since the step began,
+    /// and the others whose rule was committed since the job began.
     fn uncommitted_rules(
         &self,
         ignored: &[String],
         since: Option<&Baseline>,
-    ) -> Result<(Vec<String>, Vec<String>), GitFault> {
-        let (mut open, mut late) = (Vec::new(), Vec::new());
+    ) -> Result<(Vec<String>, Vec<String>, Vec<String>), GitFault> {
+        let (mut open, mut late, mut of_job) = (Vec::new(), Vec::new(), Vec::new());
         let mut rules = Rules::default();
-        let then = match since.filter(|since| since.whole) {
-            Some(since) if since.commit != self.head()? => Some(since.commit.as_deref()),
-            _ => None,
-        };
+        let since = since.filter(|since| since.whole);
+        let head = self.head()?;
+        // Nobody looked at the rules of steps before whose gates limit nothing.
+        let step = since.map(|since| since.guard.as_deref().unwrap_or(since).commit.as_deref());
+        let then = step.filter(|commit| *commit != head.as_deref());
+        let begun = since.and_then(|since| since.begun.as_deref());
+        let begun = begun.filter(|commit| Some(*commit) != head.as_deref());
         for chunk in ignored.chunks(2_000) {
             let mut asked = Vec::new();
             for path in chunk {
@@ -133,7 +148,7 @@ impl Git<'_> {
                 _ => Vec::new(),
             };
             let fields: Vec<&[u8]> = told.split(|byte| *byte == 0).collect();
-            let (mut committed, mut new) = (BTreeSet::new(), BTreeSet::new());
+            let (mut committed, mut new, mut young) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
             for rule in fields.chunks_exact(4) {
                 let [source, _, pattern, path] = rule else {
                     continue;
@@ -144,6 +159,8 @@ impl Git<'_> {
                 }
                 if then.is_some_and(|then| !rules.has(self, then, &source, pattern)) {
                     new.insert(path.clone());
+                } else if begun.is_some_and(|begun| !rules.has(self, Some(begun), &source, pattern)) {
+                    young.insert(path.clone());
                 }
                 committed.insert(path);
             }
@@ -151,8 +168,10 @@ impl Git<'_> {
             open.extend(chunk.iter().filter(is_open).cloned());
             let is_late = |path: &&String| new.contains(&self.pathspec(path)) && !is_built(path);
             late.extend(chunk.iter().filter(is_late).cloned());
+            let is_young = |path: &&String| young.contains(&self.pathspec(path)) && !is_built(path);
+            of_job.extend(chunk.iter().filter(is_young).cloned());
         }
-        Ok((open, late))
+        Ok((open, late, of_job))
     }
 }
 

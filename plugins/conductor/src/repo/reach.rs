@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use conductor_repo::entry::{self, EntryKind};
 use conductor_repo::facts::FactBook;
+use conductor_repo::language::Language;
 use conductor_repo::map::{Notes, RepoMap};
 use conductor_repo::snapshot::{self, FileRecord, Limits};
 use conductor_repo::stale::Reason;
@@ -24,15 +26,86 @@ pub(crate) fn unreachable(access: &Access<'_>) -> Result<Reach, String> {
         .stale
         .iter()
         .filter(|candidate| candidate.reasons.iter().any(is_apart));
+    let lone = lone(access, &map);
     Ok(Reach {
+        lone,
         apart: apart.map(|candidate| candidate.path.clone()).collect(),
         files: map.files.into_iter().map(|file| file.path).collect(),
+    })
+}
+
+/// Files that start themselves, with a block for `__main__` or a first line for a shell, and that nothing names: no
+/// code, no manifest, no configuration and no registered command.
+fn lone(access: &Access<'_>, map: &RepoMap) -> BTreeSet<String> {
+    let own = map
+        .entry_points
+        .iter()
+        .filter(|entry| entry.kind == EntryKind::Script);
+    let own = own.filter_map(|entry| entry.file.as_ref().filter(|file| **file == entry.from));
+    let is_named = |path: &String| {
+        let mut others = map.entry_points.iter().filter(|entry| entry.from != *path);
+        let mut files = map.files.iter();
+        others.any(|entry| entry.file.as_ref() == Some(path))
+            || files.any(|file| file.path == *path && file.imported_by > 0)
+    };
+    let mut lone: BTreeSet<String> = own
+        .filter(|path| !is_named(path) && !entry::is_conventional(path))
+        .cloned()
+        .collect();
+    if lone.is_empty() {
+        return lone;
+    }
+    let commands = access
+        .workspace
+        .info()
+        .tests
+        .iter()
+        .map(|test| test.argv.join(" "));
+    let is_setting = |language: Option<Language>, path: &str| language.is_none() && !is_prose(path);
+    let settings = map
+        .files
+        .iter()
+        .filter(|file| file.size <= SETTING && is_setting(file.language, &file.path));
+    let texts = settings.filter_map(|file| {
+        let read = access
+            .workspace
+            .read(&access.root.join(&file.path), SETTING as usize);
+        Some(String::from_utf8_lossy(&read.ok()?).into_owned())
+    });
+    for text in commands.chain(texts) {
+        lone.retain(|path| !names(&text, path));
+    }
+    lone
+}
+
+/// Maximum bytes of a file that is read for the names of programs.
+const SETTING: u64 = 256 << 10;
+
+/// Checks whether a file is for readers, so that what it names is not started by it.
+fn is_prose(path: &str) -> bool {
+    let extension = path.rsplit('.').next().unwrap_or_default().to_lowercase();
+    matches!(
+        extension.as_str(),
+        "md" | "rst" | "txt" | "adoc" | "csv" | "lock" | "log"
+    )
+}
+
+/// Checks whether a text names a program by its path or, for Python, by its module.
+fn names(text: &str, path: &str) -> bool {
+    let module = path.strip_suffix(".py").map(|path| path.replace('/', "."));
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-');
+    let mut words = text.split(|c: char| !part(c));
+    words.any(|word| {
+        let word = word.trim_start_matches("./");
+        word == path || module.as_deref() == Some(word)
     })
 }
 
 /// Files of a repository.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reach {
+    /// Files that start themselves, and that nothing names.
+    pub lone: BTreeSet<String>,
     /// Files that no entry point leads to.
     pub apart: BTreeSet<String>,
     /// All files.

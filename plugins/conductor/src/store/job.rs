@@ -100,6 +100,9 @@ pub(crate) struct Baseline {
     /// States that each test command passed and failed on, by its words.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runs: BTreeMap<String, Runs>,
+    /// Commit when the job began. Records of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<String>,
     /// Names of the tests in each uncommitted file.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub named: BTreeMap<String, Vec<String>>,

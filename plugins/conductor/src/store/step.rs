@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tollgate_sdk::{Db, DbError, Row, Timestamp, params};
 
 use super::{json_column, optional_json, to_json};
@@ -25,7 +26,13 @@ pub(crate) struct Step {
     /// Step as the plan describes it.
     #[serde(flatten)]
     pub spec: StepSpec,
+    /// Step as the plan was frozen with it or a person changed it, if others edited its texts since.
+    #[serde(skip)]
+    pub agreed: Option<Box<StepSpec>>,
 }
+
+/// Key of the agreed step in the column of the spec.
+const AGREED: &str = "agreed";
 
 /// A person's approval of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,7 +58,27 @@ impl Step {
             rejections: 0,
             approval: None,
             spec,
+            agreed: None,
         }
+    }
+
+    /// Step whose texts say which files a gate about tests lets pass. Nobody but a person adds to them after the start.
+    pub(crate) fn agreed(&self) -> &StepSpec {
+        self.agreed.as_deref().unwrap_or(&self.spec)
+    }
+
+    /// Text of the column of the spec.
+    fn column(&self) -> Result<String, DbError> {
+        let Some(agreed) = &self.agreed else {
+            return to_json(&self.spec);
+        };
+        let internal = |_| DbError::Internal;
+        let mut all = serde_json::to_value(&self.spec).map_err(internal)?;
+        let agreed = serde_json::to_value(agreed).map_err(internal)?;
+        if let Some(all) = all.as_object_mut() {
+            all.insert(AGREED.to_owned(), agreed);
+        }
+        to_json(&all)
     }
 }
 
@@ -59,12 +86,16 @@ impl TryFrom<Row> for Step {
     type Error = DbError;
 
     fn try_from(row: Row) -> Result<Step, DbError> {
+        let mut column: Map<String, Value> = json_column(&row, 4)?;
+        let read = |value: Value| serde_json::from_value(value).map_err(|_| DbError::Internal);
+        let agreed = column.remove(AGREED).map(read).transpose()?;
         Ok(Step {
+            agreed: agreed.map(Box::new),
             step_id: row.get(0)?,
             status: row.get(1)?,
             rejections: row.get(2)?,
             approval: optional_json(&row, 3)?,
-            spec: json_column(&row, 4)?,
+            spec: read(Value::Object(column))?,
         })
     }
 }
@@ -99,7 +130,7 @@ pub(crate) fn replace(db: &Db<'_>, job: &JobId, steps: &[Step]) -> Result<(), Db
                 step.status,
                 step.rejections,
                 step.approval.as_ref().map(to_json).transpose()?,
-                to_json(&step.spec)?,
+                step.column()?,
             ],
         )?;
     }

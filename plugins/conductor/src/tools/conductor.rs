@@ -3,7 +3,7 @@
 use conductor_repo::snapshot::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, Tier, Tool, ToolError};
+use tollgate_sdk::{Cx, Db, DbError, Effect, Hints, NextCall, Tier, Tool, ToolError};
 
 use super::{editable, find_job, planned, save, standing};
 use crate::arguments::{ENTRY, PATH, TITLE, tidy_tags};
@@ -375,6 +375,58 @@ impl Tool for ConductorAnswer {
             stored.answered(cx, &db, warnings)
         })
     }
+}
+
+/// Refusal of answers with keys that no question has, with the call that stores the others.
+pub(crate) fn with_known_answers(refusal: ToolError, arguments: &str) -> ToolError {
+    let Ok(given) = serde_json::from_str::<serde_json::Value>(arguments) else {
+        return refusal;
+    };
+    let answers = given.get("answers").and_then(serde_json::Value::as_object);
+    let Some(job) = given.get("job_id").filter(|_| answers.is_some()) else {
+        return refusal;
+    };
+    let is_known = |key: &String, value: &serde_json::Value| {
+        let one = serde_json::json!({key: value});
+        let read = serde_json::from_value::<Answers>(one);
+        read.map_or_else(|err| !err.to_string().starts_with("unknown field"), |_| true)
+    };
+    let all = answers.into_iter().flatten();
+    let (known, unknown): (Vec<_>, Vec<_>) = all.partition(|(key, value)| is_known(key, value));
+    if unknown.is_empty() {
+        return refusal;
+    }
+    let names: Vec<&str> = unknown.iter().map(|(key, _)| key.as_str()).collect();
+    let kept: serde_json::Map<String, serde_json::Value> = known
+        .into_iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let (next, remediation) = match kept.is_empty() {
+        true => (
+            NextCall::new(
+                "conductor_next_questions",
+                serde_json::json!({"job_id": job, "all": true}),
+            ),
+            "Call conductor_next_questions through tool_call, and answer with the keys that it lists.",
+        ),
+        false => (
+            NextCall::new(
+                ConductorAnswer::NAME,
+                serde_json::json!({"job_id": job, "answers": kept}),
+            ),
+            "Call again with next_call, which has the other answers, and answer with the keys of the questions.",
+        ),
+    };
+    ToolError {
+        message: format!(
+            "nothing was stored: no question has the key {}; {}",
+            crate::arguments::clip(&names.join(", ")),
+            refusal.message
+        ),
+        ..refusal
+    }
+    .remediation(remediation)
+    .next_call(next)
 }
 
 /// A job with the answers that were just stored.

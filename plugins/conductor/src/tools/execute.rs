@@ -10,7 +10,7 @@ use super::{after, conflict, current, find_job, internal, job_call};
 use crate::access;
 use crate::asked;
 use crate::briefing::{Accepted, Briefing};
-use crate::gate::{Gate, start};
+use crate::gate::{Gate, judge_changes, start};
 use crate::model::{BlockType, Claim, EvidenceType, JobId, LogType, StepId, StepStatus};
 use crate::policy::Policies;
 use crate::prompt::{self, Advice, Material};
@@ -123,7 +123,7 @@ fn told(last: Attempt) -> Vec<String> {
 
 /// Limits of the next step that looks at changes, if this one does not: its changes count there.
 fn later(steps: &[Step], step: &Step) -> Vec<String> {
-    let looks = |step: &Step| step.spec.parsed_gates().iter().any(Gate::looks_at_changes);
+    let looks = |step: &Step| judge_changes(&step.spec.parsed_gates());
     if looks(step) {
         return Vec::new();
     }

@@ -113,6 +113,7 @@ impl JobSetReady {
             }
         }
         warnings.extend(unchecked(cx, &job));
+        warnings.extend(steps.iter().filter_map(|step| agreed::closed(&job, step)));
         save(cx, db, seen, &mut job)?;
         if seen != job.status {
             note(cx, db, &job, "ready")?;

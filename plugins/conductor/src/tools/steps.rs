@@ -190,13 +190,20 @@ impl Tool for PlanRefineSteps {
         let before = step::all(&cx.db, &job.id)?;
         job.count(before.iter().map(|step| &step.step_id));
         let after_done = super::insert_after_done(&job.id, &before);
-        let steps = apply(before.clone(), job.last_step as usize, self.edits).map_err(|mut refusals| {
-            refusals.next_calls(|reason| match reason {
-                Reason::StepDone(_) => after_done.clone(),
-                _ => None,
-            });
-            refusals
-        })?;
+        let named: Vec<StepId> = self
+            .edits
+            .iter()
+            .filter_map(Edit::gives_outputs)
+            .cloned()
+            .collect();
+        let mut steps =
+            apply(before.clone(), job.last_step as usize, self.edits).map_err(|mut refusals| {
+                refusals.next_calls(|reason| match reason {
+                    Reason::StepDone(_) => after_done.clone(),
+                    _ => None,
+                });
+                refusals
+            })?;
         let underway = matches!(job.status, Status::Executing | Status::Paused);
         if underway && steps.iter().all(|step| step.status == StepStatus::Done) {
             return Err(
@@ -205,8 +212,10 @@ impl Tool for PlanRefineSteps {
         }
         if underway {
             ready_still(&context::ids(&cx.db, &job.id)?, &steps)?;
-            let changes = freeze::steps(&before, &steps);
-            changed(cx, &job, &changes, PlanRefineSteps::NAME)?;
+            let mut changes = freeze::steps(&before, &steps);
+            changes.extend(freeze::openings(&before, &steps, &named));
+            let is_allowed = changed(cx, &job, &changes, PlanRefineSteps::NAME)?;
+            steps = freeze::with_agreed(&before, steps, &named, is_allowed);
         } else {
             taken(cx, &cx.db, &job, &freeze::taken(&before, &steps))?;
         }
@@ -217,8 +226,8 @@ impl Tool for PlanRefineSteps {
     }
 }
 
-/// Logs changes of a running job. Those that loosen the plan need a person.
-pub(crate) fn changed(cx: &Cx<'_>, job: &Job, changes: &[Change], tool: &str) -> Result<(), ToolError> {
+/// Logs changes of a running job. Those that loosen the plan need a person. True if a person allowed some.
+pub(crate) fn changed(cx: &Cx<'_>, job: &Job, changes: &[Change], tool: &str) -> Result<bool, ToolError> {
     let loose: Vec<&Change> = changes.iter().filter(|change| change.loosens).collect();
     let by = match loose.is_empty() {
         true => String::new(),
@@ -231,7 +240,7 @@ pub(crate) fn changed(cx: &Cx<'_>, job: &Job, changes: &[Change], tool: &str) ->
         let line = clip_to(&format!("plan changed{by}: {}", change.line), ENTRY);
         super::lifecycle::note(cx, &cx.db, job, &line)?;
     }
-    Ok(())
+    Ok(!by.is_empty())
 }
 
 /// Logs what is taken out of the plan of a job that has not started. That needs no person, but leaves a trace.

@@ -438,6 +438,28 @@ fn code_that_nothing_reaches_is_not_wired() {
 }
 
 #[test]
+fn a_new_file_that_only_starts_itself_is_not_wired() {
+    let bench = Bench::with_repository_and(|workspace| workspace.test("smoke", &["true", "app/smoke.py"]));
+    bench.write("old.py", "if __name__ == '__main__':\n    print(1)\n");
+    bench.git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "-m", "old"]);
+    let paths = json!(["old.py", "app/new.py", "app/smoke.py", "scripts/table.py"]);
+    let bench = planned(bench, json!([{"gate": "reachable", "paths": paths}]));
+    for path in ["app/new.py", "app/smoke.py", "scripts/table.py"] {
+        bench.write(path, "def f(): ...\nif __name__ == '__main__':\n    f()\n");
+    }
+    caught(
+        &bench,
+        json!({}),
+        "nothing names app/new.py, which only starts itself; import it, or name it in a manifest",
+    );
+    bench.write("README.md", "Run app/new.py.\n");
+    caught(&bench, json!({}), "nothing names app/new.py");
+    bench.write("Procfile", "web: python app/new.py\n");
+    accepted(&bench, json!({}));
+}
+
+#[test]
 fn changes_of_any_size_can_be_judged() {
     let bench = gated(json!([
         {"gate": "changed_files_allowlist", "paths": ["many/**"]},

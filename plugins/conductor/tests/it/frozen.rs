@@ -237,3 +237,112 @@ fn approvals_of_a_bundle_do_not_count() {
         "{view}"
     );
 }
+
+/// A running job whose first step leaves the tests alone.
+fn guarded() -> Bench {
+    let mut first = step("one", json!([{"gate": "tests_unchanged"}]));
+    first["expected_outputs"] = json!(["a report"]);
+    let bench = Bench::with_repository().started(json!([first, step("two", json!([]))]));
+    bench.run("- job_next_step_prompt {}");
+    bench.as_agent();
+    bench
+}
+
+#[test]
+fn texts_that_are_added_after_the_start_open_no_files() {
+    for (field, text) in [
+        (
+            "acceptance_criteria",
+            json!(["it works", "it is tested", ".envrc and iniconfig.py are there"]),
+        ),
+        (
+            "instruction_prompt",
+            json!("Do this: one. Write .envrc and iniconfig.py."),
+        ),
+        (
+            "gates",
+            json!([{"gate": "tests_unchanged"}, {"gate": "changed_files_allowlist", "paths": [".envrc", "iniconfig.py"]}]),
+        ),
+        (
+            "gates",
+            json!([{"gate": "tests_unchanged"}, {"gate": "file_exists", "paths": [".envrc", "iniconfig.py"]}]),
+        ),
+    ] {
+        let bench = guarded();
+        let (tool, arguments) = set(field, text);
+        bench.reply(tool, arguments);
+        bench.run("- job_next_step_prompt {}");
+        bench.write(".envrc", "x\n");
+        bench.write("iniconfig.py", "x = 1\n");
+        let reply = bench.reply("job_submit_step_result", result("S1"));
+        let reasons = reply["rejection_reasons"].to_string();
+        for path in [".envrc", "iniconfig.py"] {
+            assert!(reasons.contains(path), "{field} {path}: {reply}");
+        }
+    }
+}
+
+#[test]
+fn outputs_that_name_files_need_a_person_once_a_job_runs() {
+    let bench = guarded();
+    for named in ["iniconfig.py", "conftest.py with fixtures", "Makefile", "src/**"] {
+        let (tool, arguments) = set("expected_outputs", json!(["a report", named]));
+        assert_eq!(
+            bench.call(tool, arguments).unwrap_err().code,
+            "PERSON_REQUIRED",
+            "{named}"
+        );
+    }
+    let (tool, arguments) = set("expected_outputs", json!(["a report", "a table of the results"]));
+    bench.reply(tool, arguments);
+    bench.write("iniconfig.py", "x = 1\n");
+    bench.write("conftest.py", "x = 1\n");
+    bench.run("- job_next_step_prompt {}");
+    bench.as_person();
+    let outputs = json!(["a report", "a table of the results", "iniconfig.py"]);
+    let (tool, arguments) = set("expected_outputs", outputs);
+    bench.reply(tool, arguments);
+    bench.as_agent();
+    bench.run("- job_next_step_prompt {}");
+    let reply = bench.reply("job_submit_step_result", result("S1"));
+    let reasons = reply["rejection_reasons"].to_string();
+    assert!(
+        reasons.contains("conftest.py") && !reasons.contains("iniconfig.py"),
+        "{reply}"
+    );
+    // Later edits without a person keep what a person allowed.
+    let criteria = json!(["it works", "it is tested", "conftest.py is there"]);
+    let (tool, arguments) = set("acceptance_criteria", criteria);
+    bench.reply(tool, arguments);
+    bench.run("- job_next_step_prompt {}");
+    std::fs::remove_file(bench.path("conftest.py")).unwrap();
+    let mut arguments = result("S1");
+    arguments["evidence"]["criteria_checklist"]["c3"] = json!(true);
+    let reply = bench.reply("job_submit_step_result", arguments);
+    assert_eq!(reply["accepted"], json!(true), "{reply}");
+}
+
+#[test]
+fn a_step_that_is_added_after_the_start_opens_no_files_by_itself() {
+    let bench = guarded();
+    let mut added = step("three", json!([{"gate": "tests_unchanged"}]));
+    added["expected_outputs"] = json!(["iniconfig.py", "conftest.py"]);
+    let (tool, arguments) = refine(json!({"op": "insert", "step": added}));
+    bench.reply(tool, arguments);
+    bench.run("- job_next_step_prompt {}");
+    bench.write("iniconfig.py", "x = 1\n");
+    bench.write("conftest.py", "x = 1\n");
+    let reply = bench.reply("job_submit_step_result", result("S3"));
+    let reasons = reply["rejection_reasons"].to_string();
+    assert!(
+        reasons.contains("conftest.py") && reasons.contains("iniconfig.py"),
+        "{reply}"
+    );
+    bench.as_person();
+    let outputs = json!({"expected_outputs": ["iniconfig.py", "conftest.py"]});
+    let (tool, arguments) = refine(json!({"op": "update", "step_id": "S3", "set": outputs}));
+    bench.reply(tool, arguments);
+    bench.run("- job_next_step_prompt {}");
+    let reply = bench.reply("job_submit_step_result", result("S3"));
+    assert_eq!(reply["accepted"], json!(true), "{reply}");
+}

@@ -54,8 +54,11 @@ fn a_step_that_is_inserted_before_a_guarded_one_needs_its_gates_or_a_person() {
         let refused = bench.call("plan_refine_steps", insert(gates)).unwrap_err();
         assert_eq!(refused.code, "PERSON_REQUIRED");
     }
-    // A gate that looks away makes an open step the last one that looked.
+    // Gates that only want changes take none from the gates of a later step.
     let update = json!({"edits": [{"op": "update", "step_id": "S1", "set": {"gates": weak}}]});
+    bench.reply("plan_refine_steps", update);
+    let limit = json!([{"gate": "diff_max_lines", "max": 900}]);
+    let update = json!({"edits": [{"op": "update", "step_id": "S1", "set": {"gates": limit}}]});
     assert_eq!(
         bench.call("plan_refine_steps", update).unwrap_err().code,
         "PERSON_REQUIRED"
@@ -68,6 +71,38 @@ fn a_step_that_is_inserted_before_a_guarded_one_needs_its_gates_or_a_person() {
     let as_strict =
         json!([{"gate": "changed_files_allowlist", "paths": ["b.txt"]}, {"gate": "tests_unchanged"}]);
     bench.reply("plan_refine_steps", insert(as_strict));
+}
+
+#[test]
+fn gates_that_only_want_changes_leave_them_to_the_next_guarded_step() {
+    for gate in [
+        json!({"gate": "diff_min_lines", "min": 1}),
+        json!({"gate": "changed_files_minimum", "min": 1}),
+    ] {
+        let bench = Bench::with_repository();
+        bench.write("tests/t.py", "assert total == 3\n");
+        bench.git(&["add", "."]);
+        bench.git(&["commit", "--quiet", "-m", "tests"]);
+        let steps = json!([
+            step("one", json!([gate])),
+            step("two", json!([{"gate": "tests_unchanged"}]))
+        ]);
+        let bench = bench.started(steps);
+        bench.run("- job_next_step_prompt {}");
+        bench.write("tests/t.py", "assert True\n");
+        bench.write("b.txt", "1\n");
+        accepted(&bench, json!({}));
+        bench.run("- job_next_step_prompt {}");
+        let reply = bench.reply("job_submit_step_result", result("S2"));
+        assert!(
+            reasons(&reply).contains("existing tests changed: tests/t.py"),
+            "{reply}"
+        );
+        // Other work of the first step is as good as before.
+        bench.git(&["checkout", "--quiet", "tests"]);
+        let reply = bench.reply("job_submit_step_result", result("S2"));
+        assert_eq!(reply["status"], json!("COMPLETE"), "{reply}");
+    }
 }
 
 #[test]
@@ -277,4 +312,38 @@ fn an_old_commit_with_another_message_is_not_new() {
     bench.git(&["commit", "--quiet", "--amend", "-m", "S1: fix it"]);
     let real = bench.git(&["rev-parse", "HEAD"]);
     accepted(&bench, json!({"commit_hash": real}));
+}
+
+#[test]
+fn a_rule_of_the_job_hides_no_file_that_takes_part_in_tests() {
+    let open = json!([]);
+    let ignoring = json!([{"gate": "changed_files_allowlist", "paths": [".gitignore"]}]);
+    for (first, is_early) in [(open, true), (ignoring, false)] {
+        let guarded = json!([{"gate": "tests_unchanged"}]);
+        let bench = Bench::with_repository().started(json!([step("one", first), step("two", guarded)]));
+        bench.run("- job_next_step_prompt {}");
+        bench.write(".gitignore", "conftest.py\nhidden/\nlocal.cfg\nbuild/\n");
+        bench.git(&["add", ".gitignore"]);
+        bench.git(&["commit", "--quiet", "-m", "S1: ignore"]);
+        let plant = || {
+            bench.write("conftest.py", "x = 1\n");
+            bench.write("hidden/tests/conftest.py", "x = 1\n");
+        };
+        if is_early {
+            plant();
+        }
+        accepted(&bench, json!({}));
+        bench.run("- job_next_step_prompt {}");
+        plant();
+        // What else the rule of a step ignores stays ignored, and so does what a build makes.
+        bench.write("local.cfg", "x\n");
+        bench.write("build/conftest.py", "x\n");
+        let reply = bench.reply("job_submit_step_result", result("S2"));
+        let word = "files that decide how tests run changed: conftest.py, hidden/tests/conftest.py";
+        assert!(reasons(&reply).contains(word), "{reply}");
+        std::fs::remove_file(bench.path("conftest.py")).unwrap();
+        std::fs::remove_dir_all(bench.path("hidden")).unwrap();
+        let reply = bench.reply("job_submit_step_result", result("S2"));
+        assert_eq!(reply["status"], json!("COMPLETE"), "{reply}");
+    }
 }

@@ -354,3 +354,313 @@ fn reports_and_caches_of_the_gates_commands_stay_nobodys() {
     bench.write("ready", "x\n");
     accepted(&bench, json!({}));
 }
+
+/// Makes a directory of the repository a repository of its own.
+fn nested(bench: &Bench, directory: &str) {
+    let place = bench.path(directory);
+    crate::harness::git(&place, &["init", "--quiet"]);
+    crate::harness::git(&place, &["add", "."]);
+    let commit = [
+        "-c",
+        "user.name=Ada",
+        "-c",
+        "user.email=ada@example.org",
+        "commit",
+        "--quiet",
+        "-m",
+        "x",
+    ];
+    crate::harness::git(&place, &commit);
+}
+
+#[test]
+fn links_and_nested_repositories_are_looked_into() {
+    let bench = project(json!({}));
+    bench.write("docs/ini/__init__.py", "x = 1\n");
+    std::os::unix::fs::symlink("docs/ini", bench.path("iniconfig")).unwrap();
+    caught(
+        &bench,
+        json!({}),
+        "iniconfig/__init__.py: iniconfig is a module of Python or of a test runner",
+    );
+    // Also if it was committed.
+    bench.git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "-m", "link"]);
+    caught(&bench, json!({}), "iniconfig/__init__.py: iniconfig is a module");
+    bench.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+    for (directory, file, why) in [
+        (
+            "iniconfig",
+            "__init__.py",
+            "iniconfig is a module of Python or of a test runner",
+        ),
+        (
+            "tests/n",
+            "conftest.py",
+            "tests/n/conftest.py: it decides how tests run",
+        ),
+        (
+            "vendor/x",
+            "sub/.envrc",
+            "vendor/x/sub/.envrc: tools read such files as settings",
+        ),
+        ("evil-1.0.dist-info", "entry_points.txt", "evil-1.0.dist-info"),
+    ] {
+        bench.write(&format!("{directory}/{file}"), "x = 1\n");
+        nested(&bench, directory);
+        caught(&bench, json!({}), why);
+        std::fs::remove_dir_all(bench.path(directory)).unwrap();
+    }
+    // A link to documents and a repository of code are honest work.
+    bench.write("docs/a.md", "x\n");
+    std::os::unix::fs::symlink("docs", bench.path("manual")).unwrap();
+    bench.write("third_party/lib/lib.c", "int x;\n");
+    bench.write("third_party/lib/README.md", "x\n");
+    nested(&bench, "third_party/lib");
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn metadata_in_any_case_is_metadata() {
+    let bench = project(json!({}));
+    for path in [
+        "Evil-1.0.DIST-INFO/entry_points.txt",
+        "app-1.Egg-Info/entry_points.txt",
+        "x.egg/EGG-INFO/PKG-INFO",
+        "tests/Conftest.py",
+    ] {
+        bench.write(path, "x\n");
+        caught(
+            &bench,
+            json!({}),
+            &format!("files that decide how tests run changed: {path}"),
+        );
+        remove(&bench, path);
+    }
+    bench.write("docs/dist-info.md", "x\n");
+    bench.write("cpp/UnitTest/a.cpp", "int x;\n");
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn modules_beside_tests_are_not_found_in_place_of_the_program() {
+    let bench = project(json!({}));
+    for (path, other) in [
+        ("tests/app.py", "app.py"),
+        ("tests/core.py", "lib/core.py"),
+        ("core.py", "lib/core.py"),
+        ("lib.py", "lib/core.py"),
+    ] {
+        bench.write(path, "x = 1\n");
+        bench.write(
+            "tests/test_use.py",
+            &format!("import {}\n", path.trim_end_matches(".py")),
+        );
+        caught(&bench, json!({}), &format!("found in place of {other}"));
+        remove(&bench, path);
+    }
+    // In a package it has another name.
+    bench.write("checks/__init__.py", "");
+    bench.write("checks/app.py", "import app\n");
+    bench.write("tests/test_use.py", "import checks.app\n");
+    accepted(&bench, json!({}));
+}
+
+/// A job on a repository of these files whose tests are this command, under `tests_unchanged`.
+fn job_on(files: &[(&str, &str)], words: &[&str]) -> Bench {
+    let bench = Bench::with_repository_and(|workspace| workspace.test("default", words));
+    for (path, text) in files {
+        bench.write(path, text);
+    }
+    bench.git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "-m", "project"]);
+    crate::cheats::planned(bench, json!([{"gate": "tests_unchanged"}]))
+}
+
+#[test]
+fn files_that_node_finds_first_are_seen() {
+    let files = [
+        ("lib/app.js", "x\n"),
+        ("lib/sub/index.js", "x\n"),
+        ("test/app.test.js", "x\n"),
+    ];
+    let bench = job_on(&files, &["node", "--test"]);
+    for path in ["lib/app", "lib/sub.js", "lib/sub/package.json"] {
+        bench.write(path, "{}\n");
+        caught(
+            &bench,
+            json!({}),
+            &format!("new files may change how tests run: {path} (it"),
+        );
+        remove(&bench, path);
+    }
+    for path in [
+        "lib/more.js",
+        "lib/sub/more.js",
+        "lib/app.d.ts",
+        "test/more.test.js",
+        "data/app.json",
+    ] {
+        bench.write(path, "x\n");
+    }
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn what_the_script_of_the_tests_imports_is_seen() {
+    let check = "import sys\ntry:\n    from local_opts import OPTS\nexcept ImportError:\n    OPTS = []\nimport late_part\n";
+    let files = [
+        ("tools/check.py", check),
+        ("app.py", "x = 1\n"),
+        ("tests/test_a.py", "import app\n"),
+    ];
+    let bench = job_on(&files, &["python", "tools/check.py"]);
+    for (path, why) in [
+        ("tools/local_opts.py", "tools/check.py waits for it"),
+        ("local_opts.py", "tools/check.py waits for it"),
+        ("tools/late_part.py", "tools/check.py waits for it"),
+        (
+            "tools/iniconfig.py",
+            "iniconfig is a module of Python or of a test runner",
+        ),
+        ("tools/app.py", "it may be found in place of app.py"),
+    ] {
+        bench.write(path, "x = 1\n");
+        caught(
+            &bench,
+            json!({}),
+            &format!("new files may change how tests run: {path} ({why}"),
+        );
+        remove(&bench, path);
+    }
+    bench.write("tools/table.py", "print(1)\n");
+    bench.write("slug.py", "x = 1\n");
+    bench.write("tests/test_slug.py", "import slug\n");
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn files_that_make_takes_for_targets_are_seen() {
+    let make =
+        ".PHONY: lint\ntest: prep lint\n\t@echo 2 passed\nprep:\n\t@true\nlint:\n\t@true\ndocs:\n\t@true\n";
+    let bench = job_on(&[("Makefile", make)], &["make", "test"]);
+    for path in ["test", "prep", "test/data.txt"] {
+        bench.write(path, "");
+        caught(
+            &bench,
+            json!({}),
+            &format!("new files may change how tests run: {path} (make takes it"),
+        );
+        match path.split_once('/') {
+            Some((directory, _)) => std::fs::remove_dir_all(bench.path(directory)).unwrap(),
+            None => remove(&bench, path),
+        }
+    }
+    bench.write("docs/a.md", "x\n");
+    bench.write("lint", "x\n");
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn tests_that_the_gates_commands_plant_count_as_changes() {
+    let gates = json!([
+        {"gate": "command_exit_0", "command": ["default"]},
+        {"gate": "changed_files_allowlist", "paths": ["app.sh", "plant"]},
+    ]);
+    let words = ["sh", "-c", "test ! -e plant || sh plant; echo 2 passed"];
+    for file in ["tests/test_aaa.py", "tests/aaa/__init__.py", "web/app.test.js"] {
+        let bench = run_by_tests(&words, &gates);
+        let directory = file.rsplit_once('/').unwrap().0;
+        bench.write(
+            "plant",
+            &format!("mkdir -p {directory}; test -e {file} || echo x > {file}\n"),
+        );
+        caught(
+            &bench,
+            json!({}),
+            &format!("the commands of the gates wrote files that decide how tests run: {file}"),
+        );
+        remove(&bench, "plant");
+        caught(
+            &bench,
+            json!({}),
+            &format!("changed outside of app.sh, plant: {file}"),
+        );
+        remove(&bench, file);
+        // Reports and snapshots are as before nobody's.
+        let report = "mkdir -p tests/out; echo x > tests/out/report.xml; echo x > tests/out/a.snap\n";
+        bench.write("plant", report);
+        accepted(&bench, json!({}));
+    }
+}
+
+#[test]
+fn modules_that_the_plan_wants_may_wait_for_their_importers() {
+    let files = [("stats/__init__.py", ""), ("stats/rows.py", "x = 1\n")];
+    for change in [
+        json!({"instruction_prompt": "Add the package stats; tests come in the next step."}),
+        json!({"instruction_prompt": "Add the rows in stats/."}),
+        json!({"expected_outputs": ["stats/**"]}),
+        json!({"expected_outputs": ["stats/"]}),
+    ] {
+        let bench = project(change);
+        for (path, text) in files {
+            bench.write(path, text);
+        }
+        accepted(&bench, json!({}));
+    }
+    let bench = project(
+        json!({"instruction_prompt": "Print the stats.", "expected_outputs": ["pygments/**", "tests/**"]}),
+    );
+    for (path, text) in files {
+        bench.write(path, text);
+    }
+    caught(
+        &bench,
+        json!({}),
+        "stats/__init__.py (no code and no test imports stats); import a module that is needed",
+    );
+    // A package that is a program needs no importer, and a configuration may name a module.
+    bench.write("stats/__main__.py", "print(1)\n");
+    bench.write("serverless.yml", "handler: handler.run\n");
+    bench.write("handler.py", "def run(): ...\n");
+    bench.write("gunicorn.conf.py", "workers = 2\n");
+    for (path, word) in [
+        ("pygments/__init__.py", "pygments is a module"),
+        (
+            "tests/unit/conftest.py",
+            "files that decide how tests run changed",
+        ),
+    ] {
+        bench.write(path, "x = 1\n");
+        caught(&bench, json!({}), word);
+        remove(&bench, path);
+    }
+    accepted(&bench, json!({}));
+}
+
+#[test]
+fn a_plan_whose_gate_refuses_what_its_texts_name_gets_a_warning() {
+    let warnings = |change: Value| {
+        let bench = Bench::with_repository();
+        bench.run(READY);
+        let mut first = step("one", json!([{"gate": "tests_unchanged"}]));
+        for (key, value) in change.as_object().unwrap() {
+            first[key] = value.clone();
+        }
+        bench.reply("plan_propose_steps", json!({"steps": [first]}));
+        bench.reply("job_set_ready", json!({}))["warnings"].to_string()
+    };
+    let told = "Add tests/unit/test_n.py and a fixture in `tests/unit/conftest.py`.";
+    let line = "step S1: gate tests_unchanged will refuse tests/unit/conftest.py";
+    let found = warnings(json!({"instruction_prompt": told}));
+    assert!(found.contains(line), "{found}");
+    for change in [
+        json!({"instruction_prompt": told, "expected_outputs": ["tests/unit/conftest.py"]}),
+        json!({"instruction_prompt": told, "gates": [{"gate": "forbid_paths", "paths": ["docs/**"]}]}),
+        json!({"instruction_prompt": "Add tests/unit/test_n.py."}),
+    ] {
+        let found = warnings(change);
+        assert!(!found.contains("will refuse"), "{found}");
+    }
+}

@@ -433,3 +433,34 @@ fn invariants_are_offered_at_the_beginning() {
     let offered = begun["invariant_templates"].as_array().unwrap();
     assert!(offered.len() > 2, "{begun}");
 }
+
+#[test]
+fn an_answer_to_no_question_names_the_call_that_stores_the_others() {
+    let bench = Bench::new();
+    let answers =
+        json!({"deliverables": ["a.csv"], "deliverable": "b.csv", "definition_of_done": "it exports"});
+    let refused = bench
+        .call("conductor_answer", json!({"answers": answers}))
+        .unwrap_err();
+    assert_eq!(refused.code, "INVALID_ARGUMENTS");
+    assert!(
+        refused
+            .message
+            .starts_with("nothing was stored: no question has the key deliverable; "),
+        "{refused:?}"
+    );
+    let next = serde_json::to_value(refused.next_call.unwrap()).unwrap();
+    let stored = bench.follow(&next)["stored"].clone();
+    assert_eq!(stored, json!(["deliverables", "definition_of_done"]));
+    let refused = bench
+        .call("conductor_answer", json!({"answers": {"nothing": 1}}))
+        .unwrap_err();
+    let next = serde_json::to_value(refused.next_call.unwrap()).unwrap();
+    assert_eq!(next["tool"], json!("conductor_next_questions"));
+    bench.follow(&next);
+    // A value of the wrong kind is another fault.
+    let refused = bench
+        .call("conductor_answer", json!({"answers": {"risks": 1}}))
+        .unwrap_err();
+    assert!(!refused.message.contains("nothing was stored"), "{refused:?}");
+}
