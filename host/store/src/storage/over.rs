@@ -166,11 +166,14 @@ mod tests {
         assert_eq!(states(&session, 90_000), over);
     }
 
+    /// Way by which an envelope is closed.
+    type Way = fn(&Session);
+
     /// However an end is written down, it is the one that everybody saw before.
     #[test]
     fn the_row_of_an_end_says_what_was_seen_before() {
         let boot_ms = 90_000;
-        let ways: [(&str, fn(&Session)); 6] = [
+        let ways: [(&str, Way); 6] = [
             ("admission", |session| {
                 let refused = session.admit("env_c", Charge::TestRun, 90_000, NOW).unwrap();
                 let Admission::Refused { envelope, .. } = refused else {

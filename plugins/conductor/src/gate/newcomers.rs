@@ -160,7 +160,7 @@ pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<
             add(shown, form, Kind::Place, why);
         }
         candidates.push(Candidate {
-            shown: *shown,
+            shown,
             path: form,
             module,
         });

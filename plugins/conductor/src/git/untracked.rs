@@ -87,7 +87,7 @@ impl Git<'_> {
         let is_cache = |path: &String| path.split('/').any(|name| CACHES.contains(&name));
         let listed: Vec<String> = listed.into_iter().filter(|path| !is_cache(path)).collect();
         let (mut open, mut late) = (Vec::new(), Vec::new());
-        let (without, of_step, of_job) = self.uncommitted_rules(&listed, since)?;
+        let [without, of_step, of_job] = self.uncommitted_rules(&listed, since)?;
         let (directories, files): (Vec<String>, Vec<String>) =
             without.into_iter().partition(|path| path.ends_with('/'));
         open.extend(files);
@@ -125,7 +125,7 @@ impl Git<'_> {
         &self,
         ignored: &[String],
         since: Option<&Baseline>,
-    ) -> Result<(Vec<String>, Vec<String>, Vec<String>), GitFault> {
+    ) -> Result<[Vec<String>; 3], GitFault> {
         let (mut open, mut late, mut of_job) = (Vec::new(), Vec::new(), Vec::new());
         let mut rules = Rules::default();
         let since = since.filter(|since| since.whole);
@@ -171,7 +171,7 @@ impl Git<'_> {
             let is_young = |path: &&String| young.contains(&self.pathspec(path)) && !is_built(path);
             of_job.extend(chunk.iter().filter(is_young).cloned());
         }
-        Ok((open, late, of_job))
+        Ok([open, late, of_job])
     }
 }
 

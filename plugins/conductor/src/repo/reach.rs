@@ -65,11 +65,9 @@ fn lone(access: &Access<'_>, map: &RepoMap) -> BTreeSet<String> {
     let settings = map
         .files
         .iter()
-        .filter(|file| file.size <= SETTING && is_setting(file.language, &file.path));
+        .filter(|file| file.size <= SETTING as u64 && is_setting(file.language, &file.path));
     let texts = settings.filter_map(|file| {
-        let read = access
-            .workspace
-            .read(&access.root.join(&file.path), SETTING as usize);
+        let read = access.workspace.read(&access.root.join(&file.path), SETTING);
         Some(String::from_utf8_lossy(&read.ok()?).into_owned())
     });
     for text in commands.chain(texts) {
@@ -79,7 +77,7 @@ fn lone(access: &Access<'_>, map: &RepoMap) -> BTreeSet<String> {
 }
 
 /// Maximum bytes of a file that is read for the names of programs.
-const SETTING: u64 = 256 << 10;
+const SETTING: usize = 256 << 10;
 
 /// Checks whether a file is for readers, so that what it names is not started by it.
 fn is_prose(path: &str) -> bool {

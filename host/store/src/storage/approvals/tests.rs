@@ -251,8 +251,8 @@ fn nobodys_many_requests_hide_those_of_others() {
     let all = keys((0, 10));
     assert_eq!(all.len(), 6);
     assert_eq!(session.count_open_approvals(20).unwrap(), 6);
-    let by = |place: usize| {
-        session.approvals_by_turns(20, (place as u32, 1)).unwrap()[0]
+    let by = |place: u32| {
+        session.approvals_by_turns(20, (place, 1)).unwrap()[0]
             .by
             .identity
             .clone()

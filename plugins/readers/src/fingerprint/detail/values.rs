@@ -27,7 +27,7 @@ fn outside(text: &str) -> Option<Vec<(usize, char)>> {
             _ => {}
         }
         // Python writes `b'…'`.
-        is_word = c.is_alphanumeric() && !(c == 'b' && !is_word);
+        is_word = c.is_alphanumeric() && (c != 'b' || is_word);
     }
     quote.is_none().then_some(found)
 }
