@@ -290,8 +290,11 @@ impl Tool for JobUpdatePolicies {
                 super::steps::changed(cx, &job, &changes, JobUpdatePolicies::NAME)?;
             }
             _ => {
-                let (loosened, others): (Vec<Change>, Vec<Change>) =
-                    changes.into_iter().partition(|change| change.loosens);
+                // Of a plan that was never agreed nothing is taken.
+                let is_agreed = seen == Status::Ready || job.baseline.is_some();
+                let (loosened, others): (Vec<Change>, Vec<Change>) = changes
+                    .into_iter()
+                    .partition(|change| is_agreed && change.loosens);
                 super::steps::taken(cx, &cx.db, &job, &loosened)?;
                 if !others.is_empty() {
                     let line = format!("policies changed: {}", freeze::lines(&others));
