@@ -54,7 +54,7 @@ pub fn name_in(recorded: &str) -> &str {
 /// single blanks, `.`, `/`, `-` and `_`.
 #[must_use]
 pub fn shown(recorded: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '/' | '-' | '_');
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '/' | '-' | '_' | '@');
     let name = recorded.strip_prefix(CLAIMED).unwrap_or(recorded);
     match !name.trim().is_empty() && !name.contains("  ") && name.chars().all(is_plain) {
         true => recorded.to_owned(),
