@@ -51,7 +51,7 @@ pub fn name_in(recorded: &str) -> &str {
 }
 
 /// A recorded name and version in a sentence: as they are, or in quotation marks if they hold other than letters, digits,
-/// single blanks, `.`, `/`, `-` and `_`.
+/// single blanks, `.`, `/`, `-`, `_` and `@`.
 #[must_use]
 pub fn shown(recorded: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '.' | '/' | '-' | '_' | '@');
