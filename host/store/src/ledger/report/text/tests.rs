@@ -234,7 +234,7 @@ fn a_success_that_no_test_run_shows_is_told() {
             &[("shop/default", passed), ("shop/lint", failed)],
             &[edited(default)]
         ),
-        format!("{of_default}.\nthe newest run of test lint in shop (#2) did not pass: failed.")
+        format!("the newest run of test lint in shop (#2) did not pass: failed.\n{of_default}.")
     );
     assert_eq!(
         success(&[("shop/default", passed), ("claim", passed)], &[edited(default)]),
