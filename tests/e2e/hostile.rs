@@ -237,7 +237,7 @@ async fn a_run_tool_reaches_storage_through_a_transaction_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn neighbours_in_one_commit_survive_a_lost_transaction() {
     let config = format!(
-        "[packs.sql-access]\nsource = {:?}\nlimits = {{ write_ms = 200, storage_mib = 1 }}\n",
+        "[packs.sql-access]\nsource = {:?}\nlimits = {{ write_ms = 800, storage_mib = 1 }}\n",
         crate::harness::guest("sql-access")
     );
     let place = Place::with(&config);
