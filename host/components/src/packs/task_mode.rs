@@ -1,8 +1,8 @@
 //! Calls that may become tasks, whose clients do not wait for the reply: what a tool's schema says of them.
 //!
 //! `"x-task": "required"` at the root of the input schema of a `run` tool means that a call takes long, so that only clients
-//! with tasks may call. Calls of other effects hold a transaction, and end in time. `"never"` keeps the client waiting. Without it, or with `"optional"`, a client that has tasks gets one
-//! if its call takes long or waits for a person. Lists do not show the key.
+//! with tasks may call. Calls of other effects hold a transaction, and end in time. `"never"` keeps the client waiting.
+//! Without it, or with `"optional"`, a client that has tasks gets one if its call takes long or waits for a person. Lists do not show the key.
 
 use serde_json::{Map, Value};
 use tollgate_core::effect::Effect;

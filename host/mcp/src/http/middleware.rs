@@ -379,10 +379,12 @@ async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<R
     let body = sanitize::repair(&body).map_or(body, Bytes::from);
     let outline = Outline::of(&body).filter(|outline| !outline.has_odd_id());
     let outline = outline.ok_or_else(|| faults::unreadable(&body))?;
-    if let Some(tool) = outline.tool()
+    // Headers that repeat arguments could not be compared with them while nobody knows what a tool takes. Params are read
+    // for that only as long as packs are being prepared.
+    if !door.gate.catalog().preparing().packs.is_empty()
+        && let Some(tool) = outline.tool()
         && !door.gate.knows_of(&tool).await
     {
-        // Headers that repeat arguments could not be compared with them.
         return Err(answer::preparing(&tool));
     }
     let place = door.place(outline.begins_session(), &share).await?;
