@@ -1,37 +1,34 @@
 //! Executors of calls: readers side by side, writes one after another, runs on their own.
 
+mod reader;
+mod runner;
+
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
-use tollgate_components::packs::Body;
-use tollgate_components::policies::{Decision, Question};
-use tollgate_core::deadline::Cancel;
-use tollgate_core::effect::Effect;
+use tollgate_components::policies::Question;
 use tollgate_core::meter::Totals;
-use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::ledger::heads;
-use tollgate_store::storage::{Database, HeadOf, Session, StoreError, StoreResult, StoredApproval, TaskEnd};
+use tollgate_store::storage::{Database, HeadOf, Session, StoredApproval, TaskEnd};
 
 use super::backlog::Backlog;
-use super::guest::{Changed, Ended, GuestCall, Runtime, cancelled};
+use super::guest::{GuestCall, Runtime};
 use super::maintenance::{Maintenance, MaintenanceThread, Mirrorer};
 use super::pending_operation::Recording;
-use super::policy::Review;
-use super::programs::Programs;
 use super::queue::Queue;
 use super::runners::Runners;
-use super::tasks::{self, TaskSlot};
+use super::tasks::TaskSlot;
 use super::writer::{self, Job, Work};
-use super::{Mutation, PendingOperation, Reply, Settled, admission, failure, projector};
-use crate::core_tools;
+use super::{PendingOperation, Settled, projector};
 
-/// Fewest threads for `read` calls, and most.
-const READERS: (usize, usize) = (8, 16);
+use reader::{ReadJob, Reader};
+use runner::Runner;
+
 /// Time that a `read` call waits before one more reader is woken for it.
 const PATIENCE: Duration = Duration::from_millis(5);
 /// `run` calls at once. Identities share them, so that one has half at most.
@@ -41,16 +38,6 @@ const RUNNERS_ALONE: u64 = 8;
 
 /// Time for which figures of the database are good enough: counting rows takes longer the more there are.
 const TOTALS_INTERVAL: Duration = Duration::from_secs(5);
-/// Time that a `run` call has after its envelope's end, to report how what it ran ended.
-const TIME_TO_REPORT: Duration = Duration::from_secs(2);
-/// Time between looks whether a `run` call that waits for a place was given up.
-const GIVEN_UP_INTERVAL: Duration = Duration::from_millis(50);
-
-struct ReadJob {
-    guest: GuestCall,
-    draft: PendingOperation,
-    reply: oneshot::Sender<Judged>,
-}
 
 /// State in which a call left its reader.
 #[allow(
@@ -118,7 +105,7 @@ impl Executors {
         let data = Arc::clone(&keeping.data);
         let backlog = Backlog::default();
         let (writes, write_jobs) = crossbeam_channel::unbounded();
-        let readers = readers();
+        let readers = reader::count();
         let reads = Arc::new(Queue::new(readers));
         let (projections, projector) = projector::start();
         let writer = writer::start(
@@ -442,13 +429,6 @@ impl Drop for Executors {
     }
 }
 
-/// Number of `read` calls that run at once. At most half of them are of one identity. That half is at least the number
-/// of cores, and stalled guests leave room for others.
-fn readers() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    cores.saturating_mul(2).clamp(READERS.0, READERS.1)
-}
-
 /// Looks at the work tree that a call is about, if it is about one.
 async fn looked(runtime: &Runtime, database: &Database, draft: PendingOperation) -> PendingOperation {
     if draft.watch.is_none() {
@@ -494,279 +474,4 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 fn stopping() -> ToolError {
     ToolError::new("HOST_STOPPING", "the host is stopping; nothing was changed")
         .remediation("Call again once it is back.")
-}
-
-/// Parts of one `run` call, wherever its caller is by now.
-struct Runner {
-    database: Database,
-    runtime: Runtime,
-    running: Runners,
-    writes: Sender<Job>,
-}
-
-impl Runner {
-    async fn run(self, mut guest: GuestCall, mut draft: PendingOperation) -> Settled {
-        let place = tokio::select! {
-            place = self.running.enter(&draft.share) => place,
-            () = given_up(&guest.cancel) => None,
-        };
-        // Nobody waits for it, so it takes no place and nothing of its envelope.
-        if guest.cancel.is_pointless() {
-            let settled = Settled::refused(cancelled(&guest, Changed::Nothing));
-            let _ = record(&self.writes, draft, &settled).await;
-            return settled;
-        }
-        let Some(_place) = place else {
-            return Settled::refused(stopping());
-        };
-        draft = looked(&self.runtime, &self.database, draft).await;
-        guest.seen = draft.seen.clone();
-        let (reply, admitted) = oneshot::channel();
-        let _ = self.writes.send(Job::Admit {
-            draft: Box::new(draft.clone()),
-            reply,
-        });
-        let admitted = match admitted.await {
-            Ok(Ok(admitted)) => admitted,
-            Ok(Err(refused)) => return refused,
-            Err(_) => return Settled::refused(stopping()),
-        };
-        // What it runs ends with its envelope.
-        let remaining_ms = admitted.as_ref().and_then(|admitted| admitted.remaining_ms);
-        if let Some(remaining_ms) = remaining_ms {
-            let remaining_ms = u64::try_from(remaining_ms).unwrap_or_default();
-            let rest = Duration::from_millis(remaining_ms) + TIME_TO_REPORT;
-            guest.ends_with_envelope = rest < guest.time;
-            guest.time = guest.time.min(rest);
-        }
-        let (runtime, database) = (self.runtime.clone(), self.database.clone());
-        let mut started = draft.clone();
-        let programs = Arc::new(Programs::of(&draft, Arc::clone(&runtime.equipment.clock)));
-        guest.programs = Some(Arc::clone(&programs));
-        let ran = tokio::task::spawn_blocking(move || {
-            let settled = outside(&runtime, &database, &guest, &started);
-            let after = started.look_after(&runtime, &database);
-            (settled, after, started.changes)
-        });
-        let (mut settled, after, changes) = ran
-            .await
-            .unwrap_or_else(|_| (Settled::refused(stopping()), None, Vec::new()));
-        draft.leave_behind(after);
-        draft.changes = changes;
-        if let Some(admitted) = admitted {
-            settled.standing = Some(admitted.standing);
-            settled.counters = admitted.counters;
-        }
-        settled.count_programs(programs.noted());
-        let ending = tasks::ending_of(&draft, &settled.result);
-        match record_with(&self.writes, draft, &settled, ending).await {
-            Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
-            _ => settled,
-        }
-    }
-}
-
-/// Waits until a call that has not begun is given up.
-async fn given_up(cancel: &Cancel) {
-    while !cancel.is_pointless() {
-        tokio::time::sleep(GIVEN_UP_INTERVAL).await;
-    }
-}
-
-/// Runs a call on this thread with a session of its own.
-fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &PendingOperation) -> Settled {
-    let session = match database.write_session() {
-        Ok(session) => Box::new(session),
-        Err(err) => return Settled::refused(failure::storage_failed(&err.into_cause())),
-    };
-    let (session, mut ended) = runtime.run(guest, session, Transactions::None);
-    if let Some(review) = guest.review.as_deref().filter(|_| !ended.cut_short) {
-        review_outside(runtime, database, guest, review, &mut ended);
-    }
-    let mut settled = Settled::of(Ok(Reply::default()));
-    settled.end(ended);
-    if let Some(session) = session {
-        // Closing the connection would roll an open transaction back as well; this says so.
-        if session.in_transaction() {
-            let _ = session.rollback();
-        }
-        // What the reply says beside the result; without it the call is what it is.
-        settled.budgets = runtime
-            .budgets(&session, &guest.generation, draft)
-            .unwrap_or_default();
-        settled.mutation = Mutation::of(&session, draft, &settled.additions, None).unwrap_or_default();
-    }
-    settled
-}
-
-/// Has the result of a call judged that ran outside any transaction.
-fn review_outside(
-    runtime: &Runtime,
-    database: &Database,
-    guest: &GuestCall,
-    review: &Review,
-    ended: &mut Ended,
-) {
-    let begun = database
-        .read_session()
-        .map_err(|err| err.into_cause())
-        .and_then(|session| {
-            session.begin_read()?;
-            Ok(Box::new(session))
-        });
-    match begun {
-        // The snapshot goes with its session.
-        Ok(session) => drop(runtime.review(guest, review, session, ended)),
-        Err(err) => {
-            ended.result = Err(failure::storage_failed(&err));
-            ended.withhold();
-            guest.artifacts.forget();
-        }
-    }
-}
-
-struct Reader {
-    database: Database,
-    runtime: Runtime,
-    jobs: Arc<Queue<ReadJob>>,
-    writes: Sender<Job>,
-    backlog: Backlog,
-}
-
-impl Reader {
-    fn work(self) {
-        let mut spare: Option<Box<Session>> = None;
-        let mut done = None;
-        while let Some((share, ReadJob { guest, draft, reply })) = self.jobs.pop(done.take()) {
-            let judging = guest
-                .judging
-                .as_ref()
-                .map(|judging| Arc::clone(judging.catalog()));
-            let pack = match &guest.body {
-                Body::Guest(pack) if guest.effect == Effect::Read => Some(Arc::clone(pack)),
-                _ => None,
-            };
-            let (session, judged) = self.serve(guest, draft, spare.take());
-            spare = session;
-            match judged {
-                Judged::Passed(guest, draft) if guest.effect == Effect::Write => {
-                    let recording = draft.recording.clone();
-                    let reply = Waiting::Judged(reply, Box::new(recording));
-                    let _ = self.writes.send(Job::Call { guest, draft, reply });
-                }
-                judged => drop(reply.send(judged)),
-            }
-            if let Some(catalog) = judging {
-                self.runtime.prepare_policies(&catalog);
-            }
-            if let Some(pack) = pack {
-                self.runtime.prepare_pack(&pack);
-            }
-            done = Some(share);
-        }
-    }
-
-    /// Has a call judged, and runs it if it reads.
-    fn serve(
-        &self,
-        mut guest: GuestCall,
-        mut draft: PendingOperation,
-        spare: Option<Box<Session>>,
-    ) -> (Option<Box<Session>>, Judged) {
-        let begun = spare
-            .map_or_else(|| self.database.read_session().map(Box::new), Ok)
-            .map_err(|err| err.into_cause())
-            .and_then(|session| session.begin_read().map(|()| session));
-        let mut session = match begun {
-            Ok(session) => session,
-            Err(err) => {
-                return (
-                    None,
-                    Judged::Denied(Box::new(draft), failure::storage_failed(&err)),
-                );
-            }
-        };
-        if let Some(judging) = guest.judging.take() {
-            let (returned, decision) = self.runtime.judge(*judging, &mut guest, &mut draft, session);
-            session = match (returned, decision) {
-                (Some(session), Decision::Pass)
-                    if guest.effect == Effect::Read && draft.permits.is_empty() =>
-                {
-                    session
-                }
-                (session, decision) => {
-                    let judged = match decision {
-                        Decision::Pass => Judged::Passed(Box::new(guest), Box::new(draft)),
-                        Decision::Deny(refusal) => Judged::Denied(Box::new(draft), refusal),
-                        Decision::Ask(question) => Judged::Asked(Box::new(guest), Box::new(draft), question),
-                    };
-                    return (session.filter(|session| session.commit().is_ok()), judged);
-                }
-            };
-        }
-        let (session, settled) = self.read(&guest, &draft, session);
-        let recording = draft.recording.clone();
-        // The row is queued before the reply leaves, so a later call of the same client finds what
-        // this one did to its envelope.
-        let remembers = settled.remembered.as_ref().unwrap_or(&draft.remembered);
-        if !remembers.is_empty() {
-            // What policies remember is there when the next call is judged.
-            let draft = Box::new(draft);
-            return (session, Judged::Unrecorded(draft, Box::new(settled), recording));
-        }
-        let is_recorded = self.runtime.records_reads || !draft.operation.policy_rows.is_empty();
-        if is_recorded || settled.result.is_err() {
-            let share = draft.share.clone();
-            self.backlog.add(draft.settle(&settled), &share, &self.writes);
-        }
-        (session, Judged::Settled(settled, recording))
-    }
-
-    fn read(
-        &self,
-        guest: &GuestCall,
-        draft: &PendingOperation,
-        session: Box<Session>,
-    ) -> (Option<Box<Session>>, Settled) {
-        let failed = |err: &StoreError| (None, Settled::refused(failure::storage_failed(err)));
-        let mut settled = match self.admit(draft, &session) {
-            Ok(settled) => settled,
-            Err(err) => return failed(&err),
-        };
-        let mut session = Some(session);
-        if settled.result.is_ok()
-            && let Some(lent) = session.take()
-        {
-            let (returned, ended) = self.runtime.run(guest, lent, Transactions::WholeCall);
-            settled.end(ended);
-            session = returned;
-        }
-        if let Some(session) = &session {
-            settled.budgets = self
-                .runtime
-                .budgets(session, &guest.generation, draft)
-                .unwrap_or_default();
-        }
-        // A session whose snapshot does not end cleanly is not used again.
-        (session.filter(|session| session.commit().is_ok()), settled)
-    }
-
-    /// Checks that the call's envelope lets it read. Reading costs nothing.
-    fn admit(&self, draft: &PendingOperation, session: &Session) -> StoreResult<Settled> {
-        let mut settled = Settled::of(Ok(Reply::default()));
-        let Some(envelope) = &draft.operation.envelope_id else {
-            return Ok(settled);
-        };
-        let is_visible = session.is_visible(envelope, draft.operation.identity.as_ref())?;
-        let Some(standing) = session.standing(envelope)?.filter(|_| is_visible) else {
-            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
-        };
-        settled.standing = Some(standing);
-        let boot_ms = self.runtime.equipment.clock.boot_ms();
-        if let Some((envelope, refusal)) = session.refusal_to_read(envelope, boot_ms)? {
-            settled.limit = Some(refusal);
-            settled.result = Err(admission::refused(&envelope, refusal, boot_ms));
-        }
-        Ok(settled)
-    }
 }

@@ -7,6 +7,9 @@
 //!
 //! While more than one identity has calls, a commit holds few of them: see `intake`.
 
+mod admit;
+mod answer;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -16,13 +19,12 @@ use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
 use tollgate_components::packs::{Body, Pack};
 use tollgate_core::effect::Effect;
-use tollgate_core::envelope::{Charge, State};
+use tollgate_core::envelope::State;
 use tollgate_core::share::Share;
 use tollgate_sandbox::state::Transactions;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{
-    Admission, Admitted, Cause, Database, Ending, OpenError, Operation, PAGE, Session, StoreError,
-    StoreResult, TaskEnd,
+    Admitted, Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreResult, TaskEnd,
 };
 
 use super::backlog::Backlog;
@@ -30,11 +32,12 @@ use super::executors::Waiting;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
 use super::guest::{Changed, Ended, GuestCall, Runtime, cancelled};
 use super::intake::{Intake, Pending, Turn};
-use super::permits::{self, Taker};
+use super::permits;
 use super::projector::{self, Work as Projection};
 use super::tasks::{self, TaskSlot};
-use super::{Mutation, PendingOperation, Reply, Settled, admission, edits, windows};
-use crate::core_tools;
+use super::{PendingOperation, Settled};
+
+use answer::answer;
 
 /// A change of the host's own. It may run more than once; only the last run counts.
 pub(super) type Work = Box<dyn Fn(&Session) -> StoreResult<()> + Send>;
@@ -323,131 +326,6 @@ impl Writer {
         Ok(Ok(()))
     }
 
-    /// Names in the row of a call the workspace that a row of its pack names.
-    fn name_workspace(&mut self, draft: &mut PendingOperation) -> StoreResult<()> {
-        if draft.operation.workspace.is_none() {
-            draft.operation.workspace = draft.window_use.registered(self.session()?);
-        }
-        Ok(())
-    }
-
-    /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
-    /// without content.
-    fn admit(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
-        if let Some(refusal) = edits::unseen(self.session()?, draft)? {
-            return Ok(Settled::refused(refusal));
-        }
-        if draft.permits.is_empty() && draft.windows.is_empty() {
-            let settled = self.admit_by_envelope(draft, now)?;
-            // In an envelope this is done with the envelope's own states.
-            if draft.operation.envelope_id.is_none() && settled.result.is_ok() {
-                self.note_newest(draft)?;
-            }
-            return Ok(settled);
-        }
-        let now_ms = self.runtime.equipment.clock.now_ms();
-        let op_id = draft.operation.op_id.as_str();
-        let taker = Taker::of(&draft.operation);
-        if let Err(overtaken) = permits::take(self.session()?, &draft.permits, &taker, now_ms)? {
-            return Ok(overtaken.settled());
-        }
-        let settled = match windows::take(self.session()?, &draft.windows, draft, now_ms)? {
-            Ok(()) => self.admit_by_envelope(draft, now)?,
-            Err(refusal) => Settled::refused(refusal),
-        };
-        if settled.result.is_ok() {
-            self.note_newest(draft)?;
-        }
-        if settled.result.is_err() {
-            windows::undo(self.session()?, &draft.windows, draft)?;
-            self.session()?.undo_permits(op_id)?;
-            self.session()?.give_back_of_operation(op_id)?;
-        }
-        Ok(settled)
-    }
-
-    /// Notes the state of the work tree that a call found. The edit is counted, whatever becomes of the call.
-    fn note_newest(&mut self, draft: &PendingOperation) -> StoreResult<()> {
-        match draft.sighting() {
-            Some(seen) if !draft.closes_envelope() => self.session()?.note_newest(seen, Cause::Observed),
-            _ => Ok(()),
-        }
-    }
-
-    /// Gives back what a refused call took, and books the units of budgets that another took.
-    fn settle_permits(&mut self, draft: &PendingOperation, is_refused: bool) -> StoreResult<()> {
-        let op_id = draft.operation.op_id.as_str();
-        let session = self.session()?;
-        if is_refused {
-            session.give_permits_back(op_id)?;
-        } else if permits::has_units(&draft.permits) {
-            session.book_for_policies(op_id)?;
-        }
-        session.give_back_of_operation(op_id)
-    }
-
-    /// Counts a call in its envelope.
-    fn admit_by_envelope(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
-        let mut settled = Settled::of(Ok(Reply::default()));
-        let Some(envelope) = &draft.operation.envelope_id else {
-            return Ok(settled);
-        };
-        let boot_ms = self.runtime.equipment.clock.boot_ms();
-        let session = self.session()?;
-        if !session.is_visible(envelope, draft.operation.identity.as_ref())? {
-            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
-        }
-        let seen = draft
-            .sighting()
-            .map(|seen| (seen, draft.operation.op_id.as_str()));
-        match session.admit_seeing(envelope, draft.charge, boot_ms, now, seen)? {
-            Admission::Admitted(admitted) => {
-                settled.standing = Some(admitted.standing);
-                settled.counters = admitted.counters;
-                settled.remaining_ms = admitted.remaining_ms;
-                if draft.joins
-                    && self
-                        .joined
-                        .insert((envelope.clone(), draft.operation.connection.clone()))
-                {
-                    let user = (
-                        draft.operation.host_id.as_str(),
-                        draft.operation.connection.as_str(),
-                    );
-                    self.session()?.join_envelope(envelope, user, now)?;
-                }
-            }
-            Admission::Refused {
-                envelope,
-                refusal,
-                event,
-            } => {
-                settled.standing = Some(envelope.standing);
-                settled.limit = Some(refusal);
-                settled.result = Err(admission::refused(&envelope, refusal, boot_ms));
-                settled.told.events.extend(event);
-            }
-            Admission::Unknown => settled.result = Err(core_tools::unknown_envelope(envelope)),
-        }
-        Ok(settled)
-    }
-
-    /// The fingerprint of what a call changed, and whether its envelope has seen it before.
-    fn mutation(&mut self, draft: &PendingOperation, settled: &Settled) -> StoreResult<Option<Mutation>> {
-        let session = self.session()?;
-        let changes = session.take_changes();
-        if !matches!(draft.charge, Charge::Mutations(_)) || settled.refusal().is_some() {
-            return Ok(None);
-        }
-        // Of a call that runs others, what they are says what it does, and not how it is asked to run or tell them.
-        let members = draft.operation.members.as_deref();
-        let asked = members.unwrap_or(&draft.operation.args_hash);
-        let text = format!("{}\n{asked}\n{changes:?}", draft.operation.tool);
-        let tables = changes.into_keys().collect();
-        let own = tollgate_core::hash::sha256_hex(text.as_bytes());
-        Mutation::of(session, draft, &settled.additions, Some((own, tables)))
-    }
-
     /// Runs one call under its savepoint.
     fn run(&mut self, guest: &GuestCall) -> StoreResult<Ran> {
         let session = self.session.take().map_or_else(|| self.reopen(), Ok)?;
@@ -553,61 +431,4 @@ fn record(session: &Session, operation: &Operation, now: &str, boot_ms: i64) -> 
         (_, None) => {}
     }
     session.record(operation)
-}
-
-fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
-    for pending in batch {
-        // A caller that is gone needs no answer; its row is in the ledger.
-        match pending.job {
-            Job::Call { guest, reply, .. } => {
-                let settled = pending
-                    .settled
-                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
-                if settled
-                    .result
-                    .as_ref()
-                    .is_ok_and(|done| !done.deferred_writes.is_empty())
-                {
-                    let settled = Box::new(settled);
-                    let _ = projector.send(Projection::Files {
-                        guest,
-                        settled,
-                        reply,
-                    });
-                } else {
-                    reply.tell(settled);
-                }
-            }
-            Job::Admit { reply, .. } => {
-                let settled = pending
-                    .settled
-                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
-                let _ = reply.send(if settled.result.is_ok() {
-                    Ok(settled.standing.map(|standing| Admitted {
-                        standing,
-                        counters: settled.counters,
-                        remaining_ms: settled.remaining_ms,
-                    }))
-                } else {
-                    Err(settled)
-                });
-            }
-            Job::Record { done, .. } => drop(done.send(Ok(()))),
-            Job::Interrupt { done, .. } => {
-                let _ = done.send(());
-            }
-            Job::Maintain { done, .. } => {
-                let (since, result) = pending
-                    .maintained
-                    .unwrap_or_else(|| (Instant::now(), Err(StoreError::no_session())));
-                let _ = done.send(result.map(|()| since.elapsed()));
-            }
-            // Files that wait are written before.
-            Job::Flush(done) => {
-                let _ = projector.send(Projection::Flush(done));
-            }
-            Job::Pulse(done) => drop(done.send(())),
-            Job::Backlog => {}
-        }
-    }
 }

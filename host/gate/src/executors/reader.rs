@@ -1,0 +1,183 @@
+//! Readers: threads that have calls judged on a snapshot, and run those that only read.
+
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+use tokio::sync::oneshot;
+use tollgate_components::packs::Body;
+use tollgate_components::policies::Decision;
+use tollgate_core::effect::Effect;
+use tollgate_sandbox::state::Transactions;
+use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
+
+use super::{Judged, Waiting};
+use crate::backlog::Backlog;
+use crate::guest::{GuestCall, Runtime};
+use crate::queue::Queue;
+use crate::writer::Job;
+use crate::{PendingOperation, Reply, Settled, admission, core_tools, failure};
+
+/// Fewest threads for `read` calls, and most.
+const READERS: (usize, usize) = (8, 16);
+
+/// Number of `read` calls that run at once. At most half of them are of one identity. That half is at least the number
+/// of cores, and stalled guests leave room for others.
+pub(super) fn count() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.saturating_mul(2).clamp(READERS.0, READERS.1)
+}
+
+/// A call for a reader.
+pub(super) struct ReadJob {
+    pub(super) guest: GuestCall,
+    pub(super) draft: PendingOperation,
+    pub(super) reply: oneshot::Sender<Judged>,
+}
+
+/// One reader.
+pub(super) struct Reader {
+    pub(super) database: Database,
+    pub(super) runtime: Runtime,
+    pub(super) jobs: Arc<Queue<ReadJob>>,
+    pub(super) writes: Sender<Job>,
+    pub(super) backlog: Backlog,
+}
+
+impl Reader {
+    /// Serves calls until there are none any more.
+    pub(super) fn work(self) {
+        let mut spare: Option<Box<Session>> = None;
+        let mut done = None;
+        while let Some((share, ReadJob { guest, draft, reply })) = self.jobs.pop(done.take()) {
+            let judging = guest
+                .judging
+                .as_ref()
+                .map(|judging| Arc::clone(judging.catalog()));
+            let pack = match &guest.body {
+                Body::Guest(pack) if guest.effect == Effect::Read => Some(Arc::clone(pack)),
+                _ => None,
+            };
+            let (session, judged) = self.serve(guest, draft, spare.take());
+            spare = session;
+            match judged {
+                Judged::Passed(guest, draft) if guest.effect == Effect::Write => {
+                    let recording = draft.recording.clone();
+                    let reply = Waiting::Judged(reply, Box::new(recording));
+                    let _ = self.writes.send(Job::Call { guest, draft, reply });
+                }
+                judged => drop(reply.send(judged)),
+            }
+            if let Some(catalog) = judging {
+                self.runtime.prepare_policies(&catalog);
+            }
+            if let Some(pack) = pack {
+                self.runtime.prepare_pack(&pack);
+            }
+            done = Some(share);
+        }
+    }
+
+    /// Has a call judged, and runs it if it reads.
+    fn serve(
+        &self,
+        mut guest: GuestCall,
+        mut draft: PendingOperation,
+        spare: Option<Box<Session>>,
+    ) -> (Option<Box<Session>>, Judged) {
+        let begun = spare
+            .map_or_else(|| self.database.read_session().map(Box::new), Ok)
+            .map_err(|err| err.into_cause())
+            .and_then(|session| session.begin_read().map(|()| session));
+        let mut session = match begun {
+            Ok(session) => session,
+            Err(err) => {
+                return (
+                    None,
+                    Judged::Denied(Box::new(draft), failure::storage_failed(&err)),
+                );
+            }
+        };
+        if let Some(judging) = guest.judging.take() {
+            let (returned, decision) = self.runtime.judge(*judging, &mut guest, &mut draft, session);
+            session = match (returned, decision) {
+                (Some(session), Decision::Pass)
+                    if guest.effect == Effect::Read && draft.permits.is_empty() =>
+                {
+                    session
+                }
+                (session, decision) => {
+                    let judged = match decision {
+                        Decision::Pass => Judged::Passed(Box::new(guest), Box::new(draft)),
+                        Decision::Deny(refusal) => Judged::Denied(Box::new(draft), refusal),
+                        Decision::Ask(question) => Judged::Asked(Box::new(guest), Box::new(draft), question),
+                    };
+                    return (session.filter(|session| session.commit().is_ok()), judged);
+                }
+            };
+        }
+        let (session, settled) = self.read(&guest, &draft, session);
+        let recording = draft.recording.clone();
+        // The row is queued before the reply leaves, so a later call of the same client finds what
+        // this one did to its envelope.
+        let remembers = settled.remembered.as_ref().unwrap_or(&draft.remembered);
+        if !remembers.is_empty() {
+            // What policies remember is there when the next call is judged.
+            let draft = Box::new(draft);
+            return (session, Judged::Unrecorded(draft, Box::new(settled), recording));
+        }
+        let is_recorded = self.runtime.records_reads || !draft.operation.policy_rows.is_empty();
+        if is_recorded || settled.result.is_err() {
+            let share = draft.share.clone();
+            self.backlog.add(draft.settle(&settled), &share, &self.writes);
+        }
+        (session, Judged::Settled(settled, recording))
+    }
+
+    fn read(
+        &self,
+        guest: &GuestCall,
+        draft: &PendingOperation,
+        session: Box<Session>,
+    ) -> (Option<Box<Session>>, Settled) {
+        let failed = |err: &StoreError| (None, Settled::refused(failure::storage_failed(err)));
+        let mut settled = match self.admit(draft, &session) {
+            Ok(settled) => settled,
+            Err(err) => return failed(&err),
+        };
+        let mut session = Some(session);
+        if settled.result.is_ok()
+            && let Some(lent) = session.take()
+        {
+            let (returned, ended) = self.runtime.run(guest, lent, Transactions::WholeCall);
+            settled.end(ended);
+            session = returned;
+        }
+        if let Some(session) = &session {
+            settled.budgets = self
+                .runtime
+                .budgets(session, &guest.generation, draft)
+                .unwrap_or_default();
+        }
+        // A session whose snapshot does not end cleanly is not used again.
+        (session.filter(|session| session.commit().is_ok()), settled)
+    }
+
+    /// Checks that the call's envelope lets it read. Reading costs nothing.
+    fn admit(&self, draft: &PendingOperation, session: &Session) -> StoreResult<Settled> {
+        let mut settled = Settled::of(Ok(Reply::default()));
+        let Some(envelope) = &draft.operation.envelope_id else {
+            return Ok(settled);
+        };
+        let is_visible = session.is_visible(envelope, draft.operation.identity.as_ref())?;
+        let Some(standing) = session.standing(envelope)?.filter(|_| is_visible) else {
+            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
+        };
+        settled.standing = Some(standing);
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
+        if let Some((envelope, refusal)) = session.refusal_to_read(envelope, boot_ms)? {
+            settled.limit = Some(refusal);
+            settled.result = Err(admission::refused(&envelope, refusal, boot_ms));
+        }
+        Ok(settled)
+    }
+}

@@ -1,0 +1,153 @@
+//! Runs of calls outside any transaction: admitted before, recorded before the reply leaves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use tokio::sync::oneshot;
+use tollgate_core::deadline::Cancel;
+use tollgate_sandbox::state::Transactions;
+use tollgate_store::storage::Database;
+
+use super::{looked, record, record_with, stopping};
+use crate::guest::{Changed, Ended, GuestCall, Runtime, cancelled};
+use crate::policy::Review;
+use crate::programs::Programs;
+use crate::runners::Runners;
+use crate::writer::Job;
+use crate::{Mutation, PendingOperation, Reply, Settled, failure, tasks};
+
+/// Time that a `run` call has after its envelope's end, to report how what it ran ended.
+const TIME_TO_REPORT: Duration = Duration::from_secs(2);
+/// Time between looks whether a `run` call that waits for a place was given up.
+const GIVEN_UP_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Parts of one `run` call, wherever its caller is by now.
+pub(super) struct Runner {
+    pub(super) database: Database,
+    pub(super) runtime: Runtime,
+    pub(super) running: Runners,
+    pub(super) writes: Sender<Job>,
+}
+
+impl Runner {
+    /// Runs the call once it has a place.
+    pub(super) async fn run(self, mut guest: GuestCall, mut draft: PendingOperation) -> Settled {
+        let place = tokio::select! {
+            place = self.running.enter(&draft.share) => place,
+            () = given_up(&guest.cancel) => None,
+        };
+        // Nobody waits for it, so it takes no place and nothing of its envelope.
+        if guest.cancel.is_pointless() {
+            let settled = Settled::refused(cancelled(&guest, Changed::Nothing));
+            let _ = record(&self.writes, draft, &settled).await;
+            return settled;
+        }
+        let Some(_place) = place else {
+            return Settled::refused(stopping());
+        };
+        draft = looked(&self.runtime, &self.database, draft).await;
+        guest.seen = draft.seen.clone();
+        let (reply, admitted) = oneshot::channel();
+        let _ = self.writes.send(Job::Admit {
+            draft: Box::new(draft.clone()),
+            reply,
+        });
+        let admitted = match admitted.await {
+            Ok(Ok(admitted)) => admitted,
+            Ok(Err(refused)) => return refused,
+            Err(_) => return Settled::refused(stopping()),
+        };
+        // What it runs ends with its envelope.
+        let remaining_ms = admitted.as_ref().and_then(|admitted| admitted.remaining_ms);
+        if let Some(remaining_ms) = remaining_ms {
+            let remaining_ms = u64::try_from(remaining_ms).unwrap_or_default();
+            let rest = Duration::from_millis(remaining_ms) + TIME_TO_REPORT;
+            guest.ends_with_envelope = rest < guest.time;
+            guest.time = guest.time.min(rest);
+        }
+        let (runtime, database) = (self.runtime.clone(), self.database.clone());
+        let mut started = draft.clone();
+        let programs = Arc::new(Programs::of(&draft, Arc::clone(&runtime.equipment.clock)));
+        guest.programs = Some(Arc::clone(&programs));
+        let ran = tokio::task::spawn_blocking(move || {
+            let settled = outside(&runtime, &database, &guest, &started);
+            let after = started.look_after(&runtime, &database);
+            (settled, after, started.changes)
+        });
+        let (mut settled, after, changes) = ran
+            .await
+            .unwrap_or_else(|_| (Settled::refused(stopping()), None, Vec::new()));
+        draft.leave_behind(after);
+        draft.changes = changes;
+        if let Some(admitted) = admitted {
+            settled.standing = Some(admitted.standing);
+            settled.counters = admitted.counters;
+        }
+        settled.count_programs(programs.noted());
+        let ending = tasks::ending_of(&draft, &settled.result);
+        match record_with(&self.writes, draft, &settled, ending).await {
+            Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
+            _ => settled,
+        }
+    }
+}
+
+/// Waits until a call that has not begun is given up.
+async fn given_up(cancel: &Cancel) {
+    while !cancel.is_pointless() {
+        tokio::time::sleep(GIVEN_UP_INTERVAL).await;
+    }
+}
+
+/// Runs a call on this thread with a session of its own.
+fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &PendingOperation) -> Settled {
+    let session = match database.write_session() {
+        Ok(session) => Box::new(session),
+        Err(err) => return Settled::refused(failure::storage_failed(&err.into_cause())),
+    };
+    let (session, mut ended) = runtime.run(guest, session, Transactions::None);
+    if let Some(review) = guest.review.as_deref().filter(|_| !ended.cut_short) {
+        review_outside(runtime, database, guest, review, &mut ended);
+    }
+    let mut settled = Settled::of(Ok(Reply::default()));
+    settled.end(ended);
+    if let Some(session) = session {
+        // Closing the connection would roll an open transaction back as well; this says so.
+        if session.in_transaction() {
+            let _ = session.rollback();
+        }
+        // What the reply says beside the result; without it the call is what it is.
+        settled.budgets = runtime
+            .budgets(&session, &guest.generation, draft)
+            .unwrap_or_default();
+        settled.mutation = Mutation::of(&session, draft, &settled.additions, None).unwrap_or_default();
+    }
+    settled
+}
+
+/// Has the result of a call judged that ran outside any transaction.
+fn review_outside(
+    runtime: &Runtime,
+    database: &Database,
+    guest: &GuestCall,
+    review: &Review,
+    ended: &mut Ended,
+) {
+    let begun = database
+        .read_session()
+        .map_err(|err| err.into_cause())
+        .and_then(|session| {
+            session.begin_read()?;
+            Ok(Box::new(session))
+        });
+    match begun {
+        // The snapshot goes with its session.
+        Ok(session) => drop(runtime.review(guest, review, session, ended)),
+        Err(err) => {
+            ended.result = Err(failure::storage_failed(&err));
+            ended.withhold();
+            guest.artifacts.forget();
+        }
+    }
+}

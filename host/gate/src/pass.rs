@@ -1,0 +1,410 @@
+//! The one path of every call: checked, judged, run in its lane, recorded.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tollgate_components::packs::{Body, ToolEntry};
+use tollgate_core::effect::Effect;
+use tollgate_sandbox::Limits;
+use tollgate_sandbox::bindings::exports::tollgate::host::pack::Context;
+use tollgate_sdk::ToolError;
+use tollgate_store::storage::PolicyRow;
+
+use super::callable::{self, Callable};
+use super::executors::Judged;
+use super::guest::GuestCall;
+use super::looks::{self, Watch};
+use super::pending_operation::{PendingOperation, Recording, content};
+use super::policy::Judging;
+use super::settled::{Settled, answer, name_envelope};
+use super::{
+    Asked, Call, Connections, Consent, Gate, Generation, Left, Outcome, Reply, admission, approval,
+    arguments, batch, elicit, permits, prepare, tasks, windows,
+};
+use crate::core_tools::{self, EnvelopeChange};
+use crate::telemetry::Method;
+
+impl Gate {
+    /// The one path.
+    pub(super) async fn pass(
+        &self,
+        generation: &Arc<Generation>,
+        tool: &Arc<ToolEntry>,
+        mut call: Call,
+        method: Method,
+    ) -> Outcome {
+        let _unanswered = self.calls.token();
+        // Without a connection that lasts there is nothing to remember, and nobody to forget it.
+        let connection = call.caller.stateful.then(|| call.caller.connection.clone());
+        let consent = call.answers.consent.take();
+        let calls = callable::calls_of(call.caller.identity.as_ref());
+        let parent = call.caller.span;
+        let names_envelope = admission::names_envelope(&call);
+        let unready = prepare::code(generation, tool, &mut call).await.err();
+        let unready = match unready {
+            None => self.open_automatically(generation, tool, &call).await.err(),
+            unready => unready,
+        };
+        let (draft, admitted) = self.admit(generation, tool, call);
+        // What is wrong with the call itself is said first.
+        let admitted = admitted.and_then(|guest| unready.map_or(Ok(guest), Err));
+        let spans = self.spans.as_ref();
+        let span = spans.map(|spans| spans.begin(parent, method, &draft.operation));
+        let op_id = draft.operation.op_id.clone();
+        let envelope_id = draft.operation.envelope_id.clone();
+        let started = draft.started;
+        let (settled, recording) = match admitted {
+            Err(refusal) => {
+                let mut draft = draft;
+                // Nobody has judged what it says.
+                if generation.catalog.policies().judges_words_of(tool) {
+                    draft.forget_words();
+                }
+                self.refuse(draft, refusal).await
+            }
+            Ok(guest) => self.let_through_seen(guest, draft, consent).await,
+        };
+        let artifacts = recording.artifacts.clone();
+        self.store_content(recording, &settled.result).await;
+        if let Some(connection) = connection {
+            if settled.standing.is_some() {
+                self.connections.touched(&connection);
+                if tool.spec.effect == Effect::Read {
+                    self.join_by_reading(&connection, envelope_id.as_deref(), &settled)
+                        .await;
+                }
+            }
+            self.follow_envelopes(tool, &connection, &settled);
+        }
+        let duration = started.elapsed();
+        tool.meter.count(settled.refusal().is_none(), duration);
+        if let (Some(spans), Some(span)) = (spans, span) {
+            spans.leave(span.ended(duration, settled.refusal(), self.clock.now_ms()));
+        }
+        if tool.spec.effect != Effect::Read && settled.refusal().is_none() {
+            self.announce(tool);
+        }
+        let callable = Callable::new(&generation.catalog, calls);
+        let mut result = answer(settled.result).map_err(|refusal| {
+            let refusal = match names_envelope {
+                true => refusal,
+                false => admission::of_connection(refusal, envelope_id.as_deref()),
+            };
+            callable.refusal(name_envelope(refusal, envelope_id.as_deref()))
+        });
+        let asked = settled.question.map(Asked::Policy).or_else(|| {
+            let asking = result.as_mut().err()?.asking.take()?;
+            Some(Asked::Tool(*asking))
+        });
+        Outcome {
+            op_id,
+            duration,
+            envelope_id,
+            left: settled.standing.and_then(|standing| {
+                let (left, is_low) = Left::of(&standing, &settled.budgets, self.clock.boot_ms());
+                is_low.then_some(left)
+            }),
+            standing: settled.standing,
+            budgets: settled.budgets,
+            mutation: settled.mutation,
+            stale: settled.stale,
+            not_kept: artifacts.is_short().then(|| self.no_room()),
+            asked,
+            approvals: settled.approvals,
+            is_overtaken: settled.is_overtaken,
+            lines: settled.lines,
+            result,
+        }
+    }
+
+    /// Lets a call through that may write files, with a look at the work tree before and after. A call that writes goes
+    /// from its judges to the writer at once, which waits for nothing.
+    async fn let_through_seen(
+        &self,
+        mut guest: GuestCall,
+        mut draft: PendingOperation,
+        consent: Option<Consent>,
+    ) -> (Settled, Recording) {
+        if guest.effect != Effect::Write || draft.watch.is_none() {
+            return self.let_through(guest, draft, consent).await;
+        }
+        draft = self.lanes.look_before(draft).await;
+        guest.seen = draft.seen.clone();
+        guest.closing.clone_from(&draft.closing);
+        let looked = draft.clone();
+        let (settled, recording) = self.let_through(guest, draft, consent).await;
+        let wrote = settled
+            .result
+            .as_ref()
+            .is_ok_and(|reply| !reply.deferred_writes.is_empty());
+        if wrote {
+            self.lanes.look_after_files(looked).await;
+        }
+        (settled, recording)
+    }
+
+    /// Judges a call if somebody judges it, and runs it in its lane. Returns what is kept of it as well,
+    /// which a policy may have changed.
+    async fn let_through(
+        &self,
+        mut guest: GuestCall,
+        mut draft: PendingOperation,
+        consent: Option<Consent>,
+    ) -> (Settled, Recording) {
+        while guest.effect == Effect::Read || guest.judging.is_some() {
+            match self.lanes.read(guest, draft).await {
+                Judged::Settled(settled, recording) => return (settled, recording),
+                Judged::Unrecorded(draft, settled, recording) => {
+                    return (self.lanes.settle(*draft, *settled).await, recording);
+                }
+                Judged::Denied(mut draft, refusal) => {
+                    draft.forget_words();
+                    return self.refuse(*draft, refusal).await;
+                }
+                Judged::Passed(judged, drafted) => (guest, draft) = (*judged, *drafted),
+                Judged::Asked(judged, drafted, question) => {
+                    (guest, draft) = (*judged, *drafted);
+                    if let Err(pending) = approval::check(consent.as_ref(), &question, &mut draft) {
+                        draft.forget_words();
+                        let (mut refused, recording) = self.refuse(draft, question.otherwise).await;
+                        refused.question = pending;
+                        return (refused, recording);
+                    }
+                }
+            }
+            if guest.effect == Effect::Read && !draft.permits.is_empty() {
+                return self.read_once(guest, draft).await;
+            }
+        }
+        let recording = draft.recording.clone();
+        let settled = match guest.effect {
+            Effect::Run => self.lanes.run(guest, draft).await,
+            Effect::Read | Effect::Write => self.lanes.write(guest, draft).await,
+        };
+        (settled, recording)
+    }
+
+    /// Runs a call that reads and takes something that counts. It has no commit of its own, so that is taken before it.
+    async fn read_once(&self, guest: GuestCall, mut draft: PendingOperation) -> (Settled, Recording) {
+        let permits = std::mem::take(&mut draft.permits);
+        let op_id = draft.operation.op_id.clone();
+        if let Err(refusal) = self.take_permits(&permits, &mut draft).await {
+            let is_overtaken = refusal.code == permits::PERMIT_USED;
+            let (mut refused, recording) = self.refuse(draft, refusal).await;
+            refused.is_overtaken = is_overtaken;
+            return (refused, recording);
+        }
+        let (settled, recording) = match self.lanes.read(guest, draft).await {
+            Judged::Settled(settled, recording) => (settled, recording),
+            Judged::Unrecorded(draft, settled, recording) => {
+                (self.lanes.settle(*draft, *settled).await, recording)
+            }
+            Judged::Denied(draft, refusal) => self.refuse(*draft, refusal).await,
+            // It was judged, and nobody judges it again.
+            Judged::Passed(_, draft) | Judged::Asked(_, draft, _) => {
+                let lost = ToolError::new("HOST_FAILED", "the host failed; nothing was run");
+                self.refuse(*draft, lost).await
+            }
+        };
+        if settled.refusal().is_some() {
+            self.give_permits_back(&permits, op_id).await;
+        } else if permits::has_units(&permits) {
+            self.book_units(op_id).await;
+        }
+        (settled, recording)
+    }
+
+    /// Notes that a connection works in an envelope that another one may have opened, though its call only read.
+    async fn join_by_reading(&self, connection: &str, envelope: Option<&str>, settled: &Settled) {
+        let Some(envelope) = envelope.filter(|_| settled.refusal().is_none()) else {
+            return;
+        };
+        if self.connections.joins(connection, envelope) {
+            let user = (self.host.id(), connection);
+            self.lanes
+                .join_envelope(envelope, user, self.clock.now_ms())
+                .await;
+        }
+    }
+
+    async fn refuse(&self, draft: PendingOperation, refusal: ToolError) -> (Settled, Recording) {
+        let recording = draft.recording.clone();
+        let approvals = open_approvals(&draft);
+        let mut refused = self.lanes.refuse(draft, refusal).await;
+        refused.approvals = approvals;
+        (refused, recording)
+    }
+
+    /// Stores the content that the call's row names, now that nobody waits for the writer.
+    async fn store_content(&self, recording: Recording, result: &Result<Reply, ToolError>) {
+        let result = recording.keeps_result().then(|| content(result).into_owned());
+        let Recording {
+            artifacts, arguments, ..
+        } = recording;
+        if arguments.is_none() && result.is_none() && !artifacts.has_given() {
+            return;
+        }
+        let stored = tokio::task::spawn_blocking(move || {
+            artifacts.store_given();
+            if let Some((_, arguments)) = arguments {
+                artifacts.store(arguments.as_bytes());
+            }
+            if let Some(result) = result {
+                artifacts.store(result.as_bytes());
+            }
+        });
+        let _ = stored.await;
+    }
+
+    /// Says that there is no room for more artifacts.
+    fn no_room(&self) -> ToolError {
+        let limit = self
+            .artifacts
+            .as_ref()
+            .map_or(0, |store| store.settings().max_mib);
+        ToolError::new(
+            "ARTIFACTS_FULL",
+            format!("artifacts of the call are not kept or not whole: there is twice as much as artifacts.max_mib = {limit} allows"),
+        )
+        .remediation("The call itself is done; do not repeat it. Room is made within seconds.")
+        .context("limit_mib", limit)
+    }
+
+    /// Tells who listens that a call may have changed something.
+    fn announce(&self, tool: &ToolEntry) {
+        if self.changes.receiver_count() > 0 {
+            // The last listener may just have gone.
+            let _ = self.changes.send(Arc::from(tool.pack_name()));
+        }
+    }
+
+    /// Remembers which envelope a connection opened or closed.
+    fn follow_envelopes(&self, tool: &ToolEntry, connection: &str, settled: &Settled) {
+        let (Body::Core(_), Ok(reply)) = (&tool.body, &settled.result) else {
+            return;
+        };
+        let (follow, path): (fn(&Connections, &str, &str), _) =
+            match core_tools::envelope_change(&tool.spec.name) {
+                Some(EnvelopeChange::Opened(path)) => (Connections::opened, path),
+                Some(EnvelopeChange::Closed(path)) => (Connections::closed, path),
+                None => return,
+            };
+        let structured = Value::Object(reply.structured());
+        if let Some(id) = structured.pointer(path).and_then(Value::as_str) {
+            follow(&self.connections, connection, id);
+        }
+    }
+
+    /// Checks what can be checked before any guest runs.
+    fn admit(
+        &self,
+        generation: &Arc<Generation>,
+        tool: &Arc<ToolEntry>,
+        mut call: Call,
+    ) -> (PendingOperation, Result<GuestCall, ToolError>) {
+        let correlated = admission::correlate(
+            tool,
+            &mut call.arguments,
+            call.envelope.take(),
+            &call.caller,
+            &self.connections,
+            &generation.envelopes,
+        );
+        let mut arguments = arguments::normalised(tool, call.arguments);
+        let mut text = arguments::text(&arguments);
+        let envelope = correlated.as_ref().ok().cloned().flatten();
+        let mut draft = self.draft(tool, &arguments, &call.caller, envelope);
+        let takes_tasks = tasks::check(tool, &call.task);
+        draft.task = call.task.into_slot();
+        if let Some(task) = &draft.task {
+            task.drafted(&draft.operation);
+        }
+        let checked = admission::first(&call.caller)
+            .and_then(|()| admission::may_call(tool, &call.caller))
+            .and(correlated)
+            .and_then(|_| {
+                takes_tasks?;
+                arguments::check(tool, &arguments, &text, &call.malformed)
+                    .and_then(|()| batch::find(&generation.catalog, tool, &mut arguments))
+                    .map_err(|refusal| {
+                        admission::describing(refusal, tool, &generation.catalog, &call.caller)
+                    })
+            })
+            .and_then(|members| Ok((members, self.outstanding.enter(&draft.share, text.len())?)));
+        let (members, ticket) = match checked {
+            Ok(checked) => checked,
+            Err(refusal) => return (draft, Err(refusal)),
+        };
+        if !members.is_empty() {
+            draft.describe(&arguments);
+            draft.operation.members = batch::recorded(tool, &arguments, &members);
+            text = arguments::text(&arguments);
+        }
+        draft.charge = admission::charge(tool, &members);
+        draft.joins = call.caller.stateful;
+        draft.test = looks::given(tool, &arguments, "test").map(str::to_owned);
+        draft.watch = Watch::of(generation, tool, &draft, &arguments);
+        draft.windows = Arc::clone(&generation.envelopes.windows);
+        draft.window_use = windows::Use::of(tool, &arguments, &members, &generation.workspaces);
+        draft.operation.workspace = looks::registered(&generation.workspaces, tool, &arguments);
+        let (limits, config) = match &tool.body {
+            Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),
+            Body::Core(_) => (Limits::default(), String::new()),
+        };
+        let identity = call.caller.identity.as_ref();
+        let guest = GuestCall {
+            generation: Arc::clone(generation),
+            body: tool.body.clone(),
+            tool: tool.spec.name.clone(),
+            arguments: text,
+            context: Context {
+                op_id: draft.operation.op_id.clone(),
+                envelope_id: draft.operation.envelope_id.clone(),
+                identity: identity.map(|identity| identity.as_str().to_owned()),
+                client: call.caller.client,
+                config,
+                session_id: self.session_id.clone(),
+                answers: call.answers.answers.into_iter().map(elicit::wire).collect(),
+                remembered: call.answers.remembered,
+            },
+            identity: call.caller.identity,
+            is_stateful: call.caller.stateful,
+            connection: call.caller.connection,
+            is_local: draft.share.is_alone(),
+            actor: draft.operation.actor.clone(),
+            client: draft.operation.client.clone(),
+            time: match tool.spec.effect {
+                Effect::Read => limits.read,
+                Effect::Write => limits.write,
+                Effect::Run => limits.run,
+            },
+            ends_with_envelope: false,
+            effect: tool.spec.effect,
+            cancel: match tool.spec.effect {
+                Effect::Run => call.cancel.or(&self.stopping),
+                // These are short, and worth finishing.
+                Effect::Read | Effect::Write => call.cancel,
+            }
+            .unless(&self.leaving),
+            progress: call.progress,
+            programs: None,
+            seen: None,
+            closing: Vec::new(),
+            artifacts: draft.recording.artifacts.clone(),
+            judging: Judging::of(&generation.catalog, tool, arguments, members),
+            review: None,
+            _ticket: ticket,
+        };
+        (draft, Ok(guest))
+    }
+}
+
+/// Requests for approval that policies name in the row of a call that they refuse.
+fn open_approvals(draft: &PendingOperation) -> Vec<String> {
+    let rows = draft.operation.policy_rows.iter();
+    let asked = rows.filter_map(|row| match row {
+        PolicyRow::Ask(new) => Some(new.id.clone()),
+        PolicyRow::Settle { .. } | PolicyRow::Remember(_) => None,
+    });
+    asked.collect()
+}

@@ -1,0 +1,139 @@
+//! Admission of calls by the writer: what they use up, and what they changed.
+
+use tollgate_core::envelope::Charge;
+use tollgate_store::storage::{Admission, Cause, StoreResult};
+
+use super::Writer;
+use crate::permits::{self, Taker};
+use crate::{Mutation, PendingOperation, Reply, Settled, admission, core_tools, edits, windows};
+
+impl Writer {
+    /// Names in the row of a call the workspace that a row of its pack names.
+    pub(super) fn name_workspace(&mut self, draft: &mut PendingOperation) -> StoreResult<()> {
+        if draft.operation.workspace.is_none() {
+            draft.operation.workspace = draft.window_use.registered(self.session()?);
+        }
+        Ok(())
+    }
+
+    /// Takes what the call uses up, and counts it in its envelope. The result is the refusal, or a success still
+    /// without content.
+    pub(super) fn admit(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
+        if let Some(refusal) = edits::unseen(self.session()?, draft)? {
+            return Ok(Settled::refused(refusal));
+        }
+        if draft.permits.is_empty() && draft.windows.is_empty() {
+            let settled = self.admit_by_envelope(draft, now)?;
+            // In an envelope this is done with the envelope's own states.
+            if draft.operation.envelope_id.is_none() && settled.result.is_ok() {
+                self.note_newest(draft)?;
+            }
+            return Ok(settled);
+        }
+        let now_ms = self.runtime.equipment.clock.now_ms();
+        let op_id = draft.operation.op_id.as_str();
+        let taker = Taker::of(&draft.operation);
+        if let Err(overtaken) = permits::take(self.session()?, &draft.permits, &taker, now_ms)? {
+            return Ok(overtaken.settled());
+        }
+        let settled = match windows::take(self.session()?, &draft.windows, draft, now_ms)? {
+            Ok(()) => self.admit_by_envelope(draft, now)?,
+            Err(refusal) => Settled::refused(refusal),
+        };
+        if settled.result.is_ok() {
+            self.note_newest(draft)?;
+        }
+        if settled.result.is_err() {
+            windows::undo(self.session()?, &draft.windows, draft)?;
+            self.session()?.undo_permits(op_id)?;
+            self.session()?.give_back_of_operation(op_id)?;
+        }
+        Ok(settled)
+    }
+
+    /// Notes the state of the work tree that a call found. The edit is counted, whatever becomes of the call.
+    pub(super) fn note_newest(&mut self, draft: &PendingOperation) -> StoreResult<()> {
+        match draft.sighting() {
+            Some(seen) if !draft.closes_envelope() => self.session()?.note_newest(seen, Cause::Observed),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives back what a refused call took, and books the units of budgets that another took.
+    pub(super) fn settle_permits(&mut self, draft: &PendingOperation, is_refused: bool) -> StoreResult<()> {
+        let op_id = draft.operation.op_id.as_str();
+        let session = self.session()?;
+        if is_refused {
+            session.give_permits_back(op_id)?;
+        } else if permits::has_units(&draft.permits) {
+            session.book_for_policies(op_id)?;
+        }
+        session.give_back_of_operation(op_id)
+    }
+
+    /// Counts a call in its envelope.
+    fn admit_by_envelope(&mut self, draft: &PendingOperation, now: &str) -> StoreResult<Settled> {
+        let mut settled = Settled::of(Ok(Reply::default()));
+        let Some(envelope) = &draft.operation.envelope_id else {
+            return Ok(settled);
+        };
+        let boot_ms = self.runtime.equipment.clock.boot_ms();
+        let session = self.session()?;
+        if !session.is_visible(envelope, draft.operation.identity.as_ref())? {
+            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
+        }
+        let seen = draft
+            .sighting()
+            .map(|seen| (seen, draft.operation.op_id.as_str()));
+        match session.admit_seeing(envelope, draft.charge, boot_ms, now, seen)? {
+            Admission::Admitted(admitted) => {
+                settled.standing = Some(admitted.standing);
+                settled.counters = admitted.counters;
+                settled.remaining_ms = admitted.remaining_ms;
+                if draft.joins
+                    && self
+                        .joined
+                        .insert((envelope.clone(), draft.operation.connection.clone()))
+                {
+                    let user = (
+                        draft.operation.host_id.as_str(),
+                        draft.operation.connection.as_str(),
+                    );
+                    self.session()?.join_envelope(envelope, user, now)?;
+                }
+            }
+            Admission::Refused {
+                envelope,
+                refusal,
+                event,
+            } => {
+                settled.standing = Some(envelope.standing);
+                settled.limit = Some(refusal);
+                settled.result = Err(admission::refused(&envelope, refusal, boot_ms));
+                settled.told.events.extend(event);
+            }
+            Admission::Unknown => settled.result = Err(core_tools::unknown_envelope(envelope)),
+        }
+        Ok(settled)
+    }
+
+    /// The fingerprint of what a call changed, and whether its envelope has seen it before.
+    pub(super) fn mutation(
+        &mut self,
+        draft: &PendingOperation,
+        settled: &Settled,
+    ) -> StoreResult<Option<Mutation>> {
+        let session = self.session()?;
+        let changes = session.take_changes();
+        if !matches!(draft.charge, Charge::Mutations(_)) || settled.refusal().is_some() {
+            return Ok(None);
+        }
+        // Of a call that runs others, what they are says what it does, and not how it is asked to run or tell them.
+        let members = draft.operation.members.as_deref();
+        let asked = members.unwrap_or(&draft.operation.args_hash);
+        let text = format!("{}\n{asked}\n{changes:?}", draft.operation.tool);
+        let tables = changes.into_keys().collect();
+        let own = tollgate_core::hash::sha256_hex(text.as_bytes());
+        Mutation::of(session, draft, &settled.additions, Some((own, tables)))
+    }
+}

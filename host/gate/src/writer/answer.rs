@@ -1,0 +1,70 @@
+//! Answers after the commit.
+
+use std::time::Instant;
+
+use crossbeam_channel::Sender;
+use tollgate_store::storage::{Admitted, StoreError};
+
+use super::Job;
+use crate::Settled;
+use crate::failure::lost_transaction;
+use crate::intake::Pending;
+use crate::projector::Work as Projection;
+
+/// Answers the jobs of a batch that is on disk.
+pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
+    for pending in batch {
+        // A caller that is gone needs no answer; its row is in the ledger.
+        match pending.job {
+            Job::Call { guest, reply, .. } => {
+                let settled = pending
+                    .settled
+                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
+                if settled
+                    .result
+                    .as_ref()
+                    .is_ok_and(|done| !done.deferred_writes.is_empty())
+                {
+                    let settled = Box::new(settled);
+                    let _ = projector.send(Projection::Files {
+                        guest,
+                        settled,
+                        reply,
+                    });
+                } else {
+                    reply.tell(settled);
+                }
+            }
+            Job::Admit { reply, .. } => {
+                let settled = pending
+                    .settled
+                    .unwrap_or_else(|| Settled::refused(lost_transaction()));
+                let _ = reply.send(if settled.result.is_ok() {
+                    Ok(settled.standing.map(|standing| Admitted {
+                        standing,
+                        counters: settled.counters,
+                        remaining_ms: settled.remaining_ms,
+                    }))
+                } else {
+                    Err(settled)
+                });
+            }
+            Job::Record { done, .. } => drop(done.send(Ok(()))),
+            Job::Interrupt { done, .. } => {
+                let _ = done.send(());
+            }
+            Job::Maintain { done, .. } => {
+                let (since, result) = pending
+                    .maintained
+                    .unwrap_or_else(|| (Instant::now(), Err(StoreError::no_session())));
+                let _ = done.send(result.map(|()| since.elapsed()));
+            }
+            // Files that wait are written before.
+            Job::Flush(done) => {
+                let _ = projector.send(Projection::Flush(done));
+            }
+            Job::Pulse(done) => drop(done.send(())),
+            Job::Backlog => {}
+        }
+    }
+}
