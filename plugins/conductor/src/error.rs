@@ -142,6 +142,10 @@ impl tollgate_kit::Reason for Reason {
                 status: Status::Executing | Status::Paused,
                 event: Event::EditPlan,
             }) => "Change open steps with plan_refine_steps, or give the job up with job_fail.",
+            Reason::WrongStatus(Illegal {
+                status: Status::Complete | Status::Failed | Status::Archived,
+                ..
+            }) => "The job is over. Look at it with job_get, or begin another with conductor_init.",
             Reason::WrongStatus(_) => "Bring the job into one of allowed_statuses first.",
             Reason::WrongStep { .. } | Reason::StepNotActive(_) => {
                 "Call job_next_step_prompt and work on the step that it gives."

@@ -67,12 +67,12 @@ pub(crate) fn recorded(rejected: Rejected<'_>) -> Mistake {
         ..
     } = rejected;
     let reasons = rejection.reasons.join("; ");
-    // An honest claim of failure has its facts in the summary.
+    // An honest claim of failure has its facts in the summary. To avoid is the submission, not what it says was done.
     let (happened, avoid) = match rejected.claim {
         Claim::Met => (reasons.clone(), reasons),
         claim => (
             format!("claimed {claim}: {}", rejected.summary),
-            rejected.summary.to_owned(),
+            format!("a submission as {claim}: {}", rejected.summary),
         ),
     };
     let mut tags = vec!["rejection".to_owned(), rejection.stage.as_str().to_owned()];

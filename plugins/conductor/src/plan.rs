@@ -60,6 +60,12 @@ impl<'de> Visitor<'de> for RiskVisitor {
     }
 }
 
+/// Sentence of an answer: a text, or a list of texts, which are joined.
+pub(crate) fn sentence<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let list = entries(deserializer)?;
+    Ok(list.map(|texts| texts.join("; ")))
+}
+
 /// Entries of an answer: a list of texts, or a text as the only entry.
 pub(crate) fn entries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     struct Entries;

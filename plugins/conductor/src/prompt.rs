@@ -8,6 +8,7 @@ use crate::arguments::clip_to;
 use crate::briefing::Briefing;
 use crate::checkpoint::is_inserted;
 use crate::evidence;
+use crate::gate::agreed;
 use crate::gate::decide::some;
 use crate::gate::delivered::paths;
 use crate::gate::{Gate, Need, Source};
@@ -410,6 +411,15 @@ fn criteria(material: &Material<'_>) -> String {
     }
     if let Some(line) = delivered {
         let _ = writeln!(text, "- {line}");
+    }
+    let deliverables = material.plan.deliverables.as_deref().unwrap_or_default();
+    let closed = agreed::closed_settings(step, deliverables);
+    if !closed.is_empty() {
+        let _ = writeln!(
+            text,
+            "- refused all the same, until a person names it in expected_outputs with plan_refine_steps: {}",
+            closed.join(", ")
+        );
     }
     if runs {
         text += "Commands run in the workspace at submission, which may take minutes. Run them yourself before.\n";

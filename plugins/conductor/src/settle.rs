@@ -78,9 +78,10 @@ pub(crate) fn settle(cx: &Cx<'_>, db: &Db<'_>, outcome: Outcome<'_>) -> Result<S
                 let written = &outcome.aftermath.written;
                 baseline.droppings.extend(written.keys().cloned());
                 baseline.dropped.extend(written.clone());
-                if let Some(guard) = baseline.guard.as_mut() {
-                    guard.droppings.extend(written.keys().cloned());
-                    guard.dropped.extend(written.clone());
+                for earlier in [baseline.guard.as_mut(), baseline.judged.as_mut()] {
+                    let Some(earlier) = earlier else { continue };
+                    earlier.droppings.extend(written.keys().cloned());
+                    earlier.dropped.extend(written.clone());
                 }
             }
         }

@@ -35,6 +35,8 @@ pub(crate) struct Submission<'a> {
     pub devlog: Option<&'a str>,
     pub commit: Option<&'a str>,
     pub token: Option<&'a str>,
+    /// True if the last run of a test command before the step failed.
+    pub was_red: bool,
 }
 
 /// Facts about deferred commits.
@@ -236,11 +238,13 @@ pub(crate) fn wants_red(step: &StepSpec) -> bool {
             ])
     };
     let gates = step.gates.iter().any(|gate| gate.gate == "tests_fail");
-    let green = step
-        .gates
-        .iter()
-        .any(|gate| matches!(gate.gate.as_str(), "tests_passed" | "fail_to_pass"));
-    gates || (!green && step.acceptance_criteria.iter().any(is_red))
+    gates || (!wants_green(step) && step.acceptance_criteria.iter().any(is_red))
+}
+
+/// Checks whether a gate of a step wants tests to pass.
+fn wants_green(step: &StepSpec) -> bool {
+    let mut gates = step.gates.iter().map(|gate| gate.gate.as_str());
+    gates.any(|gate| matches!(gate, "tests_passed" | "fail_to_pass"))
 }
 
 fn claim(step: &StepSpec, said: &Submission<'_>) -> Vec<Fault> {
@@ -253,14 +257,22 @@ fn claim(step: &StepSpec, said: &Submission<'_>) -> Vec<Fault> {
         faults.push(fault("model_claim", false, message));
     }
     for key in ["tests_passed", "lint_passed", "invariants_checked"] {
-        if key == "tests_passed" && wants_red(step) {
+        // Who finds the cause of a failure leaves the tests as they were.
+        let may_be_red = wants_red(step) || (said.was_red && !wants_green(step));
+        if key == "tests_passed" && may_be_red {
             continue;
         }
         if said.claim == Claim::Met && said.evidence.get(key) == Some(&Value::Bool(false)) {
             faults.push(fault(
                 key,
                 false,
-                format!("{key} is false, so the claim cannot be MET"),
+                match key {
+                    "tests_passed" => {
+                        "tests_passed is false, so the claim cannot be MET; it is null if no tests were run"
+                            .to_owned()
+                    }
+                    _ => format!("{key} is false, so the claim cannot be MET"),
+                },
             ));
         }
     }
@@ -304,8 +316,16 @@ fn git_unsound(facts: &Facts) -> Vec<String> {
         ));
     }
     if !git.planted.is_empty() {
+        let is_bytecode = |path: &String| path.contains("__pycache__/");
+        let way = match git.planted.iter().all(is_bytecode) {
+            true => {
+                "remove them; Python was started with an option that makes it write bytecode (-E or -I), so register the \
+                 command without it, or let a person ignore __pycache__/ before the job starts"
+            }
+            false => "remove them, and what writes them",
+        };
         reasons.push(format!(
-            "the commands of the gates wrote files that decide how tests run: {}; remove them, and what writes them",
+            "the commands of the gates wrote files that decide how tests run: {}; {way}",
             decide::some(&git.planted)
         ));
     }

@@ -10,13 +10,14 @@ use tollgate_sdk::{Cx, WorkspaceInfo};
 
 use super::data::{self, Anywhere};
 use super::decide::{self, Change};
-use super::{Gate, TEST_FILES, facts};
+use super::{Gate, TEST_FILES, facts, unchanged};
 use crate::access::{self, Access};
 use crate::arguments;
 use crate::error::GitFault;
 use crate::git::Git;
 use crate::git::look::Look;
 use crate::model::StepStatus;
+use crate::step::StepSpec;
 use crate::store::job::{Baseline, Job};
 use crate::store::step::Step;
 
@@ -101,34 +102,105 @@ pub(crate) fn resumed(cx: &Cx<'_>, job: &mut Job, steps: &[Step]) -> Vec<String>
         .collect()
 }
 
-/// Warning about files that decide how tests run, that a step's texts name and that its gate about tests refuses all the
-/// same: a text may as well say that the file is left alone.
-pub(crate) fn closed(job: &Job, step: &Step) -> Option<String> {
-    let gates = step.spec.parsed_gates();
-    let guards = gates.iter().any(|gate| matches!(gate, Gate::TestsUnchanged(_)));
+/// Warning about files that a step's texts name and that its gate about tests refuses all the same: a text may as well say
+/// that the file is left alone. `is_there` finds existing files.
+pub(crate) fn closed(job: &Job, step: &Step, is_there: impl Fn(&str) -> bool) -> Option<String> {
     let deliverables = job.plan.deliverables.as_deref().unwrap_or_default();
-    let texts = [&step.spec.instruction_prompt].into_iter();
-    let texts = texts.chain(&step.spec.acceptance_criteria).filter(|_| guards);
+    let settings = closed_settings(&step.spec, deliverables);
+    let tests = closed_tests(&step.spec, is_there);
+    let closed: Vec<String> = settings.iter().chain(&tests).cloned().collect();
+    let way = match (settings.is_empty(), tests.is_empty()) {
+        (true, true) => return None,
+        (false, true) => "if the step is to write it, name it in expected_outputs",
+        _ => {
+            "if the step is to change existing tests, give it another gate, for example changed_files_allowlist"
+        }
+    };
+    Some(format!(
+        "step {}: gate tests_unchanged will refuse {}, which the step's texts name; {way}",
+        step.step_id,
+        decide::some(&closed)
+    ))
+}
+
+/// Warning about steps whose tests are guarded, but not the other files that tests load.
+pub(crate) fn unlimited(steps: &[Step]) -> Option<String> {
+    let is_unlimited = |step: &&Step| {
+        let gates = step.spec.parsed_gates();
+        let guards = gates.iter().any(|gate| matches!(gate, Gate::TestsUnchanged(_)));
+        guards
+            && !gates
+                .iter()
+                .any(|gate| matches!(gate, Gate::ChangedFilesAllowlist(_)))
+    };
+    let ids: Vec<String> = steps
+        .iter()
+        .filter(is_unlimited)
+        .map(|step| step.step_id.to_string())
+        .collect();
+    (!ids.is_empty()).then(|| {
+        format!(
+            "{}: tests_unchanged guards tests, not other files that tests load, such as helpers outside of test folders; \
+             changed_files_allowlist limits what a step may change",
+            ids.join(", ")
+        )
+    })
+}
+
+/// Files that decide how tests run, that a step's texts name and that its gate about tests refuses.
+pub(crate) fn closed_settings(step: &StepSpec, deliverables: &[String]) -> Vec<String> {
+    let gates = step.parsed_gates();
+    let is_closed = |path: &String| {
+        unchanged::is_setting(path) && !data::is_asked(step, (&gates, deliverables), path, Anywhere::No)
+    };
+    named_paths(step).into_iter().filter(is_closed).collect()
+}
+
+/// Existing tests that a step's texts name. The name of a file that is only run or read is no wish to change it.
+fn closed_tests(step: &StepSpec, is_there: impl Fn(&str) -> bool) -> Vec<String> {
+    let gates = step.parsed_gates();
+    let globs = gates.iter().find_map(|gate| match gate {
+        Gate::TestsUnchanged(globs) => Some(globs.as_slice()),
+        _ => None,
+    });
+    let tests = super::glob_set(globs.unwrap_or_default());
+    let outputs = &step.expected_outputs;
+    let is_closed = |path: &String| {
+        let is_output = outputs.contains(path);
+        let is_moved = || named_before(&step.instruction_prompt, path);
+        tests.is_match(path) && (is_output || is_moved()) && is_there(path)
+    };
+    named_paths(step).into_iter().filter(is_closed).collect()
+}
+
+/// Checks whether a sentence that wants something changed names a path.
+fn named_before(text: &str, path: &str) -> bool {
+    const VERBS: [&str; 8] = [
+        "rename", "move", "delete", "remove", "rewrite", "change", "update", "edit",
+    ];
+    let mut sentences = text.split(['\n', ';']);
+    sentences.any(|sentence| {
+        let lower = sentence.to_lowercase();
+        sentence.contains(path) && VERBS.iter().any(|verb| lower.contains(verb))
+    })
+}
+
+/// Words of a step with the gate about tests that may be paths.
+fn named_paths(step: &StepSpec) -> BTreeSet<String> {
+    let gates = step.parsed_gates();
+    let guards = gates.iter().any(|gate| matches!(gate, Gate::TestsUnchanged(_)));
+    let texts = [&step.instruction_prompt].into_iter();
+    let texts = texts
+        .chain(&step.acceptance_criteria)
+        .chain(&step.expected_outputs)
+        .filter(|_| guards);
     let words = texts.flat_map(|text| text.split(|c: char| c.is_whitespace() || ",;()".contains(c)));
     let words = words.map(|word| {
         let word = word.trim_end_matches(['.', ':']);
         word.trim_matches(['`', '"', '\'']).trim_end_matches(['.', ':'])
     });
-    let is_closed = |path: &&str| {
-        let is_file = !path.is_empty() && !path.ends_with('/') && !path.contains('*');
-        let is_asked = || data::is_asked(&step.spec, (&gates, deliverables), path, Anywhere::No);
-        is_file && decide::is_setting(path) && !is_asked()
-    };
-    let closed: BTreeSet<String> = words.filter(is_closed).map(str::to_owned).collect();
-    let closed: Vec<String> = closed.into_iter().collect();
-    (!closed.is_empty()).then(|| {
-        format!(
-            "step {}: gate tests_unchanged will refuse {}, which the step's texts name; if the step is to write it, name \
-             it in expected_outputs",
-            step.step_id,
-            decide::some(&closed)
-        )
-    })
+    let is_file = |path: &&str| !path.is_empty() && !path.ends_with('/') && !path.contains('*');
+    words.filter(is_file).map(str::to_owned).collect()
 }
 
 /// Name of the registered command that a gate runs.
@@ -197,7 +269,7 @@ fn files(
     let (kept, undone): (Vec<Change>, Vec<Change>) =
         seen.changed.into_iter().partition(|change| !change.undone);
     seen.settings
-        .retain(|path| !undone.iter().any(|change| change.path == *path));
+        .retain(|path, _| !undone.iter().any(|change| change.path == *path));
     seen.changed = kept;
     let globs: BTreeSet<&str> = gates
         .iter()
@@ -207,5 +279,7 @@ fn files(
         })
         .collect();
     let globs: Vec<String> = globs.into_iter().map(str::to_owned).collect();
-    decide::tests_changed(&seen, &globs)
+    let differing = unchanged::tests_differing(&seen, &globs).into_iter();
+    let differing: Vec<String> = differing.map(|(what, _)| what).collect();
+    (!differing.is_empty()).then(|| differing.join("; "))
 }

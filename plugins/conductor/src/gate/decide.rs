@@ -1,16 +1,14 @@
 //! Verdicts of gates on gathered facts: pure.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
-use globset::GlobSet;
 use serde_json::{Map, Value};
 use test_readers::Ended;
 
-use super::newcomers::{Kind, Newcomer};
+use super::newcomers::Newcomer;
 use super::red::{self, Between};
-use super::settings::{TEST_PACKAGES, TEST_SETTINGS};
-use super::{Case, Gate, Source, commit, glob_set, set_of, suite};
+use super::unchanged::tests_changed;
+use super::{Gate, Source, commit, glob_set, suite};
 use crate::arguments::{clip, clip_to};
 use crate::repo::reach::Reach;
 use crate::store::job::Tally;
@@ -72,8 +70,8 @@ pub(crate) struct GitFacts {
     pub uncommitted: Vec<String>,
     /// Facts about the submitted commit, if there is one.
     pub commit: Option<CommitFacts>,
-    /// Changed files that decide how the tests run.
-    pub settings: Vec<String>,
+    /// Changed files that decide how the tests run, each with the part that does; empty for the whole file.
+    pub settings: BTreeMap<String, String>,
     /// New files that may change how the tests run, each with the reason.
     pub newcomers: BTreeMap<String, Newcomer>,
     /// Changed files that the plan names as work of the step.
@@ -82,6 +80,9 @@ pub(crate) struct GitFacts {
     pub planted: Vec<String>,
     /// Changed data that tests read and the plan does not name, each with the test.
     pub data: BTreeMap<String, String>,
+    /// Tests and settings of tests that steps before changed, whose gates do not judge tests and whose texts do not
+    /// want it.
+    pub owed: Vec<String>,
     /// Changes since the recorded runs of test commands, by the words of the command.
     pub between: BTreeMap<String, Between>,
     /// Tests that changed files defined when the step began, and that no changed file defines now.
@@ -290,6 +291,7 @@ fn with_all(facts: &Facts, judge: impl Fn(&GitFacts) -> Option<String>) -> Optio
             newcomers: git.newcomers.clone(),
             asked: git.asked.clone(),
             data: git.data.clone(),
+            owed: git.owed.clone(),
             ..GitFacts::default()
         };
         // To put back what such a step changed is no change.
@@ -325,82 +327,6 @@ fn with_content(facts: &Facts, path: &str, judge: impl FnOnce(&str) -> Option<St
         Some(Err(why)) => Some(format!("{path} cannot be read: {why}")),
         None => Some(format!("{path} was not read")),
     }
-}
-
-/// Existing files with tests that changed or are gone, and files that decide how tests run, new ones as well.
-pub(super) fn tests_changed(git: &GitFacts, globs: &[String]) -> Option<String> {
-    let tests = glob_set(globs);
-    let changed = paths_of(git, |change| !change.new && tests.is_match(&change.path));
-    let decide = paths_of(git, |change| {
-        let is_setting = is_setting(&change.path) && !git.asked.contains(&change.path);
-        let decides = is_setting || git.settings.contains(&change.path);
-        decides && !changed.contains(&change.path)
-    });
-    let is_open = |change: &Change| {
-        let path = &change.path;
-        git.newcomers.contains_key(path) && !decide.contains(path) && !git.asked.contains(path)
-    };
-    let mut reasons = Vec::new();
-    if !changed.is_empty() {
-        reasons.push(format!("existing tests changed: {}", some(&changed)));
-    }
-    let data = git
-        .data
-        .iter()
-        .filter(|(path, _)| git.changed.iter().any(|change| change.path == **path));
-    let data: Vec<String> = data
-        .map(|(path, test)| format!("{path} (named in {test})"))
-        .collect();
-    if !data.is_empty() {
-        reasons.push(format!(
-            "data that tests read changed: {}; if that is the work, the plan has to name the file",
-            some(&data)
-        ));
-    }
-    if !decide.is_empty() {
-        reasons.push(format!(
-            "files that decide how tests run changed: {}",
-            some(&decide)
-        ));
-    }
-    let newcomers = paths_of(git, is_open);
-    if !newcomers.is_empty() {
-        let known = |path: &String| git.newcomers.get(path);
-        let why = |path: &String| {
-            let why = known(path).map_or("", |newcomer| newcomer.why.as_str());
-            format!("{path} ({why})")
-        };
-        let named: Vec<String> = newcomers.iter().map(why).collect();
-        let is_alone = |path: &String| known(path).is_some_and(|newcomer| newcomer.kind == Kind::Alone);
-        let hint = match newcomers.iter().any(is_alone) {
-            true => {
-                "import a module that is needed in code or in a test of it, or name it in a manifest; otherwise "
-            }
-            false => "",
-        };
-        reasons.push(format!(
-            "new files may change how tests run: {}; {hint}remove or rename them, or let a person name them in \
-             expected_outputs of the step with plan_refine_steps",
-            some(&named)
-        ));
-    }
-    (!reasons.is_empty()).then(|| reasons.join("; "))
-}
-
-/// Checks whether a file decides how tests run, by its path.
-pub(super) fn is_setting(path: &str) -> bool {
-    SETTINGS.is_match(path) || PACKAGES.is_match(path)
-}
-
-/// Matcher of [`TEST_SETTINGS`], made once a call.
-static SETTINGS: LazyLock<GlobSet> = LazyLock::new(|| set_of(TEST_SETTINGS.iter().copied(), Case::Ignored));
-
-/// Matcher of [`TEST_PACKAGES`], made once a call.
-static PACKAGES: LazyLock<GlobSet> = LazyLock::new(|| set_of(TEST_PACKAGES.iter().copied(), Case::Told));
-
-fn paths_of(git: &GitFacts, wanted: impl Fn(&Change) -> bool) -> Vec<String> {
-    let changed = git.changed.iter().filter(|change| wanted(change));
-    changed.map(|change| change.path.clone()).collect()
 }
 
 /// Checks whether a file is new in the step, or in one before whose gates limit nothing.

@@ -66,6 +66,7 @@ impl Gate {
                 format!("an entry point leads to these by imports: {}", paths.join(", "))
             }
             Gate::NoUncommittedChanges => "nothing is left uncommitted; git_commit commits".to_owned(),
+            Gate::DiffMaxLines(0) => "no lines change".to_owned(),
             Gate::DiffMaxLines(max) => format!("at most {max} lines change"),
             Gate::DiffMinLines(min) => format!("at least {min} lines change"),
             Gate::CommitExists => "commit_hash names a new commit with one of changed_files and a message by \
@@ -82,7 +83,7 @@ impl Gate {
             Gate::JsonSchemaValid(Source::Evidence(key), _) => {
                 format!("the evidence {key} fits the step's schema")
             }
-            Gate::HumanApproval => "a person approves it with step_approve".to_owned(),
+            Gate::HumanApproval => "a person has approved it with step_approve before you submit".to_owned(),
         }
     }
 }

@@ -8,15 +8,19 @@ use test_readers::Ended;
 use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
 
 use super::data::Anywhere;
-use super::decide::{self, Change, Facts, GitFacts, Presence, Run};
+use super::decide::{Change, Facts, GitFacts, Presence, Run};
 use super::newcomers::{Kind, Newcomer};
 use super::runners::{self, Runner};
 use super::runs::TestRuns;
-use super::{Gate, Need, agreed, data, delivered, named, newcomers, red, settings, suite};
+use super::{
+    Gate, Need, agreed, data, delivered, make, named, newcomers, owed, package, red, settings, suite,
+    unchanged,
+};
 use crate::access::{self, Access};
 use crate::error::GitFault;
 use crate::git::Git;
 use crate::git::look::Look;
+use crate::git::untracked::is_built;
 use crate::store::job::{Baseline, Job, Tally};
 use crate::store::step::Step;
 
@@ -92,13 +96,14 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
         (Ok(git), Ok(first), Ok(second)) => {
             let mut moved = moved(since, first, second, asked.evidence);
             let base = since.map_or(first.commit.as_deref(), |since| since.commit.as_deref());
-            let planted = planted((git, since, base), second, &commands, &moved);
+            let planted = planted((git, since, base), second, (&gates, &commands), &moved);
             moved.written.retain(|path, _| !planted.contains(path));
             aftermath.written = moved.written;
             let mut next = second.baseline();
             next.dropped = droppings(since, first, second, &aftermath.written);
             next.droppings = next.dropped.keys().cloned().collect();
             next.guard = guard(since, &gates, &next);
+            next.judged = owed::judged(since, &gates, &next);
             next.rewritten = since.map(|since| since.rewritten.clone()).unwrap_or_default();
             next.commands = job
                 .baseline
@@ -111,6 +116,9 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
             aftermath.baseline = Some(next);
             let runs = red::between(git, since, first, &gates);
             let facts = view(git, since, first, (&gates, &commands), asked);
+            if let (Ok(facts), Some(next)) = (&facts, aftermath.baseline.as_mut()) {
+                next.planned = owed::planned(git, since, facts, (job, step, &gates));
+            }
             facts
                 .and_then(|facts| Ok((facts, runs?)))
                 .map(|(facts, between)| GitFacts {
@@ -154,11 +162,17 @@ pub(super) fn view(
         .map(|hash| git.commit_facts(hash, since, look.commit.as_deref()));
     let guard = since.and_then(|since| since.guard.as_deref());
     let carried = guard.map(|guard| git.facts_of(Some(guard), look, wants_lines));
-    let facts = GitFacts {
+    let mut facts = GitFacts {
         commit: commit.transpose()?,
         carried: carried.transpose()?.map(|facts| facts.changed),
         ..git.facts_of(since, look, wants_lines)?
     };
+    let carried = facts.carried.as_deref().unwrap_or_default();
+    let owed = owed::changed(git, since, look, (gates, &facts.changed, carried))?;
+    facts
+        .changed
+        .retain(|change| !owed.restored.contains(&change.path));
+    facts.owed = owed.changed;
     let base = guard
         .or(since)
         .map_or(look.commit.as_deref(), |since| since.commit.as_deref());
@@ -169,13 +183,15 @@ pub(super) fn view(
         true => runners::followed(git, base, commands),
         false => commands.to_vec(),
     };
-    let decides = |(path, _): &&(&String, bool)| {
-        commands.iter().any(|runner| runner.runs(path)) || sets(git, base, path)
-    };
     let settings = paths
         .iter()
-        .filter(decides)
-        .map(|(path, _)| (*path).clone())
+        .filter_map(|(path, new)| {
+            let is_apart = || *new && is_apart(look, &paths, path);
+            Some((
+                (*path).clone(),
+                deciding(git, base, path, (&commands, &is_apart))?,
+            ))
+        })
         .collect();
     let scene = newcomers::Scene {
         git,
@@ -203,11 +219,22 @@ pub(super) fn view(
 fn planted(
     (git, since, base): (&Git<'_>, Option<&Baseline>, Option<&str>),
     look: &Look,
-    commands: &[Runner],
+    (gates, commands): (&[Gate], &[Runner]),
     moved: &Moved,
 ) -> Vec<String> {
-    // What the commands wrote before the job began is theirs.
+    // What the commands wrote before the job began is theirs, and what they write beside it.
+    let place = |path: &str| path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
     let is_known = |path: &String| since.is_some_and(|since| since.droppings.contains(path));
+    let is_beside = |path: &String| {
+        let mut known = since.iter().flat_map(|since| &since.droppings);
+        known.any(|other| place(other).is_some() && place(other) == place(path))
+    };
+    let is_about_tests = gates.iter().any(Gate::is_about_tests);
+    // Tests may load any code from a directory.
+    let is_loaded = |path: &String| {
+        let is_hidden = path.split('/').any(|part| part.starts_with('.'));
+        is_about_tests && data::is_code(path) && !is_hidden && !is_built(path) && !is_beside(path)
+    };
     let new: BTreeSet<&String> = moved.written.keys().filter(|path| !is_known(path)).collect();
     if new.is_empty() {
         return Vec::new();
@@ -222,24 +249,17 @@ fn planted(
     let taking_part = newcomers::found(&scene, &new);
     let decides = |path: &&String| {
         let is_metadata = path.to_lowercase().contains(".egg-info/");
-        let is_plugin = || path.ends_with("entry_points.txt") && names_plugin(git, path);
+        let is_plugin = || newcomers::names_plugin(git, path);
         let is_in_place = |newcomer: &Newcomer| newcomer.kind == Kind::Place;
-        (decide::is_setting(path) && (!is_metadata || is_plugin()))
+        (unchanged::is_setting(path) && (!is_metadata || is_plugin()))
             || newcomers::shadows(path)
             || newcomers::is_collected(path)
+            || (!is_metadata && is_loaded(path))
             || (!is_metadata && taking_part.get(*path).is_some_and(is_in_place))
             || commands.iter().any(|runner| runner.runs(path))
-            || sets(git, base, path)
+            || sets(git, base, path, (&commands, &|| false)).is_some()
     };
     new.into_iter().filter(decides).cloned().collect()
-}
-
-/// Checks whether metadata of a package name plugins of a test runner.
-fn names_plugin(git: &Git<'_>, path: &str) -> bool {
-    let text = git.text_now(path).unwrap_or_default().to_lowercase();
-    ["pytest", "nose", "unittest", "tox", "coverage"]
-        .iter()
-        .any(|runner| text.contains(runner))
 }
 
 /// Changed files that the plan names as the work of a step.
@@ -249,7 +269,7 @@ fn asked_for(job: &Job, facts: &GitFacts, step: &Step) -> BTreeSet<String> {
     let paths = facts.changed.iter().chain(facts.carried.iter().flatten());
     let paths = paths.map(|change| &change.path);
     let is_asked = |path: &&String| {
-        let anywhere = match facts.newcomers.contains_key(*path) && !decide::is_setting(path) {
+        let anywhere = match facts.newcomers.contains_key(*path) && !unchanged::is_setting(path) {
             true => Anywhere::Yes,
             false => Anywhere::No,
         };
@@ -259,7 +279,7 @@ fn asked_for(job: &Job, facts: &GitFacts, step: &Step) -> BTreeSet<String> {
         data::is_asked(step.agreed(), (&gates, deliverables), plain, anywhere)
             || (is_alone && data::is_wanted(step.agreed(), deliverables, path))
     };
-    paths.filter(is_asked).cloned().collect()
+    paths.chain(&facts.owed).filter(is_asked).cloned().collect()
 }
 
 /// Changed data that tests read and the plan does not name, each with the test.
@@ -283,14 +303,61 @@ fn data_of_tests(
     found
 }
 
-/// Checks whether a file has other settings of tests than in a commit.
-fn sets(git: &Git<'_>, base: Option<&str>, path: &str) -> bool {
-    if settings::of(path, "").is_none() {
-        return false;
+/// Part of a file that decides how tests run and is another one than in a commit; empty for a whole file.
+fn deciding(
+    git: &Git<'_>,
+    base: Option<&str>,
+    path: &str,
+    (commands, is_apart): (&[Runner], &dyn Fn() -> bool),
+) -> Option<String> {
+    let mut runners = commands.iter().filter(|runner| runner.runs(path)).peekable();
+    if runners.peek().is_some() {
+        let is_made = make::is_file(path) && runners.all(|runner| make::is_call(&runner.words));
+        let (old, new) = texts(git, base, path);
+        if !is_made || make::differs(&old, &new, commands) {
+            return Some(String::new());
+        }
     }
-    let old = base.and_then(|base| git.text_in(base, path)).unwrap_or_default();
-    let new = git.text_now(path).unwrap_or_default();
-    settings::of(path, &old) != settings::of(path, &new)
+    sets(git, base, path, (commands, is_apart))
+}
+
+/// Settings of tests that a file has and that are others than in a commit; empty if they have no names. A manifest that
+/// is apart is that of a new package.
+fn sets(
+    git: &Git<'_>,
+    base: Option<&str>,
+    path: &str,
+    (commands, is_apart): (&[Runner], &dyn Fn() -> bool),
+) -> Option<String> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_package = name == "package.json";
+    let is_manifest = is_package || name == "Cargo.toml" || name.ends_with("config.json");
+    if (!is_package && settings::of(path, "").is_none()) || (is_manifest && is_apart()) {
+        return None;
+    }
+    let (old, new) = texts(git, base, path);
+    if is_package {
+        let parts = package::differing(&old, &new, commands);
+        return (!parts.is_empty()).then(|| parts.join(", "));
+    }
+    (settings::of(path, &old) != settings::of(path, &new)).then(String::new)
+}
+
+/// Texts of a file in a commit and now.
+fn texts(git: &Git<'_>, base: Option<&str>, path: &str) -> (String, String) {
+    let old = base.and_then(|base| git.text_in(base, path));
+    (old.unwrap_or_default(), git.text_now(path).unwrap_or_default())
+}
+
+/// Checks whether there was nothing in the directory of a new file, which is not the top.
+fn is_apart(look: &Look, changed: &BTreeSet<(&String, bool)>, path: &str) -> bool {
+    let Some((directory, _)) = path.rsplit_once('/') else {
+        return false;
+    };
+    let inside = format!("{directory}/");
+    let below = look.times.range(inside.clone()..).map(|(other, _)| other);
+    let mut below = below.take_while(|other| other.starts_with(&inside));
+    below.all(|other| changed.contains(&(other, true)))
 }
 
 /// Commands that the gates of a step run, and the test `default`.
@@ -323,19 +390,24 @@ fn guard(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) -> Option<Bo
         return None;
     }
     let since = since?;
-    let mut guard = match &since.guard {
-        Some(guard) => Baseline::clone(guard),
-        None => since.clone(),
-    };
-    guard.guard = None;
-    guard.tests.clear();
-    guard.commands.clear();
-    guard.runs.clear();
-    guard.named.clear();
-    guard.rewritten.clear();
-    guard.droppings.clone_from(&next.droppings);
-    guard.dropped.clone_from(&next.dropped);
-    Some(Box::new(guard))
+    Some(Box::new(state_of(since.guard.as_deref().unwrap_or(since), next)))
+}
+
+/// State of a work tree without anything else, for a look over several steps.
+pub(super) fn state_of(since: &Baseline, next: &Baseline) -> Baseline {
+    Baseline {
+        guard: None,
+        judged: None,
+        planned: BTreeMap::new(),
+        tests: BTreeMap::new(),
+        commands: BTreeMap::new(),
+        runs: BTreeMap::new(),
+        named: BTreeMap::new(),
+        rewritten: BTreeSet::new(),
+        droppings: next.droppings.clone(),
+        dropped: next.dropped.clone(),
+        ..since.clone()
+    }
 }
 
 /// Changes between two looks.

@@ -33,6 +33,120 @@ pub(super) fn targets(git: &Git<'_>, base: Option<&str>, commands: &[Runner]) ->
     found
 }
 
+/// Checks whether a path is the file of targets.
+pub(super) fn is_file(path: &str) -> bool {
+    FILES.contains(&path)
+}
+
+/// Checks whether words are those of a call of make.
+pub(super) fn is_call(words: &[String]) -> bool {
+    settings::simple(words)
+        .iter()
+        .all(|words| Call::of(words).is_some())
+}
+
+/// Checks whether two texts of the file of targets differ in anything that make may come to for some commands. Rules
+/// with plain names that nothing names are not part of that.
+pub(super) fn differs(old: &str, new: &str, commands: &[Runner]) -> bool {
+    let is_odd = |text: &str| {
+        let mut lines = text.lines();
+        text.contains(".RECIPEPREFIX") || lines.any(|line| line.trim_start().starts_with("define"))
+    };
+    if old.trim().is_empty() || is_odd(old) || is_odd(new) {
+        return old != new;
+    }
+    let calls: Vec<Call> = commands
+        .iter()
+        .flat_map(|runner| settings::simple(&runner.words))
+        .filter_map(|words| Call::of(&words))
+        .collect();
+    let mut reached: BTreeSet<String> = calls.iter().flat_map(|call| call.goals.clone()).collect();
+    let texts = [joined(old), joined(new)];
+    if calls.iter().any(|call| call.goals.is_empty()) {
+        reached.extend(texts.iter().filter_map(|text| first_target(text)));
+    }
+    loop {
+        let before = reached.len();
+        for text in &texts {
+            let kept = kept(text, &reached);
+            let lines = kept.iter().filter(|line| !line.starts_with(PHONY));
+            let words: Vec<String> = lines.flat_map(|line| words_of(line)).collect();
+            reached.extend(words);
+        }
+        if reached.len() == before {
+            break;
+        }
+    }
+    let [old, new] = &texts;
+    kept(old, &reached) != kept(new, &reached)
+}
+
+/// Rule that names targets which are no files.
+const PHONY: &str = ".PHONY:";
+
+/// A text with each continued line as one.
+fn joined(text: &str) -> String {
+    text.replace("\r\n", "\n").replace("\\\n", " ")
+}
+
+fn words_of(line: &str) -> impl Iterator<Item = String> {
+    let words = line.split(|c: char| !is_plain(c)).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
+}
+
+fn first_target(text: &str) -> Option<String> {
+    let mut lines = text
+        .lines()
+        .filter(|line| !line.starts_with(['\t', ' ', '#', '.']));
+    let rule = lines.find_map(|line| line.split_once(':').filter(|(_, rest)| !rest.starts_with('=')));
+    rule.and_then(|(names, _)| names.split_whitespace().next())
+        .map(str::to_owned)
+}
+
+/// Lines of a text without comments and without the rules whose names nothing reaches.
+fn kept(text: &str, reached: &BTreeSet<String>) -> Vec<String> {
+    let is_free = |name: &str| name.chars().all(is_plain) && !reached.contains(name);
+    let is_free = |name: &str| is_free(name) && !FILES.iter().any(|file| file.eq_ignore_ascii_case(name));
+    let mut kept = Vec::new();
+    let mut is_skipped = false;
+    for line in text.lines() {
+        if line.starts_with('\t') {
+            if !is_skipped {
+                kept.push(line.trim_end().to_owned());
+            }
+            continue;
+        }
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(names) = line.strip_prefix(PHONY) {
+            is_skipped = false;
+            let names: Vec<&str> = names.split_whitespace().filter(|name| !is_free(name)).collect();
+            if !names.is_empty() {
+                kept.push(format!("{PHONY} {}", names.join(" ")));
+            }
+            continue;
+        }
+        is_skipped = plain_rule(line).is_some_and(|names| names.split_whitespace().all(is_free));
+        if !is_skipped {
+            kept.push(line.trim_end().to_owned());
+        }
+    }
+    kept
+}
+
+/// Names of a rule that make only reads: without variables, patterns or functions.
+fn plain_rule(line: &str) -> Option<&str> {
+    let (names, rest) = line.split_once(':').filter(|_| !line.starts_with(' '))?;
+    let needed = rest.split(';').next().unwrap_or_default();
+    let is_plain = !needed.contains(['=', '$', ':', '%']) && !names.trim().is_empty();
+    is_plain.then_some(names)
+}
+
 /// A call of make.
 #[derive(Debug, PartialEq, Eq)]
 struct Call {
@@ -149,6 +263,43 @@ docs: ; true
             let goals: Vec<String> = goals.iter().map(|goal| (*goal).to_owned()).collect();
             let found: Vec<String> = wanted(text, &goals).into_iter().collect();
             assert_eq!(found.join(" "), expected, "{goals:?}");
+        }
+    }
+
+    #[test]
+    fn rules_that_nothing_reaches_make_no_difference() {
+        let old =
+            "PY := python\n.PHONY: test\ntest: prep\n\t$(PY) -m unittest\nprep:\n\ttrue\nlint:\n\tflake8\n";
+        let make = |goals: &str| {
+            [Runner {
+                words: format!("make {goals}")
+                    .split_whitespace()
+                    .map(str::to_owned)
+                    .collect(),
+                is_test: true,
+            }]
+        };
+        let add = |rule: &str| format!("{old}{rule}");
+        for (new, goals, expected) in [
+            (add("build:\n\ttsc\n"), "test", false),
+            (add(".PHONY: build\nbuild: lint\n\ttsc\n"), "test", false),
+            (old.replace(".PHONY: test", ".PHONY: test build"), "test", false),
+            (old.replace("flake8", "ruff"), "test", false),
+            (old.replace("\ttrue", "\trm -r tests"), "test", true),
+            (old.replace("prep:", "prep: lint"), "test", true),
+            (old.replace(".PHONY: test", ""), "test", true),
+            (add("test:\n\ttrue\n"), "test", true),
+            (add("lint: PY := true\n"), "test", true),
+            (add("build: $(shell rm -r tests)\n"), "test", true),
+            (add("Makefile:\n\ttrue\n"), "test", true),
+            (add("%:\n\ttrue\n"), "test", true),
+            (add("PY = true\n"), "test", true),
+            (add("-include local.mk\n"), "test", true),
+            (format!("build:\n\ttrue\n{old}"), "", true),
+            (format!("build:\n\ttrue\n{old}"), "test", false),
+            (add("define x\nendef\n"), "test", true),
+        ] {
+            assert_eq!(differs(old, &new, &make(goals)), expected, "{new}");
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) mod facts;
 mod make;
 pub(crate) mod named;
 pub(crate) mod newcomers;
+mod owed;
+mod package;
 mod parse;
 mod places;
 mod readers;
@@ -25,6 +27,7 @@ pub(crate) mod start;
 pub(crate) mod suite;
 #[cfg(test)]
 mod tests;
+mod unchanged;
 
 use std::sync::LazyLock;
 

@@ -12,7 +12,7 @@ use globset::GlobSet;
 use super::places::{self, Orders, stem};
 use super::runners::Runner;
 use super::settings::{self, name_of};
-use super::{data, decide, dependencies, glob_set, is_usual_test, make, readers};
+use super::{data, dependencies, glob_set, is_usual_test, make, readers, unchanged};
 use crate::git::Git;
 use crate::git::look::Look;
 
@@ -118,7 +118,7 @@ pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<
     let fresh: BTreeSet<&str> = forms.iter().map(|(_, form)| form.as_str()).collect();
     let scripts = scripts(scene.commands);
     let roots = roots(scene, &old, &scripts);
-    let known = Known::of(&old, &roots);
+    let known = Known::of(&old, &roots, first(scene));
     let targets = make::targets(scene.git, scene.base, scene.commands);
     let orders = Orders::of(scene.commands);
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
@@ -131,7 +131,7 @@ pub(super) fn found(scene: &Scene<'_, '_>, new: &BTreeSet<&String>) -> BTreeMap<
     };
     for (shown, form) in &forms {
         let form = form.as_str();
-        if *shown != form && decide::is_setting(form) {
+        if *shown != form && unchanged::is_setting(form) {
             add(shown, form, Kind::Place, "it decides how tests run".to_owned());
         }
         if let Some(why) = setting(form) {
@@ -240,10 +240,14 @@ fn scripts(commands: &[Runner]) -> BTreeSet<String> {
 }
 
 /// Modules that old files define, by name.
-struct Known<'o>(BTreeMap<&'o str, Vec<(&'o str, &'o str)>>);
+struct Known<'o> {
+    modules: BTreeMap<&'o str, Vec<(&'o str, &'o str)>>,
+    /// Directories of sources that Python looks into before the top, as settings say.
+    first: BTreeSet<String>,
+}
 
 impl<'o> Known<'o> {
-    fn of(old: &BTreeSet<&'o str>, roots: &BTreeSet<String>) -> Known<'o> {
+    fn of(old: &BTreeSet<&'o str>, roots: &BTreeSet<String>, first: BTreeSet<String>) -> Known<'o> {
         let mut known: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
         for path in old.iter().copied().filter(|path| path.ends_with(".py")) {
             let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
@@ -264,21 +268,24 @@ impl<'o> Known<'o> {
                 }
             }
         }
-        Known(known)
+        Known {
+            modules: known,
+            first,
+        }
     }
 
     /// An old module of the same name in another directory, which Python looks into later or may do so.
     fn other(&self, module: &Module<'_>) -> Option<&'o str> {
         let rank = |root: &str| match root {
             "" => 1,
-            root if SOURCES.contains(&root) => 0,
+            root if SOURCES.contains(&root) && !self.first.contains(root) => 0,
             _ => 2,
         };
         let is_test = module.name.starts_with("test_") || module.name.ends_with("_test");
         if is_test || module.name == "conftest" {
             return None;
         }
-        let places = self.0.get(module.name)?.iter();
+        let places = self.modules.get(module.name)?.iter();
         let mut others = places.filter(|(root, _)| *root != module.root && rank(module.root) >= rank(root));
         others.next().map(|(_, path)| *path)
     }
@@ -348,16 +355,7 @@ fn roots(scene: &Scene<'_, '_>, old: &BTreeSet<&str>, scripts: &BTreeSet<String>
     for runner in scene.commands {
         runner.words.iter().for_each(|word| learn(word));
     }
-    for path in ["pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini"] {
-        let text = scene
-            .base
-            .and_then(|base| scene.git.text_in(base, path))
-            .unwrap_or_default();
-        let lines = text
-            .lines()
-            .filter(|line| line.to_lowercase().contains("pythonpath"));
-        lines.for_each(&mut learn);
-    }
+    python_paths(scene).iter().for_each(|line| learn(line));
     for path in old.iter().filter(|path| path.ends_with(".py")) {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let is_package = old.contains(format!("{directory}/__init__.py").as_str());
@@ -367,6 +365,41 @@ fn roots(scene: &Scene<'_, '_>, old: &BTreeSet<&str>, scripts: &BTreeSet<String>
         }
     }
     roots
+}
+
+/// Lines of settings and words of commands that name directories for Python to look into.
+fn python_paths(scene: &Scene<'_, '_>) -> Vec<String> {
+    let files = [
+        "pytest.ini",
+        ".pytest.ini",
+        "pyproject.toml",
+        "setup.cfg",
+        "tox.ini",
+    ]
+    .iter();
+    let texts = files.filter_map(|path| scene.git.text_in(scene.base?, path));
+    let mut lines: Vec<String> = texts
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    lines.extend(scene.commands.iter().flat_map(|runner| runner.words.clone()));
+    lines.retain(|line| line.to_lowercase().contains("pythonpath"));
+    lines
+}
+
+/// Directories of sources that Python looks into before the top.
+fn first(scene: &Scene<'_, '_>) -> BTreeSet<String> {
+    let lines = python_paths(scene);
+    let is_named = |root: &&str| {
+        let mut words = lines.iter().flat_map(|line| {
+            line.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')))
+        });
+        words.any(|word| word.trim_start_matches("./").trim_end_matches('/') == *root)
+    };
+    SOURCES
+        .iter()
+        .filter(|root| is_named(root))
+        .map(|root| (*root).to_owned())
+        .collect()
 }
 
 /// Checks whether an environment in the work tree has a module installed.
@@ -388,10 +421,28 @@ fn runs_python(runner: &Runner) -> bool {
     runner.words.iter().any(names)
 }
 
-/// Checks whether a file may take part in a run of tests, by its path alone.
+/// Checks whether a file may take part in a run of tests, by its path alone: code, what decides how tests run, and files
+/// that tools find by their names.
 pub(crate) fn may_take_part(path: &str) -> bool {
-    let is_module = path.rsplit('.').next().is_some_and(|end| MODULES.contains(&end));
-    is_module || decide::is_setting(path) || is_usual_test(path)
+    let name = name_of(path);
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    let is_found = match extension {
+        Some(extension) => MODULES.contains(&extension) || matches!(extension, "mk" | "env" | "json"),
+        // At the top it may be a program that a build makes.
+        None => path.contains('/') || name.to_lowercase().ends_with("file"),
+    };
+    is_found || data::is_code(path) || unchanged::is_setting(path) || is_usual_test(path)
+}
+
+/// Checks whether metadata of a package name plugins of a test runner.
+pub(crate) fn names_plugin(git: &Git<'_>, path: &str) -> bool {
+    if !path.ends_with("entry_points.txt") {
+        return false;
+    }
+    let text = git.text_now(path).unwrap_or_default().to_lowercase();
+    ["pytest", "nose", "unittest", "tox", "coverage"]
+        .iter()
+        .any(|runner| text.contains(runner))
 }
 
 /// Checks whether runners take a file for a test, or load it with tests, by its path alone.
@@ -496,7 +547,7 @@ mod tests {
         ]
         .into();
         let roots: BTreeSet<String> = ["src", "tests", "more"].map(str::to_owned).into();
-        let known = Known::of(&old, &roots);
+        let known = Known::of(&old, &roots, BTreeSet::new());
         for (root, name, expected) in [
             ("tests", "app", Some("app.py")),
             ("tests", "shop", Some("shop/a.py")),

@@ -82,6 +82,8 @@ const TASK_FILES: &[(&[&str], &[&str])] = &[
 enum Form {
     /// Values of keys at the top of a JSON document.
     Json(&'static [&'static str]),
+    /// Values of `extends`, and of these options of a compiler, in a JSON document with comments.
+    Compiler(&'static [&'static str]),
     /// Sections with one of the first in their header, and keys of the second anywhere.
     Sections(&'static [&'static str], &'static [&'static str]),
     /// From lines that match the first, and not the second, up to the end of the brackets that they open.
@@ -92,12 +94,6 @@ enum Form {
 
 /// Files with settings of tests among others: globs and the form.
 const MIXED: &[(&[&str], Form)] = &[
-    (
-        &["**/package.json"],
-        Form::Json(&[
-            "scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "babel", "imports", "type",
-        ]),
-    ),
     (
         &["**/deno.{json,jsonc}"],
         Form::Json(&["tasks", "test", "imports", "importMap", "exclude"]),
@@ -154,7 +150,14 @@ const MIXED: &[(&[&str], Form)] = &[
     (&["**/go.mod"], Form::Blocks(r"^\s*replace\b", r"^\s*//")),
     (
         &["**/{ts,js}config*.json"],
-        Form::Blocks(r#""(?:paths|baseUrl|rootDirs|extends|plugins)"\s*:"#, r"^\s*//"),
+        Form::Compiler(&[
+            "paths",
+            "baseUrl",
+            "rootDirs",
+            "plugins",
+            "moduleSuffixes",
+            "customConditions",
+        ]),
     ),
     // A function that runs all tests of its package.
     (&["**/*_test.go"], Form::Blocks(r"^func\s+TestMain\b", r"^\s*//")),
@@ -218,6 +221,7 @@ pub(super) fn of(path: &str, text: &str) -> Option<String> {
     let (_, (_, form)) = forms.find(|(place, _)| place.is_match(path))?;
     Some(match form {
         Form::Json(keys) => json(text, keys),
+        Form::Compiler(options) => compiler(text, options),
         Form::Sections(parts, keys) => sections(text, parts, keys),
         Form::Blocks(begin, but) => blocks(text, begin, but),
         Form::Maven => maven(text),
@@ -242,6 +246,26 @@ fn json(text: &str, keys: &[&str]) -> String {
     };
     let kept = keys.iter().map(|key| read.get(*key).cloned().unwrap_or_default());
     Value::from(kept.collect::<Vec<_>>()).to_string()
+}
+
+/// Values of some options of a compiler. A document that cannot be read counts as a whole.
+fn compiler(text: &str, options: &[&str]) -> String {
+    let mut plain = text.to_owned();
+    let read = json_strip_comments::strip(&mut plain).ok();
+    let read: Option<Value> = read.and_then(|()| serde_json::from_str(&plain).ok());
+    let Some(read) = read else {
+        return text.trim().to_owned();
+    };
+    let own = read.get("compilerOptions");
+    let kept = options
+        .iter()
+        .map(|option| own.and_then(|own| own.get(*option)).cloned().unwrap_or_default());
+    let kept = kept.chain([read.get("extends").cloned().unwrap_or_default()]);
+    let kept: Vec<Value> = kept.collect();
+    match kept.iter().all(Value::is_null) {
+        true => String::new(),
+        false => Value::from(kept).to_string(),
+    }
 }
 
 fn sections(text: &str, parts: &[&str], keys: &[&str]) -> String {
@@ -446,10 +470,10 @@ mod tests {
                 ("'t'", "'u'"),
             ),
             (
-                "a/package.json",
-                r#"{"version": "1", "scripts": {"test": "jest"}}"#,
-                ("1", "2"),
-                ("jest", "true"),
+                "tsconfig.json",
+                r#"{ "compilerOptions": { "target": "es5", /* none */ "paths": {"a": ["b"]}, } }"#,
+                ("es5", "es6"),
+                ("\"b\"", "\"c\""),
             ),
             (
                 "Cargo.toml",

@@ -98,7 +98,8 @@ pub(super) fn failed(run: &Run, command: &[String]) -> Option<String> {
         Outcome::Passed => Some("all tests pass, but at least one has to fail here".to_owned()),
         Outcome::NoTests => Some(format!("it ran no tests: {}", tail(run))),
         Outcome::Error => Some(format!(
-            "it broke before a test failed; let the tests start and fail: {}",
+            "it broke before a test failed; let the tests start and fail, for example by importing what is missing inside the \
+             test: {}",
             tail(run)
         )),
     }

@@ -9,7 +9,7 @@ mod history;
 pub(crate) mod look;
 mod pages;
 pub(crate) mod parse;
-mod untracked;
+pub(crate) mod untracked;
 mod veil;
 
 use std::time::Duration;

@@ -11,7 +11,7 @@ use tollgate_sdk::Ending;
 
 use super::Git;
 use crate::error::GitFault;
-use crate::gate::newcomers::may_take_part;
+use crate::gate::newcomers::{may_take_part, names_plugin};
 use crate::store::job::Baseline;
 
 /// Lists untracked files; the options say which are left out.
@@ -87,27 +87,36 @@ impl Git<'_> {
         let is_cache = |path: &String| path.split('/').any(|name| CACHES.contains(&name));
         let listed: Vec<String> = listed.into_iter().filter(|path| !is_cache(path)).collect();
         let (mut open, mut late) = (Vec::new(), Vec::new());
-        let [without, of_step, of_job] = self.uncommitted_rules(&listed, since)?;
+        let [without, mut of_step, mut of_job] = self.uncommitted_rules(&listed, since)?;
         let (directories, files): (Vec<String>, Vec<String>) =
             without.into_iter().partition(|path| path.ends_with('/'));
         open.extend(files);
         if !directories.is_empty() {
             let directories = directories.iter().map(|path| self.pathspec(path)).collect();
             let pages = self.pages_of(&OTHERS, &["HEAD"], directories)?;
-            open.extend(self.listed(&pages));
+            // A rule such as `*.pyc` ignores all files of a directory, and not the directory.
+            let [without, step, job] = self.uncommitted_rules(&self.listed(&pages), since)?;
+            open.extend(without);
+            of_step.extend(step);
+            of_job.extend(job);
         }
         for path in of_step {
             let files = self.listed_in(&path)?;
             match files.len() > LISTED {
                 true => late.push(path),
-                false => late.extend(files),
+                false => late.extend(files.into_iter().filter(|path| !self.is_of_install(path))),
             }
         }
         for path in of_job {
             let files = self.listed_in(&path)?.into_iter();
-            late.extend(files.filter(|path| may_take_part(path)));
+            late.extend(files.filter(|path| may_take_part(path) && !self.is_of_install(path)));
         }
         Ok((open, late))
+    }
+
+    /// Checks whether a file is metadata that an installation writes, and names no plugin of a test runner.
+    fn is_of_install(&self, path: &str) -> bool {
+        path.contains(".egg-info/") && !names_plugin(self, path)
     }
 
     /// Untracked files at a path, which may be a directory.
@@ -175,10 +184,10 @@ impl Git<'_> {
     }
 }
 
-/// Checks whether a path is what a build or a tool creates.
-fn is_built(path: &str) -> bool {
-    let is_compiled = path.ends_with(".pyc") || path.ends_with(".log") || path.contains(".egg-info/");
-    is_compiled || path.split('/').any(|name| BUILT.contains(&name))
+/// Checks whether a path is what a build or a tool creates. Python loads a compiled module outside of `__pycache__` like
+/// its source.
+pub(crate) fn is_built(path: &str) -> bool {
+    path.ends_with(".log") || path.split('/').any(|name| BUILT.contains(&name))
 }
 
 /// Committed texts of `.gitignore` files, read once each.

@@ -68,12 +68,23 @@ fn lone(access: &Access<'_>, map: &RepoMap) -> BTreeSet<String> {
         .filter(|file| file.size <= SETTING as u64 && is_setting(file.language, &file.path));
     let texts = settings.filter_map(|file| {
         let read = access.workspace.read(&access.root.join(&file.path), SETTING);
-        Some(String::from_utf8_lossy(&read.ok()?).into_owned())
+        Some(without_comments(&String::from_utf8_lossy(&read.ok()?)))
     });
     for text in commands.chain(texts) {
         lone.retain(|path| !names(&text, path));
     }
     lone
+}
+
+/// Lines of a text that are no comments.
+fn without_comments(text: &str) -> String {
+    let is_comment = |line: &&str| {
+        ["#", ";", "//"]
+            .iter()
+            .any(|sign| line.trim_start().starts_with(sign))
+    };
+    let lines: Vec<&str> = text.lines().filter(|line| !is_comment(line)).collect();
+    lines.join("\n")
 }
 
 /// Maximum bytes of a file that is read for the names of programs.

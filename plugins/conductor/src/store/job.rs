@@ -82,6 +82,12 @@ pub(crate) struct Baseline {
     /// State when the last step ended whose gates look at changes, if steps without such gates came since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Box<Baseline>>,
+    /// State when the last step ended whose gates judge tests, if steps without such gates came since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Box<Baseline>>,
+    /// Tests and settings of tests that such steps changed as the plan says, with the hash of their content.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub planned: BTreeMap<String, String>,
     /// True if `dirty` also has the files that Git does not show. False in records of earlier versions.
     #[serde(default)]
     pub whole: bool,
@@ -146,7 +152,7 @@ impl Baseline {
     pub(crate) fn commits(&self) -> Vec<&str> {
         let runs = self.runs.values();
         let runs = runs.flat_map(|runs| [&runs.passed, &runs.failed]);
-        let inner = runs.chain([&self.guard]).flatten();
+        let inner = runs.chain([&self.guard, &self.judged]).flatten();
         let inner = inner.flat_map(|baseline| baseline.commits());
         self.commit.as_deref().into_iter().chain(inner).collect()
     }

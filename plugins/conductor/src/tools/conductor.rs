@@ -11,7 +11,7 @@ use crate::error::{Reason, Refusals};
 use crate::interview::{Interview, Question, interview};
 use crate::listed::with_calls;
 use crate::model::JobId;
-use crate::plan::{Plan, Risk, entries};
+use crate::plan::{Plan, Risk, entries, sentence};
 use crate::policy::PolicyChanges;
 use crate::repo::survey::{self, Before, Look};
 use crate::root::Root;
@@ -251,6 +251,7 @@ fn any_object() -> serde_json::Value {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Answers {
     /// Goal in one sentence. The result, not the work.
+    #[serde(deserialize_with = "sentence")]
     goal: Option<String>,
     /// Registered workspace, or a path in one. For example app/server.
     repo_root: Option<String>,
@@ -260,8 +261,10 @@ pub(crate) struct Answers {
     #[serde(deserialize_with = "entries")]
     out_of_scope: Option<Vec<String>>,
     /// Operating system, runtime, language. For example Linux, Python 3.12.
+    #[serde(deserialize_with = "sentence")]
     target_environment: Option<String>,
     /// Minimal or robust, and the deadline.
+    #[serde(deserialize_with = "sentence")]
     timeline_priority: Option<String>,
     /// Abilities and limits of the user. One per entry.
     #[serde(deserialize_with = "entries")]
@@ -377,7 +380,7 @@ impl Tool for ConductorAnswer {
     }
 }
 
-/// Refusal of answers with keys that no question has, with the call that stores the others.
+/// Refusal of answers with keys that no question has or of another type, with the call that stores the others.
 pub(crate) fn with_known_answers(refusal: ToolError, arguments: &str) -> ToolError {
     let Ok(given) = serde_json::from_str::<serde_json::Value>(arguments) else {
         return refusal;
@@ -386,43 +389,41 @@ pub(crate) fn with_known_answers(refusal: ToolError, arguments: &str) -> ToolErr
     let Some(job) = given.get("job_id").filter(|_| answers.is_some()) else {
         return refusal;
     };
-    let is_known = |key: &String, value: &serde_json::Value| {
+    let (mut kept, mut unknown, mut faults) = (serde_json::Map::new(), Vec::new(), Vec::new());
+    for (key, value) in answers.into_iter().flatten() {
         let one = serde_json::json!({key: value});
-        let read = serde_json::from_value::<Answers>(one);
-        read.map_or_else(|err| !err.to_string().starts_with("unknown field"), |_| true)
-    };
-    let all = answers.into_iter().flatten();
-    let (known, unknown): (Vec<_>, Vec<_>) = all.partition(|(key, value)| is_known(key, value));
-    if unknown.is_empty() {
+        match serde_json::from_value::<Answers>(one).map_err(|err| err.to_string()) {
+            Ok(_) => drop(kept.insert(key.clone(), value.clone())),
+            Err(err) if err.starts_with("unknown field") => unknown.push(key.as_str()),
+            Err(err) => faults.push(format!("answers.{key}: {}", crate::arguments::clip(&err))),
+        }
+    }
+    if !unknown.is_empty() {
+        let names = crate::arguments::clip(&unknown.join(", "));
+        faults.insert(0, format!("no question has the key {names}; {}", refusal.message));
+    }
+    if faults.is_empty() {
         return refusal;
     }
-    let names: Vec<&str> = unknown.iter().map(|(key, _)| key.as_str()).collect();
-    let kept: serde_json::Map<String, serde_json::Value> = known
-        .into_iter()
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
     let (next, remediation) = match kept.is_empty() {
         true => (
             NextCall::new(
                 "conductor_next_questions",
                 serde_json::json!({"job_id": job, "all": true}),
             ),
-            "Call conductor_next_questions through tool_call, and answer with the keys that it lists.",
+            "Call conductor_next_questions through tool_call, and answer as it says.",
         ),
         false => (
             NextCall::new(
                 ConductorAnswer::NAME,
                 serde_json::json!({"job_id": job, "answers": kept}),
             ),
-            "Call again with next_call, which has the other answers, and answer with the keys of the questions.",
+            "Call again with next_call, which has the other answers. Then send the rest with the keys and types of the \
+             questions.",
         ),
     };
     ToolError {
-        message: format!(
-            "nothing was stored: no question has the key {}; {}",
-            crate::arguments::clip(&names.join(", ")),
-            refusal.message
-        ),
+        message: format!("nothing was stored: {}", faults.join("; ")),
         ..refusal
     }
     .remediation(remediation)

@@ -10,7 +10,9 @@ use crate::access;
 use crate::arguments::ENTRY;
 use crate::error::Refusals;
 use crate::gate::agreed::{self, Agreement};
+use crate::gate::decide::Presence;
 use crate::gate::delivered;
+use crate::gate::facts;
 use crate::model::{JobId, LogType, StepId};
 use crate::person;
 use crate::ready::{FAULTS_FROM, Gap, Readiness, gaps, refuse};
@@ -113,7 +115,17 @@ impl JobSetReady {
             }
         }
         warnings.extend(unchecked(cx, &job));
-        warnings.extend(steps.iter().filter_map(|step| agreed::closed(&job, step)));
+        let open = access::open(cx, job.repo_root.as_deref());
+        let is_there = |path: &str| {
+            let found = open.as_ref().map(|access| facts::presence(access, path));
+            matches!(found, Ok(Ok(Presence::File | Presence::Empty)))
+        };
+        warnings.extend(
+            steps
+                .iter()
+                .filter_map(|step| agreed::closed(&job, step, is_there)),
+        );
+        warnings.extend(agreed::unlimited(steps));
         save(cx, db, seen, &mut job)?;
         if seen != job.status {
             note(cx, db, &job, "ready")?;

@@ -132,7 +132,7 @@ impl Tool for JobSubmitStepResult {
                 last: now.last,
                 batch: now.batch,
                 attempt_id: short_id(cx, |id| attempt::exists(&db, id))?,
-                submission: self.submission(),
+                submission: self.submission(&standing.job),
                 verdict: verdict.as_ref().map_err(Clone::clone).copied(),
                 looked_up: &looked_up,
                 aftermath: &aftermath,
@@ -153,7 +153,8 @@ impl JobSubmitStepResult {
         refusals.finish()
     }
 
-    fn submission(&self) -> Submission<'_> {
+    fn submission(&self, job: &Job) -> Submission<'_> {
+        let tests = job.baseline.as_ref().map(|since| &since.tests);
         Submission {
             claim: self.model_claim,
             summary: &self.summary,
@@ -161,6 +162,7 @@ impl JobSubmitStepResult {
             devlog: self.devlog_line.as_deref(),
             commit: self.commit_hash.as_deref(),
             token: self.batch_commit_token.as_deref(),
+            was_red: tests.is_some_and(|tests| tests.values().any(|tally| tally.failed)),
         }
     }
 
@@ -206,7 +208,7 @@ impl JobSubmitStepResult {
         let Standing {
             job, step, policies, ..
         } = standing;
-        let said = self.submission();
+        let said = self.submission(job);
         let batch = Batch {
             open: standing
                 .batch

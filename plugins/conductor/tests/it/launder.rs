@@ -221,7 +221,7 @@ fn new_files_that_decide_how_tests_run_are_seen() {
     );
     caught(&bench, json!({}), "decide how tests run changed: pyproject.toml");
     bench.write("pyproject.toml", "[project]\nname = 'a'\n");
-    bench.write("package.json", "{\"scripts\": {\"test\": \"true\"}}\n");
+    bench.write("package.json", "{\"jest\": {\"testMatch\": []}}\n");
     caught(&bench, json!({}), "decide how tests run changed: package.json");
     bench.write("package.json", "{\"dependencies\": {}}\n");
     bench.write("tests/new.py", "assert True\n");

@@ -17,6 +17,7 @@ mod execution;
 mod frozen;
 mod git;
 mod jobs;
+mod late;
 mod launder;
 mod memory;
 mod newcomers;

@@ -458,9 +458,14 @@ fn an_answer_to_no_question_names_the_call_that_stores_the_others() {
     let next = serde_json::to_value(refused.next_call.unwrap()).unwrap();
     assert_eq!(next["tool"], json!("conductor_next_questions"));
     bench.follow(&next);
-    // A value of the wrong kind is another fault.
+    // A value of the wrong kind is another fault. A list takes the place of a sentence.
     let refused = bench
         .call("conductor_answer", json!({"answers": {"risks": 1}}))
         .unwrap_err();
-    assert!(!refused.message.contains("nothing was stored"), "{refused:?}");
+    let message = "nothing was stored: answers.risks: invalid type";
+    assert!(refused.message.starts_with(message), "{refused:?}");
+    bench.reply(
+        "conductor_answer",
+        json!({"answers": {"target_environment": ["Linux", "Python"]}}),
+    );
 }
