@@ -4,7 +4,7 @@ mod archive;
 mod npm;
 mod platform;
 mod release;
-mod sdks;
+pub(crate) mod sdks;
 mod server;
 mod trial;
 mod wheel;

@@ -24,6 +24,11 @@ pub(crate) struct Sdks {
     pub(crate) npm: PathBuf,
 }
 
+/// Makes both packages of this checkout in a folder.
+pub(crate) fn of_checkout(to: &Path, work: &Path) -> anyhow::Result<Sdks> {
+    make(&Release::new(None, false)?, to, work)
+}
+
 /// Makes both packages of a release in a folder.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 pub(super) fn make(release: &Release, to: &Path, work: &Path) -> anyhow::Result<Sdks> {
