@@ -11,6 +11,10 @@ const CRATES: [(&str, &str); 2] = [("sdk", "tollgate-sdk"), ("sql", "tollgate-sq
 const PAGES: [&str; 3] = ["writing-a-pack.md", "writing-a-policy.md", "wit.md"];
 /// Files that a new crate begins with.
 const PINS: [&str; 2] = ["Cargo.lock", "rust-toolchain.toml"];
+/// SDKs of other languages: folder in the repository, and name of the list of their files.
+const OTHERS: [(&str, &str); 2] = [("sdk/python", "python"), ("sdk/javascript", "javascript")];
+/// Folders that tools leave in an SDK.
+const LEFT_BEHIND: [&str; 3] = ["__pycache__", "node_modules", ".pytest_cache"];
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 #[allow(clippy::disallowed_methods, reason = "a build script works with files")]
@@ -39,24 +43,37 @@ fn main() -> std::io::Result<()> {
     for pin in PINS {
         files.insert(pin.to_owned(), root.join(pin));
     }
+    std::fs::write(out.join("sdk_files.rs"), listed(files))?;
+    for (folder, name) in OTHERS {
+        let mut files = BTreeMap::new();
+        sources(&root.join(folder), "vendor/tollgate-sdk", &mut files)?;
+        std::fs::write(out.join(format!("{name}_sdk_files.rs")), listed(files))?;
+    }
+    Ok(())
+}
+
+/// The files as an array of their paths and contents.
+fn listed(files: BTreeMap<String, PathBuf>) -> String {
     let mut list = "[\n".to_owned();
     for (path, file) in files {
         println!("cargo::rerun-if-changed={}", file.display());
-        let _ = writeln!(
-            list,
-            "    ({path:?}, include_str!({:?})),",
-            file.display().to_string()
-        );
+        let file = file.display().to_string();
+        let _ = writeln!(list, "    ({path:?}, include_str!({file:?})),");
     }
-    std::fs::write(out.join("sdk_files.rs"), list + "]\n")
+    list + "]\n"
 }
 
 #[allow(clippy::disallowed_methods, reason = "a build script works with files")]
 fn sources(folder: &Path, under: &str, files: &mut BTreeMap<String, PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        let path = format!("{under}/{}", entry.file_name().to_string_lossy());
-        if entry.file_type()?.is_dir() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{under}/{name}");
+        // The interfaces are a link to the folder that all SDKs have.
+        if entry.path().is_dir() {
+            if LEFT_BEHIND.contains(&name.as_str()) {
+                continue;
+            }
             sources(&entry.path(), &path, files)?;
         } else {
             files.insert(path, entry.path());

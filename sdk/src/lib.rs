@@ -121,6 +121,7 @@
 //! | decisions of people | [`Approvals`], [`ApprovalRequest`] |
 //! | prompts | [`Prompt`], [`prompts!`] |
 //! | policies and their memory | [`policy`], [`policy::Memory`] |
+//! | paths and globs in arguments | [`paths`] |
 //! | tests | [`native`] |
 #![warn(missing_docs)]
 
@@ -141,6 +142,7 @@ mod function;
 mod host;
 pub mod ledger;
 mod pack;
+pub mod paths;
 pub mod process;
 mod prompt;
 mod schema;

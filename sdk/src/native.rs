@@ -9,9 +9,11 @@
 mod approvals;
 mod recollection;
 mod record;
+mod schema_check;
 mod script;
 mod spawn;
 mod sqlite;
+mod stages;
 pub mod table;
 mod workspaces;
 
@@ -90,6 +92,10 @@ pub struct Session {
     backend: Sqlite,
     call: RefCell<CallInfo>,
     answerer: Cell<Option<Answerer>>,
+    /// True if arguments are checked against the schema of their tool.
+    is_checked: bool,
+    /// Number of migrations that were applied.
+    migrated: Cell<usize>,
 }
 
 /// Answers a question of a call, or leaves it without an answer.
@@ -111,13 +117,13 @@ impl Session {
     /// If a migration fails.
     #[must_use]
     pub fn open(pack: &'static Pack, db: Connection) -> Session {
-        Session::open_as(pack.name, pack, db)
+        Session::open_as(pack.name, pack, db, usize::MAX)
     }
 
     /// The tables of a policy start with another name than its own.
     pub(crate) fn new_policy(pack: &'static Pack) -> Session {
         let db = open();
-        let session = Session::open_as(&format!("policy-{}", pack.name), pack, db);
+        let session = Session::open_as(&format!("policy-{}", pack.name), pack, db, usize::MAX);
         session.backend.requests.of_policy();
         session
     }
@@ -141,10 +147,11 @@ impl Session {
         self.pragma_free("RELEASE judgement");
     }
 
-    fn open_as(owner: &str, pack: &'static Pack, db: Connection) -> Session {
+    fn open_as(owner: &str, pack: &'static Pack, db: Connection, migrations: usize) -> Session {
         db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = ON;")
             .expect("pragmas are accepted");
-        let reader = migrate(&db, owner, pack.migrations);
+        let applied = migrations.min(pack.migrations.len());
+        let reader = stages::migrate(&db, owner, pack.migrations, 0..applied);
         Session {
             pack,
             backend: Sqlite {
@@ -165,6 +172,8 @@ impl Session {
                 ..CallInfo::default()
             }),
             answerer: Cell::new(None),
+            is_checked: false,
+            migrated: Cell::new(applied),
         }
     }
 
@@ -402,6 +411,9 @@ impl Session {
         self.backend
             .now
             .set(self.backend.now.get() + self.backend.step.get());
+        if self.is_checked {
+            schema_check::check(tool, &(entry.input_schema)(), arguments)?;
+        }
         let call = self.call.borrow().clone();
         let result = self.call_once(entry, &call, arguments);
         let Some(again) = result.as_ref().err().and_then(|err| self.answered(err, &call)) else {
@@ -513,23 +525,4 @@ impl Session {
             .execute_batch(sql)
             .unwrap_or_else(|err| panic!("{sql}: {err}"));
     }
-}
-
-/// Brings a pack's tables into a database, read and printed as the host does, and gives the reader of its
-/// statements.
-fn migrate(db: &Connection, owner: &str, migrations: &[crate::Migration]) -> tollgate_sql::Reader {
-    let prefix = format!("{}_", owner.replace('-', "_"));
-    let steps = migrations.iter().map(|step| tollgate_sql::Step {
-        name: step.name,
-        sql: step.sql,
-    });
-    let schema = tollgate_sql::schema::read(&prefix, steps)
-        .unwrap_or_else(|problems| panic!("migrations of {owner} cannot be run: {problems}"));
-    for (step, commands) in migrations.iter().zip(&schema.steps) {
-        for sql in commands.iter().filter_map(|command| command.sql.as_ref()) {
-            db.execute_batch(sql)
-                .unwrap_or_else(|err| panic!("migration {} fails: {err}", step.name));
-        }
-    }
-    tollgate_sql::Reader::new(&prefix, schema.append_only().clone(), "")
 }

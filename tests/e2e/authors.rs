@@ -231,6 +231,48 @@ fn a_crate_is_made_whole_or_not_at_all() {
 }
 
 #[test]
+fn new_folders_in_other_languages_are_whole_and_python_passes_its_tests() {
+    let place = Place::new();
+    let python =
+        std::env::var_os("TOLLGATE_TEST_PYTHON").expect("`cargo xtask test` sets TOLLGATE_TEST_PYTHON");
+    for kind in ["pack", "policy"] {
+        for language in ["python", "javascript"] {
+            let name = format!("{language}-{kind}");
+            let folder = place.path().join(&name);
+            let new = [
+                "new",
+                kind,
+                &name,
+                "--language",
+                language,
+                "--path",
+                path(&folder),
+            ];
+            let said = succeeded(&place.run(&new));
+            let component = format!("{}.wasm", name.replace('-', "_"));
+            let check = format!(
+                "tollgate {} check {component}",
+                if kind == "pack" { "packs" } else { "policies" }
+            );
+            assert!(said.contains(&check), "{said}");
+            let interfaces = match language {
+                "python" => "vendor/tollgate-sdk/tollgate_sdk/wit",
+                _ => "vendor/tollgate-sdk/wit",
+            };
+            assert!(folder.join(interfaces).join("pack.wit").is_file());
+        }
+        let folder = place.path().join(format!("python-{kind}"));
+        let tested = Command::new(&python)
+            .args(["-m", "pytest", "-q"])
+            .current_dir(&folder)
+            .env("PYTHONPATH", folder.join("vendor/tollgate-sdk"))
+            .output()
+            .unwrap();
+        assert!(succeeded(&tested).contains("passed"));
+    }
+}
+
+#[test]
 fn every_built_in_pack_holds_its_own_check() {
     let place = Place::new();
     let components = checkout().join("target/components");

@@ -34,6 +34,7 @@ mod fairness;
 mod figures;
 mod forged;
 mod git;
+mod granting;
 mod gsd;
 #[allow(dead_code, reason = "shared with the tests of faults, which use more of it")]
 mod harness;

@@ -6,7 +6,7 @@ use crate::components::{self, WASM};
 use crate::console_test::ConsoleTest;
 use crate::run::{cargo, run, say};
 use crate::test::Length;
-use crate::{conformance, deny, fuzz, languages, package, reproduce, sdk, test, torture};
+use crate::{conformance, deny, engines, fuzz, languages, package, reproduce, sdk, test, torture};
 
 /// Rounds of torture for each change. Every run draws a fresh seed, so many runs cover what one long run does.
 const ROUNDS: u32 = 25;
@@ -68,6 +68,8 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     if full {
         step("other languages");
         summary.push(("languages", languages::test()?));
+        step("rego and cedar");
+        summary.push(("engines", engines::test()?));
         step("reproducible components");
         summary.push(("reproduction", reproduce::check()?));
         step("packages");

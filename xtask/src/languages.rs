@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run::{cargo, npm_packages, root, run, say};
+use anyhow::{Context as _, ensure};
+
+use crate::components::Profile;
+use crate::package::sdks::{self, Sdks};
+use crate::run::{cargo, npm_packages, root, run, say, target};
 use crate::{components, python};
 
 /// A component: its world, its source, and what it is called.
@@ -52,12 +56,13 @@ const FILES: [&str; 5] = [
 
 /// Makes all of them, says what each weighs, and runs the tests that use them. Returns what it came to.
 pub(crate) fn test() -> anyhow::Result<String> {
-    components::build_packs(components::Profile::Dev)?;
+    components::build_packs(Profile::Dev)?;
     components::build_guests()?;
     let out = root().join("target/components/languages");
     std::fs::create_dir_all(&out)?;
     of_javascript(&out)?;
     of_python(&out)?;
+    new_ones()?;
     let mut weights = Vec::new();
     for component in JAVASCRIPT.iter().chain(&PYTHON) {
         let bytes = std::fs::metadata(wasm(&out, component))?.len();
@@ -74,6 +79,122 @@ pub(crate) fn test() -> anyhow::Result<String> {
         "languages",
     ]))?;
     Ok(format!("{} answered in the host", weights.join(", ")))
+}
+
+/// Makes packs and policies with `tollgate new` and the SDKs' packages, runs their tests, and checks their components.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn new_ones() -> anyhow::Result<()> {
+    let tollgate = components::build_host(Profile::Dev)?;
+    let work = target().join("languages");
+    if work.exists() {
+        std::fs::remove_dir_all(&work)?;
+    }
+    let sdks = sdks::of_checkout(&work.join("packages"), &work)?;
+    let sources = python::with("componentize-py", COMPONENTIZE_PY)?;
+    check_bindings(&sources.with_file_name("componentize-py"), &work)?;
+    for (kind, settings) in [("pack", "{}"), ("policy", r#"{"reason": "release day"}"#)] {
+        for language in ["python", "javascript"] {
+            let name = format!("{language}-{kind}");
+            say(&format!("making {name} with tollgate new"));
+            let folder = work.join(&name);
+            let mut new = Command::new(&tollgate);
+            run(new
+                .args(["new", kind, &name, "--language", language, "--path"])
+                .arg(&folder))?;
+            match language {
+                "python" => build_python(&folder, &sdks)?,
+                _ => build_javascript(&folder, &sdks)?,
+            }
+            let component = folder.join(format!("{}.wasm", name.replace('-', "_")));
+            ensure!(component.is_file(), "{} was not built", component.display());
+            let mut check = Command::new(&tollgate);
+            check
+                .arg("--data-dir")
+                .arg(work.join("data"))
+                .args(["packs", "check"]);
+            run(check.arg(&component).args(["--settings", settings]))?;
+            if kind == "policy" {
+                let mut cases = Command::new(&tollgate);
+                cases
+                    .arg("--data-dir")
+                    .arg(work.join("data"))
+                    .args(["policies", "test"]);
+                run(cases.arg(&component).arg("--case").arg(folder.join("cases.toml")))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fails if the bindings in the Python SDK are not those of the interfaces.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn check_bindings(maker: &Path, work: &Path) -> anyhow::Result<()> {
+    let made = work.join("bindings");
+    let mut bindings = Command::new(maker);
+    bindings.arg("--wit-path").arg(root().join("wit"));
+    run(bindings
+        .args(["--world", "tool-pack", "--world", "policy", "bindings"])
+        .arg(&made))?;
+    let ahead = root().join("sdk/python/tollgate_sdk/bindings_ahead");
+    for module in ["wit_world", "componentize_py_types.py"] {
+        let mut diff = Command::new("diff");
+        diff.args(["--recursive", "--exclude", "__pycache__"]);
+        run(diff.arg(made.join(module)).arg(ahead.join(module))).context(
+            "the bindings in sdk/python/tollgate_sdk/bindings_ahead are old; copy the new ones over them",
+        )?;
+    }
+    Ok(())
+}
+
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn build_python(folder: &Path, sdks: &Sdks) -> anyhow::Result<()> {
+    let requirements = folder.join("requirements.txt");
+    let text = std::fs::read_to_string(&requirements)?;
+    let text = text.replace("./vendor/tollgate-sdk", &sdks.wheel.display().to_string());
+    std::fs::write(&requirements, text)?;
+    std::fs::remove_dir_all(folder.join("vendor"))?;
+    let python = folder.join(".venv/bin/python");
+    run(Command::new("python3")
+        .args(["-m", "venv", ".venv"])
+        .current_dir(folder))?;
+    let steps: [&[&str]; 3] = [
+        &["-m", "pip", "install", "--quiet", "-r", "requirements.txt"],
+        &["-m", "pytest", "-q"],
+        &["-m", "tollgate_sdk", "build", "app", "-o"],
+    ];
+    for step in steps {
+        let mut command = Command::new(&python);
+        command.args(step).current_dir(folder);
+        if step.last() == Some(&"-o") {
+            command.arg(output_of(folder));
+        }
+        run(&mut command)?;
+    }
+    Ok(())
+}
+
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn build_javascript(folder: &Path, sdks: &Sdks) -> anyhow::Result<()> {
+    let manifest = folder.join("package.json");
+    let text = std::fs::read_to_string(&manifest)?;
+    let text = text.replace("vendor/tollgate-sdk", &sdks.npm.display().to_string());
+    std::fs::write(&manifest, text)?;
+    std::fs::remove_dir_all(folder.join("vendor"))?;
+    let steps: [&[&str]; 3] = [
+        &["install", "--no-audit", "--no-fund", "--loglevel=error"],
+        &["test"],
+        &["run", "build"],
+    ];
+    for step in steps {
+        run(Command::new("npm").args(step).current_dir(folder))?;
+    }
+    Ok(())
+}
+
+/// Name of the component of a folder.
+fn output_of(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    format!("{}.wasm", name.replace('-', "_"))
 }
 
 fn wasm(out: &Path, component: &Component) -> PathBuf {

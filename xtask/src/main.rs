@@ -11,6 +11,7 @@ mod deny;
 #[cfg(test)]
 mod doc_lines;
 mod docs;
+mod engines;
 mod fuzz;
 mod languages;
 mod package;
@@ -87,6 +88,8 @@ enum Task {
     },
     /// Let a fuzzer choose what is read
     Fuzz(fuzz::Fuzz),
+    /// Build the policies `rego` and `cedar`, publish them in a registry here, and let a host judge with them
+    Engines,
     /// Make components of JavaScript and Python, and try them in the host
     Languages,
     /// Make the bundle that desktop clients install, and try it
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
         Task::ConsoleTest(console) => console.all().map(drop),
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
+        Task::Engines => engines::test().map(drop),
         Task::Languages => languages::test().map(drop),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Dist),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),

@@ -4,6 +4,7 @@ mod archive;
 mod npm;
 mod platform;
 mod release;
+pub(crate) mod sdks;
 mod server;
 mod trial;
 mod wheel;
@@ -153,12 +154,15 @@ fn make_all(release: &Release, program: &Program) -> anyhow::Result<Made> {
     let (name, bytes) = wheel::make(release, program, &extra)?;
     let wheel = put(name, bytes)?;
     let (wrapper, platform) = npm::make(release, program, &extra, &folder.join("npm"), &files)?;
+    let sdks = sdks::make(release, &files, &folder.join("npm"))?;
     let server = put("server.json".to_owned(), server::text(release)?.into_bytes())?;
     let mut all = vec![
         archive.clone(),
         wheel.clone(),
         wrapper.clone(),
         platform.clone(),
+        sdks.wheel,
+        sdks.npm,
         server,
     ];
     all.push(put(CHECKSUMS.to_owned(), archive::checksums(&all)?.into_bytes())?);

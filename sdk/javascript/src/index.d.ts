@@ -12,7 +12,8 @@ export type Value<S> = S extends Schema<infer T> ? T : any;
 
 export type Effect = "read" | "write" | "run";
 export type Sql = null | boolean | number | bigint | string | Uint8Array;
-export type Row = Array<null | number | bigint | string | Uint8Array>;
+/** Values of a row: null, numbers, bigints beyond 2^53, strings and bytes. */
+export type Row = any[];
 
 /** A call that is ready to run. */
 export interface NextCall {

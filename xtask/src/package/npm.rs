@@ -88,7 +88,8 @@ fn platform(release: &Release, program: &Program) -> anyhow::Result<Value> {
     Ok(manifest)
 }
 
-fn common(template: &str, release: &Release) -> anyhow::Result<Value> {
+/// The manifest of a template with the facts of a release.
+pub(super) fn common(template: &str, release: &Release) -> anyhow::Result<Value> {
     let mut manifest: Value = serde_json::from_str(template).context("packaging/npm")?;
     manifest["version"] = VERSION.into();
     manifest["license"] = format!("({LICENCE})").into();
@@ -103,7 +104,7 @@ fn common(template: &str, release: &Release) -> anyhow::Result<Value> {
 
 /// Has npm pack a folder with these files.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
-fn pack(manifest: &Value, files: Vec<Entry>, folder: &Path, to: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn pack(manifest: &Value, files: Vec<Entry>, folder: &Path, to: &Path) -> anyhow::Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
     let manifest = Entry::text("package.json", format!("{manifest:#}\n"));
     for file in files.iter().chain([&manifest]) {

@@ -98,7 +98,7 @@ fn metadata(release: &Release, extra: &Extra) -> anyhow::Result<String> {
 }
 
 /// The list of files with their hashes, which names itself without one.
-fn record(entries: &[Entry], name: &str) -> Entry {
+pub(super) fn record(entries: &[Entry], name: &str) -> Entry {
     let lines = entries.iter().map(|entry| {
         let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(&entry.bytes));
         format!("{},sha256={hash},{}\n", entry.name, entry.bytes.len())

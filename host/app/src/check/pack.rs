@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 use tollgate_components::builtin;
-use tollgate_components::packs::{Grants, Manifest, Source, ToolEntry, lint};
+use tollgate_components::packs::{Grants, Manifest, Source, ToolEntry, ToolSpec, lint};
 use tollgate_core::deadline::Cancel;
 use tollgate_gate::Gate;
 use tollgate_sandbox::Limits;
@@ -66,16 +66,27 @@ pub(super) async fn check(
     for failure in gate.catalog().failures() {
         report.problems_of(&failure.pack, failure.problems.clone());
     }
-    for named in manifest.tools.iter().chain(&manifest.prompts) {
-        if cancel.is_cancelled() {
-            break;
-        }
-        call(&gate, &named.name, &mut known, cancel, report).await;
-    }
+    // Whatever removes things comes last, so that there is something to read before.
+    let (removing, others): (Vec<&ToolSpec>, Vec<&ToolSpec>) = manifest
+        .tools
+        .iter()
+        .chain(&manifest.prompts)
+        .partition(|tool| tool.destructive);
+    call_all(&gate, &others, &mut known, cancel, report).await;
     resources::check(&gate, &manifest.name, &known, cancel, report).await;
+    call_all(&gate, &removing, &mut known, cancel, report).await;
     unseen(manifest, subject, report);
     gate.flush().await;
     Ok(())
+}
+
+async fn call_all(gate: &Gate, tools: &[&ToolSpec], known: &mut Known, cancel: &Cancel, report: &mut Report) {
+    for tool in tools {
+        if cancel.is_cancelled() {
+            break;
+        }
+        call(gate, &tool.name, known, cancel, report).await;
+    }
 }
 
 /// Notes the tools whose work was not seen, because each of their calls was refused, and programs that were not started.

@@ -90,14 +90,18 @@ impl Component {
         there: Option<&Grants>,
         name: &str,
         inspection: &Inspection,
+        workspaces: &[String],
     ) -> anyhow::Result<Grants> {
         let there = there.filter(|_| self.replace).cloned().unwrap_or_default();
-        grants(&self.grants, there, name, inspection)
+        grants(&self.grants, there, name, inspection, workspaces)
     }
 
     /// The flags that grant what is missing.
-    pub(super) fn again(&self, command: &str, missing: &[Wanted]) -> String {
-        let lines: Vec<&str> = missing.iter().map(|wanted| wanted.line.as_str()).collect();
+    pub(super) fn again(&self, command: &str, missing: &[Wanted], workspaces: &[String]) -> String {
+        let lines: Vec<String> = missing
+            .iter()
+            .map(|wanted| suggested(&wanted.line, workspaces))
+            .collect();
         let flags = lines.iter().map(|line| {
             let flag = line
                 .trim_start_matches("grants.")
@@ -115,6 +119,7 @@ pub(super) fn grants(
     there: Grants,
     name: &str,
     inspection: &Inspection,
+    workspaces: &[String],
 ) -> anyhow::Result<Grants> {
     let mut grants = there;
     let mut flags = Grants::default();
@@ -124,6 +129,7 @@ pub(super) fn grants(
         problems.extend(grants.add(flag).err());
     }
     problems.dedup();
+    problems.extend(unknown(&flags, workspaces));
     let unasked = inspection.unasked(&flags);
     problems.extend(
         unasked
@@ -139,6 +145,42 @@ pub(super) fn grants(
         inspection.grant_all(&mut grants);
     }
     Ok(grants)
+}
+
+/// Names of the workspaces that a server would have.
+pub(super) fn workspaces(global: &Global, config: &Config) -> anyhow::Result<Vec<String>> {
+    let registered = super::registrations(global, config)?;
+    Ok(registered
+        .into_iter()
+        .map(|workspace| workspace.info.name)
+        .collect())
+}
+
+/// Granted workspaces that no server has.
+fn unknown(flags: &Grants, workspaces: &[String]) -> Vec<String> {
+    let named = flags.workspaces.iter().flatten();
+    let unknown = named.filter(|name| *name != "*" && !workspaces.contains(name));
+    unknown
+        .map(|name| {
+            format!(
+                "there is no workspace {name}{}; add [workspaces.{name}] to the configuration, or --workspace {name}=DIR",
+                super::there_are(name, workspaces.iter())
+            )
+        })
+        .collect()
+}
+
+/// The line that grants something, with the workspaces that there are where any will do.
+pub(super) fn suggested(line: &str, workspaces: &[String]) -> String {
+    const ANY: &str = "\"default\"";
+    if !line.starts_with("grants.workspaces") || workspaces.is_empty() {
+        return line.to_owned();
+    }
+    let quoted: Vec<String> = workspaces.iter().map(|name| format!("{name:?}")).collect();
+    match quoted.iter().any(|name| name == ANY) {
+        true => line.to_owned(),
+        false => line.replace(ANY, &quoted.join(", ")),
+    }
 }
 
 /// A component that somebody wants to look at: a file, an address, a reference in a registry, or a built-in one by name.

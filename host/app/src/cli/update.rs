@@ -14,7 +14,7 @@ use tollgate_components::packs::{Fetched, Grants, Inspection};
 use tollgate_registry::change::{Change, changes};
 use tollgate_registry::{Reference, versions_after};
 
-use super::component::grants;
+use super::component::{grants, workspaces};
 use super::{Global, file, out, packs, policies, registry, terminal};
 
 /// Shows what changes in tools, requests, settings and tables, and asks. Nothing is changed without a yes, or if the component asks
@@ -59,7 +59,13 @@ impl Update {
         let changes = self
             .compare(&site, &config, &current, &fetched, &inspection)
             .await?;
-        let granted = grants(&self.grants, current.grants, &self.name, &inspection)?;
+        let granted = grants(
+            &self.grants,
+            current.grants,
+            &self.name,
+            &inspection,
+            &workspaces(global, &config)?,
+        )?;
         let missing = inspection.missing(&granted);
         if !missing.is_empty() {
             say(

@@ -2,10 +2,12 @@
 //! and whose way to the SDK, are replaced.
 
 mod name;
+mod other;
 
 use toml::Value;
 
 pub use name::{BadName, Name};
+pub use other::{Other, files as other_files};
 
 /// Kind of a new crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,8 +145,11 @@ impl Kind {
     }
 }
 
-/// The files of a new crate.
-pub fn files(kind: Kind, name: &Name, sdk: &Sdk) -> Vec<File> {
+/// Folder of a component as the templates name it, below the folder of cargo's builds.
+const BUILT: &str = "target/wasm32-wasip2";
+
+/// The files of a new crate, which cargo builds in the folder `target`.
+pub fn files(kind: Kind, name: &Name, sdk: &Sdk, target: &str) -> Vec<File> {
     let stand_in = kind.stand_in();
     let workspace = match sdk {
         // The copies are not the crate's own: its commands leave them alone.
@@ -158,6 +163,7 @@ pub fn files(kind: Kind, name: &Name, sdk: &Sdk) -> Vec<File> {
             .replace(&stand_in.replace('-', "_"), &name.snake())
             .replace(SDK, &sdk.dependency())
             .replace(WORKSPACE, workspace)
+            .replace(BUILT, &format!("{target}/wasm32-wasip2"))
             .replace(PAGES, &sdk.pages()),
     });
     files.chain(sdk.files()).collect()
@@ -180,7 +186,7 @@ mod tests {
         ] {
             for kind in [Kind::Pack, Kind::Policy] {
                 let name = Name::new("release-notes", kind).unwrap();
-                let files = files(kind, &name, &sdk);
+                let files = files(kind, &name, &sdk, "/builds");
                 let own = files.iter().filter(|file| !file.path.starts_with("vendor/"));
                 for file in own {
                     for left in ["my-p", "my_p", "../.."] {
@@ -193,7 +199,8 @@ mod tests {
                 let manifest: toml::Table = manifest.text.parse().unwrap();
                 assert_eq!(manifest["package"]["name"].as_str(), Some("release-notes"));
                 let configuration = files.iter().find(|file| file.path == "tollgate.toml").unwrap();
-                assert!(configuration.text.contains("release/release_notes.wasm"));
+                let component = "\"/builds/wasm32-wasip2/release/release_notes.wasm\"";
+                assert!(configuration.text.contains(component));
             }
         }
     }

@@ -4,11 +4,11 @@
 //! workspace: relative, with `/`. Absolute paths and paths that leave the workspace with `..` are always
 //! denied.
 
-use fast_glob::glob_match;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tollgate_sdk::export_policy;
+use tollgate_sdk::paths;
 use tollgate_sdk::policy::{CannotJudge, Denial, Phase, Policy, PolicyCx, Problem, Request, Verdict};
 
 /// Maximum number of paths in a denial.
@@ -56,7 +56,7 @@ impl Policy for PathGuard {
             problems.extend(
                 globs
                     .iter()
-                    .filter_map(|glob| Some(Problem::new(key, mistake(glob)?))),
+                    .filter_map(|glob| Some(Problem::new(key, paths::mistake(glob)?))),
             );
         }
         if self.allow.is_empty() && self.deny.is_empty() {
@@ -89,10 +89,10 @@ export_policy!(PathGuard);
 
 impl PathGuard {
     fn allows(&self, path: &str) -> bool {
-        let Some(path) = inside(path) else {
+        let Some(path) = paths::inside(path) else {
             return false;
         };
-        let one_of = |globs: &[String]| globs.iter().any(|glob| glob_match(glob, &path));
+        let one_of = |globs: &[String]| globs.iter().any(|glob| paths::matches(glob, &path));
         !one_of(&self.deny) && (self.allow.is_empty() || one_of(&self.allow))
     }
 
@@ -118,41 +118,6 @@ impl PathGuard {
         }
         bounds.trim_start().to_owned()
     }
-}
-
-/// Normalises a path: no `.` or double slashes. `None` if the path leaves the workspace.
-fn inside(path: &str) -> Option<String> {
-    if path.starts_with(['/', '\\', '~']) || path.contains('\0') {
-        return None;
-    }
-    let mut parts = Vec::new();
-    for part in path.split(['/', '\\']) {
-        match part {
-            "" | "." => {}
-            ".." => return None,
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
-}
-
-/// Error in a glob: matching treats a broken glob as one that matches nothing.
-fn mistake(glob: &str) -> Option<String> {
-    let mut open = Vec::new();
-    let mut chars = glob.chars();
-    while let Some(c) = chars.next() {
-        match (c, open.last()) {
-            ('\\', _) if chars.next().is_none() => return Some(format!("`{glob}` ends in an escape")),
-            (']', Some('[')) | ('}', Some('{')) => {
-                open.pop();
-            }
-            ('[' | '{', last) if last != Some(&'[') => open.push(c),
-            ('}', None) => return Some(format!("`{glob}` has a closing bracket without an opening one")),
-            _ => {}
-        }
-    }
-    open.last()
-        .map(|open| format!("`{glob}` does not close `{open}`"))
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ mod sdk;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
-use tollgate::scaffold::{self, Kind, Name};
+use tollgate::scaffold::{self, Kind, Name, Other};
 
 use super::{Global, out};
 
@@ -32,6 +32,31 @@ pub(super) struct Crate {
     /// this program, which is copied into the crate's folder `vendor`]
     #[arg(long, env = "TOLLGATE_SDK", value_name = "CHECKOUT|VERSION")]
     sdk: Option<PathBuf>,
+    /// Language of the sources
+    #[arg(long, default_value = "rust", value_name = "LANGUAGE")]
+    language: Language,
+}
+
+/// A language with an SDK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Language {
+    /// Built with cargo
+    Rust,
+    /// Built with componentize-py
+    Python,
+    /// Built with componentize-js; TypeScript as well
+    #[value(name = "javascript", alias = "typescript")]
+    JavaScript,
+}
+
+impl Language {
+    fn other(self) -> Option<Other> {
+        match self {
+            Language::Rust => None,
+            Language::Python => Some(Other::Python),
+            Language::JavaScript => Some(Other::JavaScript),
+        }
+    }
 }
 
 impl New {
@@ -61,23 +86,27 @@ impl Crate {
                 anyhow::bail!("{}; nothing was made", problems.join("; "));
             }
         };
-        let files = scaffold::files(kind, &name, &sdk);
+        let other = self.language.other();
+        let files = match other {
+            None => scaffold::files(kind, &name, &sdk, &target()),
+            Some(language) => scaffold::other_files(language, kind, &name, &sdk),
+        };
         folder::make(&folder, &files, global.umask)?;
         if global.json {
             let paths: Vec<&str> = files.iter().map(|file| file.path).collect();
             let folder = std::path::absolute(&folder)?;
             out::print_json(&json!({ "made": folder, "files": paths, "sdk": sdk.origin() }));
         } else {
-            out::print(&next(kind, &name, &folder));
+            out::print(&next(kind, &name, &folder, other));
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// Next steps with the crate.
-fn next(kind: Kind, name: &Name, folder: &Path) -> String {
-    let component = format!("target/wasm32-wasip2/release/{}.wasm", name.snake());
-    let lines = [
+fn next(kind: Kind, name: &Name, folder: &Path, language: Option<Other>) -> String {
+    let steps = language.map_or_else(|| rust_steps(name), |language| language.steps(kind, name));
+    let mut lines = vec![
         format!(
             "made the {} {} in {}; next:",
             kind.as_str(),
@@ -85,10 +114,28 @@ fn next(kind: Kind, name: &Name, folder: &Path) -> String {
             folder.display()
         ),
         format!("  cd {}", folder.display()),
-        "  cargo test".to_owned(),
-        "  cargo build --release --target wasm32-wasip2".to_owned(),
-        format!("  tollgate packs check {component}"),
-        "README.md says what comes next".to_owned(),
     ];
+    lines.extend(steps.into_iter().map(|step| format!("  {step}")));
+    lines.push("README.md says what comes next".to_owned());
     lines.join("\n")
+}
+
+/// Folder in which cargo builds the crate: where the user's variable says, as every other crate of theirs.
+fn target() -> String {
+    let named = std::env::var("CARGO_TARGET_DIR").ok();
+    named
+        .filter(|named| !named.is_empty())
+        .unwrap_or_else(|| "target".to_owned())
+}
+
+fn rust_steps(name: &Name) -> Vec<String> {
+    let target = target();
+    vec![
+        "cargo test".to_owned(),
+        "cargo build --release --target wasm32-wasip2".to_owned(),
+        format!(
+            "tollgate packs check {target}/wasm32-wasip2/release/{}.wasm",
+            name.snake()
+        ),
+    ]
 }

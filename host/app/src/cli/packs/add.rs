@@ -13,7 +13,7 @@ use tollgate_components::packs::Haste;
 
 use super::accept::accept;
 use super::inspect;
-use crate::cli::component::Component;
+use crate::cli::component::{Component, workspaces};
 use crate::cli::{self, Global, file, out};
 
 /// A component asks, you grant. Without the grants that it asks for, and if it would not load, nothing is
@@ -49,14 +49,15 @@ impl Add {
             "it calls itself {name}, which is built in; nothing was changed"
         );
         let there = config.packs.get(name).map(|pack| &pack.grants);
-        let grants = component.granted(there, name, &inspection)?;
+        let workspaces = workspaces(global, &config)?;
+        let grants = component.granted(there, name, &inspection, &workspaces)?;
         let missing = inspection.missing(&grants);
         if !missing.is_empty() {
-            out::print(&inspect::tell(&inspection));
+            out::print(&inspect::tell(&inspection, &workspaces));
             out::warn(&format!(
                 "{name} asks for more than it is granted, so nothing was changed. To add it with all of it:"
             ));
-            out::warn(&component.again("packs", &missing));
+            out::warn(&component.again("packs", &missing, &workspaces));
             return Ok(ExitCode::FAILURE);
         }
         let entry = Entry {

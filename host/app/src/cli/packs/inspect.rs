@@ -26,11 +26,12 @@ impl Inspect {
     /// Exit code 1 if it cannot be a pack or a policy here.
     pub(in crate::cli) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let (bytes, fetched) = component::look_at(global, &self.component).await?;
-        let inspection = if self.is_static {
-            packs::anatomy_of(&bytes)
+        let (inspection, workspaces) = if self.is_static {
+            (packs::anatomy_of(&bytes), Vec::new())
         } else {
             let config = Config::load(global.config.as_deref())?;
-            cli::site(global, &config)?.loader().inspect(&bytes).await
+            let inspection = cli::site(global, &config)?.loader().inspect(&bytes).await;
+            (inspection, component::workspaces(global, &config)?)
         };
         if global.json {
             let mut whole = as_json(&inspection);
@@ -42,7 +43,7 @@ impl Inspect {
             if let Some(fetched) = &fetched {
                 out::print(&registry::tell(fetched));
             }
-            out::print(&tell(&inspection));
+            out::print(&tell(&inspection, &workspaces));
             inspection.problems.iter().for_each(|problem| out::warn(problem));
         }
         let is_trusted = fetched.is_none_or(|fetched| fetched.verdict.is_ok());
@@ -115,7 +116,7 @@ fn tool(spec: &ToolSpec) -> Value {
 }
 
 /// Everything for people, problems excepted.
-pub(in crate::cli) fn tell(inspection: &Inspection) -> String {
+pub(in crate::cli) fn tell(inspection: &Inspection, workspaces: &[String]) -> String {
     let mut lines = vec![
         field("kind", kind(inspection)),
         field("sha256", &inspection.sha256),
@@ -137,7 +138,7 @@ pub(in crate::cli) fn tell(inspection: &Inspection) -> String {
                 "settings",
                 settings.map_or("none", |_| "its own, checked by a schema"),
             ));
-            lines.push(wants(inspection));
+            lines.push(wants(inspection, workspaces));
             lines.push(String::new());
             lines.push(tools(manifest.tools.iter().chain(&manifest.prompts)));
         }
@@ -150,7 +151,7 @@ pub(in crate::cli) fn tell(inspection: &Inspection) -> String {
             };
             lines.push(field("judges", judges));
             lines.push(tables(&manifest.migrations));
-            lines.push(wants(inspection));
+            lines.push(wants(inspection, workspaces));
             let schema = manifest.config_schema.as_ref();
             lines.push(schema.map_or_else(|| field("settings", ""), settings));
         }
@@ -217,16 +218,20 @@ fn field(name: &str, value: &str) -> String {
     format!("{name:<9} {}", if value.is_empty() { "none" } else { value })
 }
 
-fn wants(inspection: &Inspection) -> String {
+fn wants(inspection: &Inspection, workspaces: &[String]) -> String {
     let wanted = inspection.wanted();
     if wanted.is_empty() {
         return field("wants", "");
     }
     let width = wanted.iter().map(|wanted| wanted.what.chars().count()).max();
     let width = width.unwrap_or_default();
-    let lines = wanted
-        .iter()
-        .map(|wanted| format!("  {:<width$}  {}", wanted.what, wanted.line));
+    let lines = wanted.iter().map(|wanted| {
+        format!(
+            "  {:<width$}  {}",
+            wanted.what,
+            component::suggested(&wanted.line, workspaces)
+        )
+    });
     format!(
         "wants, and the line that grants it\n{}",
         lines.collect::<Vec<_>>().join("\n")

@@ -13,7 +13,7 @@ use tollgate_components::builtin;
 use tollgate_components::packs::{Grants, Inspection, policy_owner};
 use tollgate_gate::core_tools;
 
-use crate::cli::component::Component;
+use crate::cli::component::{Component, workspaces};
 use crate::cli::packs::{accept, tell};
 use crate::cli::{self, Global, file, out};
 
@@ -50,7 +50,7 @@ impl Add {
         let (source, bytes) = self.bytes(&site, &config).await?;
         let inspection = site.loader().inspect(&bytes).await;
         let name = self.name(&source, &inspection)?;
-        let Some(grants) = self.granted(&config, &name, &inspection)? else {
+        let Some(grants) = self.granted(&config, &name, &inspection, &workspaces(global, &config)?)? else {
             return Ok(ExitCode::FAILURE);
         };
         let entry = Entry {
@@ -107,22 +107,23 @@ impl Add {
         config: &Config,
         name: &str,
         inspection: &Inspection,
+        workspaces: &[String],
     ) -> anyhow::Result<Option<Grants>> {
         if self.builtin().is_some() {
             // It has what it asks for.
             return Ok(Some(Grants::default()));
         }
         let there = config.policies.get(name).map(PolicyConfig::grants);
-        let grants = self.component.granted(there, name, inspection)?;
+        let grants = self.component.granted(there, name, inspection, workspaces)?;
         let missing = inspection.missing(&grants);
         if missing.is_empty() {
             return Ok(Some(grants));
         }
-        out::print(&tell(inspection));
+        out::print(&tell(inspection, workspaces));
         out::warn(&format!(
             "{name} asks for more than it is granted, so nothing was changed. To add it with all of it:"
         ));
-        out::warn(&self.component.again("policies", &missing));
+        out::warn(&self.component.again("policies", &missing, workspaces));
         Ok(None)
     }
 

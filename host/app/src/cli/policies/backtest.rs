@@ -3,15 +3,21 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::Args;
 use globset::Glob;
 use serde_json::json;
 use tollgate::config::Config;
 use tollgate::host::{self, Site};
 use tollgate::policy_test::{self, Missing, Replay};
+use tollgate_store::data_dir::DATABASE;
+use tollgate_store::storage::OperationFilter;
 
 use crate::cli::{self, Global, file, out};
+
+/// Advice where there is nothing to show to a policy.
+const RECORD: &str =
+    "To record arguments from now on, which may hold secrets: [artifacts] enabled = true, arguments = true";
 
 /// Nothing in the data directory is changed, and hosts may work there meanwhile. Calls are shown to the policy as far
 /// as their arguments were recorded: [artifacts] enabled = true and arguments = true, and results = true for policies
@@ -51,7 +57,21 @@ impl Backtest {
             source.tools.clone_from(&self.tools);
         }
         let data_dir = config.data_dir(global.data_dir.as_deref())?;
+        ensure!(
+            data_dir.join(DATABASE).is_file(),
+            "{} has no ledger, so there are no calls to show; run a host there first, or name its directory with --data-dir",
+            data_dir.display()
+        );
         let site = Site::frozen(&data_dir, cli::authority(global, &config)?)?;
+        // Before anything is compiled, which takes longer than to look.
+        if !has_calls(&site, &self.since)? {
+            out::warn(&format!("the ledger has no calls since {}. {RECORD}", self.since));
+            if global.json {
+                let nothing = json!({ "since": self.since, "tools": [], "missing": {}, "without_result": 0, "not_judged": 0 });
+                out::print_json(&json!({ "policy": self.policy, "backtest": nothing }));
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
         let workspaces = cli::workspaces(global, &config, &data_dir)?;
         let time = Duration::from_secs(self.time);
         let replay = policy_test::replay(
@@ -71,6 +91,16 @@ impl Backtest {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// True if the ledger has calls from a time on.
+fn has_calls(site: &Site, since: &str) -> anyhow::Result<bool> {
+    let filter = OperationFilter {
+        since: Some(since.to_owned()),
+        ..OperationFilter::default()
+    };
+    let found = site.database().read_session()?.operations(&filter, 1)?;
+    Ok(!found.is_empty())
 }
 
 fn tell(replay: &Replay) -> String {
@@ -152,10 +182,7 @@ fn notes(replay: &Replay) -> Vec<String> {
         ));
     }
     if replay.missing.contains_key(&Missing::NotRecorded) {
-        notes.push(
-            "To record arguments from now on, which may hold secrets: [artifacts] enabled = true, arguments = true"
-                .to_owned(),
-        );
+        notes.push(RECORD.to_owned());
     }
     notes
 }

@@ -156,7 +156,9 @@ mod tests {
 
     #[test]
     fn notes_are_kept_until_there_are_too_many() {
-        let session = Session::new(&PACK).config(&json!({ "max_notes": 2 }));
+        let session = Session::new(&PACK)
+            .config(&json!({ "max_notes": 2 }))
+            .checked();
         let log = session.script(
             r#"
             my_pack_add {"text": "the build needs protoc"}
@@ -175,6 +177,8 @@ mod tests {
             .unwrap_or_default();
         assert!(listed.contains("releases are cut on Fridays"), "{log}");
         assert!(!listed.contains("protoc"), "{log}");
+        let refused = session.call("my_pack_list", r#"{"limit": 0}"#).unwrap_err();
+        assert_eq!(refused.code, "INVALID_ARGUMENTS");
     }
 
     #[test]

@@ -141,6 +141,16 @@ class FoundOperation:
     edits: Optional[int]
 
 @dataclass
+class TestedTree:
+    """
+    Work tree of a workspace, compared with the one in which an operation ran tests.
+    """
+    workspace: Optional[str]
+    unchanged: Optional[bool]
+    looked: bool
+    unseen: Optional[str]
+
+@dataclass
 class WorkTree:
     """
     Work tree of a workspace as the calls of an envelope found it.
@@ -187,6 +197,14 @@ def seen_work_tree(workspace: str) -> WorkTree:
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """
     raise NotImplementedError
+def edits_over_envelopes(workspace: str) -> Optional[int]:
+    """
+    Returns the number of edits of a workspace that the component may use, by calls and by others, in all envelopes
+    and between them, as far as calls found them. The number never falls. None if no call looked at the work tree.
+    
+    Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
+    """
+    raise NotImplementedError
 def changed_since(workspace: str, edits: int) -> Optional[WorkTreeChange]:
     """
     Returns what changed in a workspace until the current call, since the envelope's state after the given
@@ -217,6 +235,14 @@ def find(op_id: str) -> Optional[FoundOperation]:
     """
     Returns the operation with this id, if granted. None if there is no such operation, if it was pruned, or if
     it is not one of the caller's own and the caller sees only those.
+    
+    Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
+    """
+    raise NotImplementedError
+def compare_work_tree(op_id: str, workspace: str) -> TestedTree:
+    """
+    Compares the work tree of a workspace with the one in which an operation ran, if granted. Of an operation
+    that `find` does not return, nothing is known.
     
     Raises: `componentize_py_types.Err(wit_world.imports.ledger.Error)`
     """

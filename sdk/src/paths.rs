@@ -1,0 +1,70 @@
+//! Paths in arguments, and globs that they match. For policies that allow and deny paths.
+
+/// A path of a workspace as its files are named: relative, with `/`, without `.` and double slashes. `None` if the path is absolute,
+/// begins in a home directory, leaves the workspace with `..` or contains a NUL.
+///
+/// ```
+/// use tollgate_sdk::paths::inside;
+///
+/// assert_eq!(inside("./src//lib.rs").as_deref(), Some("src/lib.rs"));
+/// assert_eq!(inside("src\\lib.rs").as_deref(), Some("src/lib.rs"));
+/// for outside in ["/etc/passwd", "~/x", "a/../../x", "a\0"] {
+///     assert_eq!(inside(outside), None);
+/// }
+/// ```
+#[must_use]
+pub fn inside(path: &str) -> Option<String> {
+    if path.starts_with(['/', '\\', '~']) || path.contains('\0') {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for part in path.split(['/', '\\']) {
+        match part {
+            "" | "." => {}
+            ".." => return None,
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// True if a glob matches a path that [`inside`] returned. `*` stays within a folder, `**` does not; `?`, `[a-z]` and `{a,b}` work as
+/// in a shell. A broken glob matches nothing, so check globs with [`mistake`] first.
+///
+/// ```
+/// use tollgate_sdk::paths::matches;
+///
+/// assert!(matches("src/**", "src/a/b.rs") && matches("*.{rs,toml}", "Cargo.toml"));
+/// assert!(!matches("src/*", "src/a/b.rs"));
+/// ```
+#[must_use]
+pub fn matches(glob: &str, path: &str) -> bool {
+    fast_glob::glob_match(glob, path)
+}
+
+/// The mistake in a glob, for [`Policy::problems`](crate::policy::Policy::problems).
+///
+/// ```
+/// use tollgate_sdk::paths::mistake;
+///
+/// assert_eq!(mistake("src/**"), None);
+/// assert_eq!(mistake("src/[ab").as_deref(), Some("`src/[ab` does not close `[`"));
+/// ```
+#[must_use]
+pub fn mistake(glob: &str) -> Option<String> {
+    let mut open = Vec::new();
+    let mut chars = glob.chars();
+    while let Some(c) = chars.next() {
+        match (c, open.last()) {
+            ('\\', _) if chars.next().is_none() => return Some(format!("`{glob}` ends in an escape")),
+            (']', Some('[')) | ('}', Some('{')) => {
+                open.pop();
+            }
+            ('[' | '{', last) if last != Some(&'[') => open.push(c),
+            ('}', None) => return Some(format!("`{glob}` has a closing bracket without an opening one")),
+            _ => {}
+        }
+    }
+    open.last()
+        .map(|open| format!("`{glob}` does not close `{open}`"))
+}
