@@ -11,6 +11,7 @@ mod checks;
 mod cli;
 mod clients;
 mod closing;
+mod closing_states;
 mod collector;
 mod command_line;
 mod compact;

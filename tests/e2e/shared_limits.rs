@@ -218,3 +218,57 @@ async fn calls_that_name_a_task_or_an_attempt_count_in_the_window_of_its_workspa
     assert_eq!(rows, ["-", "shop"]);
     verified(&place);
 }
+
+#[tokio::test]
+async fn calls_that_name_no_registered_workspace_count_together_in_a_window_by_workspace() {
+    let place = Place::with(
+        "[workspaces.shop]\npath = \"work\"\n\
+         [[envelope.window]]\nby = \"workspace\"\nper = \"1h\"\nmax_envelopes = 2\nmax_mutations = 3\n",
+    );
+    std::fs::create_dir(place.path().join("work")).unwrap();
+    let session = place.serve(&["--tier", "full"]).await;
+    let spellings = ["Shop", "shop ", " shop", "shop/", "zz0"];
+    let mut opened = 0;
+    let mut open = async |arguments: Value| {
+        let code = code(&session, "envelope_open", arguments).await;
+        opened += i32::from(code.is_none());
+        code
+    };
+    assert_eq!(open(json!({})).await, None);
+    assert_eq!(open(json!({"workspace": "Shop"})).await, None);
+    for spelling in spellings {
+        let code = open(json!({ "workspace": spelling })).await;
+        assert_eq!(code.as_deref(), Some("WINDOW_EXHAUSTED"), "{spelling:?}");
+    }
+    assert_eq!(open(json!({})).await.as_deref(), Some("WINDOW_EXHAUSTED"));
+    let refusal = session.refused("envelope_open", json!({"workspace": "x"})).await;
+    let words = refusal["message"].as_str().unwrap();
+    assert!(words.starts_with("all calls that name no registered workspace may have 2 envelopes within 1h"));
+    assert!(
+        refusal["remediation"]
+            .as_str()
+            .unwrap()
+            .contains("workspace_list"),
+        "{refusal:#}"
+    );
+    // The registered one has room of its own.
+    for expected in [None, None, Some("WINDOW_EXHAUSTED")] {
+        let code = open(json!({"workspace": "shop"})).await;
+        assert_eq!(code.as_deref(), expected);
+    }
+    assert_eq!(opened, 4);
+    let mut made = 0;
+    for spelling in spellings {
+        let mut arguments = task(None);
+        arguments["workspace"] = spelling.into();
+        made += i32::from(code(&session, "task_create", arguments).await.is_none());
+    }
+    let without = json!({"title": "T", "goal": "g"});
+    assert_eq!(made, 3);
+    assert_eq!(
+        code(&session, "conductor_init", without).await.as_deref(),
+        Some("WINDOW_EXHAUSTED")
+    );
+    session.close().await;
+    verified(&place);
+}

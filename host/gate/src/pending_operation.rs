@@ -17,7 +17,7 @@ use tollgate_sandbox::permit::Permit;
 use tollgate_sandbox::work_tree::Change;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
-use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Sighting, claimed_actor};
+use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Sighting, claimed_actor, started};
 
 use super::looks::{LookedAt, Watch};
 use super::programs::outcome_of;
@@ -267,6 +267,17 @@ impl PendingOperation {
             .map(|artifact| artifact.id.as_str())
             .collect();
         operation.artifact_ids = (!ids.is_empty()).then(|| serde_json::json!(ids).to_string());
+        operation
+    }
+}
+
+impl PendingOperation {
+    /// The row that is left of the call if its host dies. It names the test that the call runs.
+    pub(super) fn intent(&self) -> Operation {
+        let mut operation = self.operation.clone();
+        if let (Charge::TestRun, Some(test)) = (self.charge, &self.test) {
+            operation.add_events(&[started(test)]);
+        }
         operation
     }
 }

@@ -26,7 +26,7 @@ use crate::core_tools::{self, EnvelopeChange};
 const OWNER: &str = "core";
 /// Longest name that is counted by, in bytes.
 const MAX_SUBJECT: usize = 200;
-/// Subject of callers and clients that have no name.
+/// Subject of callers and clients that have no name, and of calls that name no registered workspace.
 const UNNAMED: &str = "(unnamed)";
 
 /// Limits for one window of time.
@@ -79,8 +79,10 @@ impl By {
 pub(super) struct Use {
     /// The workspace that its arguments name, or that its tool takes without a name.
     workspace: Option<String>,
-    /// Place of the workspace's name in a table of the pack, for a call that names none, and the registered ones.
-    stored: Option<(TextOf, Workspaces)>,
+    /// Place of the workspace's name in a table of the pack, for a call that names none.
+    stored: Option<TextOf>,
+    /// The registered ones.
+    known: Workspaces,
     /// Calls inside of the call that write, by the workspace that they name.
     members: BTreeMap<String, i64>,
     /// True if the call opens an envelope.
@@ -103,9 +105,8 @@ impl Use {
             }
         }
         Use {
-            stored: declared
-                .and_then(|workspace| workspace.place(arguments))
-                .map(|place| (place, known.clone())),
+            stored: declared.and_then(|workspace| workspace.place(arguments)),
+            known: known.clone(),
             workspace,
             members: named,
             opens_envelope: matches!(&tool.body, Body::Core(_))
@@ -118,28 +119,61 @@ impl Use {
 
     /// Text that a row of the pack has for the workspace. A pack that declares a table which it does not have has none.
     fn found(&self, session: &Session) -> Option<TextFound> {
-        let (place, _) = self.stored.as_ref()?;
-        let found = session.text_at(place);
+        let found = session.text_at(self.stored.as_ref()?);
         let found = found.inspect_err(|err| tracing::warn!(%err, "the workspace of a call was not read"));
         found.ok()
     }
 
-    /// The workspace that a row of the pack names. Calls that name no row that the host knows count together, so that no
-    /// spelling of an id is a way around a limit.
+    /// Subject for the name of a workspace. Names that nobody registered are one, so that no spelling of a name is a way
+    /// around a limit.
+    fn subject<'a>(&self, name: &'a str) -> &'a str {
+        match self.known.get(name) {
+            Some(_) => name,
+            None => UNNAMED,
+        }
+    }
+
+    /// Subject for the workspace that a row of the pack names. Calls that name no row that the host knows count together,
+    /// so that no spelling of an id is a way around a limit.
     fn stored(&self, session: &Session) -> Option<String> {
         match self.found(session)? {
-            TextFound::Text(text) => Some(looks::workspace_in(&text).to_owned()),
+            TextFound::Text(text) => Some(self.subject(looks::workspace_in(&text)).to_owned()),
             TextFound::NoRow => Some(UNNAMED.to_owned()),
             TextFound::Nothing => None,
         }
     }
 
+    /// Subjects of a call in windows by workspace, with how many of its units each has. `around` is the workspace that its
+    /// envelope names.
+    fn workspaces(&self, session: &Session, around: Option<String>, units: i64) -> BTreeMap<String, i64> {
+        let mut all: BTreeMap<String, i64> = BTreeMap::new();
+        for (name, count) in &self.members {
+            *all.entry(self.subject(name).to_owned()).or_default() += count;
+        }
+        // What the call itself is about counts with all that it costs.
+        let named = self
+            .workspace
+            .as_deref()
+            .map(|name| self.subject(name).to_owned());
+        let around = around.filter(|name| self.known.get(name).is_some());
+        all.extend(
+            named
+                .into_iter()
+                .chain(self.stored(session))
+                .chain(around)
+                .map(|name| (name, units)),
+        );
+        if all.is_empty() {
+            all.insert(UNNAMED.to_owned(), units);
+        }
+        all
+    }
+
     /// The registered workspace that a row of the pack names.
     pub(super) fn registered(&self, session: &Session) -> Option<String> {
-        let (_, known) = self.stored.as_ref()?;
         let text = self.found(session)?.text()?;
         let name = looks::workspace_in(&text);
-        known.get(name).map(|_| name.to_owned())
+        self.known.get(name).map(|_| name.to_owned())
     }
 }
 
@@ -262,14 +296,7 @@ fn subjects(
                 None => None,
             };
             let of_envelope = envelope.and_then(|envelope| envelope.workspace);
-            let uses = &draft.window_use;
-            let stored = uses.stored(session);
-            let members = uses.members.iter().map(|(name, count)| (named(name), *count));
-            let mut all: BTreeMap<String, i64> = members.collect();
-            // What the call itself is about counts with all that it costs.
-            let own = uses.workspace.iter().chain(&stored).chain(&of_envelope);
-            all.extend(own.map(|name| (named(name), units.count)));
-            all
+            draft.window_use.workspaces(session, of_envelope, units.count)
         }
         By::Actor => {
             let identity = operation.identity.as_ref().map(|identity| identity.as_str());
@@ -292,11 +319,17 @@ fn look_back(draft: &PendingOperation) -> NextCall {
 }
 
 fn refused(window: &Window, units: &Units, subject: &str, limit: u32, wait_ms: i64) -> ToolError {
+    let is_unnamed = window.by == By::Workspace && subject == UNNAMED;
     let whose = match window.by {
         By::Everyone => "all calls together".to_owned(),
+        By::Workspace if is_unnamed => "all calls that name no registered workspace".to_owned(),
         by => format!("{} {subject}", by.as_str()),
     };
     let wait_sec = wait_ms.max(1).saturating_add(999) / 1_000;
+    let another = match is_unnamed {
+        true => " If the call is about a registered workspace, name it as workspace_list shows it.",
+        false => "",
+    };
     ToolError::new(
         "WINDOW_EXHAUSTED",
         format!(
@@ -306,7 +339,7 @@ fn refused(window: &Window, units: &Units, subject: &str, limit: u32, wait_ms: i
     )
     .remediation(format!(
         "Stop, and report to your owner what was reached. The operator's limit leaves room again in {wait_sec} s; a new \
-         envelope does not change it."
+         envelope does not change it.{another}"
     ))
     .context("by", window.by.as_str())
     .context("per", window.per.as_str())

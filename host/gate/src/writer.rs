@@ -276,7 +276,7 @@ impl Writer {
                     Err(_) => session.record(draft.finish(&settled))?,
                     Ok(_) => {
                         draft.operation.counters.clone_from(&settled.counters);
-                        session.intend(&draft.operation)?;
+                        session.intend(&draft.intent())?;
                         tasks::begin_with_intent(session, draft)?;
                     }
                 }

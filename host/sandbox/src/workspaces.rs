@@ -85,7 +85,7 @@ impl Workspace {
 
 /// All registered directories, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Workspaces(BTreeMap<String, Arc<Workspace>>);
+pub struct Workspaces(Arc<BTreeMap<String, Arc<Workspace>>>);
 
 impl Workspaces {
     /// Opens what the operator registered. The error names every directory that cannot be opened, and
@@ -115,7 +115,7 @@ impl Workspaces {
             }
         }
         if problems.is_empty() {
-            Ok(Workspaces(opened))
+            Ok(Workspaces(Arc::new(opened)))
         } else {
             Err(problems)
         }

@@ -66,11 +66,13 @@ impl Unit {
     }
 }
 
-/// Earlier sightings of a failure with one detail.
+/// Earlier sightings of a failure with one detail at one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sightings {
     /// Fingerprint of the messages. Absent in rows of earlier versions, and equal to any then.
     pub detail: Option<String>,
+    /// Fingerprint of the source of the assertions. Absent if nobody knows it, and equal to any then.
+    pub place: Option<String>,
     /// Number of sightings.
     pub seen: u64,
     /// Changes before the first of them.
@@ -94,10 +96,18 @@ pub struct Repetition {
     pub unit: Unit,
 }
 
-/// Compares a failure with its earlier sightings, of which there is one entry for each detail.
+/// Compares a failure with its earlier sightings, of which there is one entry for each detail and place.
 #[must_use]
-pub fn failure(detail: &str, changes: u64, unit: Unit, before: &[Sightings]) -> Repetition {
-    let is_same = |older: &&Sightings| older.detail.as_deref().is_none_or(|older| older == detail);
+pub fn failure(
+    (detail, place): (&str, Option<&str>),
+    changes: u64,
+    unit: Unit,
+    before: &[Sightings],
+) -> Repetition {
+    let is_same = |older: &&Sightings| {
+        let is_here = older.place.is_none() || place.is_none() || older.place.as_deref() == place;
+        is_here && older.detail.as_deref().is_none_or(|older| older == detail)
+    };
     let first = before.iter().map(|older| older.first).min();
     let same_first = before.iter().filter(is_same).map(|older| older.first).min();
     let last = before.iter().max_by_key(|older| older.last);
@@ -164,6 +174,7 @@ mod tests {
     fn sightings(detail: Option<&str>, seen: u64, first: u64, last: i64) -> Sightings {
         Sightings {
             detail: detail.map(str::to_owned),
+            place: None,
             seen,
             first,
             last,
@@ -172,29 +183,46 @@ mod tests {
 
     #[test]
     fn a_failure_that_outlives_a_change_is_no_progress() {
-        let first = failure("m", 3, Unit::Edit, &[]);
+        let first = failure(("m", None), 3, Unit::Edit, &[]);
         assert_eq!((first.non_progress, first.seen, first.mutations), (false, 1, 0));
-        let again = failure("m", 3, Unit::Edit, &[sightings(Some("m"), 1, 3, 1)]);
+        let again = failure(("m", None), 3, Unit::Edit, &[sightings(Some("m"), 1, 3, 1)]);
         assert_eq!((again.non_progress, again.seen, again.mutations), (false, 2, 0));
-        let third = failure("m", 5, Unit::Edit, &[sightings(Some("m"), 2, 3, 2)]);
+        let third = failure(("m", None), 5, Unit::Edit, &[sightings(Some("m"), 2, 3, 2)]);
         assert_eq!((third.non_progress, third.seen, third.mutations), (true, 3, 2));
         assert!(!third.same_test_other_failure);
         assert_eq!(third.to_string(), "same failure seen 3 times across 2 edits");
         assert_eq!(first.to_string(), "same failure seen 1 time across 0 edits");
-        let older = failure("m", 4, Unit::Mutation, &[sightings(None, 1, 3, 1)]);
+        let older = failure(("m", None), 4, Unit::Mutation, &[sightings(None, 1, 3, 1)]);
         assert!(older.non_progress && !older.same_test_other_failure);
         assert_eq!(older.to_string(), "same failure seen 2 times across 1 mutation");
     }
 
     #[test]
     fn another_message_of_the_same_test_is_a_step() {
-        let step = failure("n", 5, Unit::Edit, &[sightings(Some("m"), 2, 3, 2)]);
+        let step = failure(("n", None), 5, Unit::Edit, &[sightings(Some("m"), 2, 3, 2)]);
         assert!(step.same_test_other_failure && !step.non_progress);
         assert_eq!((step.seen, step.mutations), (3, 2));
         let before = [sightings(Some("m"), 2, 3, 2), sightings(Some("n"), 1, 5, 3)];
-        let back = failure("m", 6, Unit::Edit, &before);
+        let back = failure(("m", None), 6, Unit::Edit, &before);
         assert!(back.same_test_other_failure && back.non_progress);
-        let stays = failure("n", 6, Unit::Edit, &before);
+        let stays = failure(("n", None), 6, Unit::Edit, &before);
         assert!(!stays.same_test_other_failure && stays.non_progress);
+    }
+
+    #[test]
+    fn the_same_message_at_another_assertion_is_a_step() {
+        let at = |place: Option<&str>| Sightings {
+            place: place.map(str::to_owned),
+            ..sightings(Some("m"), 1, 3, 1)
+        };
+        let compare = |place, older| {
+            let known = failure(("m", place), 4, Unit::Edit, &[at(older)]);
+            (known.non_progress, known.same_test_other_failure)
+        };
+        assert_eq!(compare(Some("a"), Some("a")), (true, false));
+        assert_eq!(compare(Some("b"), Some("a")), (false, true));
+        // Nobody knows.
+        assert_eq!(compare(None, Some("a")), (true, false));
+        assert_eq!(compare(Some("a"), None), (true, false));
     }
 }

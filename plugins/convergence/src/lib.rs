@@ -55,6 +55,7 @@ pub const PACK: Pack = Pack {
         migration!("../../../migrations/convergence", "0002_edits"),
         migration!("../../../migrations/convergence", "0003_edits_over_envelopes"),
         migration!("../../../migrations/convergence", "0004_claims"),
+        migration!("../../../migrations/convergence", "0005_words_limits_and_places"),
     ],
     tools: tollgate_sdk::tools![
         tools::run::TestRun,

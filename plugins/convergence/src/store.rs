@@ -23,9 +23,14 @@ pub(crate) struct Scope {
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
     pub command: &'a str,
+    /// Words of a registered command.
+    pub words: Option<&'a str>,
+    /// True if the caller's time limit or the envelope's ended the run.
+    pub is_cut_off: bool,
     pub outcome: &'a str,
     pub failure_fingerprint: Option<&'a str>,
     pub detail_fingerprint: Option<&'a str>,
+    pub place_fingerprint: Option<&'a str>,
     /// Mutations or edits before it.
     pub changes: u64,
     pub by_edits: bool,
@@ -109,11 +114,12 @@ impl TryFrom<Row> for Sightings {
             seen: row.get(1)?,
             first: row.get(2)?,
             last: row.get(3)?,
+            place: row.get(4)?,
         })
     }
 }
 
-/// Sightings of a failure, for each of its details. With `since`, only those after these runs whose changes are edits.
+/// Sightings of a failure, for each of its details and places. With `since`, only those after these runs whose changes are edits.
 pub(crate) fn sightings(
     db: &Db<'_>,
     scope: &Scope,
@@ -121,10 +127,10 @@ pub(crate) fn sightings(
     since: Option<Passed>,
 ) -> Result<Vec<Sightings>, DbError> {
     db.query_as(
-        "SELECT detail_fingerprint, count(*), min(mutations), max(id) FROM convergence_runs
+        "SELECT detail_fingerprint, count(*), min(mutations), max(id), place_fingerprint FROM convergence_runs
          WHERE envelope_id = ?1 AND workspace = ?2 AND failure_fingerprint = ?3
            AND (?4 IS NULL OR (id > CASE is_claim WHEN 1 THEN ?5 ELSE ?4 END AND by_edits = 1))
-         GROUP BY detail_fingerprint ORDER BY max(id)",
+         GROUP BY detail_fingerprint, place_fingerprint ORDER BY max(id)",
         params![
             scope.envelope,
             scope.workspace,
@@ -161,13 +167,14 @@ pub(crate) fn earlier(
     db: &Db<'_>,
     scope: &Scope,
     command: &str,
-    (fingerprint, detail): (&str, &str),
+    (fingerprint, detail, place): (&str, &str, Option<&str>),
 ) -> Result<Earlier, DbError> {
     let passed = last_passed(db, &scope.workspace, command)?;
     let found = db.query_one(
         "SELECT count(DISTINCT envelope_id), min(at),
              min(CASE WHEN id > CASE is_claim WHEN 1 THEN ?7 ELSE ?4 END
-                 AND command = ?5 AND detail_fingerprint = ?6 THEN workspace_edits END)
+                 AND command = ?5 AND detail_fingerprint = ?6
+                 AND (?8 IS NULL OR place_fingerprint IS NULL OR place_fingerprint = ?8) THEN workspace_edits END)
          FROM convergence_runs
          WHERE workspace = ?1 AND failure_fingerprint = ?2 AND envelope_id <> ?3 AND envelope_id <> ''",
         params![
@@ -177,7 +184,8 @@ pub(crate) fn earlier(
             passed.seen,
             command,
             detail,
-            passed.told
+            passed.told,
+            place
         ],
     )?;
     Ok(found.unwrap_or_default())
@@ -219,20 +227,21 @@ impl TryFrom<Row> for Previous {
     }
 }
 
-/// The newest run of a test command by the same witness: in the workspace over all envelopes and outside of them, or with
-/// `envelope` in that one.
+/// The newest run of a test command by the same witness that no limit cut off: in the workspace over all envelopes and
+/// outside of them, or with `envelope` in that one. A command of other words is another command.
 pub(crate) fn previous(
     db: &Db<'_>,
     workspace: &str,
-    (command, source): (&str, Source),
+    (command, words, source): (&str, Option<&str>, Source),
     envelope: Option<&str>,
 ) -> Result<Option<Previous>, DbError> {
     db.query_one(
         "SELECT outcome = 'passed', failure_fingerprint IS NOT NULL, mutations, by_edits, workspace_edits
          FROM convergence_runs
          WHERE workspace = ?1 AND command = ?2 AND is_claim = ?3 AND (?4 IS NULL OR envelope_id = ?4)
+           AND is_cut_off = 0 AND (?5 IS NULL OR words IS NULL OR words = ?5)
          ORDER BY id DESC LIMIT 1",
-        params![workspace, command, source == Source::Claim, envelope],
+        params![workspace, command, source == Source::Claim, envelope, words],
     )
 }
 
@@ -258,8 +267,7 @@ impl TryFrom<Row> for Verdict {
     }
 }
 
-/// Condition on a run that tells how a scope is: one of the host or one that failed. What the caller reports as passed
-/// tells only where the host ran nothing.
+/// Condition on a run that tells how a scope is: of the host, failed, or where the host ran nothing.
 const TELLS: &str = "(is_claim = 0 OR failure_fingerprint IS NOT NULL OR NOT EXISTS (
     SELECT 1 FROM convergence_runs seen
     WHERE seen.envelope_id = ?1 AND seen.workspace = ?2 AND seen.is_claim = 0))";
@@ -280,8 +288,8 @@ pub(crate) fn last_verdict(db: &Db<'_>, scope: &Scope) -> Result<Verdict, DbErro
 pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp) -> Result<(), DbError> {
     db.execute(
         "INSERT INTO convergence_runs (envelope_id, workspace, command, outcome, failure_fingerprint, mutations, at,
-             detail_fingerprint, non_progress, flaky, regression, by_edits, workspace_edits, is_claim)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             detail_fingerprint, non_progress, flaky, regression, by_edits, workspace_edits, is_claim, words, is_cut_off, place_fingerprint)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         params![
             scope.envelope,
             scope.workspace,
@@ -297,7 +305,10 @@ pub(crate) fn add_run(db: &Db<'_>, scope: &Scope, run: &Run<'_>, now: Timestamp)
             run.by_edits,
             run.workspace_edits
                 .map(|edits| i64::try_from(edits).unwrap_or(i64::MAX)),
-            run.source == Source::Claim
+            run.source == Source::Claim,
+            run.words,
+            run.is_cut_off,
+            run.place_fingerprint
         ],
     )?;
     forget(db, "convergence_runs", scope, now)

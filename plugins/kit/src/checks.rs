@@ -31,7 +31,7 @@ impl<R: Reason> Refusals<R> {
 
     /// Checks that text is not blank.
     pub fn not_blank(&mut self, field: &str, text: &str) {
-        if text.trim().is_empty() {
+        if is_blank(text) {
             self.fault(field, "is blank");
         }
     }
@@ -56,7 +56,7 @@ impl<R: Reason> Refusals<R> {
 
     /// Checks one line that is not blank.
     pub fn line(&mut self, field: &str, text: &str, max: usize) {
-        if text.trim().is_empty() {
+        if is_blank(text) {
             self.fault(field, "is blank");
         } else if text.trim() != text {
             self.fault(field, "starts or ends with a blank");
@@ -116,6 +116,22 @@ fn is_unprintable(c: char) -> bool {
             '\u{2028}' | '\u{2029}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
                 | '\u{2066}'..='\u{2069}' | '\u{feff}'
         )
+}
+
+/// True if nothing of a text is seen: blanks, and characters that show nothing.
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_whitespace() || is_unprintable(c) || shows_nothing(c))
+}
+
+/// True for a character that Unicode lets programs ignore where they show text.
+fn shows_nothing(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The number of bytes of a value as JSON.
@@ -185,6 +201,23 @@ mod tests {
                 .iter()
                 .map(|blocker| blocker.message.clone() + "\n")
                 .collect(),
+        }
+    }
+
+    #[test]
+    fn what_shows_nothing_is_blank() {
+        for blank in [
+            "",
+            " \n",
+            "\u{200b}",
+            "\u{feff} \u{ad}",
+            "\u{2800}\u{3164}",
+            "\u{e0020}",
+        ] {
+            assert!(is_blank(blank), "{blank:?}");
+        }
+        for text in ["a", "\u{200b}-", "0", "\u{2764}\u{fe0f}"] {
+            assert!(!is_blank(text), "{text:?}");
         }
     }
 

@@ -17,5 +17,5 @@ pub mod text;
 #[doc(hidden)]
 pub use tollgate_sdk::ToolError;
 
-pub use checks::json_bytes;
+pub use checks::{is_blank, json_bytes};
 pub use refusals::{INVALID_ARGUMENTS, NOT_FOUND, Reason, Refusals, refusal};

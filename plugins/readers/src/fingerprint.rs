@@ -13,6 +13,8 @@ use crate::report::{Ended, Failure, TestReport};
 const TAG: &str = "tollgate.failure.v2";
 /// The same for [`detail()`].
 const DETAIL_TAG: &str = "tollgate.failure_detail.v2";
+/// The same for [`place()`].
+const PLACE_TAG: &str = "tollgate.failure_place.v1";
 
 /// The identity of a report that [is a failure](TestReport::is_failure).
 ///
@@ -20,7 +22,7 @@ const DETAIL_TAG: &str = "tollgate.failure_detail.v2";
 /// each exception and its stack, and how the run ended. The reporter of a tool does not matter: names count as all
 /// of its reporters write them. The message of a test is left out, for values in it differ where the failure does
 /// not. What went wrong outside of tests counts too, with its message: nothing else tells two errors of a compiler
-/// in one file apart.
+/// in one file apart. Where nothing but the end of a command tells that it failed, the command counts as well.
 #[must_use]
 pub fn failure(report: &TestReport) -> Option<String> {
     if !report.is_failure() {
@@ -40,6 +42,9 @@ pub fn failure(report: &TestReport) -> Option<String> {
     failures(&mut encoder, errors.collect());
     encoder.field(&report.more_errors.to_be_bytes());
     encoder.field(ending(report).as_bytes());
+    if is_nameless(report) {
+        encoder.field(report.command.as_bytes());
+    }
     Some(encoder.finish())
 }
 
@@ -65,6 +70,32 @@ pub fn detail(report: &TestReport) -> Option<String> {
         encoder.field(message.as_bytes());
     }
     Some(encoder.finish())
+}
+
+/// Place of a failure in its tests: the SHA-256 over the source of the assertions that failed. `None` if the source of one
+/// is unknown, or no test is named.
+#[must_use]
+pub fn place(report: &TestReport) -> Option<String> {
+    let named = report.failing_tests.iter().map(|failure| {
+        let assertion = failure.assertion.as_deref()?;
+        Some((names::shared(report.reader, failure), assertion))
+    });
+    let sources = named.collect::<Option<Vec<_>>>();
+    let mut sources = sources.filter(|sources| !sources.is_empty())?;
+    sources.sort_unstable();
+    let mut encoder = Encoder::new(PLACE_TAG);
+    encoder.count(sources.len());
+    for (name, source) in sources {
+        encoder.field(name.as_bytes());
+        encoder.field(source.as_bytes());
+    }
+    Some(encoder.finish())
+}
+
+/// True if no test is named and no known tool says what is wrong.
+fn is_nameless(report: &TestReport) -> bool {
+    let is_unnamed = report.failing_tests.is_empty() && report.more_failing_tests == 0;
+    is_unnamed && (report.reader == Reader::Generic || report.errors.is_empty())
 }
 
 /// End of a run, as text. Each tool, and each runner of a tool's tests, has a code of its own for tests that failed.

@@ -19,8 +19,10 @@ pub mod fingerprint;
 mod normalise;
 pub mod readers;
 pub mod report;
+pub mod source;
 pub mod text;
 mod trace;
 
 pub use normalise::Normaliser;
 pub use report::{Counts, Ended, Failure, MAX_ERRORS, MAX_FAILING_TESTS, Outcome, TestReport};
+pub use source::Place;

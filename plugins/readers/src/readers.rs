@@ -160,7 +160,10 @@ pub fn read(run: &Run<'_>, normaliser: &Normaliser) -> TestReport {
     if format.reader == Reader::Generic {
         findings.complete = run.exit_code == Some(0);
     }
-    findings.report(format.reader, run.exit_code)
+    TestReport {
+        command: normaliser.text(run.command.trim()),
+        ..findings.report(format.reader, run.exit_code)
+    }
 }
 
 /// Selects the reader: the caller's, otherwise the command's unless the output clearly comes from another

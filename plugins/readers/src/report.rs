@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::readers::Reader;
+use crate::source::{self, Made, Place};
 
 /// Most failing tests in a report.
 pub const MAX_FAILING_TESTS: usize = 500;
@@ -90,6 +91,15 @@ pub struct Failure {
     pub expectation: String,
     /// Stack frames in the tool's order, as `file` or `file in function`.
     pub stack: Vec<String>,
+    /// Frames of the test itself, the assertion last.
+    #[serde(skip)]
+    pub places: Vec<Place>,
+    /// The expectation, if the source shows which value was made.
+    #[serde(skip)]
+    pub(crate) by_source: Vec<(Made, String)>,
+    /// Source of these frames, once it was read.
+    #[serde(skip)]
+    pub(crate) assertion: Option<String>,
 }
 
 /// Parsed test run.
@@ -97,6 +107,8 @@ pub struct Failure {
 pub struct TestReport {
     /// Reader of the output.
     pub reader: Reader,
+    /// Command line of the run, normalised. Empty if nobody knows it.
+    pub command: String,
     /// Outcome of the run.
     pub outcome: Outcome,
     /// Counts of the tool.
@@ -123,6 +135,28 @@ impl TestReport {
             Outcome::Passed => false,
             Outcome::Failed | Outcome::Error => true,
             Outcome::NoTests => self.exit_code != Some(0),
+        }
+    }
+
+    /// Reads the source of the assertions that failed. `read` gives the text of a file by the path that the tool printed.
+    pub fn read_sources(&mut self, mut read: impl FnMut(&str) -> Option<String>) {
+        for failure in &mut self.failing_tests {
+            let texts = failure
+                .places
+                .iter()
+                .map(|place| place.assertion(read(&place.path).as_deref()));
+            let Some(found) = texts
+                .collect::<Option<Vec<_>>>()
+                .filter(|found| !found.is_empty())
+            else {
+                continue;
+            };
+            let made = found.last().map(source::made).unwrap_or_default();
+            if let Some((_, expectation)) = failure.by_source.iter().find(|(of, _)| *of == made) {
+                failure.expectation.clone_from(expectation);
+            }
+            let texts: Vec<String> = found.iter().map(source::Assertion::text).collect();
+            failure.assertion = Some(texts.join("\n"));
         }
     }
 
@@ -161,11 +195,13 @@ impl Findings {
         if outcome == Outcome::Passed {
             self.errors.clear();
         }
+        self.errors.iter_mut().for_each(|error| error.places.clear());
         self.failing.sort();
         self.errors.sort();
         self.errors.dedup();
         TestReport {
             reader,
+            command: String::new(),
             outcome,
             counts: self.counts,
             more_failing_tests: cut(&mut self.failing, MAX_FAILING_TESTS),

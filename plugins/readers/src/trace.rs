@@ -8,6 +8,7 @@ pub(crate) mod rust;
 use crate::fingerprint::detail;
 use crate::normalise::Normaliser;
 use crate::report::Failure;
+use crate::source::{Made, Place};
 use crate::text;
 
 /// Most frames of a stack.
@@ -31,18 +32,38 @@ pub(crate) struct Trace {
     pub kind: Option<String>,
     pub message: String,
     pub frames: Vec<String>,
+    /// Positions of the frames, as far as the tool prints them.
+    pub places: Vec<Place>,
+    pub order: Order,
+}
+
+/// Order of a stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Nobody knows which frame is the test's.
+    #[default]
+    Unknown,
+    /// The test's own frame comes first.
+    TestFirst,
+    /// The test's own frame comes last.
+    TestLast,
+    /// The first frame is where an assertion failed, or where the code under test gave up.
+    Panic,
 }
 
 impl Trace {
     /// Adds the frame of a function in a file. Frames of the language and of test tools are skipped, because
     /// they differ between versions. A recursion counts once.
-    pub(crate) fn push(&mut self, normaliser: &Normaliser, path: &str, function: Option<&str>) {
-        let path = normaliser.path(path);
+    pub(crate) fn push(&mut self, normaliser: &Normaliser, raw: &str, function: Option<&str>) {
+        let path = normaliser.path(raw);
         let function = function
             .map(|function| normaliser.text(function.trim()))
             .unwrap_or_default();
         if is_runtime(&path, &function) {
             return;
+        }
+        if self.places.len() < MAX_FRAMES {
+            self.places.extend(Place::read(raw));
         }
         self.keep(match (path.is_empty(), function.is_empty()) {
             (_, true) => path,
@@ -65,21 +86,66 @@ impl Trace {
         self.kind.is_none() && self.message.trim().is_empty() && self.frames.is_empty()
     }
 
+    /// Frames of the test itself, the assertion last. What failed outside of an assertion may have failed in code that is
+    /// edited, so that only the test's outermost frame counts.
+    fn of_test(&self) -> Vec<Place> {
+        let kind = self.kind.as_deref().unwrap_or_default();
+        let is_assertion = kind.contains("Assertion") || kind.starts_with("panic: assertion");
+        let outermost = match self.order {
+            Order::Unknown => None,
+            Order::Panic => self.places.first().filter(|_| is_assertion),
+            Order::TestFirst => self.places.first(),
+            Order::TestLast => self.places.last(),
+        };
+        let Some(outermost) = outermost else {
+            return Vec::new();
+        };
+        if !is_assertion || self.order == Order::Panic {
+            return vec![outermost.clone()];
+        }
+        let of_file = self.places.iter().filter(|place| place.path == outermost.path);
+        match self.order {
+            Order::TestLast => of_file.rev().cloned().collect(),
+            _ => of_file.cloned().collect(),
+        }
+    }
+
     /// Makes the failure of the test or file `name`.
     pub(crate) fn failure(self, normaliser: &Normaliser, name: &str) -> Failure {
+        // Such a message tells of itself which assertion it is.
+        let first = self.message.lines().map(str::trim).find(|line| !line.is_empty());
+        let is_source = first.is_some_and(detail::is_source);
+        let places = match is_source {
+            true => Vec::new(),
+            false => self.of_test(),
+        };
         let kind = self.kind.map(|kind| normaliser.kind(&kind));
-        let expectation = normaliser.text(&detail::without_actual_values(kind.as_deref(), &self.message));
+        let expectation = |made: Made| {
+            let kept = detail::without_actual_values(kind.as_deref(), &self.message, made);
+            text::head(&normaliser.text(&kept), MAX_EXPECTATION).0.to_owned()
+        };
+        let by_source = match places.is_empty() {
+            true => Vec::new(),
+            false => [Made::Left, Made::Right, Made::Both]
+                .map(|made| (made, expectation(made)))
+                .to_vec(),
+        };
+        let expectation = expectation(Made::Unknown);
         Failure {
             name: normaliser.name(name),
             exception_type: kind
-                .map(|kind| text::head(&kind, MAX_KIND).0.to_owned())
+                .as_deref()
+                .map(|kind| text::head(kind, MAX_KIND).0.to_owned())
                 .filter(|kind| !kind.is_empty()),
             message_head: first_lines(
                 &normaliser.text(&first_lines(&self.message, MAX_RAW_MESSAGE)),
                 MAX_MESSAGE,
             ),
-            expectation: text::head(&expectation, MAX_EXPECTATION).0.to_owned(),
+            expectation,
             stack: self.frames,
+            places,
+            by_source,
+            assertion: is_source.then(String::new),
         }
     }
 }

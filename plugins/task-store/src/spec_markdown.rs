@@ -2,6 +2,8 @@
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
+use tollgate_kit::is_blank;
+
 use crate::spec::Spec;
 
 /// The parts of a spec, as far as headings name them.
@@ -134,7 +136,7 @@ impl Reader {
 
     fn add(&mut self, text: &str) {
         let text = text.trim();
-        let Some(part) = self.part.filter(|_| !text.is_empty()) else {
+        let Some(part) = self.part.filter(|_| !is_blank(text)) else {
             return;
         };
         let spec = &mut self.spec;
@@ -176,6 +178,15 @@ mod tests {
 
     fn check(markdown: &str, expected: Expect) {
         expected.assert_eq(&serde_json::to_string_pretty(&parse(markdown)).unwrap());
+    }
+
+    #[test]
+    fn an_entry_that_shows_nothing_is_none() {
+        let spec =
+            parse("## Goal\n\u{2060}\n\n## Acceptance\n- \u{200b}\n- [ ] \u{feff}\u{ad}\n* \u{2800}\n");
+        assert_eq!((spec.goal, spec.acceptance), (None, Vec::new()));
+        let spec = parse("## Acceptance\n- \u{200b}it runs\n");
+        assert_eq!(spec.acceptance.len(), 1);
     }
 
     #[test]

@@ -221,7 +221,11 @@ impl Story {
                     one.edits_between = session.edits_over_rows(envelope_id, one.first_seq, one.last_seq)?;
                 }
                 story.running = session.running_in(envelope_id)?;
-                story.tests = evidence::newest_runs(envelope_id, &session.test_rows(envelope_id)?);
+                story.tests = evidence::newest_runs(
+                    envelope_id,
+                    &session.test_rows(envelope_id)?,
+                    &session.newest_states(envelope_id)?,
+                );
                 story.untested = evidence::untested(session, envelope_id, &story.tests)?;
                 story.unseen = session
                     .unseen_at_closing(envelope_id)?

@@ -1,6 +1,10 @@
 //! Rows that tell if the work in an envelope is done: outcomes of tests in it and its parts, edits after them, parts.
 
-use rusqlite::params;
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::{OptionalExtension, params};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::envelopes::Envelope;
 use super::error::StoreResult;
@@ -11,6 +15,8 @@ use super::session::Session;
 const MAX_PARTS: u32 = 50;
 /// Most envelopes whose tests count for the one around them.
 const MAX_ENVELOPES: usize = 500;
+/// Type of the event that names the test of a call whose host died.
+const STARTED: &str = "test.started";
 /// Most states of work trees that are compared.
 const MAX_STATES: u32 = 10_000;
 
@@ -27,6 +33,35 @@ pub struct TestRow {
     pub outcome: Option<Outcome>,
     /// True if the call could start programs.
     pub is_run: bool,
+    /// Name of the registered test that the call began. Known of calls whose host died.
+    pub started: Option<String>,
+    /// State of the work tree before the call.
+    pub before: Option<String>,
+    /// State of the work tree after the call.
+    pub after: Option<String>,
+}
+
+/// Event for the row of a call that begins a registered test, in case that nobody can tell how it ends.
+pub fn started(test: &str) -> Value {
+    json!({"type": STARTED, "test": test})
+}
+
+/// The test that such an event names.
+fn test_of(events: &str) -> Option<String> {
+    let events: Vec<Value> = serde_json::from_str(events).ok()?;
+    let started = events
+        .iter()
+        .find(|event| event.get("type").and_then(Value::as_str) == Some(STARTED))?;
+    Some(started.get("test")?.as_str()?.to_owned())
+}
+
+/// Row of a state: its hash, its commit, and what differs from that.
+type State = (String, Option<String>, Option<String>);
+
+/// Files of a state that differ from its commit.
+#[derive(Deserialize)]
+struct Differing {
+    files: BTreeMap<String, Value>,
 }
 
 /// Edits of a work tree that restored an earlier state.
@@ -63,18 +98,23 @@ impl Session {
         Ok(self
             .db
             .prepare_cached(
-                "SELECT seq, envelope_id, workspace, outcome, effect = 'run' FROM core_operations
+                "SELECT seq, envelope_id, workspace, outcome, effect = 'run', repo_before_hash, repo_after_hash,
+                     CASE WHEN outcome IS NULL THEN events END
+                 FROM core_operations
                  WHERE envelope_id = ?1
                    AND (outcome IS NOT NULL OR (op_type = 'test_run' AND success IS NULL)) ORDER BY seq",
             )?
             .query_map([envelope], |row| {
-                let outcome: Option<String> = row.get(3)?;
+                let (outcome, events): (Option<String>, Option<String>) = (row.get(3)?, row.get(7)?);
                 Ok(TestRow {
                     seq: row.get(0)?,
                     envelope_id: row.get(1)?,
                     workspace: row.get(2)?,
                     outcome: outcome.and_then(|outcome| serde_json::from_str(&outcome).ok()),
                     is_run: row.get(4)?,
+                    before: row.get(5)?,
+                    after: row.get(6)?,
+                    started: events.as_deref().and_then(test_of),
                 })
             })?
             .collect::<rusqlite::Result<_>>()?)
@@ -106,6 +146,72 @@ impl Session {
                    AND CASE WHEN ?4 IS NULL THEN o.seq IS NULL OR o.seq > ?3 ELSE s.id > ?4 END",
             )?
             .query_row(params![envelope, workspace, seq.unwrap_or(0), looked], |row| row.get(0))?)
+    }
+
+    /// Newest known state of each work tree of an envelope, by workspace.
+    pub fn newest_states(&self, envelope: &str) -> StoreResult<BTreeMap<String, String>> {
+        let mut states = BTreeMap::new();
+        for workspace in self.seen_workspaces(envelope)? {
+            if let Some(newest) = self.newest_sighting(envelope, &workspace)? {
+                states.insert(workspace, newest.state);
+            }
+        }
+        Ok(states)
+    }
+
+    /// Returns whether a test run left a state of a work tree with no edit in it, and whether another call found the state
+    /// before the row of a run.
+    pub fn found_before(
+        &self,
+        envelope: &str,
+        workspace: &str,
+        (state, seq): (&str, i64),
+    ) -> StoreResult<(bool, bool)> {
+        Ok(self
+            .db
+            .prepare_cached(
+                "SELECT coalesce(max(s.cause = 'test_run'), 0), coalesce(max(o.seq < ?4), 0)
+                 FROM core_work_tree_states s LEFT JOIN core_operations o ON o.op_id = s.op_id
+                 WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.state = ?3",
+            )?
+            .query_row(params![envelope, workspace, state, seq], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?)
+    }
+
+    /// Paths of a work tree that are other ones in a state of it than in another, if both are at the same commit.
+    pub fn paths_between(
+        &self,
+        envelope: &str,
+        workspace: &str,
+        states: (&str, &str),
+    ) -> StoreResult<Vec<String>> {
+        let state = |state: &str| -> StoreResult<Option<State>> {
+            Ok(self
+                .db
+                .prepare_cached(
+                    "SELECT state, git_head, differs FROM core_work_tree_states
+                     WHERE envelope_id = ?1 AND workspace = ?2 AND state = ?3 ORDER BY id DESC LIMIT 1",
+                )?
+                .query_row(params![envelope, workspace, state], |row| {
+                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                })
+                .optional()?)
+        };
+        let (Some((_, old_head, old)), Some((_, head, new))) = (state(states.0)?, state(states.1)?) else {
+            return Ok(Vec::new());
+        };
+        if old_head != head {
+            return Ok(Vec::new());
+        }
+        let files = |differs: Option<String>| -> BTreeMap<String, Value> {
+            let differs = differs.and_then(|differs| serde_json::from_str::<Differing>(&differs).ok());
+            differs.map(|differs| differs.files).unwrap_or_default()
+        };
+        let (old, new) = (files(old), files(new));
+        let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let other = paths.into_iter().filter(|path| old.get(*path) != new.get(*path));
+        Ok(other.cloned().collect())
     }
 
     /// Parts of an envelope, oldest first.

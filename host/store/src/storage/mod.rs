@@ -84,7 +84,7 @@ pub use definitions::Remembered;
 pub use endings::{Ending, WORK_TREES, opened};
 pub use envelopes::{Admission, Admitted, Envelope, EnvelopeFilter, MAX_DEPTH};
 pub use error::{StoreError, StoreFailure, StoreResult};
-pub use evidence::{Restored, TestRow};
+pub use evidence::{Restored, TestRow, started};
 pub use export::ExportedRow;
 pub use found::{FoundOperation, TestedStates};
 pub use heads::HeadOf;

@@ -35,6 +35,8 @@ struct Told {
     edits: i64,
     /// Edits at the end, which the row of the end counts with the one that its look found.
     edits_at_end: Option<i64>,
+    /// Number of work trees that were looked at for it.
+    looks_at_end: Option<i64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -202,6 +204,8 @@ impl Session {
                         let counters = event.get("counters").cloned().unwrap_or_default();
                         let counters = serde_json::from_value::<Counters>(counters);
                         one.edits_at_end = counters.ok().map(|counters| counters.edits);
+                        let looks = event.get("work_trees").and_then(Value::as_array);
+                        one.looks_at_end = looks.and_then(|looks| i64::try_from(looks.len()).ok());
                         one.closed = Closed::read(&event).map(|closed| (seq, closed));
                     }
                     _ => {}
@@ -237,13 +241,12 @@ impl Told {
         self.edits = self.edits.max(counters.edits);
     }
 
-    /// Edits by the rows of calls, and by the look at the closing, which finds one at most.
+    /// Edits by the rows of calls, and by the looks at the closing, each of which finds one at most.
     fn edits(&self) -> i64 {
-        let with_closing = self.edits.saturating_add(1);
-        match self.edits_at_end {
-            Some(at_end) if at_end == with_closing => with_closing,
-            _ => self.edits,
-        }
+        let most = self.edits.saturating_add(self.looks_at_end.unwrap_or(1).max(1));
+        self.edits_at_end
+            .filter(|at_end| (self.edits..=most).contains(at_end))
+            .unwrap_or(self.edits)
     }
 
     fn compare(

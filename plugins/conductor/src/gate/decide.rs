@@ -148,6 +148,8 @@ pub(crate) struct Run {
     pub output: String,
     /// End of the command.
     pub ended: Ended,
+    /// True if the command was ended before its own time was over, as at the end of an envelope.
+    pub is_cut_off: bool,
 }
 
 /// Fields of a submission that gates read.

@@ -592,6 +592,7 @@ fn run(workspace: &Workspace<'_>, words: &[String], time: Duration) -> Result<Ru
         },
         output,
         ended,
+        is_cut_off: ended == Ended::TimedOut && outcome.duration < time,
     })
 }
 

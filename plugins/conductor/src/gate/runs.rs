@@ -17,6 +17,9 @@ use crate::model::{JobId, StepId};
 use crate::store::job::Baseline;
 use crate::store::run::{self, Run};
 
+/// Longest source file that is read, in bytes.
+const MAX_SOURCE: usize = 1 << 20;
+
 /// A run of a registered test.
 #[derive(Debug, Clone)]
 pub(crate) struct TestRun {
@@ -25,6 +28,8 @@ pub(crate) struct TestRun {
     report: TestReport,
     /// True if a gate wants the tests to fail.
     is_to_fail: bool,
+    /// True if the end of the envelope cut the run off, which says nothing of the tests then.
+    is_cut_off: bool,
 }
 
 /// All runs of one call, and the work tree in which they ran.
@@ -82,11 +87,13 @@ impl TestRuns {
             };
             let mut report = readers::read(&output, normaliser);
             report.ended = ran.ended;
+            report.read_sources(|path| source(access, path));
             let wants_failure = |gate: &Gate| matches!(gate, Gate::TestsFail(Some(other)) if other == words);
             runs.push(TestRun {
                 command: words.join(" "),
                 report,
                 is_to_fail: gates.iter().any(wants_failure),
+                is_cut_off: ran.is_cut_off,
             });
         }
         let state = git
@@ -145,8 +152,12 @@ impl TestRuns {
 
     /// Outcome for the row, with the numbers of all runs.
     fn outcome(&self, main: &TestRun) -> TestOutcome {
+        // Gates may name one test in two ways.
+        let mut known = BTreeSet::new();
+        let runs = self.runs.iter().filter(|run| known.insert(&run.report.command));
+        let runs: Vec<&TestRun> = runs.collect();
         let sum = |number: fn(&TestOutcome) -> Option<u32>| {
-            let numbers = self.runs.iter().filter_map(|run| number(&run.outcome()));
+            let numbers = runs.iter().filter_map(|run| number(&run.outcome()));
             numbers.reduce(u32::saturating_add)
         };
         TestOutcome {
@@ -165,10 +176,13 @@ impl TestRuns {
         step: Option<&StepId>,
         ran: &TestRun,
     ) -> Result<Repetition, DbError> {
+        if ran.is_cut_off {
+            return Ok(Repetition::default());
+        }
         let now = Run {
             command: ran.command.clone(),
             failure: fingerprint::failure(&ran.report),
-            detail: fingerprint::detail(&ran.report),
+            detail: detail(&ran.report),
             state: self.state.clone(),
         };
         let last = run::last(db, job, &now.command)?;
@@ -217,7 +231,7 @@ impl TestRun {
             (known.non_progress, "no progress"),
             (
                 known.flaky,
-                "flaky: the last run without an edit in between had another result",
+                "flaky: the last run without an edit of this workspace in between had another result",
             ),
             (known.regression, "regression: the last run passed"),
         ] {
@@ -227,6 +241,21 @@ impl TestRun {
         }
         line
     }
+}
+
+/// Fingerprint of a failure's messages, and of the source of its assertions where that is known.
+fn detail(report: &TestReport) -> Option<String> {
+    let detail = fingerprint::detail(report)?;
+    Some(match fingerprint::place(report) {
+        Some(place) => format!("{detail} {place}"),
+        None => detail,
+    })
+}
+
+/// Text of a file of the repository.
+fn source(access: &Access<'_>, path: &str) -> Option<String> {
+    let bytes = access.workspace.read(&access.root.join(path), MAX_SOURCE).ok()?;
+    String::from_utf8(bytes).ok()
 }
 
 /// Compares a run with the one before it and with those that failed in the same way. Without a known state, each

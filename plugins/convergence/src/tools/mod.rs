@@ -3,6 +3,7 @@
 pub(crate) mod mutation;
 pub(crate) mod report;
 pub(crate) mod run;
+mod sources;
 pub(crate) mod status;
 pub(crate) mod told;
 
@@ -152,6 +153,8 @@ fn is_zero(count: &u64) -> bool {
 struct Known {
     failure: Option<String>,
     detail: Option<String>,
+    /// Fingerprint of the source of the assertions that failed, if known.
+    place: Option<String>,
     repetition: Repetition,
     verdict: Verdict,
     earlier: Earlier,
@@ -162,9 +165,13 @@ struct Known {
 /// A test run: its command, its report and how long it took, if known.
 struct Tested<'a> {
     command: &'a str,
+    /// Words of a registered command.
+    words: Option<&'a str>,
     source: Source,
     report: &'a TestReport,
     ran_sec: Option<u32>,
+    /// True if the caller's time limit or the envelope's ended the run, which says nothing of the tests then.
+    is_cut_off: bool,
 }
 
 impl Tested<'_> {
@@ -270,15 +277,21 @@ fn verdict(tested: &Tested<'_>, known: &Known, oscillation: Option<u32>, now: Ti
             ago(first, now)
         ));
     }
+    // Tools that print no position tell two assertions with one expectation in the same words.
+    let is_sure = known.place.is_some() || report.failing_tests.is_empty();
     for (holds, words) in [
-        (known.verdict.non_progress, "no progress"),
+        (known.verdict.non_progress && is_sure, "no progress"),
+        (
+            known.verdict.non_progress && !is_sure,
+            "no progress, or another assertion with the same expectation",
+        ),
         (
             repetition.same_test_other_failure,
             "another failure of the same tests",
         ),
         (
             known.verdict.flaky,
-            "flaky: the last run without an edit in between had another result",
+            "flaky: the last run without an edit of this workspace in between had another result",
         ),
         (known.verdict.regression, "regression: the last run passed"),
     ] {
@@ -372,9 +385,12 @@ fn remember(cx: &Cx<'_>, db: &Db<'_>, scope: &Scope, tested: &Tested<'_>) -> Res
     let known = known(db, scope, tested, &changes)?;
     let run = store::Run {
         command: tested.command,
+        words: tested.words,
+        is_cut_off: tested.is_cut_off,
         outcome: &text(&tested.report.outcome),
         failure_fingerprint: known.failure.as_deref(),
         detail_fingerprint: known.detail.as_deref(),
+        place_fingerprint: known.place.as_deref(),
         changes: changes.count,
         by_edits: changes.unit == Unit::Edit,
         workspace_edits: changes.of_workspace,
@@ -391,6 +407,7 @@ fn known(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> 
     let mut known = Known {
         failure: fingerprint::failure(report),
         detail: fingerprint::detail(report),
+        place: fingerprint::place(report),
         ..Known::default()
     };
     if let Some(failure) = &known.failure {
@@ -401,8 +418,9 @@ fn known(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> 
         };
         let before = store::sightings(db, scope, failure, since)?;
         let detail = known.detail.as_deref().unwrap_or_default();
-        known.repetition = cycle::failure(detail, changes.count, changes.unit, &before);
-        known.earlier = store::earlier(db, scope, command, (failure, detail))?;
+        let place = known.place.as_deref();
+        known.repetition = cycle::failure((detail, place), changes.count, changes.unit, &before);
+        known.earlier = store::earlier(db, scope, command, (failure, detail, place))?;
         let first = known.earlier.first_edits;
         known.earlier_edits = changes
             .of_workspace
@@ -430,13 +448,13 @@ struct Turn {
     is_edited: bool,
 }
 
-/// Finds the run that a run is compared with: the command's last in the workspace, whatever envelope it was in. Without a
-/// view of the work tree nobody knows that nothing was edited.
+/// Finds the run that a run is compared with: the command's last in the workspace that no limit cut off, whatever envelope
+/// it was in. Without a view of the work tree nobody knows that nothing was edited.
 fn turn(db: &Db<'_>, scope: &Scope, tested: &Tested<'_>, changes: &Changes) -> Result<Option<Turn>, DbError> {
-    if changes.unit != Unit::Edit {
+    if changes.unit != Unit::Edit || tested.is_cut_off {
         return Ok(None);
     }
-    let of_command = (tested.command, tested.source);
+    let of_command = (tested.command, tested.words, tested.source);
     let turn = |previous: &store::Previous, is_edited: bool| Turn {
         passed: previous.passed,
         failed: previous.failed,

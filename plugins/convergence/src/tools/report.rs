@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Cx, Effect, Tool, ToolError};
 
-use super::{RunView, Tested, default_workspace, normaliser, record, remember, scope};
+use super::{RunView, Tested, default_workspace, normaliser, record, remember, scope, text};
 use crate::readers::{self, Reader, Run};
 use crate::report::TestReport;
 use crate::store::Source;
@@ -61,13 +61,22 @@ impl Tool for Report {
 
     fn run(self, cx: &Cx<'_>) -> Result<Reported, ToolError> {
         let root = store::root(&cx.db, &self.workspace)?;
-        let report = self.read(root.as_deref())?;
+        let mut report = self.read(root.as_deref())?;
+        // The files may be other ones by now, so that only what the tool printed counts.
+        report.read_sources(|_| None);
         let scope = scope(cx, &self.workspace);
+        let command = match report.command.as_str() {
+            // Two tools are two commands.
+            "" => format!("({})", text(&report.reader)),
+            _ => self.command(),
+        };
         let tested = Tested {
-            command: &self.command,
+            command: &command,
+            words: None,
             source: Source::Claim,
             report: &report,
             ran_sec: None,
+            is_cut_off: false,
         };
         let run = remember(cx, &cx.db, &scope, &tested)?;
         record(cx, &tested, &run, None)?;
@@ -83,26 +92,34 @@ impl Tool for Report {
 }
 
 impl Report {
+    /// Command line with single blanks.
+    fn command(&self) -> String {
+        self.command.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     fn read(&self, root: Option<&str>) -> Result<TestReport, ToolError> {
         let names = || self.failing_tests.iter().flatten().map(String::as_str);
+        let roots = [self.directory.as_deref(), root];
+        let (normaliser, command) = (normaliser(&roots), self.command());
+        let by_names = || TestReport {
+            command: normaliser.text(&command),
+            ..TestReport::from_names(names(), self.exit_code)
+        };
         match &self.output {
             Some(output) => {
                 let run = Run {
                     output: output.as_bytes(),
                     exit_code: self.exit_code,
-                    command: &self.command,
+                    command: &command,
                     reader: self.reader,
                 };
-                let roots = [self.directory.as_deref(), root];
-                let read = readers::read(&run, &normaliser(&roots));
+                let read = readers::read(&run, &normaliser);
                 if read.failing_tests.is_empty() && names().next().is_some() {
-                    return Ok(TestReport::from_names(names(), self.exit_code));
+                    return Ok(by_names());
                 }
                 Ok(read)
             }
-            None if self.failing_tests.is_some() || self.exit_code.is_some() => {
-                Ok(TestReport::from_names(names(), self.exit_code))
-            }
+            None if self.failing_tests.is_some() || self.exit_code.is_some() => Ok(by_names()),
             None => Err(error::nothing_reported()),
         }
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tollgate_sdk::{Command, Cx, Effect, Ending, Hints, Outcome, TestResult, Tier, Tool, ToolError};
 
-use super::{RunView, Tested, default_workspace, normaliser, record, remember, scope};
+use super::{RunView, Tested, default_workspace, normaliser, record, remember, scope, sources};
 use crate::config::Config;
 use crate::readers::{self, Run};
 use crate::report::Ended;
@@ -127,12 +127,17 @@ impl Tool for TestRun {
             Ending::Signalled(signal) => Ended::Signalled(signal),
             Ending::TimedOut => Ended::TimedOut,
         };
+        sources::read(&mut report, &workspace, root.as_deref());
         let scope = scope(cx, &self.workspace);
         let tested = Tested {
             command: &self.test,
+            words: Some(&words),
             source: Source::Host,
             report: &report,
             ran_sec: Some(u32::try_from(outcome.duration.as_secs()).map_or(seconds, |ran| ran.min(seconds))),
+            // The time that the operator gives tests is part of what they are to keep to.
+            is_cut_off: outcome.ending == Ending::TimedOut
+                && outcome.duration < Duration::from_secs(u64::from(config.test_timeout_sec)),
         };
         let run = cx.transaction(|db| {
             if let Some(root) = &root {

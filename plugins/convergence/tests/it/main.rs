@@ -3,6 +3,7 @@
 mod harness;
 mod place;
 
+mod assertions;
 mod edits;
 mod fingerprints;
 mod formats;

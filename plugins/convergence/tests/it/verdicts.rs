@@ -2,7 +2,8 @@
 
 use expect_test::expect;
 use serde_json::json;
-use tollgate_sdk::SeenWorkTree;
+use tollgate_sdk::native::Workspace;
+use tollgate_sdk::{GitAccess, SeenWorkTree};
 
 use crate::place::{Place, reply};
 use crate::runs::{FAILING, PASSING, seen};
@@ -272,4 +273,133 @@ fn a_run_without_tests_is_not_passed() {
         (&json!("no_tests"), &json!(false))
     );
     reply(&session, "mutation_record", json!({"actor": "ada"}));
+}
+
+/// Runs one test command, and tells the flags of the reply.
+fn flags(session: &tollgate_sdk::native::Session, tool: &str, arguments: serde_json::Value) -> String {
+    let ran = reply(session, tool, arguments);
+    let flags = ["passed", "timed_out", "non_progress", "flaky", "regression"];
+    let set: Vec<&str> = flags.into_iter().filter(|flag| ran[*flag] == true).collect();
+    format!("{set:?}")
+}
+
+#[test]
+fn a_run_that_a_limit_cut_off_is_compared_with_no_other() {
+    let place = Place::repository();
+    let session = place.session();
+    session.set_work_tree("default", seen(0, None));
+    session.set_edits_over_envelopes("default", 0);
+    let run = |script: &str, limit: Option<u32>| {
+        place.tests_print(script);
+        let arguments = limit.map_or(json!({}), |limit| json!({ "timeout_sec": limit }));
+        flags(&session, "test_run", arguments)
+    };
+    let slow = format!("sleep 3\n{PASSING}");
+    assert_eq!(run(&slow, Some(1)), r#"["timed_out"]"#);
+    assert_eq!(run(PASSING, None), r#"["passed"]"#);
+    assert_eq!(run(&slow, Some(1)), r#"["timed_out"]"#);
+    // What ran to its end is compared with what did.
+    assert_eq!(run(FAILING, None), r#"["flaky"]"#);
+    session.set_edits_over_envelopes("default", 1);
+    assert_eq!(run(&slow, Some(1)), r#"["timed_out"]"#);
+}
+
+#[test]
+fn tests_that_do_not_keep_to_the_time_of_the_operator_fail() {
+    let place = Place::repository();
+    let session = place.session().config(&json!({"test_timeout_sec": 1}));
+    session.set_work_tree("default", seen(0, None));
+    session.set_edits_over_envelopes("default", 0);
+    place.tests_print(PASSING);
+    assert_eq!(flags(&session, "test_run", json!({})), r#"["passed"]"#);
+    session.set_edits_over_envelopes("default", 1);
+    place.tests_print("sleep 3\n");
+    assert_eq!(
+        flags(&session, "test_run", json!({})),
+        r#"["timed_out", "regression"]"#
+    );
+}
+
+#[test]
+fn two_commands_whose_failures_name_no_test_have_two_failures() {
+    let place = Place::repository();
+    let session = place.session_with(|workspace| {
+        workspace
+            .git(GitAccess::Read)
+            .test("one", &["sh", "one.sh"])
+            .test("two", &["sh", "two.sh"])
+    });
+    session.set_envelope(Some("env_1"));
+    let mut edits = 0;
+    let mut run = |test: &str, script: &str| {
+        place.write("one.sh", script);
+        place.write("two.sh", script);
+        edits += 1;
+        session.set_work_tree("default", seen(edits, None));
+        let ran = reply(&session, "test_run", json!({ "test": test }));
+        format!("{} {}", ran["non_progress"], ran["failure_seen"])
+    };
+    assert_eq!(run("one", "exit 1"), "false 1");
+    assert_eq!(run("two", "exit 1"), "false 1");
+    assert_eq!(run("two", "exit 1"), "true 2");
+    let wrong = "echo 'error: something is wrong'; exit 1";
+    assert_eq!(run("one", wrong), "false 1");
+    assert_eq!(run("two", wrong), "false 1");
+    assert_eq!(run("one", wrong), "true 2");
+    // A test has a name, whichever command ran it.
+    assert_eq!(run("one", FAILING), "false 1");
+    assert_eq!(run("two", FAILING), "true 2");
+    // The command as the caller types it.
+    let mut report = |command: &str| {
+        edits += 1;
+        session.set_work_tree("default", seen(edits, None));
+        let told = json!({"exit_code": 1, "failing_tests": [], "command": command});
+        let ran = reply(&session, "test_report", told);
+        format!("{} {}", ran["non_progress"], ran["failure_seen"])
+    };
+    assert_eq!(report("make one"), "false 1");
+    assert_eq!(report("make two"), "false 1");
+    assert_eq!(report(" make  two"), "true 2");
+}
+
+#[test]
+fn reports_without_a_command_are_compared_by_their_tool() {
+    let place = Place::repository();
+    let session = place.session();
+    session.set_work_tree("default", seen(0, None));
+    session.set_edits_over_envelopes("default", 0);
+    let pytest =
+        "=== short test summary info ===\nFAILED t.py::test_a - assert 1 == 2\n=== 1 failed in 0.01s ===\n";
+    let cargo = "running 1 test\ntest tests::adds ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; \
+                 0 measured; 0 filtered out; finished in 0.01s\n";
+    let report = |output: &str, exit_code: i32| {
+        let told = json!({"exit_code": exit_code, "output": output});
+        flags(&session, "test_report", told)
+    };
+    assert_eq!(report(pytest, 1), "[]");
+    assert_eq!(report(cargo, 0), r#"["passed"]"#);
+    let passed = "=== 1 passed in 0.01s ===\n";
+    assert_eq!(
+        report(&format!("t.py . [100%]\n{passed}"), 0),
+        r#"["passed", "flaky"]"#
+    );
+}
+
+#[test]
+fn a_command_of_other_words_is_another_command() {
+    let place = Place::repository();
+    place.write("other.sh", PASSING);
+    place.tests_print(FAILING);
+    let run = |session: &tollgate_sdk::native::Session| {
+        session.set_work_tree("default", seen(0, None));
+        session.set_edits_over_envelopes("default", 0);
+        flags(session, "test_run", json!({}))
+    };
+    let session = place.session();
+    assert_eq!(run(&session), "[]");
+    let other = Workspace::new("default", &place.path()).git(GitAccess::Read);
+    let session = session.workspace(other.test("default", &["sh", "other.sh"]));
+    assert_eq!(run(&session), r#"["passed"]"#);
+    place.write("other.sh", FAILING);
+    assert_eq!(run(&session), r#"["flaky"]"#);
 }

@@ -3,12 +3,13 @@
 //! A second wrong value at the same assertion is no progress, and another assertion is. So what was expected stays.
 
 mod python;
-mod values;
+pub(crate) mod values;
 
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
 
+use crate::source::Made;
 use crate::text;
 
 /// Longest message that is read, in characters, and its most lines.
@@ -61,20 +62,36 @@ static COMPILED: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
 });
 
 /// A message without the values that the code under test made. `kind` is the type of the exception.
-pub(crate) fn without_actual_values(kind: Option<&str>, message: &str) -> String {
+pub(crate) fn without_actual_values(kind: Option<&str>, message: &str, made: Made) -> String {
     let (message, _) = text::head(message, MAX_TEXT);
     let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<&str> = lines.take(MAX_LINES).collect();
     let of_python = || match kind {
-        Some("AssertionError") => python::without_actual(&lines),
+        Some("AssertionError") => python::without_actual(&lines, made),
         _ => None,
     };
-    let kept = loosely(&lines).or_else(of_python).unwrap_or_else(|| {
-        // Kinds of Jest, Vitest and Node.
-        let is_asserted = matches!(kind, Some("AssertionError" | "JestAssertionError"));
-        Reading::of(is_asserted).all(&lines)
-    });
+    let kept = condition(&lines)
+        .or_else(|| loosely(&lines))
+        .or_else(of_python)
+        .unwrap_or_else(|| {
+            // Kinds of Jest, Vitest and Node.
+            let is_asserted = matches!(kind, Some("AssertionError" | "JestAssertionError"));
+            Reading::of(is_asserted, made).all(&lines)
+        });
     kept.join("\n")
+}
+
+/// True if a message is the source of an assertion, beginning with this line: of Rust, of Node, of C and C++.
+pub(crate) fn is_source(first: &str) -> bool {
+    first.starts_with("assertion failed: ")
+        || first == "The expression evaluated to a falsy value:"
+        || (first.contains("Assertion `") && first.ends_with("' failed."))
+}
+
+/// Source of an assertion, which has no values.
+fn condition(lines: &[&str]) -> Option<Vec<String>> {
+    let is_source = lines.first().is_some_and(|first| is_source(first));
+    is_source.then(|| lines.iter().map(|line| (*line).to_owned()).collect())
 }
 
 /// Node's `deepEqual` prints one value after the other.
@@ -111,6 +128,7 @@ enum Part {
 struct Reading {
     /// True if values may have several lines.
     is_asserted: bool,
+    made: Made,
     part: Part,
     kept: Vec<String>,
     /// Lines of a difference.
@@ -120,9 +138,10 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(is_asserted: bool) -> Reading {
+    fn of(is_asserted: bool, made: Made) -> Reading {
         Reading {
             is_asserted,
+            made,
             ..Reading::default()
         }
     }
@@ -143,7 +162,7 @@ impl Reading {
             self.part = Part::Difference;
             self.is_partial |= line.ends_with("Lines skipped");
             if line.ends_with(CMP) {
-                self.kept.push(self::line(line));
+                self.kept.push(self::line(line, self.made));
             }
             return;
         }
@@ -158,22 +177,28 @@ impl Reading {
                     // What did not match follows.
                     _ if line.starts_with("The input ") && line.ends_with(" Input:") => Part::Rest,
                     _ if self.is_asserted && line.starts_with("Received") => Part::Value,
+                    // Node: two values that are the same follow.
+                    _ if self.made == Made::Both && unequal(line).is_some() => Part::Rest,
                     _ => Part::Text,
                 };
-                self.kept.push(self::line(line));
+                self.kept.push(self::line(line, self.made));
             }
         }
     }
 
     /// A line of a difference. Lines without a mark are in both values.
     fn differs(&mut self, line: &str) {
+        let (made, expected) = match self.made {
+            Made::Right => ('-', '+'),
+            Made::Unknown | Made::Left | Made::Both => ('+', '-'),
+        };
         let is_left_out = line.starts_with("@@") || line == "..." || line == "…";
         self.is_partial |= is_left_out;
         // Node marks the first difference of two lines.
-        if line.starts_with('+') || is_left_out || line.trim_matches('^').is_empty() {
+        if line.starts_with(made) || is_left_out || line.trim_matches('^').is_empty() {
             return;
         }
-        let expected = line.strip_prefix('-').unwrap_or(line).trim();
+        let expected = line.strip_prefix(expected).unwrap_or(line).trim();
         self.difference.push(expected.trim_end_matches(',').to_owned());
     }
 }
@@ -211,24 +236,46 @@ fn is_label(line: &str) -> bool {
     labels.iter().any(|label| line.starts_with(label)) && line.contains(':')
 }
 
+/// Beginning of Node's line about two values that are not to be the same.
+fn unequal(line: &str) -> Option<&str> {
+    let (words, _) = line.strip_prefix("Expected \"actual\" ")?.split_once(':')?;
+    line.get(.."Expected \"actual\" ".len() + words.len())
+}
+
 /// A line without the values that were made.
-fn line(line: &str) -> String {
-    let line = got(&compared(line).unwrap_or_else(|| line.to_owned()));
+fn line(line: &str, made: Made) -> String {
+    if made == Made::Both
+        && let Some(words) = unequal(line)
+    {
+        return words.to_owned();
+    }
+    // Rust's two values.
+    let is_side = |side: &str| line.trim_start().starts_with(side);
+    match made {
+        Made::Right | Made::Both if is_side("right: ") => return format!("right: {ACTUAL}"),
+        Made::Right if is_side("left: ") => return line.to_owned(),
+        _ => {}
+    }
+    let line = got(&compared(line, made).unwrap_or_else(|| line.to_owned()));
     COMPILED.iter().fold(line, |line, (pattern, mark)| {
         pattern.replace(&line, *mark).into_owned()
     })
 }
 
 /// Node and others: `6 !== 5`. Vitest and Chai: `expected 6 to be 5`.
-fn compared(line: &str) -> Option<String> {
+fn compared(line: &str, made: Made) -> Option<String> {
     if let Some((before, value)) = line.split_once("expected ")
         && (before.is_empty() || before.ends_with(' '))
         && let Some((_, words, expected)) = values::split(value, &[" not to ", " to "])
     {
         return Some(format!("{before}expected {ACTUAL}{words}{expected}"));
     }
-    let (_, words, right) = values::split(line, &[" !== ", " === ", " != ", " == "])?;
-    Some(format!("{ACTUAL}{words}{right}"))
+    let (left, words, right) = values::split(line, &[" !== ", " === ", " != ", " == "])?;
+    Some(match made {
+        Made::Unknown | Made::Left => format!("{ACTUAL}{words}{right}"),
+        Made::Right => format!("{left}{words}{ACTUAL}"),
+        Made::Both => format!("{ACTUAL}{words}{ACTUAL}"),
+    })
 }
 
 /// `got 6, want 5`.

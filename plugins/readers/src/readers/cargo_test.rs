@@ -175,7 +175,7 @@ fn crashes(text: &str, normaliser: &Normaliser, errors: &mut Vec<Failure>) {
             let trace = Trace {
                 kind: Some(signal(how)),
                 message: how.to_owned(),
-                frames: Vec::new(),
+                ..Trace::default()
             };
             errors.push(trace.failure(normaliser, target));
         }

@@ -213,7 +213,7 @@ impl Package {
             let mut trace = Trace {
                 kind: Some(verdict.note.clone()),
                 message: self.build.clone(),
-                frames: Vec::new(),
+                ..Trace::default()
             };
             for path in self.build.lines().filter_map(diagnostic) {
                 trace.push(normaliser, path, None);

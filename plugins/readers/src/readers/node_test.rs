@@ -113,7 +113,7 @@ pub(super) fn uncaught(text: &str, normaliser: &Normaliser, findings: &mut Findi
         let mut trace = Trace {
             kind: Some(kind.to_owned()),
             message: message.to_owned(),
-            frames: Vec::new(),
+            ..Trace::default()
         };
         let mut stack = 0;
         while let Some(frame) = lines.next_if(|line| line.starts_with("    at ")) {

@@ -204,7 +204,7 @@ impl<'a> Entry<'a> {
         Trace {
             kind,
             message: message.to_owned(),
-            frames: Vec::new(),
+            ..Trace::default()
         }
     }
 }
@@ -268,7 +268,7 @@ fn usage_error(text: &str, findings: &mut Findings, normaliser: &Normaliser) -> 
         let trace = Trace {
             kind: Some("usage error".to_owned()),
             message: message.to_owned(),
-            frames: Vec::new(),
+            ..Trace::default()
         };
         trace.failure(normaliser, "")
     }));

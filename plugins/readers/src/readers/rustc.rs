@@ -17,7 +17,7 @@ pub(super) fn errors(text: &str, normaliser: &Normaliser) -> Vec<Failure> {
         let mut trace = Trace {
             kind: Some(kind.to_owned()),
             message: message.to_owned(),
-            frames: Vec::new(),
+            ..Trace::default()
         };
         match place.map(|line| line.trim_start().trim_start_matches("--> ")) {
             Some(place) => {

@@ -225,7 +225,7 @@ fn error(kind: &str, message: &str, normaliser: &Normaliser) -> Failure {
     let trace = Trace {
         kind: Some(kind.to_owned()),
         message: message.to_owned(),
-        frames: Vec::new(),
+        ..Trace::default()
     };
     trace.failure(normaliser, "")
 }

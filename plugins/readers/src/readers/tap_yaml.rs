@@ -2,7 +2,7 @@
 
 use crate::normalise::Normaliser;
 use crate::text;
-use crate::trace::{Trace, is_type, js};
+use crate::trace::{Order, Trace, is_type, js};
 
 /// Trace from the lines of a block.
 pub(super) fn trace(block: &[&str], normaliser: &Normaliser) -> Trace {
@@ -19,13 +19,16 @@ pub(super) fn trace(block: &[&str], normaliser: &Normaliser) -> Trace {
     let mut trace = Trace {
         kind: kind.map(str::to_owned),
         message: get(&["message", "error"]).unwrap_or("").to_owned(),
-        frames: Vec::new(),
+        ..Trace::default()
     };
     for line in get(&["stack"]).unwrap_or("").lines() {
         let line = line.trim();
         if let Some((path, function)) = js::frame(line.strip_prefix("at ").unwrap_or(line)) {
             trace.push(normaliser, path, function);
         }
+    }
+    if !trace.places.is_empty() {
+        trace.order = Order::TestLast;
     }
     if trace.frames.is_empty() {
         let place = get(&["at", "location"]).map(|place| js::frame(place).unwrap_or((place, None)));

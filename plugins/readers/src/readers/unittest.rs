@@ -75,7 +75,7 @@ fn section_trace(section: &str, kind: &str, normaliser: &Normaliser) -> Trace {
     python::read(body, normaliser).unwrap_or_else(|| Trace {
         kind: Some(kind.to_lowercase()),
         message: body.to_owned(),
-        frames: Vec::new(),
+        ..Trace::default()
     })
 }
 

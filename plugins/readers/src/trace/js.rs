@@ -1,6 +1,6 @@
 //! Errors of JavaScript, as V8, vitest and the inspector of Node write them.
 
-use super::{Trace, is_type};
+use super::{Order, Trace, is_type};
 use crate::normalise::Normaliser;
 
 /// The first error in a text and the frames of its stack.
@@ -11,7 +11,10 @@ pub(crate) fn read(text: &str, normaliser: &Normaliser) -> Option<Trace> {
         .then(|| text.split_once("\n  cause: "))
         .flatten();
     let text = wrapped.map_or(text, |(_, cause)| cause);
-    let mut trace = Trace::default();
+    let mut trace = Trace {
+        order: Order::TestLast,
+        ..Trace::default()
+    };
     for line in text.lines() {
         push(line, normaliser, &mut trace);
     }

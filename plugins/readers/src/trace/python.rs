@@ -1,7 +1,8 @@
 //! Tracebacks of Python, plain and as pytest writes them.
 
-use super::{Trace, is_type};
+use super::{Order, Trace, is_type};
 use crate::normalise::Normaliser;
+use crate::source::is_balanced;
 
 /// All frames of a chain of exceptions, and the type and message of the last one.
 pub(crate) fn read(text: &str, normaliser: &Normaliser) -> Option<Trace> {
@@ -31,6 +32,10 @@ struct Reading {
     in_message: bool,
     /// The lines that pytest marks with `E`, of the last exception.
     marked: Vec<String>,
+    /// The line that pytest marks with `>`, before its position.
+    pointed: Option<String>,
+    /// True if the source of the last position follows.
+    is_source: bool,
     /// Text after the position of pytest's last frame.
     placed_kind: Option<String>,
 }
@@ -54,7 +59,44 @@ impl Reading {
         }
     }
 
+    /// A line of source below its position. Some versions of Python print all lines of a statement, others the first.
+    fn source(&mut self, line: &str) -> bool {
+        let text = line.trim();
+        let is_code = line.starts_with("    ") && !text.is_empty() && !text.starts_with("File \"");
+        if !std::mem::take(&mut self.is_source) || !is_code {
+            return false;
+        }
+        let is_mark = text.chars().all(|c| matches!(c, '^' | '~' | ' '));
+        if let Some(place) = self.trace.places.last_mut().filter(|_| !is_mark) {
+            let printed = place.printed.get_or_insert_default();
+            if !printed.is_empty() {
+                printed.push(' ');
+            }
+            printed.push_str(text);
+            self.is_source = !is_balanced(printed);
+        }
+        true
+    }
+
+    /// Adds a frame, whose source may follow.
+    fn push(&mut self, normaliser: &Normaliser, place: &str, function: Option<&str>) {
+        let known = self.trace.places.len();
+        self.trace.push(normaliser, place, function);
+        let pointed = self.pointed.take();
+        let added = self.trace.places.get_mut(known..).and_then(<[_]>::first_mut);
+        self.is_source = added.is_some() && pointed.is_none();
+        if let Some(place) = added {
+            place.printed = pointed;
+        }
+    }
+
     fn line(&mut self, line: &str, normaliser: &Normaliser) {
+        if let Some(pointed) = line.strip_prefix('>') {
+            self.pointed = Some(pointed.trim().to_owned());
+        }
+        if self.source(line) {
+            return;
+        }
         if line.starts_with("Traceback (most recent call last)") {
             (self.expects_exception, self.in_message) = (true, false);
         } else if self.quoted_file(line, normaliser)
@@ -84,9 +126,16 @@ impl Reading {
         else {
             return false;
         };
-        let function = rest.split_once(", in ").map(|(_, function)| function);
-        self.trace
-            .push(normaliser, path, function.filter(|_| self.functions));
+        let (number, function) = match rest.split_once(", in ") {
+            Some((number, function)) => (number, Some(function)),
+            None => (rest, None),
+        };
+        let place = match number.strip_prefix(", line ").map(str::trim) {
+            Some(number) => format!("{path}:{number}"),
+            None => path.to_owned(),
+        };
+        let function = function.filter(|_| self.functions);
+        self.push(normaliser, &place, function);
         rest.starts_with(", line ")
     }
 
@@ -94,15 +143,15 @@ impl Reading {
     fn placed(&mut self, line: &str, normaliser: &Normaliser) -> bool {
         let place = || {
             let (path, rest) = line.split_once(".py:")?;
-            let (_, rest) = crate::text::number(rest)?;
+            let (number, rest) = crate::text::number(rest)?;
             let rest = rest.strip_prefix(':')?.trim();
-            (!path.starts_with([' ', '>', '#'])).then_some((path, rest))
+            (!path.starts_with([' ', '>', '#'])).then_some((path, number, rest))
         };
-        let Some((path, rest)) = place() else {
+        let Some((path, number, rest)) = place() else {
             return false;
         };
         let function = rest.strip_prefix("in ").filter(|_| self.functions);
-        self.trace.push(normaliser, &format!("{path}.py"), function);
+        self.push(normaliser, &format!("{path}.py:{number}"), function);
         if is_type(rest) {
             self.placed_kind = Some(rest.to_owned());
         }
@@ -110,6 +159,7 @@ impl Reading {
     }
 
     fn finish(mut self) -> Trace {
+        self.trace.order = Order::TestFirst;
         if let Some(first) = self.marked.first() {
             let (kind, message) = match first.split_once(": ") {
                 Some((kind, message)) if is_type(kind) => (Some(kind.to_owned()), message.to_owned()),

@@ -1,6 +1,6 @@
 //! Panics, and errors that a Rust test returned.
 
-use super::{Trace, is_type};
+use super::{Order, Trace, is_type};
 use crate::normalise::Normaliser;
 
 /// Prefixes of the standard library's panics. The rest differs with the values.
@@ -56,6 +56,7 @@ fn panicked(text: &str, normaliser: &Normaliser) -> Option<Trace> {
     trace.push(normaliser, place, None);
     backtrace(text, normaliser, &mut trace);
     trace.kind = Some(kind(&message));
+    trace.order = Order::Panic;
     trace.message = message;
     Some(trace)
 }

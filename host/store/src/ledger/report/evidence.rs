@@ -1,4 +1,5 @@
-//! Evidence for a success: the newest run of each test command in each workspace, and edits after the last that passed.
+//! Evidence for a success: the newest run of each test command in each workspace, and edits after the last that passed. A
+//! run in the state in which the work tree is now outweighs newer ones in others.
 //!
 //! A run by the host outweighs a report of the caller, who may claim anything. A report that passes settles nothing.
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::storage::{Envelope, Outcome, Session, StoreResult, TestRow};
+use crate::storage::{Envelope, Outcome, Ran, Session, StoreResult, TestRow};
 
 /// Newest run of a test command in a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -30,6 +31,35 @@ pub struct NewestRun {
     /// The part of the envelope in which it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
+    /// The work tree as the run found and left it, beside its present state.
+    #[serde(skip)]
+    pub tree: Tree,
+}
+
+/// The work tree of a run, compared with its newest known state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// State in which the run began.
+    before: Option<String>,
+    /// State that the run left, with all that changed while it ran.
+    after: Option<String>,
+    /// True if there is a newer run of the command, in another state.
+    is_back: bool,
+    /// Newest known state.
+    now: Option<String>,
+}
+
+impl Tree {
+    /// True if the run began in the newest known state, or left it.
+    fn is_now(&self) -> bool {
+        self.now.is_some() && (self.before == self.now || self.after == self.now)
+    }
+
+    /// The states before and after the run, if files changed while it ran and nothing changed since.
+    fn changed_in_run(&self) -> Option<(&str, &str)> {
+        let states = self.before.as_deref().zip(self.after.as_deref());
+        states.filter(|(before, after)| before != after && self.now.as_deref() == Some(*after))
+    }
 }
 
 /// Edits of a workspace after the host last ran a test there that passed.
@@ -46,7 +76,13 @@ pub struct Untested {
     /// The row of the command's last run before them, which passed. Absent if the host ran no test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passed_seq: Option<i64>,
+    /// Paths that changed while that run ran, at most 3, if nothing changed since. Absent if it is about edits after the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_run: Option<Vec<String>>,
 }
+
+/// Most paths that are named.
+const MAX_PATHS: usize = 3;
 
 /// A part of an envelope.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -103,8 +139,13 @@ impl Command {
     }
 }
 
-/// Newest runs of an envelope and its parts, from rows in the order of the ledger.
-pub(super) fn newest_runs(envelope: &str, rows: &[TestRow]) -> Vec<NewestRun> {
+/// Runs of an envelope and its parts that count, from rows in the order of the ledger: of each command the newest in the
+/// state that the work tree has `now`, by workspace, else its newest.
+pub(super) fn newest_runs(
+    envelope: &str,
+    rows: &[TestRow],
+    now: &BTreeMap<String, String>,
+) -> Vec<NewestRun> {
     let mut newest: BTreeMap<(Option<String>, Command), NewestRun> = BTreeMap::new();
     for row in rows {
         for (workspace, command, passed, outcome) in runs_of(row) {
@@ -115,6 +156,16 @@ pub(super) fn newest_runs(envelope: &str, rows: &[TestRow]) -> Vec<NewestRun> {
                     !is_same || matches!(weaker, Command::Named(_)) || *weaker == command
                 });
             }
+            let is_named = matches!(command, Command::Named(_));
+            // The look of a call is at the workspace that its row names.
+            let state = workspace.as_ref().and_then(|workspace| now.get(workspace));
+            let looked = state.filter(|_| is_named && row.workspace == workspace);
+            let tree = looked.map_or_else(Tree::default, |state| Tree {
+                before: row.before.clone(),
+                after: row.after.clone(),
+                is_back: false,
+                now: Some(state.clone()),
+            });
             let run = NewestRun {
                 seq: row.seq,
                 workspace: workspace.clone(),
@@ -126,8 +177,13 @@ pub(super) fn newest_runs(envelope: &str, rows: &[TestRow]) -> Vec<NewestRun> {
                 passed,
                 outcome,
                 part: (row.envelope_id != envelope).then(|| row.envelope_id.clone()),
+                tree,
             };
-            newest.insert((workspace, command), run);
+            match newest.get_mut(&(workspace.clone(), command.clone())) {
+                // What ran in a state that is gone says nothing of the one that is back.
+                Some(older) if older.tree.is_now() && !run.tree.is_now() => older.tree.is_back = true,
+                _ => drop(newest.insert((workspace, command), run)),
+            }
         }
     }
     let mut newest: Vec<NewestRun> = newest.into_values().collect();
@@ -139,27 +195,43 @@ pub(super) fn newest_runs(envelope: &str, rows: &[TestRow]) -> Vec<NewestRun> {
 fn runs_of(row: &TestRow) -> Vec<(Option<String>, Command, bool, String)> {
     let Some(outcome) = &row.outcome else {
         let unknown = "outcome unknown".to_owned();
-        return vec![(row.workspace.clone(), Command::Unnamed, false, unknown)];
+        let command = row.started.clone().map_or(Command::Unnamed, Command::Named);
+        return vec![(row.workspace.clone(), command, false, unknown)];
     };
-    let told = |outcome: &Outcome| (!outcome.is_failure(), outcome.in_words());
     if outcome.runs.is_empty() {
-        let (passed, words) = told(outcome);
+        let passed = !outcome.is_failure();
         let command = match (row.is_run, passed) {
             (true, _) => Command::Unnamed,
             (false, true) => Command::ClaimedPass,
             (false, false) => Command::ClaimedFailure,
         };
-        return vec![(row.workspace.clone(), command, passed, words)];
+        return vec![(row.workspace.clone(), command, passed, outcome.in_words())];
     }
-    let is_only = outcome.runs.len() == 1;
-    let runs = outcome.runs.iter().map(|run| {
-        let of_run = Outcome {
-            result: run.result,
-            ..Outcome::default()
+    // A gate may run one test under two names of its command.
+    let mut commands: BTreeMap<(&str, &str), Ran> = BTreeMap::new();
+    for run in &outcome.runs {
+        let result = commands.entry((&run.workspace, &run.test)).or_insert(run.result);
+        if *result == Ran::Passed {
+            *result = run.result;
+        }
+    }
+    let failed = commands.values().filter(|result| **result != Ran::Passed).count();
+    let is_only = commands.len() == 1;
+    let runs = commands.into_iter().map(|((workspace, test), result)| {
+        let is_failure = result != Ran::Passed || (is_only && outcome.is_failure());
+        // The row tells of the run that failed, with the numbers of all.
+        let words = match is_failure == outcome.is_failure() {
+            true if is_only => outcome.in_words(),
+            true if failed == 1 && is_failure => Outcome {
+                result,
+                total: None,
+                ..outcome.clone()
+            }
+            .in_words(),
+            _ => result.in_words().to_owned(),
         };
-        let (passed, words) = told(if is_only { outcome } else { &of_run });
-        let command = Command::Named(run.test.clone());
-        (Some(run.workspace.clone()), command, passed, words)
+        let command = Command::Named(test.to_owned());
+        (Some(workspace.to_owned()), command, !is_failure, words)
     });
     runs.collect()
 }
@@ -174,23 +246,38 @@ pub(super) fn untested(session: &Session, envelope: &str, runs: &[NewestRun]) ->
             !run.is_claim && here.is_none_or(|here| here == workspace)
         };
         let here: Vec<&NewestRun> = runs.iter().filter(is_here).collect();
-        let mut after = |test: Option<String>, passed_seq: Option<i64>| -> StoreResult<()> {
-            let edits = session.observed_edits_after(envelope, &workspace, passed_seq)?;
-            if edits > 0 {
-                found.push(Untested {
-                    workspace: workspace.clone(),
-                    test,
-                    edits,
-                    passed_seq,
-                });
-            }
-            Ok(())
+        let after = |passed: Option<&NewestRun>| -> StoreResult<Option<Untested>> {
+            let edits = session.observed_edits_after(envelope, &workspace, passed.map(|run| run.seq))?;
+            Ok((edits > 0).then(|| Untested {
+                workspace: workspace.clone(),
+                test: passed.and_then(|run| run.test.clone()),
+                edits,
+                passed_seq: passed.map(|run| run.seq),
+                in_run: None,
+            }))
         };
         if here.is_empty() {
-            after(None, None)?;
+            found.extend(after(None)?);
         }
-        for run in here.iter().filter(|run| run.passed) {
-            after(run.test.clone(), Some(run.seq))?;
+        for run in here.into_iter().filter(|run| run.passed) {
+            let Some(edits) = after(Some(run))? else { continue };
+            if !run.tree.is_now() {
+                found.push(edits);
+            } else if let Some((before, left)) = run.tree.changed_in_run() {
+                match session.found_before(envelope, &workspace, (left, run.seq))? {
+                    (true, _) => {}
+                    // Somebody edited while the test ran.
+                    (false, true) => found.push(edits),
+                    (false, false) => {
+                        let mut paths = session.paths_between(envelope, &workspace, (before, left))?;
+                        paths.truncate(MAX_PATHS);
+                        found.push(Untested {
+                            in_run: Some(paths),
+                            ..edits
+                        });
+                    }
+                }
+            }
         }
     }
     Ok(found)
@@ -229,6 +316,11 @@ fn failure(run: &NewestRun, runs: &[NewestRun]) -> String {
     let part = run.part.iter().map(|part| format!(", in its part {part}"));
     let seq = format!("(#{}{})", run.seq, part.collect::<String>());
     let what = match &run.test {
+        Some(test) if run.tree.is_back => format!(
+            "test {} did not pass when it last ran in the state in which the work tree{} is again {seq}",
+            clean(test),
+            place.replacen(" in ", " of ", 1)
+        ),
         Some(test) => format!("the newest run of test {}{place} {seq} did not pass", clean(test)),
         None if run.is_claim => {
             format!(
@@ -254,6 +346,19 @@ fn edit(one: &Untested, runs: &[NewestRun]) -> String {
     };
     let claim = claim(runs, Some(&one.workspace), one.passed_seq.unwrap_or(0));
     match (&one.test, one.passed_seq) {
+        (Some(test), Some(seq)) if one.in_run.is_some() => {
+            let paths = one.in_run.iter().flatten().map(|path| clean(path));
+            let paths: Vec<String> = paths.collect();
+            let paths = match paths.is_empty() {
+                true => String::new(),
+                false => format!(": {}", paths.join(", ")),
+            };
+            format!(
+                "files of {workspace} changed while test {} ran (#{seq}){paths}; let Git ignore files that tests \
+                 write, or have the tests restore them{claim}",
+                clean(test)
+            )
+        }
         (Some(test), Some(seq)) => {
             let test = clean(test);
             format!(
@@ -281,3 +386,6 @@ fn claim(runs: &[NewestRun], workspace: Option<&str>, seq: i64) -> String {
         None => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use super::values::{end, is_member_made, is_value, split, unwrapped};
 use super::{ACTUAL, MAX_KEPT};
+use crate::source::Made;
 
 /// Deepest nesting of an expression that is read.
 const MAX_DEPTH: usize = 8;
@@ -57,13 +58,13 @@ const LISTS: &[&str] = &[
 ];
 
 /// A message of an `AssertionError`, without the values that were made. `None` if no assertion of Python wrote it.
-pub(super) fn without_actual(lines: &[&str]) -> Option<Vec<String>> {
+pub(super) fn without_actual(lines: &[&str], of: Made) -> Option<Vec<String>> {
     if let Some(at) = lines.iter().position(|line| line.starts_with("assert ")) {
         // Before it is the message of the test's author.
         let mut kept: Vec<String> = lines
             .iter()
             .take(at.min(MAX_KEPT))
-            .map(|line| super::line(line))
+            .map(|line| super::line(line, Made::Unknown))
             .collect();
         let reasons = lines.iter().skip(at + 1).filter_map(|line| reason(line));
         let reasons: Vec<&str> = reasons.take(MAX_KEPT).collect();
@@ -73,7 +74,7 @@ pub(super) fn without_actual(lines: &[&str]) -> Option<Vec<String>> {
             .map(|(made, _, _)| made.trim())
             .collect();
         let asserted = lines.get(at).and_then(|line| line.strip_prefix("assert "));
-        let asserted = expression(asserted.unwrap_or_default(), &made, 0);
+        let asserted = expression(asserted.unwrap_or_default(), (&made, of), 0);
         kept.push(format!("assert {asserted}"));
         kept.extend(reasons.iter().map(|reason| source(reason)));
         return Some(kept);
@@ -86,7 +87,7 @@ pub(super) fn without_actual(lines: &[&str]) -> Option<Vec<String>> {
         }]);
     }
     // What follows is the difference between the two values.
-    compared(first).map(|line| vec![line])
+    compared(first, of).map(|line| vec![line])
 }
 
 /// `+  where 2 = add(1, 1)`, without the mark.
@@ -95,8 +96,8 @@ fn reason(line: &str) -> Option<&str> {
     line.strip_prefix("where ").or_else(|| line.strip_prefix("and "))
 }
 
-/// `6 == 5` as `<actual> == 5`. `made` are values that pytest says the origin of.
-fn expression(text: &str, made: &[&str], depth: usize) -> String {
+/// `6 == 5` as `<actual> == 5`. `made` are values that pytest says the origin of, and what the source says.
+fn expression(text: &str, made: (&[&str], Made), depth: usize) -> String {
     if depth > MAX_DEPTH {
         return ACTUAL.to_owned();
     }
@@ -118,9 +119,12 @@ fn expression(text: &str, made: &[&str], depth: usize) -> String {
     }
 }
 
-fn comparison((left, operator, right): (&str, &str, &str), made: &[&str]) -> String {
-    let is_made = |value: &str| made.contains(&value.trim());
+fn comparison((left, operator, right): (&str, &str, &str), (origins, made): (&[&str], Made)) -> String {
+    let is_made = |value: &str| origins.contains(&value.trim());
     let is_right_made = match operator {
+        _ if made == Made::Right => true,
+        _ if made == Made::Left => false,
+        _ if made == Made::Both => return format!("{ACTUAL}{operator}{ACTUAL}"),
         " in " | " not in " => !is_made(left) && (is_made(right) || !is_member_made(right)),
         _ => !is_made(left) && is_made(right),
     };
@@ -151,7 +155,7 @@ fn source(reason: &str) -> String {
 }
 
 /// `6 != 5` as `<actual> != 5`, if the line compares values.
-fn compared(line: &str) -> Option<String> {
+fn compared(line: &str, made: Made) -> Option<String> {
     let (title, text) = match line.split_once(": ") {
         Some((title, text)) if title.ends_with(" differ") || title.starts_with("Regex ") => (title, text),
         _ => ("", line),
@@ -165,7 +169,17 @@ fn compared(line: &str) -> Option<String> {
     if words.contains(char::is_alphabetic) && !is_value(left) {
         return None;
     }
+    // Only the right value can have a message of the test's author behind it.
+    let message = right.split_once(" : ").map_or("", |(_, message)| message);
     let is_made_left = match words {
+        _ if made == Made::Both => {
+            return Some(format!("{title}{ACTUAL}{words}{ACTUAL}{}", super::got(message)));
+        }
+        _ if made == Made::Right => {
+            let left = if left.contains(" chars]") { "<long>" } else { left };
+            return Some(format!("{title}{left}{words}{ACTUAL}{}", super::got(message)));
+        }
+        _ if made == Made::Left && title.is_empty() => true,
         " not found in " | " unexpectedly found in " => title.is_empty() && is_member_made(right),
         _ => true,
     };

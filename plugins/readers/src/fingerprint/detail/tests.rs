@@ -10,7 +10,7 @@ fn every_rule_is_a_pattern() {
 }
 
 fn check(kind: Option<&str>, cases: &[(&str, &str, &str)]) {
-    let masked = |message| without_actual_values(kind, message);
+    let masked = |message| without_actual_values(kind, message, Made::Unknown);
     for (one, same, other) in cases {
         assert_eq!(masked(one), masked(same), "{one} | {same}");
         assert_ne!(masked(one), masked(other), "{one} | {other}");
@@ -44,6 +44,26 @@ fn another_wrong_value_is_the_same_and_another_expectation_is_not() {
                 "got [1 2], want \"x\"",
             ),
             ("division by zero", "division by zero", "no such key"),
+            (
+                "assertion failed: f(1) == 0",
+                "assertion failed: f(1) == 0",
+                "assertion failed: f(2) == 0",
+            ),
+            (
+                "assertion failed: f(1) == 0",
+                "assertion failed: f(1) == 0",
+                "assertion failed: f(2) < 9 && f(3) == 0",
+            ),
+            (
+                "assertion failed: got == 3",
+                "assertion failed: got == 3",
+                "assertion failed: got == 4",
+            ),
+            (
+                "calc: calc.c:5: main: Assertion `f(1) == 0' failed.",
+                "calc: calc.c:5: main: Assertion `f(1) == 0' failed.",
+                "calc: calc.c:5: main: Assertion `f(2) == 0' failed.",
+            ),
             (
                 "runtime error: index out of range [3] with length 2",
                 "runtime error: index out of range [5] with length 4",
@@ -263,6 +283,11 @@ fn values_that_javascript_shows_are_left_out() {
             (&one, &same, &other),
             (&regex_one, &regex_same, &regex_other),
             (
+                "The expression evaluated to a falsy value:\n\n  assert(\n    f(1) === 0\n  )",
+                "The expression evaluated to a falsy value:\n\n  assert(\n    f(1) === 0\n  )",
+                "The expression evaluated to a falsy value:\n\n  assert(\n    f(2) === 0\n  )",
+            ),
+            (
                 "Expected values to be strictly equal:\n6 !== 5",
                 "Expected values to be strictly equal:\n'six !== 6' !== 5",
                 "Expected values to be strictly equal:\n6 !== 7",
@@ -382,7 +407,9 @@ proptest::proptest! {
     #[test]
     fn any_message_is_read(message in "(\\PC|[-+'\"()\\[\\]{} =\n]|assert |not found in | where | and ){0,40}") {
         for kind in [None, Some("AssertionError"), Some("JestAssertionError")] {
-            without_actual_values(kind, &message);
+            for made in [Made::Unknown, Made::Left, Made::Right, Made::Both] {
+                without_actual_values(kind, &message, made);
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ fn outside(text: &str) -> Option<Vec<(usize, char)>> {
 
 /// Splits a text at the first separator outside of quotes and brackets. Each separator begins with a blank; the longer of
 /// two comes first.
-pub(super) fn split<'a>(
+pub(crate) fn split<'a>(
     text: &'a str,
     separators: &[&'static str],
 ) -> Option<(&'a str, &'static str, &'a str)> {
@@ -56,7 +56,7 @@ pub(super) fn split<'a>(
 }
 
 /// Position of the first of some characters outside of quotes and brackets, or the end of the text.
-pub(super) fn end(text: &str, ends: &[char]) -> usize {
+pub(crate) fn end(text: &str, ends: &[char]) -> usize {
     let end = match outside(text) {
         Some(outside) => outside.into_iter().find(|(_, c)| ends.contains(c)),
         None => text.char_indices().find(|(_, c)| ends.contains(c)),

@@ -1,5 +1,7 @@
 //! Stories, as they are told.
 
+use std::collections::BTreeMap;
+
 use expect_test::expect;
 use tollgate_core::envelope::{Limits, Standing};
 
@@ -140,7 +142,106 @@ fn row(seq: i64, run: &str, result: Option<Ran>) -> TestRow {
             ..Outcome::default()
         }),
         is_run: run != "claim",
+        ..TestRow::default()
     }
+}
+
+/// Runs of test `default` of `shop`, in these states of the work tree, of which the last is the present one.
+fn runs_in(rows: &[(&str, Option<Ran>)], now: &str) -> String {
+    let rows = (1..).zip(rows).map(|(seq, (state, result))| TestRow {
+        before: Some((*state).to_owned()),
+        after: Some((*state).to_owned()),
+        started: result.is_none().then(|| "default".to_owned()),
+        ..row(
+            seq,
+            if result.is_none() {
+                "unnamed"
+            } else {
+                "shop/default"
+            },
+            *result,
+        )
+    });
+    let now = BTreeMap::from([("shop".to_owned(), now.to_owned())]);
+    let runs = evidence::newest_runs("env_1", &rows.collect::<Vec<_>>(), &now);
+    let lines = evidence::doubts(&runs, &[], Some("shop"));
+    lines.join("\n")
+}
+
+#[test]
+fn a_run_in_the_present_state_outweighs_newer_ones_in_others() {
+    let (passed, failed) = (Some(Ran::Passed), Some(Ran::Failed));
+    assert_eq!(runs_in(&[("A", passed), ("B", failed)], "A"), "");
+    assert_eq!(
+        runs_in(&[("A", passed), ("B", failed)], "B"),
+        "the newest run of test default in shop (#2) did not pass: failed"
+    );
+    assert_eq!(
+        runs_in(&[("A", failed), ("B", passed)], "A"),
+        "test default did not pass when it last ran in the state in which the work tree of shop is again (#1): failed"
+    );
+    assert_eq!(runs_in(&[("A", failed), ("B", passed), ("A", passed)], "A"), "");
+    // A state in which nothing ran.
+    assert_eq!(runs_in(&[("A", failed), ("B", passed)], "C"), "");
+    assert_eq!(
+        runs_in(&[("A", passed), ("B", failed)], "C"),
+        "the newest run of test default in shop (#2) did not pass: failed"
+    );
+}
+
+#[test]
+fn only_the_same_test_settles_one_whose_host_died() {
+    let told = |settling: &str| {
+        let mut died = row(1, "unnamed", None);
+        died.started = Some("slow".to_owned());
+        let rows = [died, row(2, settling, Some(Ran::Passed))];
+        let runs = evidence::newest_runs("env_1", &rows, &BTreeMap::new());
+        evidence::doubts(&runs, &[], Some("shop")).join("\n")
+    };
+    assert_eq!(
+        told("shop/default"),
+        "the newest run of test slow in shop (#1) did not pass: outcome unknown"
+    );
+    assert_eq!(told("shop/slow"), "");
+}
+
+#[test]
+fn a_failing_test_of_a_gate_is_told_with_its_numbers_and_message() {
+    let told = |runs: &[(&str, Ran)]| {
+        let runs = runs.iter().map(|(test, result)| TestRun {
+            workspace: "shop".to_owned(),
+            test: (*test).to_owned(),
+            result: *result,
+        });
+        let row = TestRow {
+            outcome: Some(Outcome {
+                result: Ran::Failed,
+                failed: Some(2),
+                total: Some(14),
+                message: Some("adds: boom".to_owned()),
+                runs: runs.collect(),
+            }),
+            ..row(1, "unnamed", None)
+        };
+        let runs = evidence::newest_runs("env_1", &[row], &BTreeMap::new());
+        evidence::doubts(&runs, &[], Some("shop")).join("\n")
+    };
+    let (passed, failed) = (Ran::Passed, Ran::Failed);
+    let of_default = "the newest run of test default in shop (#1) did not pass: failed 2";
+    // One test under two names of its command.
+    assert_eq!(
+        told(&[("default", failed), ("default", failed)]),
+        format!("{of_default} of 14: adds: boom")
+    );
+    assert_eq!(
+        told(&[("default", failed), ("lint", passed)]),
+        format!("{of_default}: adds: boom")
+    );
+    assert_eq!(
+        told(&[("default", failed), ("lint", failed)]),
+        "the newest run of test default in shop (#1) did not pass: failed\n\
+         the newest run of test lint in shop (#1) did not pass: failed"
+    );
 }
 
 #[test]
@@ -151,7 +252,7 @@ fn a_success_that_no_test_run_shows_is_told() {
             .map(|(seq, (run, result))| row(seq, run, *result))
             .collect();
         let story = Story {
-            tests: evidence::newest_runs("env_1", &rows),
+            tests: evidence::newest_runs("env_1", &rows, &BTreeMap::new()),
             untested: untested.to_vec(),
             ..Story::default()
         };
@@ -219,6 +320,7 @@ fn a_success_that_no_test_run_shows_is_told() {
         test: passed.map(|(test, _)| test.to_owned()),
         edits: 2,
         passed_seq: passed.map(|(_, seq)| seq),
+        in_run: None,
     };
     let success =
         |rows: &[(&str, Option<Ran>)], untested: &[Untested]| told(rows, untested, State::ClosedSuccess);
