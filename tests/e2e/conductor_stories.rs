@@ -63,7 +63,9 @@ async fn a_client_that_knows_the_id_alone_finishes_the_csv_job() {
     let all = json!({"summary": "export with tests", "paths": ["report", "tests", "README.md"]});
     reader.call("git_commit", all).await;
     assert!(
-        reader.prompt.contains("a person has approved it with step_approve"),
+        reader
+            .prompt
+            .contains("a person has approved it with step_approve"),
         "{}",
         reader.prompt
     );
