@@ -2,6 +2,7 @@
 //! limits, in what order, what was refused and why, what failed again and again, what was changed.
 
 mod evidence;
+mod judged;
 mod text;
 
 use crate::storage::StoreResult;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use crate::storage::{Envelope, OperationFilter, Outcome, Restored, Session, StoredOperation};
 
 pub use evidence::{NewestRun, Part, Untested};
+pub use judged::Judged;
 pub use text::explain;
 
 /// Operations that are read at once.
@@ -43,6 +45,9 @@ pub struct Story {
     pub steps: Vec<Step>,
     /// Refused and failed calls, by code.
     pub refusals: Vec<Refused>,
+    /// Verdicts of policies that were no passes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<Judged>,
     /// Failures that came more than once.
     pub repeated_failures: Vec<Repeated>,
     /// Changes that were made more than once.
@@ -332,6 +337,7 @@ fn outcome(operation: &StoredOperation) -> &str {
 struct Teller {
     story: Story,
     refusals: BTreeMap<String, Refused>,
+    verdicts: judged::Verdicts,
     failures: Seen,
     mutations: Seen,
     changes: BTreeMap<String, Changed>,
@@ -352,6 +358,7 @@ impl Teller {
         story.last_tests = LastTests::of(operation).or(story.last_tests.take());
         self.step(operation);
         self.refusal(operation);
+        self.verdicts.hear(operation);
         self.failures
             .see(operation.failure_fingerprint.as_ref(), operation, self.mutated);
         self.mutations
@@ -421,6 +428,7 @@ impl Teller {
             .refusals
             .sort_by_key(|refused| (-refused.count, refused.first_seq));
         story.refusals.truncate(REFUSALS);
+        story.verdicts = self.verdicts.finish();
         story.repeated_failures = self.failures.repeated();
         story.repeated_changes = self.mutations.repeated();
         story.changes = self.changes.into_values().collect();

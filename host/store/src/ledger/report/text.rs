@@ -9,7 +9,7 @@ use tollgate_core::client_name;
 use tollgate_core::envelope::State;
 use tollgate_core::text::{named, quoted};
 
-use super::{Changed, Circle, Part, Refused, Repeated, Step, Story, Unseen, evidence};
+use super::{Changed, Circle, Part, Refused, Repeated, Step, Story, Unseen, evidence, judged};
 use crate::storage::Envelope;
 
 pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
@@ -31,6 +31,7 @@ pub(super) fn tell(story: &Story, envelope: &Envelope, boot_ms: i64) -> String {
         &story.refusals,
         tell_refused,
     );
+    section(&mut text, "What policies said", &story.verdicts, judged::tell);
     section(
         &mut text,
         "What failed in the same way again",
@@ -455,7 +456,7 @@ fn test_name(name: &str) -> String {
     }
 }
 
-fn times(count: i64) -> String {
+pub(super) fn times(count: i64) -> String {
     if count == 1 {
         "once".to_owned()
     } else {
