@@ -61,13 +61,23 @@ impl Place {
         })
     }
 
+    /// Beginning of comments in the file.
+    fn comment(&self) -> &'static str {
+        const BY_HASH: [&str; 7] = [".py", ".rb", ".sh", ".ex", ".exs", ".pl", ".php"];
+        match BY_HASH.iter().any(|extension| self.path.ends_with(extension)) {
+            true => "#",
+            false => "//",
+        }
+    }
+
     /// The assertion at this place: the line that it begins in, and the call.
     pub(crate) fn assertion(&self, source: Option<&str>) -> Option<Assertion> {
         let Some(source) = source else {
             let line = self.printed.as_deref().filter(|line| is_balanced(line))?;
+            let line = statement(line, self.comment(), false);
             return Some(Assertion {
-                line: line.to_owned(),
-                call: line.to_owned(),
+                call: line.clone(),
+                line,
             });
         };
         let mut at = 0;
@@ -75,11 +85,12 @@ impl Place {
             at += source.get(at..)?.find('\n')? + 1;
         }
         let rest = source.get(at..)?;
-        let line = statement(rest, false);
+        let comment = self.comment();
+        let line = statement(rest, comment, false);
         let call = match self.column.and_then(|column| column.checked_sub(1)) {
             Some(column) => {
                 let start = rest.char_indices().nth(column).map(|(start, _)| start)?;
-                statement(rest.get(start..)?, true)
+                statement(rest.get(start..)?, comment, true)
             }
             None => line.clone(),
         };
@@ -95,16 +106,66 @@ pub(crate) struct Assertion {
 }
 
 impl Assertion {
-    /// Both parts, for comparison.
+    /// Both parts, for comparison: without the blanks that a formatter moves.
     pub(crate) fn text(&self) -> String {
-        format!("{}\n{}", self.line, self.call)
+        format!("{}\n{}", bare(&self.line), bare(&self.call))
     }
 }
 
-/// Text up to the end of its line, with the lines that its brackets take. `is_call` ends it with the first bracket.
-fn statement(text: &str, is_call: bool) -> String {
+/// A text without blanks but those between words, and without a comma before a bracket.
+fn bare(text: &str) -> String {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut bare = String::new();
+    let mut is_apart = false;
+    for c in text.chars() {
+        if c.is_whitespace() {
+            is_apart = true;
+            continue;
+        }
+        if is_apart && is_word(c) && bare.ends_with(is_word) {
+            bare.push(' ');
+        }
+        if matches!(c, ')' | ']' | '}') && bare.ends_with(',') {
+            bare.pop();
+        }
+        is_apart = false;
+        bare.push(c);
+    }
+    bare
+}
+
+/// Text up to the end of its line, with the lines that its brackets take, without comments. `is_call` ends it with the
+/// first bracket.
+fn statement(text: &str, comment: &str, is_call: bool) -> String {
     let (mut depth, mut kept) = (0usize, String::new());
-    for c in text.chars().take(MAX_TEXT) {
+    let (mut quote, mut is_escaped, mut is_comment): (Option<char>, bool, bool) = (None, false, false);
+    for (at, c) in text.char_indices().take(MAX_TEXT) {
+        if is_comment && c != '\n' {
+            continue;
+        }
+        is_comment = false;
+        if let Some(open) = quote {
+            // A text ends with its line, in case that the sign was none of a text.
+            let ends = (c == open && !is_escaped) || c == '\n';
+            is_escaped = c == '\\' && !is_escaped;
+            if !ends {
+                kept.push(c);
+                continue;
+            }
+            quote = None;
+            if c != '\n' {
+                kept.push(c);
+                continue;
+            }
+        }
+        let is_after_blank = kept.is_empty() || kept.ends_with(char::is_whitespace) || kept.ends_with([';', ',']);
+        if is_after_blank && text.get(at..).is_some_and(|rest| rest.starts_with(comment)) {
+            is_comment = true;
+            continue;
+        }
+        if matches!(c, '"' | '`') || (c == '\'' && comment == "#") {
+            quote = Some(c);
+        }
         match c {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
@@ -269,6 +330,31 @@ mod tests {
         );
         assert_eq!(Place::read("src/lib.rs:2:1").unwrap().assertion(None), None);
         assert_eq!(Place::read("file:///x/a.mjs:2:5").unwrap().path, "/x/a.mjs");
+    }
+
+    #[test]
+    fn comments_and_blanks_are_no_edit_of_an_assertion() {
+        let text = |place: &str, source: &str| {
+            let found = Place::read(place).unwrap().assertion(Some(source)).unwrap();
+            found.text()
+        };
+        for (place, sources) in [
+            (
+                "test_a.py:1",
+                ["self.assertEqual(f(1), 0)  # try 1\n", "self.assertEqual( f(1),0 )\n", "self.assertEqual(\n  f(1),  # one\n  0,\n)\n"],
+            ),
+            (
+                "a.mjs:1:1",
+                ["assert.equal(f(1), 0); // try 1\n", "assert.equal( f(1),0 );\n", "assert.equal(\n  f(1),\n  0,\n);\n"],
+            ),
+        ] {
+            let call = |source: &&str| text(place, source).split('\n').next_back().unwrap().trim_end_matches(';').to_owned();
+            let [first, second, third] = sources.each_ref().map(call);
+            assert_eq!(first, second);
+            assert_eq!(second, third);
+        }
+        assert_ne!(text("a.py:1", "assert f('a # b') == 1\n"), text("a.py:1", "assert f('a # c') == 1\n"));
+        assert_ne!(text("a.rs:1:1", "assert!(f(\"//a\"))\n"), text("a.rs:1:1", "assert!(f(\"//b\"))\n"));
     }
 
     proptest::proptest! {

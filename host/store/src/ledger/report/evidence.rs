@@ -50,9 +50,13 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// True if the run began in the newest known state, or left it.
-    fn is_now(&self) -> bool {
-        self.now.is_some() && (self.before == self.now || self.after == self.now)
+    /// True if a run says something of the newest known state. A run that passed while files changed says nothing of the
+    /// state in which it began.
+    fn is_now(&self, passed: bool) -> bool {
+        let began = self.before == self.now;
+        let left = self.after == self.now;
+        let is_steady = self.after.is_none() || self.before == self.after;
+        self.now.is_some() && (left || (began && (is_steady || !passed)))
     }
 
     /// The states before and after the run, if files changed while it ran and nothing changed since.
@@ -181,7 +185,9 @@ pub(super) fn newest_runs(
             };
             match newest.get_mut(&(workspace.clone(), command.clone())) {
                 // What ran in a state that is gone says nothing of the one that is back.
-                Some(older) if older.tree.is_now() && !run.tree.is_now() => older.tree.is_back = true,
+                Some(older) if older.tree.is_now(older.passed) && !run.tree.is_now(run.passed) => {
+                    older.tree.is_back = true;
+                }
                 _ => drop(newest.insert((workspace, command), run)),
             }
         }
@@ -261,7 +267,7 @@ pub(super) fn untested(session: &Session, envelope: &str, runs: &[NewestRun]) ->
         }
         for run in here.into_iter().filter(|run| run.passed) {
             let Some(edits) = after(Some(run))? else { continue };
-            if !run.tree.is_now() {
+            if !run.tree.is_now(run.passed) {
                 found.push(edits);
             } else if let Some((before, left)) = run.tree.changed_in_run() {
                 match session.found_before(envelope, &workspace, (left, run.seq))? {
