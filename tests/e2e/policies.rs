@@ -329,7 +329,9 @@ fn shown(page: &str) -> Vec<&str> {
 
 #[test]
 fn what_the_documentation_shows_works() {
-    let shown = shown(include_str!("../../docs/policies.md"));
+    let mut shown = shown(include_str!("../../docs/policies.md"));
+    // Rego and Cedar are not part of the program, so that their settings are shown without a source.
+    shown.retain(|block| block.contains("source = "));
     assert_eq!(shown.len(), 10, "one of a policy and one of each built-in");
     let place = Place::with(&shown.concat());
     let output = place.run(&["--json", "policies", "list"]);

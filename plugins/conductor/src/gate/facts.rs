@@ -117,7 +117,7 @@ pub(crate) fn gather(cx: &Cx<'_>, job: &Job, step: &Step, asked: &Asked<'_>) -> 
             let runs = red::between(git, since, first, &gates);
             let facts = view(git, since, first, (&gates, &commands), asked);
             if let (Ok(facts), Some(next)) = (&facts, aftermath.baseline.as_mut()) {
-                next.planned = owed::planned(git, since, facts, (job, step, &gates));
+                (next.planned, next.owing) = owed::planned(git, since, facts, (job, step, &gates));
             }
             facts
                 .and_then(|facts| Ok((facts, runs?)))
@@ -167,51 +167,73 @@ pub(super) fn view(
         carried: carried.transpose()?.map(|facts| facts.changed),
         ..git.facts_of(since, look, wants_lines)?
     };
+    let is_about_tests = gates.iter().any(|gate| matches!(gate, Gate::TestsUnchanged(_)));
+    let judged = since.and_then(|since| since.judged.as_deref());
+    let followed = match is_about_tests {
+        true => runners::followed(
+            git,
+            judged.or(since).and_then(|since| since.commit.as_deref()),
+            commands,
+        ),
+        false => commands.to_vec(),
+    };
     let carried = facts.carried.as_deref().unwrap_or_default();
-    let owed = owed::changed(git, since, look, (gates, &facts.changed, carried))?;
+    let owed = owed::changed(git, since, look, (gates, &followed), (&facts.changed, carried))?;
     facts
         .changed
         .retain(|change| !owed.restored.contains(&change.path));
+    if let Some(carried) = facts.carried.as_mut() {
+        carried.retain(|change| !owed.wanted.contains(&change.path));
+    }
     facts.owed = owed.changed;
     let base = guard
         .or(since)
         .map_or(look.commit.as_deref(), |since| since.commit.as_deref());
     let all = facts.changed.iter().chain(facts.carried.iter().flatten());
     let paths: BTreeSet<(&String, bool)> = all.map(|change| (&change.path, change.new)).collect();
-    let is_about_tests = gates.iter().any(|gate| matches!(gate, Gate::TestsUnchanged(_)));
     let commands = match is_about_tests && !paths.is_empty() {
         true => runners::followed(git, base, commands),
         false => commands.to_vec(),
     };
+    let (settings, newcomers) = deciding_files((git, base), look, &paths, (&commands, is_about_tests));
+    Ok(GitFacts {
+        settings,
+        newcomers,
+        ..facts
+    })
+}
+
+/// Changed files that decide how tests run, each with the part that does, and new ones that take part in a run of tests, if
+/// the tests are guarded. `commands` are followed into their scripts.
+pub(super) fn deciding_files(
+    (git, base): (&Git<'_>, Option<&str>),
+    look: &Look,
+    paths: &BTreeSet<(&String, bool)>,
+    (commands, is_about_tests): (&[Runner], bool),
+) -> (BTreeMap<String, String>, BTreeMap<String, Newcomer>) {
     let settings = paths
         .iter()
         .filter_map(|(path, new)| {
-            let is_apart = || *new && is_apart(look, &paths, path);
-            Some((
-                (*path).clone(),
-                deciding(git, base, path, (&commands, &is_apart))?,
-            ))
+            let is_apart = || *new && is_apart(look, paths, path);
+            Some(((*path).clone(), deciding(git, base, path, (commands, &is_apart))?))
         })
         .collect();
     let scene = newcomers::Scene {
         git,
         base,
         look,
-        commands: &commands,
+        commands,
     };
     let new = paths
         .iter()
         .filter(|(_, new)| *new)
         .map(|(path, _)| *path)
         .collect();
-    Ok(GitFacts {
-        settings,
-        newcomers: match is_about_tests {
-            true => newcomers::found(&scene, &new),
-            false => BTreeMap::new(),
-        },
-        ..facts
-    })
+    let newcomers = match is_about_tests {
+        true => newcomers::found(&scene, &new),
+        false => BTreeMap::new(),
+    };
+    (settings, newcomers)
 }
 
 /// Files that take part in runs of tests, among those that commands of gates wrote. As nobody's change they would
@@ -399,6 +421,7 @@ pub(super) fn state_of(since: &Baseline, next: &Baseline) -> Baseline {
         guard: None,
         judged: None,
         planned: BTreeMap::new(),
+        owing: BTreeSet::new(),
         tests: BTreeMap::new(),
         commands: BTreeMap::new(),
         runs: BTreeMap::new(),

@@ -78,6 +78,9 @@ pub(super) fn differs(old: &str, new: &str, commands: &[Runner]) -> bool {
         }
     }
     let [old, new] = &texts;
+    if texts.iter().any(|text| computes(&kept(text, &reached))) {
+        return old != new;
+    }
     kept(old, &reached) != kept(new, &reached)
 }
 
@@ -137,6 +140,17 @@ fn kept(text: &str, reached: &BTreeSet<String>) -> Vec<String> {
         }
     }
     kept
+}
+
+/// Checks whether lines compute the names of targets, so that any rule may be meant.
+fn computes(lines: &[String]) -> bool {
+    lines.iter().any(|line| match line.strip_prefix('\t') {
+        Some(recipe) => recipe.contains("make") || recipe.contains("MAKE"),
+        // Of a rule; what a variable holds counts as text.
+        None => line.split_once(':').is_some_and(|(names, rest)| {
+            !rest.starts_with('=') && !names.contains('=') && line.contains('$')
+        }),
+    })
 }
 
 /// Names of a rule that make only reads: without variables, patterns or functions.
@@ -298,6 +312,11 @@ docs: ; true
             (format!("build:\n\ttrue\n{old}"), "", true),
             (format!("build:\n\ttrue\n{old}"), "test", false),
             (add("define x\nendef\n"), "test", true),
+            (
+                old.replace("test: prep", "test: check-$(PY)") + "build:\n\ttsc\n",
+                "test",
+                true,
+            ),
         ] {
             assert_eq!(differs(old, &new, &make(goals)), expected, "{new}");
         }

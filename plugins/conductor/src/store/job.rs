@@ -85,9 +85,12 @@ pub(crate) struct Baseline {
     /// State when the last step ended whose gates judge tests, if steps without such gates came since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Box<Baseline>>,
-    /// Tests and settings of tests that such steps changed as the plan says, with the hash of their content.
+    /// Files that such steps changed as the plan says, with the hash of their content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub planned: BTreeMap<String, String>,
+    /// Tests that such steps changed although no text wants it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub owing: BTreeSet<String>,
     /// True if `dirty` also has the files that Git does not show. False in records of earlier versions.
     #[serde(default)]
     pub whole: bool,

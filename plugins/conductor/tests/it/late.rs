@@ -58,6 +58,10 @@ fn tests_that_an_earlier_step_is_to_change_are_its_work() {
     for (text, gates) in [
         ("Add a test for the total to the suite.", json!([])),
         (
+            "Add a failing case to tests/t.py.",
+            json!([{"gate": "changed_files_minimum", "min": 1}]),
+        ),
+        (
             "Correct tests/t.py.",
             json!([{"gate": "diff_max_lines", "max": 30}]),
         ),
@@ -66,14 +70,10 @@ fn tests_that_an_earlier_step_is_to_change_are_its_work() {
             json!([{"gate": "changed_files_allowlist", "paths": ["tests/**"]}]),
         ),
     ] {
-        let is_open = gates == json!([]);
         let bench = two_steps(with_tests(), text, gates);
         bench.write("tests/t.py", "assert total == 4\n");
         accepted(&bench, json!({}));
-        let reasons = second(&bench);
-        // Without any gate the change counts for the next step that looks at changes, as before.
-        assert_eq!(reasons.is_empty(), !is_open, "{text}: {reasons}");
-        assert!(!reasons.contains("an earlier step"), "{text}: {reasons}");
+        assert_eq!(second(&bench), "", "{text}");
     }
 }
 
@@ -216,4 +216,103 @@ fn scripts_and_targets_that_tests_do_not_come_to_are_free() {
         "{\"type\": \"module\", \"scripts\": {\"test\": \"x\"}}\n",
     );
     accepted(&bench, json!({}));
+}
+
+/// Result of the second step after a first one with this text that writes these files.
+fn after(text: &str, gates: Value, files: &[(&str, &str)]) -> String {
+    let bench = with_tests();
+    bench.write("golden/total.json", "{\"total\": 3}\n");
+    bench.write("tests/t.py", "assert total == read('golden/total.json')\n");
+    bench.write("app.py", "x = 1\n");
+    bench.git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "-m", "data"]);
+    let bench = two_steps(bench, text, gates);
+    for (path, content) in files {
+        bench.write(path, content);
+    }
+    accepted(&bench, json!({}));
+    second(&bench)
+}
+
+#[test]
+fn what_decides_how_tests_run_counts_over_steps_as_well() {
+    let gates = || json!([{"gate": "forbid_paths", "paths": ["zzz/**"]}]);
+    for (path, content) in [
+        ("tests/app.py", "x = 3\n"),
+        ("golden/total.json", "{\"total\": 0}\n"),
+        ("conftest.py", "x = 1\n"),
+        ("package.json", "{\"jest\": {}}\n"),
+    ] {
+        let text = "Describe the total in docs/a.md.";
+        let reasons = after(text, gates(), &[(path, content), ("docs/a.md", "text\n")]);
+        assert!(
+            reasons.contains(&format!("do not say: {path}")),
+            "{path}: {reasons}"
+        );
+        let named = format!("Describe the total and update {path}.");
+        assert_eq!(after(&named, gates(), &[(path, content)]), "", "{path}");
+    }
+    // Other work is nobody's debt.
+    assert_eq!(
+        after(
+            "Work.",
+            gates(),
+            &[("app.py", "x = 2\n"), ("docs/a.md", "text\n")]
+        ),
+        ""
+    );
+}
+
+#[test]
+fn texts_that_deny_or_mention_tests_open_none() {
+    for text in [
+        "Do not add tests.",
+        "Leave tests/t.py alone.",
+        "Run tests/t.py.",
+        "Describe how to write a test.",
+        "Add a test for the mean in tests/mean.py.",
+    ] {
+        let gates = json!([{"gate": "diff_max_lines", "max": 30}]);
+        let reasons = after(text, gates, &[("tests/t.py", "assert True\n")]);
+        assert!(reasons.contains("do not say: tests/t.py"), "{text}: {reasons}");
+    }
+}
+
+#[test]
+fn a_red_step_hands_its_test_on_as_it_is() {
+    let run = "grep -q pass said && echo '3 passed in 1s' || { echo '1 failed, 2 passed in 1s'; exit 1; }";
+    let bench = Bench::with_repository_and(|workspace| workspace.test("default", &["sh", "-c", run]));
+    bench.write("said", "pass\n");
+    bench.write("tests/t.py", "assert total == 3\n");
+    bench.git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "-m", "tests"]);
+    bench.run(r#"- job_update_policies {"policies": {"max_retries_per_step": 50}}"#);
+    let mut red = step("one", json!([{"gate": "tests_fail"}]));
+    red["instruction_prompt"] = json!("Add a failing test to tests/t.py.");
+    let docs = step("two", json!([{"gate": "forbid_paths", "paths": ["zzz/**"]}]));
+    let guarded = step("three", json!([{"gate": "tests_unchanged"}]));
+    let bench = bench.started(json!([red, docs, guarded]));
+    bench.run("- job_next_step_prompt {}");
+    bench.write("tests/t.py", "assert total == 3\nassert total == 4\n");
+    bench.write("said", "x\n");
+    let mut first = result("S1");
+    first["evidence"]["tests_run"] = json!(["default"]);
+    first["evidence"]["tests_passed"] = json!(false);
+    let reply = bench.reply("job_submit_step_result", first);
+    assert_eq!(reply["accepted"], json!(true), "{reply}");
+    bench.run("- job_next_step_prompt {}");
+    bench.write("tests/t.py", "assert total == 3\n");
+    let reply = bench.reply("job_submit_step_result", result("S2"));
+    assert_eq!(reply["accepted"], json!(true), "{reply}");
+    bench.run("- job_next_step_prompt {}");
+    let reply = bench.reply("job_submit_step_result", result("S3"));
+    assert!(
+        reply["rejection_reasons"]
+            .to_string()
+            .contains("do not say: tests/t.py"),
+        "{reply}"
+    );
+    bench.write("tests/t.py", "assert total == 3\nassert total == 4\n");
+    let reply = bench.reply("job_submit_step_result", result("S3"));
+    assert_eq!(reply["status"], json!("COMPLETE"), "{reply}");
 }
