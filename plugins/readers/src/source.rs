@@ -158,7 +158,8 @@ fn statement(text: &str, comment: &str, is_call: bool) -> String {
                 continue;
             }
         }
-        let is_after_blank = kept.is_empty() || kept.ends_with(char::is_whitespace) || kept.ends_with([';', ',']);
+        let is_after_blank =
+            kept.is_empty() || kept.ends_with(char::is_whitespace) || kept.ends_with([';', ',']);
         if is_after_blank && text.get(at..).is_some_and(|rest| rest.starts_with(comment)) {
             is_comment = true;
             continue;
@@ -341,20 +342,41 @@ mod tests {
         for (place, sources) in [
             (
                 "test_a.py:1",
-                ["self.assertEqual(f(1), 0)  # try 1\n", "self.assertEqual( f(1),0 )\n", "self.assertEqual(\n  f(1),  # one\n  0,\n)\n"],
+                [
+                    "self.assertEqual(f(1), 0)  # try 1\n",
+                    "self.assertEqual( f(1),0 )\n",
+                    "self.assertEqual(\n  f(1),  # one\n  0,\n)\n",
+                ],
             ),
             (
                 "a.mjs:1:1",
-                ["assert.equal(f(1), 0); // try 1\n", "assert.equal( f(1),0 );\n", "assert.equal(\n  f(1),\n  0,\n);\n"],
+                [
+                    "assert.equal(f(1), 0); // try 1\n",
+                    "assert.equal( f(1),0 );\n",
+                    "assert.equal(\n  f(1),\n  0,\n);\n",
+                ],
             ),
         ] {
-            let call = |source: &&str| text(place, source).split('\n').next_back().unwrap().trim_end_matches(';').to_owned();
+            let call = |source: &&str| {
+                text(place, source)
+                    .split('\n')
+                    .next_back()
+                    .unwrap()
+                    .trim_end_matches(';')
+                    .to_owned()
+            };
             let [first, second, third] = sources.each_ref().map(call);
             assert_eq!(first, second);
             assert_eq!(second, third);
         }
-        assert_ne!(text("a.py:1", "assert f('a # b') == 1\n"), text("a.py:1", "assert f('a # c') == 1\n"));
-        assert_ne!(text("a.rs:1:1", "assert!(f(\"//a\"))\n"), text("a.rs:1:1", "assert!(f(\"//b\"))\n"));
+        assert_ne!(
+            text("a.py:1", "assert f('a # b') == 1\n"),
+            text("a.py:1", "assert f('a # c') == 1\n")
+        );
+        assert_ne!(
+            text("a.rs:1:1", "assert!(f(\"//a\"))\n"),
+            text("a.rs:1:1", "assert!(f(\"//b\"))\n")
+        );
     }
 
     proptest::proptest! {
