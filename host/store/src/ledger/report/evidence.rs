@@ -59,6 +59,12 @@ impl Tree {
         self.now.is_some() && (left || (began && (is_steady || !passed)))
     }
 
+    /// The states before and after the run, if files changed while it ran and were put back since.
+    fn put_back(&self) -> Option<(&str, &str)> {
+        let states = self.before.as_deref().zip(self.after.as_deref());
+        states.filter(|(before, after)| before != after && self.now.as_deref() == Some(*before))
+    }
+
     /// The states before and after the run, if files changed while it ran and nothing changed since.
     fn changed_in_run(&self) -> Option<(&str, &str)> {
         let states = self.before.as_deref().zip(self.after.as_deref());
@@ -267,7 +273,14 @@ pub(super) fn untested(session: &Session, envelope: &str, runs: &[NewestRun]) ->
         }
         for run in here.into_iter().filter(|run| run.passed) {
             let Some(edits) = after(Some(run))? else { continue };
-            if !run.tree.is_now(run.passed) {
+            if let Some((before, left)) = run.tree.put_back() {
+                let mut paths = session.paths_between(envelope, &workspace, (before, left))?;
+                paths.truncate(MAX_PATHS);
+                found.push(Untested {
+                    in_run: Some(paths),
+                    ..edits
+                });
+            } else if !run.tree.is_now(run.passed) {
                 found.push(edits);
             } else if let Some((before, left)) = run.tree.changed_in_run() {
                 match session.found_before(envelope, &workspace, (left, run.seq))? {
