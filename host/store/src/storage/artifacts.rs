@@ -1,4 +1,4 @@
-//! Which artifacts operations have.
+//! Artifacts of operations.
 
 use super::error::StoreResult;
 use rusqlite::{OptionalExtension, params};

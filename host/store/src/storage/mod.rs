@@ -1,8 +1,10 @@
 //! The SQLite file of a data directory: the only module that knows the engine.
 //!
 //! A [`Session`] is one hardened connection. The gate's writer thread owns one, each reader thread
-//! another. Components reach a session only through `view::storage`, with the session put into
-//! their namespace first, and SQLite itself refuses what lies outside.
+//! another. What a session does with the host's tables is in the methods of small handles, one for
+//! each subject: [`Session::envelopes`], [`Session::ledger`] and so on. Components reach a session
+//! only through `view::storage`, with the session put into their namespace first, and SQLite itself
+//! refuses what lies outside.
 
 mod access;
 mod anchors;
