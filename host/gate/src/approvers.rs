@@ -171,7 +171,7 @@ mod tests {
             ..AskedBy::default()
         };
         let new = NewApproval::new("pack", request, by, (1, 1));
-        session.approvals().add(&new).unwrap();
+        session.approvals().insert(&new).unwrap();
         let stored = session.approvals().get(&new.id).unwrap().unwrap();
         session.commit().unwrap();
         stored

@@ -278,7 +278,7 @@ impl Writer {
                     Err(_) => session.ledger().record(draft.finish(&settled))?,
                     Ok(_) => {
                         draft.operation.counters.clone_from(&settled.counters);
-                        session.intents().add(&draft.intent())?;
+                        session.intents().insert(&draft.intent())?;
                         tasks::begin_with_intent(session, draft)?;
                     }
                 }

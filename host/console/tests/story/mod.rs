@@ -422,7 +422,7 @@ impl Writer {
         };
         let new = NewApproval::new(component, request, by, (1, self.now_ms - 3 * MINUTE));
         self.session.begin_write().unwrap();
-        self.session.approvals().add(&new).unwrap();
+        self.session.approvals().insert(&new).unwrap();
         self.session.commit().unwrap();
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn enter(
     };
     let is_listed = fits(session, new, new.at_ms)?;
     if is_listed {
-        session.approvals().add(new)?;
+        session.approvals().insert(new)?;
         asked["approvals"] = json!([new.id]);
     }
     Ok((asked, is_listed))
@@ -100,7 +100,7 @@ pub(super) fn enter_later(
     if !fits(session, new, now_ms)? || !session.tasks().note_listed(task_id, new, now_ms)? {
         return Ok(false);
     }
-    session.approvals().add(new)?;
+    session.approvals().insert(new)?;
     Ok(true)
 }
 

@@ -265,7 +265,7 @@ impl Gate {
                     new.asked = Some(asked);
                     stored.set_listed(is_listed);
                 }
-                let is_added = is_room && session.tasks().add(&new)?;
+                let is_added = is_room && session.tasks().insert(&new)?;
                 stored.set_stored(is_added);
                 Ok(is_added)
             })

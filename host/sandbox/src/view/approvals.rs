@@ -48,7 +48,7 @@ impl approvals::Host for View<'_> {
             None => self.in_transaction(|| {
                 let (seen, row) = self.ask_on(&request, None)?;
                 if let Some(new) = row {
-                    self.stored(self.session.approvals().add(&new))?;
+                    self.stored(self.session.approvals().insert(&new))?;
                 }
                 Ok(seen)
             })?,

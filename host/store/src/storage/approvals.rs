@@ -100,7 +100,7 @@ impl Approvals<'_> {
 
     /// Stores a request, and withdraws an open one with the same key. Does nothing if the request is there. Wants a
     /// write transaction.
-    pub fn add(self, new: &NewApproval) -> StoreResult<()> {
+    pub fn insert(self, new: &NewApproval) -> StoreResult<()> {
         if self.get(&new.id)?.is_some() {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl Approvals<'_> {
     pub(super) fn write_policy_row(self, row: &PolicyRow) -> StoreResult<()> {
         match row {
             // The limit was checked on the snapshot. Calls that were judged at the same time exceed it by a few.
-            PolicyRow::Ask(new) => self.add(new),
+            PolicyRow::Ask(new) => self.insert(new),
             PolicyRow::Settle {
                 component,
                 key,

@@ -24,7 +24,7 @@ const CONTENTS: &str = "SELECT hash, size, holder, max(created_at) AS newest FRO
 
 impl Artifacts<'_> {
     /// Adds an operation's artifact, in the operation's transaction.
-    pub(super) fn add(self, op_id: &str, artifact: &Artifact) -> StoreResult<()> {
+    pub(super) fn insert(self, op_id: &str, artifact: &Artifact) -> StoreResult<()> {
         Ok(self.0.db
             .prepare_cached(
                 "INSERT INTO core_artifacts (id, hash, kind, size, total_size, op_id, created_at, expires_at, holder)

@@ -7,7 +7,7 @@ use super::schema::exactly_one;
 
 impl Intents<'_> {
     /// Remembers a `run` call that is about to start.
-    pub fn add(self, operation: &Operation) -> StoreResult<()> {
+    pub fn insert(self, operation: &Operation) -> StoreResult<()> {
         let json = serde_json::to_string(operation)
             .map_err(|err| rusqlite::Error::ToSqlConversionFailure(err.into()))?;
         Ok(self

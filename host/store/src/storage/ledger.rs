@@ -361,7 +361,7 @@ impl Ledger<'_> {
         self.0.work_trees().chain_states(&states, seq)?;
         self.0.work_trees().chain_finds(&finds, seq)?;
         for artifact in &operation.artifacts {
-            self.0.artifacts().add(&operation.op_id, artifact)?;
+            self.0.artifacts().insert(&operation.op_id, artifact)?;
         }
         for row in &operation.policy_rows {
             self.0.approvals().write_policy_row(row)?;

@@ -328,7 +328,7 @@ mod tests {
         // A call that began before has no row yet.
         let running = operation(7, Some("env_k"), NOW);
         session.begin_write().unwrap();
-        session.intents().add(&running).unwrap();
+        session.intents().insert(&running).unwrap();
         session
             .work_trees()
             .note_sighting("env_k", &seen("B", 5), Cause::Observed, "op_7", NOW)

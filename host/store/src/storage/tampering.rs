@@ -341,7 +341,7 @@ fn a_counter_that_somebody_keeps_from_moving_fails_its_call() {
                 .envelopes()
                 .admit("env_k", Charge::Mutations(1), 0, YOUNG)?;
             session.budgets().book("env_k", "units", 1)?;
-            session.intents().add(&operation(7, None, YOUNG))
+            session.intents().insert(&operation(7, None, YOUNG))
         };
         session.begin_write().unwrap();
         charge().unwrap();

@@ -33,7 +33,7 @@ const EXPIRED_BATCH: u32 = 16;
 impl Tasks<'_> {
     /// Stores a task that begins, unless the call that it is about is over. Whether it is stored. Wants a write
     /// transaction.
-    pub fn add(self, new: &NewTask) -> StoreResult<bool> {
+    pub fn insert(self, new: &NewTask) -> StoreResult<bool> {
         self.forget(new.now_ms, EXPIRED_BATCH)?;
         if new.asked.is_none() && self.0.operations().find(&new.op_id)?.is_some() {
             return Ok(false);

@@ -22,7 +22,7 @@ fn ask(session: &Session, request: &ApprovalRequest, identity: Option<&str>, now
         ..AskedBy::default()
     };
     let new = NewApproval::new("pack", request.clone(), by, (round, now_ms));
-    session.approvals().add(&new).unwrap();
+    session.approvals().insert(&new).unwrap();
     new.id
 }
 
@@ -82,7 +82,7 @@ fn hosts_that_ask_the_same_on_one_snapshot_have_one_request() {
     session.begin_write().unwrap();
     let new = |to: &str| NewApproval::new("pack", request("k", to), AskedBy::default(), (1, 1));
     for to in ["staging", "staging", "production", "staging"] {
-        session.approvals().add(&new(to)).unwrap();
+        session.approvals().insert(&new(to)).unwrap();
     }
     let all = session.approvals().list(&ApprovalFilter::default(), 10).unwrap();
     let rounds: Vec<_> = all

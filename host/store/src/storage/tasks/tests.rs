@@ -47,7 +47,7 @@ fn record(session: &Session, number: usize, success: Option<bool>, code: Option<
 #[test]
 fn a_task_ends_once_and_keeps_its_reply_for_its_time() {
     let session = session();
-    assert!(session.tasks().add(&new("tsk_a", 1)).unwrap());
+    assert!(session.tasks().insert(&new("tsk_a", 1)).unwrap());
     session.tasks().note("tsk_a", "half", 1_100).unwrap();
     let task = session.tasks().get("tsk_a", 1_100).unwrap().unwrap();
     assert_eq!(
@@ -73,7 +73,7 @@ fn a_task_ends_once_and_keeps_its_reply_for_its_time() {
 #[test]
 fn an_open_task_outlives_its_time() {
     let session = session();
-    session.tasks().add(&new("tsk_a", 1)).unwrap();
+    session.tasks().insert(&new("tsk_a", 1)).unwrap();
     assert_eq!(session.tasks().forget(9_000, 10).unwrap(), 0);
     assert!(session.tasks().get("tsk_a", 9_000).unwrap().is_some());
 }
@@ -82,7 +82,7 @@ fn an_open_task_outlives_its_time() {
 fn a_call_that_is_over_becomes_no_task() {
     let session = session();
     record(&session, 1, Some(true), None);
-    assert!(!session.tasks().add(&new("tsk_a", 1)).unwrap());
+    assert!(!session.tasks().insert(&new("tsk_a", 1)).unwrap());
     assert!(session.tasks().get("tsk_a", 1_000).unwrap().is_none());
     // One that was refused with a question waits for the answer.
     let asked = json!({"questions": {"1.ok": {}}, "approvals": ["apv_1"]});
@@ -90,7 +90,7 @@ fn a_call_that_is_over_becomes_no_task() {
         asked: Some(asked),
         ..new("tsk_b", 1)
     };
-    assert!(session.tasks().add(&waiting).unwrap());
+    assert!(session.tasks().insert(&waiting).unwrap());
     let task = session.tasks().get("tsk_b", 1_000).unwrap().unwrap();
     assert_eq!(task.state, TaskState::InputRequired);
     assert_eq!(task.approvals().collect::<Vec<_>>(), ["apv_1"]);
@@ -99,7 +99,7 @@ fn a_call_that_is_over_becomes_no_task() {
 #[test]
 fn each_question_is_answered_once() {
     let session = session();
-    session.tasks().add(&new("tsk_a", 1)).unwrap();
+    session.tasks().insert(&new("tsk_a", 1)).unwrap();
     let asked = json!({"questions": {"1.a": {}, "1.b": {}}});
     assert!(session.tasks().ask("tsk_a", &asked, 1_001).unwrap());
     assert!(!session.tasks().ask("tsk_a", &asked, 1_001).unwrap());
@@ -130,7 +130,7 @@ fn each_question_is_answered_once() {
 #[test]
 fn a_question_enters_the_list_later_only_while_its_task_waits_with_it() {
     let session = session();
-    session.tasks().add(&new("tsk_a", 1)).unwrap();
+    session.tasks().insert(&new("tsk_a", 1)).unwrap();
     let question = |op_id: &str| {
         let by = AskedBy {
             op_id: op_id.to_owned(),
@@ -170,13 +170,13 @@ fn tasks_of_a_gone_host_end_with_what_the_ledger_knows() {
         .into_iter()
         .enumerate()
     {
-        session.tasks().add(&new(id, number)).unwrap();
+        session.tasks().insert(&new(id, number)).unwrap();
     }
     let other = NewTask {
         host_id: "hst_2".to_owned(),
         ..new("tsk_other", 9)
     };
-    session.tasks().add(&other).unwrap();
+    session.tasks().insert(&other).unwrap();
     let asked = json!({"questions": {"1.ok": {}}});
     session.tasks().ask("tsk_waits", &asked, 1_001).unwrap();
     record(&session, 1, None, None);
@@ -225,7 +225,7 @@ fn lists_and_counts_are_by_owner() {
             now_ms: 1_000 + i64::try_from(number).unwrap(),
             ..new(&format!("tsk_{number}"), number)
         };
-        session.tasks().add(&task).unwrap();
+        session.tasks().insert(&task).unwrap();
     }
     session.tasks().end("tsk_1", &replied("{}"), 1_100).unwrap();
     let counted = |owner| session.tasks().count(owner).unwrap();
@@ -260,7 +260,7 @@ fn the_end_of_an_envelope_wants_its_tasks_to_end() {
             envelope_id: envelope.map(str::to_owned),
             ..new(&format!("tsk_{number}"), number)
         };
-        session.tasks().add(&task).unwrap();
+        session.tasks().insert(&task).unwrap();
     }
     let ending = super::super::Ending::by_host(
         tollgate_core::envelope::State::ClosedSuccess,
@@ -292,9 +292,9 @@ fn a_call_that_is_kept_is_taken_up_by_the_first_host() {
     .into_iter()
     .enumerate()
     {
-        session.tasks().add(&kept(id, number)).unwrap();
+        session.tasks().insert(&kept(id, number)).unwrap();
     }
-    session.tasks().add(&new("tsk_plain", 8)).unwrap();
+    session.tasks().insert(&new("tsk_plain", 8)).unwrap();
     let asked = json!({"questions": {"1.ok": {}}});
     session.tasks().ask("tsk_waits", &asked, 1_001).unwrap();
     session.tasks().want_cancelled("tsk_ends", 1_001).unwrap();
@@ -347,7 +347,7 @@ fn a_call_that_is_kept_is_taken_up_by_the_first_host() {
         session.tasks().give_up_all("hst_2", "HOST_GONE", 1_600).unwrap(),
         2
     );
-    session.tasks().add(&kept("tsk_stops", 9)).unwrap();
+    session.tasks().insert(&kept("tsk_stops", 9)).unwrap();
     assert_eq!(
         session
             .tasks()
@@ -364,10 +364,10 @@ fn a_call_that_may_still_run_is_not_taken_up() {
         arguments: Some("{}".to_owned()),
         ..new("tsk_a", 1)
     };
-    session.tasks().add(&kept).unwrap();
+    session.tasks().insert(&kept).unwrap();
     session
         .intents()
-        .add(&Operation::for_tests(1, None, "2026-03-01T00:00:00.000Z"))
+        .insert(&Operation::for_tests(1, None, "2026-03-01T00:00:00.000Z"))
         .unwrap();
     let seen = session.tasks().get("tsk_a", 1_100).unwrap().unwrap();
     assert!(!session.tasks().take_up(&seen, "hst_2", 1_200).unwrap());
