@@ -16,6 +16,7 @@ mod fuzz;
 mod languages;
 mod package;
 mod python;
+mod registries;
 mod reproduce;
 mod run;
 mod sbom;
@@ -94,6 +95,8 @@ enum Task {
     Engines,
     /// Make components of JavaScript, Python and C, and try them in the host
     Languages(languages::Languages),
+    /// Try packs and policies in Debian's docker-registry over TLS, with `wkg` as the other party
+    Registries,
     /// Make the bundle that desktop clients install, and try it
     Bundle {
         /// From the debug build, which is quicker to make
@@ -136,6 +139,7 @@ fn main() -> ExitCode {
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Engines => engines::test().map(drop),
         Task::Languages(languages) => languages.all(),
+        Task::Registries => registries::test().map(drop),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Dist),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
         Task::Package(package) => package.make().map(|came_to| run::say(&came_to)),
