@@ -6,7 +6,7 @@ bindings=$(mktemp -d)
 trap 'rm -rf "$bindings"' EXIT
 name=$(echo "$world" | tr - _)
 
-wit-bindgen c --world "$world" --out-dir "$bindings" "$wit" >/dev/null
+wit-bindgen c --world "$world" --out-dir "$bindings" "$wit"
 for file in "$source" "$bindings/$name.c"; do
     clang --target=wasm32-wasi -Os -Wall -Wextra -Wno-unused-parameter -I "$bindings" \
         -c "$file" -o "$bindings/$(basename "$file" .c).o"

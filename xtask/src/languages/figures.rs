@@ -18,8 +18,10 @@ use crate::session::{End, Session};
 const ROUNDS: usize = 3;
 /// Calls that the policies judge.
 const CALLS: usize = 501;
-/// The policy in Rust: its package, and what it is called.
-const RUST: (&str, &str) = ("require-actor", "require-actor");
+/// Package of the policy in Rust.
+const RUST: &str = "require-actor";
+/// Name that it gets, of the same length: a host refuses another component with the name of a built-in policy.
+const RENAMED: &str = "require-aktor";
 
 /// A component with what was measured of it.
 struct Measured {
@@ -75,7 +77,7 @@ pub(super) fn measure(tollgate: Option<&Path>) -> anyhow::Result<()> {
 
 /// Makes the policy in each language.
 fn made(work: &Path) -> anyhow::Result<Vec<Measured>> {
-    let mut all = vec![in_rust()?];
+    let mut all = vec![in_rust(work)?];
     let javascript = super::javascript()?;
     all.push(timed("JavaScript", &JAVASCRIPT[1], work, |component| {
         super::make_javascript(&javascript, component, work)
@@ -94,24 +96,30 @@ fn made(work: &Path) -> anyhow::Result<Vec<Measured>> {
 
 /// Builds the policy in Rust after its sources have changed. What it depends on is built before.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
-fn in_rust() -> anyhow::Result<Measured> {
-    let (package, policy) = RUST;
+fn in_rust(work: &Path) -> anyhow::Result<Measured> {
     let home = components::cargo_home()?;
     let build = || {
         let mut build = components::component_build(&home, components::DIST);
-        run(build.args(["--package", package]))
+        run(build.args(["--package", RUST]))
     };
     build()?;
-    run(Command::new("touch").arg(root().join("plugins/policies").join(package).join("src/lib.rs")))?;
+    run(Command::new("touch").arg(root().join("plugins/policies").join(RUST).join("src/lib.rs")))?;
     let started = Instant::now();
     build()?;
     let build = started.elapsed();
-    let file = format!("{}.wasm", package.replace('-', "_"));
-    let file = target().join(WASM).join(components::DIST).join(file);
+    let name = format!("{}.wasm", RUST.replace('-', "_"));
+    let mut bytes = std::fs::read(target().join(WASM).join(components::DIST).join(name))?;
+    for at in 0..bytes.len().saturating_sub(RUST.len()) {
+        if bytes[at..].starts_with(RUST.as_bytes()) {
+            bytes[at..at + RENAMED.len()].copy_from_slice(RENAMED.as_bytes());
+        }
+    }
+    let file = work.join(format!("{RENAMED}.wasm"));
+    std::fs::write(&file, &bytes)?;
     Ok(Measured {
         language: "Rust",
-        policy,
-        size: std::fs::metadata(&file)?.len(),
+        policy: RENAMED,
+        size: bytes.len() as u64,
         file,
         build,
         compile_ms: 0,
@@ -168,7 +176,8 @@ fn compile_ms(tollgate: &Path, one: &Measured, folder: &Path) -> anyhow::Result<
     let output = prepare.args(["--json", "packs", "prepare"]).output()?;
     ensure!(
         output.status.success(),
-        "{}",
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
     let said: Value = serde_json::from_slice(&output.stdout)?;
