@@ -26,10 +26,10 @@ use super::{Filters, Global, console, log, out};
 
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Serve HTTP at this address instead, under /mcp: 8765, localhost:8765, 0.0.0.0:8765; port 0 picks a free one
+    /// Serve HTTP at this address instead, under /mcp: 8765, localhost:8765, 0.0.0.0:8765; port 0 picks a free port
     #[arg(long, value_name = "ADDR", env = "TOLLGATE_HTTP", value_parser = tollgate::config::address)]
     http: Option<SocketAddr>,
-    /// Over HTTP, let only the bearers of this file's tokens in; it is made if it is not there
+    /// Over HTTP, accept only the tokens in this file, which is created if it does not exist
     #[arg(long, value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
     #[command(flatten)]

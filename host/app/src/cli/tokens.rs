@@ -19,11 +19,11 @@ use super::{Global, file, out};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Tokens {
-    /// Make a token and print it once; only its hash is kept, and servers take it over at once
+    /// Create a token and print it once; only its hash is kept, and running servers accept the token at once
     Add(Add),
-    /// Show whose tokens there are, their scopes and when they expire
+    /// Show the owners of tokens, with scopes and expiry
     List(List),
-    /// Take a token away; servers end its sessions at once
+    /// Revoke a token; servers end its sessions at once
     Revoke(Revoke),
 }
 

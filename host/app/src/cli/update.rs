@@ -23,10 +23,10 @@ use super::{Global, file, out, packs, policies, registry, terminal};
 pub(super) struct Update {
     /// Its name in the configuration
     name: String,
-    /// Take this tag [default: the latest version, or what its tag leads to now]
+    /// Update to this tag [default: the latest version, or the current target of its tag]
     #[arg(long, value_name = "TAG")]
     to: Option<String>,
-    /// Grant it something more, or all that it asks for
+    /// Further grant to give, or all that the component asks for
     #[arg(long = "grant", value_name = "GRANT|all")]
     grants: Vec<String>,
     /// Change the configuration without asking
