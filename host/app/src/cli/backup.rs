@@ -109,7 +109,10 @@ impl Restore {
             restored.head.head.hash,
         ));
         if let Some(before) = &restored.before {
-            out::print(&format!("what was there is in {}", before.display()));
+            out::print(&format!(
+                "the previous data directory is now {}",
+                before.display()
+            ));
         }
         Ok(ExitCode::SUCCESS)
     }

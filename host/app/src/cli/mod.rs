@@ -219,7 +219,7 @@ impl Filters {
     /// The flags over the configuration.
     fn choice(&self, config: &Config) -> anyhow::Result<Choice> {
         for pattern in self.tools.iter().chain(&self.exclude_tools) {
-            globset::Glob::new(pattern).with_context(|| format!("{pattern:?} is no tool pattern"))?;
+            globset::Glob::new(pattern).with_context(|| format!("{pattern:?} is not a tool pattern"))?;
         }
         Ok(Choice {
             packs: self.packs.clone(),
@@ -395,7 +395,8 @@ fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
 /// Authority of this process for a host.
 fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
     Ok(Authority {
-        executable: std::env::current_exe().context("this program does not know its own file")?,
+        executable: std::env::current_exe()
+            .context("the path of the tollgate executable cannot be determined")?,
         environment: Some(Environment::new(|name| std::env::var(name).ok())),
         umask: global.umask,
         cache_dir: global.cache_dir.clone().or_else(|| config.cache_dir.clone()),
@@ -465,7 +466,7 @@ fn there_are<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String 
 fn utf8(path: &Path) -> anyhow::Result<String> {
     let text = path.to_str();
     Ok(text
-        .with_context(|| format!("{} is not UTF-8, which these files are", path.display()))?
+        .with_context(|| format!("{} is not UTF-8; these files have to be", path.display()))?
         .to_owned())
 }
 

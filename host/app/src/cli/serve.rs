@@ -64,7 +64,7 @@ impl Serve {
         let (config, watch) = reload::watched(global)?;
         let telemetry = config.telemetry.settings(|name| std::env::var(name).ok())?;
         if telemetry.as_ref().is_some_and(Settings::exposes_headers) {
-            out::warn("the headers of telemetry travel unencrypted");
+            out::warn("telemetry headers are sent unencrypted");
         }
         let site = super::site(global, &config)?;
         reload::check_start(global, site.data(), &config)?;
@@ -186,7 +186,7 @@ impl Serve {
         })?;
         let tokens = tokens.map(Arc::new);
         if tokens.is_some() && !address.ip().is_loopback() {
-            out::warn("tokens travel unencrypted; let a proxy speak TLS with other machines");
+            out::warn("tokens are sent unencrypted; for clients on other machines, use a proxy with TLS");
         }
         let keys = tokens.clone().map(|keyring| reload::Keys { keyring, watch });
         let serving = Serving {

@@ -79,7 +79,7 @@ impl Add {
         let path = self.place.find(global)?;
         let _lock = lock(&path)?;
         check(&path)?;
-        let token = auth::new_token().context("the system gives no random numbers")?;
+        let token = auth::new_token().context("the system provides no random numbers")?;
         let line = TokenLine {
             name: self.name,
             hash: TokenHash::of(&token),

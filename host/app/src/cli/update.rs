@@ -125,8 +125,8 @@ impl Update {
             settings: Vec::new(),
         };
         let with = edit::with(text, &entry, true)?;
-        let after =
-            Config::parse(&with, path).context("the result would not load, so nothing was changed")?;
+        let after = Config::parse(&with, path)
+            .context("the new configuration would not load, so nothing was changed")?;
         match section {
             Section::Packs => packs::try_out(global, site, &after, &self.name).await?,
             Section::Policies => policies::try_out(global, site, &after, &self.name).await?,

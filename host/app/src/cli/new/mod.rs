@@ -116,7 +116,7 @@ fn next(kind: Kind, name: &Name, folder: &Path, language: Option<Other>) -> Stri
         format!("  cd {}", folder.display()),
     ];
     lines.extend(steps.into_iter().map(|step| format!("  {step}")));
-    lines.push("README.md says what comes next".to_owned());
+    lines.push("README.md explains the next steps".to_owned());
     lines.join("\n")
 }
 

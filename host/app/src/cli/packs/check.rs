@@ -48,7 +48,7 @@ impl Check {
         let folder = tempfile::Builder::new()
             .prefix("tollgate-check-")
             .tempdir()
-            .context("nothing can be written where temporary files go")?;
+            .context("the directory for temporary files is not writable")?;
         let report = check::check(
             subject,
             folder.path(),

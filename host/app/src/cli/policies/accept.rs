@@ -40,7 +40,7 @@ impl Accept {
         } else if was_other {
             out::print(&format!("accepted {name} as it is"));
         } else {
-            out::print(&format!("{name} is what was accepted"));
+            out::print(&format!("{name} has not changed since it was accepted"));
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -52,7 +52,7 @@ impl Backtest {
         }
         if !self.tools.is_empty() {
             for pattern in &self.tools {
-                Glob::new(pattern).with_context(|| format!("{pattern:?} is no tool pattern"))?;
+                Glob::new(pattern).with_context(|| format!("{pattern:?} is not a tool pattern"))?;
             }
             source.tools.clone_from(&self.tools);
         }
