@@ -165,6 +165,6 @@ fn failed(name: &str, tool: &str, err: &ToolError) -> Finding {
 }
 
 fn without_settings(name: &str, problem: &str) -> Finding {
-    let told = format!("settings that were made up from its schema are not enough: {problem}");
+    let told = format!("the settings generated from its schema are not sufficient: {problem}");
     Finding::new(name, told).remedy("give real ones with --settings")
 }

@@ -20,7 +20,7 @@ const PAGE: u32 = 100;
 /// Requests for approval, of packs and of policies. Servers that run go on running.
 #[derive(Debug, Subcommand)]
 pub(super) enum Approvals {
-    /// Show what waits, oldest first
+    /// Show waiting requests, oldest first
     List(List),
     /// Show one request with everything that an approval allows
     Show(Show),

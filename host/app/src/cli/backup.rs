@@ -18,16 +18,16 @@ use super::{Global, out};
 /// Hosts may run: the database is copied as of one moment, checked, and signed.
 #[derive(Debug, Args)]
 pub(super) struct Backup {
-    /// A folder that is not there yet
+    /// Folder to create for the backup
     dir: PathBuf,
 }
 
 /// The backup is checked as a whole before anything is changed.
 #[derive(Debug, Args)]
 pub(super) struct Restore {
-    /// A folder that `tollgate backup` made
+    /// Folder that `tollgate backup` created
     dir: PathBuf,
-    /// Replace the data directory that is there; it is kept beside, under another name
+    /// Replace the existing data directory, which is kept beside the new one under another name
     #[arg(long)]
     force: bool,
     /// The public key that must have signed the backup, as `tollgate backup` printed it; can be given more than once
@@ -109,7 +109,10 @@ impl Restore {
             restored.head.head.hash,
         ));
         if let Some(before) = &restored.before {
-            out::print(&format!("what was there is in {}", before.display()));
+            out::print(&format!(
+                "the previous data directory is now {}",
+                before.display()
+            ));
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -22,7 +22,7 @@ const MAX_ROUNDS: usize = 10;
 pub(super) struct Call {
     /// The tool's name
     tool: String,
-    /// Its arguments: JSON, @FILE, or - for standard input
+    /// The tool's arguments: JSON, @FILE, or - for standard input
     #[arg(default_value = "{}", value_name = "JSON|@FILE|-")]
     arguments: String,
     #[command(flatten)]

@@ -18,7 +18,7 @@ use super::{Global, file, out, utf8};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Clients {
-    /// Show all known clients: which are installed, their files, and the entries in them
+    /// Show all known clients: whether they are installed, their files, and the entries in them
     List,
     /// Add Tollgate to clients' configurations; everything else in them stays
     #[command(
@@ -29,11 +29,11 @@ pub(super) enum Clients {
         tollgate clients add claude-code -- --tier standard"
     )]
     Add(add::Add),
-    /// Start what clients start, as they do, and count the tools they see
+    /// Start each entry as its client does, and count the tools that the client sees
     Check(show::Check),
     /// Remove Tollgate from clients' configurations; everything else in them stays
     Remove(remove::Remove),
-    /// Print the entry of a client, to paste it
+    /// Print the entry of a client for you to paste
     Print(add::Print),
 }
 

@@ -17,17 +17,17 @@ use super::{Global, registry, utf8};
 pub(super) struct Component {
     /// A path, or an address that starts with https:// or oci://
     pub(super) source: String,
-    /// The SHA-256 it must have; needed for an https address
+    /// SHA-256 that the component must have; required for an https address
     #[arg(long, value_name = "HEX", value_parser = sha256)]
     sha256: Option<String>,
-    /// Grant it something: workspaces=NAME,… process=NAME,… budgets=NAME,… ledger artifacts, or all that it
-    /// asks for
+    /// Grant to give: workspaces=NAME,… process=NAME,… budgets=NAME,… ledger artifacts, or all that the
+    /// component asks for
     #[arg(long = "grant", value_name = "GRANT|all")]
     grants: Vec<String>,
-    /// Change the source, the hash and the grants of one that is there
+    /// Replace the source, the hash and the grants of an existing entry
     #[arg(long)]
     pub(super) replace: bool,
-    /// Take whatever is in the file at each start, for a component you are building
+    /// Do not pin the hash: each start loads the current file, for a component that you are building
     #[arg(long)]
     pub(super) no_pin: bool,
 }

@@ -11,7 +11,7 @@ use super::{Global, out};
 /// Nothing is read: the keys are those of this program. `tollgate doctor` checks a file.
 #[derive(Debug, Args)]
 pub(super) struct Keys {
-    /// A key such as `server.tier`, or a table such as `envelope`, of which all keys are shown
+    /// A key such as `server.tier`, or a table such as `envelope` to show all of its keys
     #[arg(value_name = "KEY")]
     key: Option<String>,
 }

@@ -16,14 +16,14 @@ use tollgate_store::data_dir::DataDir;
 use super::serve::Serve;
 use super::{Global, log, out};
 
-/// Serve web pages on this machine that show what calls do, or find those that are served. Prints an address that logs in
-/// once, within ten minutes
+/// Open the web console on this machine: find a running one, or serve it. Prints an address that logs in once, within ten
+/// minutes
 #[derive(Debug, Args)]
 pub(super) struct Console {
     /// Open the address in the browser
     #[arg(long)]
     open: bool,
-    /// Port to serve at, on this machine alone [default: a free one]
+    /// Port to serve at, on this machine only [default: a free one]
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     port: u16,
 }

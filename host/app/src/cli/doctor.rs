@@ -17,8 +17,8 @@ use super::{Global, out};
 /// Performs the steps of a start: creates a missing data directory, compiles components, and migrates tables.
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
-    /// First drop what neither the host nor a component may have in the database, with its rows, and make
-    /// triggers and indexes of the host's own anew. Run without it to see what that would be
+    /// First drop objects in the database that belong to neither the host nor a component, with their rows, and
+    /// recreate the host's triggers and indexes. Without this flag, such objects are only reported
     #[arg(long)]
     repair: bool,
 }

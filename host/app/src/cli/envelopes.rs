@@ -18,7 +18,7 @@ use super::{Filters, Global, ledger, out};
 pub(super) struct Envelopes {
     #[command(subcommand)]
     change: Option<Change>,
-    /// Only those that are open
+    /// Show only open envelopes
     #[arg(long)]
     open: bool,
     #[arg(short = 'n', long, default_value_t = 20)]
@@ -36,22 +36,22 @@ enum Change {
 
 #[derive(Debug, Args)]
 struct Open {
-    /// Longest time that the envelope stays open: `30m`, `2h`, `1d`
+    /// Maximum time that the envelope stays open: `30m`, `2h`, `1d`
     #[arg(long = "for", value_name = "TIME")]
     duration: String,
-    /// The registered workspace it is about
+    /// Registered workspace that the work is about
     #[arg(long, value_name = "NAME")]
     about: Option<String>,
     /// A few words for readers of the ledger
     #[arg(long)]
     label: Option<String>,
-    /// Most calls that may change something
+    /// Maximum number of calls that may change something
     #[arg(long, value_name = "N")]
     max_mutations: Option<u32>,
-    /// Most test runs
+    /// Maximum number of test runs
     #[arg(long, value_name = "N")]
     max_test_runs: Option<u32>,
-    /// Most edits of the work tree that no call made
+    /// Maximum number of edits of the work tree that no call made
     #[arg(long, value_name = "N")]
     max_edits: Option<u32>,
 }

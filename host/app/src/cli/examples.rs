@@ -125,7 +125,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "policies inspect",
         &[
             "tollgate policies inspect freeze.wasm",
-            "tollgate policies inspect builtin:cel           # what it can be told",
+            "tollgate policies inspect builtin:cel           # shows its settings",
         ],
     ),
     (
@@ -157,8 +157,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "init",
         &[
             "tollgate init",
-            "tollgate init --packs tasks,convergence         # one task system, and tests that count",
-            "tollgate init --print                           # only look at it",
+            "tollgate init --packs tasks,convergence         # one task system, and test tracking",
+            "tollgate init --print                           # print it, write nothing",
         ],
     ),
     ("new pack", &["tollgate new pack greeter"]),
@@ -192,12 +192,12 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "tollgate ledger query --failed --since 24h",
             "tollgate ledger query --tool test_run --since 2026-11-21T06:00:00Z",
-            "tollgate ledger query --policy secret-scan --since 7d  # what a policy said, in audit mode, too",
+            "tollgate ledger query --policy secret-scan --since 7d  # a policy's verdicts, in audit mode as well",
         ],
     ),
     (
         "ledger report",
-        &["tollgate ledger report                          # of the newest envelope"],
+        &["tollgate ledger report                          # on the newest envelope"],
     ),
     (
         "ledger verify",
@@ -217,7 +217,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "ledger compact",
         &[
-            "tollgate ledger compact --dry-run               # how much there is to gain",
+            "tollgate ledger compact --dry-run               # how much space it would free",
             "tollgate ledger compact",
         ],
     ),
@@ -267,7 +267,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "tollgate tokens add ada --expires 90d",
             "tollgate tokens add prometheus --scope metrics  # for a scraper",
-            "tollgate tokens add team-lead --scope see-all   # reads what everybody did",
+            "tollgate tokens add team-lead --scope see-all   # reads everybody's work",
         ],
     ),
     ("tokens list", &["tollgate tokens list"]),

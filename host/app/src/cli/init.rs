@@ -33,7 +33,7 @@ const TASK_SYSTEMS: &[(&str, &str)] = &[
 /// The file is the one that `--config` names, or the user's own. One that is there stays as it is.
 #[derive(Debug, Args)]
 pub(super) struct Init {
-    /// Print it instead of writing it
+    /// Print the configuration instead of writing it
     #[arg(long)]
     print: bool,
     /// Switch on only these of the built-in packs

@@ -96,7 +96,7 @@ struct Global {
     )]
     log_format: LogFormat,
     /// Log level: off, error, warn, info, debug, trace, or directives such as `tollgate=debug` [default: warn, and
-    /// what a server does of its own]
+    /// the server's own actions]
     #[arg(
         long,
         global = true,
@@ -124,52 +124,52 @@ enum Command {
     Call(call::Call),
     /// Show the tools
     Tools(tools::Tools),
-    /// Show packs, add and remove them
+    /// List, check, add, update and remove packs
     #[command(subcommand, alias = "pack")]
     Packs(packs::Packs),
-    /// Show policies, add and remove them, try them on cases and on recorded calls
+    /// List, check, add and remove policies, and test them on cases and on recorded calls
     #[command(subcommand, alias = "policy")]
     Policies(policies::Policies),
-    /// Write a configuration to start from
+    /// Write a configuration file to start from
     Init(init::Init),
     /// Explain the configuration's keys
     Config(config::Keys),
-    /// Make a crate to start from
+    /// Create a crate for a new pack or policy
     #[command(subcommand)]
     New(new::New),
-    /// Check everything, and say how to fix what is wrong
+    /// Check everything, and explain how to fix each problem
     Doctor(doctor::Doctor),
-    /// Connect MCP clients: find them, add Tollgate to them, try what they see
+    /// Connect MCP clients: find them, add Tollgate to them, check the result
     #[command(subcommand)]
     Clients(clients::Clients),
     /// Read, check, export and prune the ledger
     #[command(subcommand)]
     Ledger(ledger::Ledger),
-    /// Show what waits for an approval, and answer it
+    /// Show requests for approval, and answer them
     #[command(subcommand)]
     Approvals(approvals::Approvals),
-    /// Show calls that continue without their clients, and end them
+    /// Show and cancel calls that continue without their clients
     #[command(subcommand)]
     Tasks(tasks::Tasks),
     /// Show the envelopes
     Envelopes(envelopes::Envelopes),
     /// Show how often each tool was called, how long it took, and how it failed
     Stats(stats::Stats),
-    /// Serve web pages on this machine that show what calls do, or find those that are served
+    /// Open the web console on this machine: find a running one, or serve it
     Console(console::Console),
-    /// Copy the data directory while hosts run
+    /// Back up the data directory, even while hosts are running
     Backup(backup::Backup),
-    /// Make a data directory of a backup
+    /// Restore a data directory from a backup
     Restore(backup::Restore),
-    /// Say by the exit code whether a server works
+    /// Report with the exit code whether a server works
     #[command(name = "healthcheck")]
     HealthCheck(healthcheck::HealthCheck),
-    /// Make and revoke bearer tokens of a server over HTTP
+    /// Create, list and revoke bearer tokens for a server over HTTP
     #[command(subcommand)]
     Tokens(tokens::Tokens),
-    /// Print what a shell completes commands with
+    /// Print a shell's completion script
     Completions(shell::Completions),
-    /// Write the manual's pages
+    /// Write the manual pages
     Man(shell::Manual),
     /// Compile a component from standard input to standard output
     #[command(name = compile::SUBCOMMAND, hide = true)]
@@ -182,13 +182,13 @@ enum Command {
 /// Which tools exist and are listed.
 #[derive(Debug, Clone, Default, Args)]
 struct Filters {
-    /// Load only these packs, `core` being the host's own tools
+    /// Load only these packs; `core` is the host's own tools
     #[arg(long, value_delimiter = ',', value_name = "PACK,…", env = "TOLLGATE_PACKS")]
     packs: Vec<String>,
-    /// Have only tools that match a pattern; they are listed whatever their tier
+    /// Offer only tools that match a pattern, and list them whatever their tier
     #[arg(long, value_delimiter = ',', value_name = "GLOB,…", env = "TOLLGATE_TOOLS")]
     tools: Vec<String>,
-    /// Have no tools that match a pattern
+    /// Leave out tools that match a pattern
     #[arg(
         long,
         value_delimiter = ',',
@@ -219,7 +219,7 @@ impl Filters {
     /// The flags over the configuration.
     fn choice(&self, config: &Config) -> anyhow::Result<Choice> {
         for pattern in self.tools.iter().chain(&self.exclude_tools) {
-            globset::Glob::new(pattern).with_context(|| format!("{pattern:?} is no tool pattern"))?;
+            globset::Glob::new(pattern).with_context(|| format!("{pattern:?} is not a tool pattern"))?;
         }
         Ok(Choice {
             packs: self.packs.clone(),
@@ -395,7 +395,8 @@ fn site(global: &Global, config: &Config) -> anyhow::Result<Site> {
 /// Authority of this process for a host.
 fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
     Ok(Authority {
-        executable: std::env::current_exe().context("this program does not know its own file")?,
+        executable: std::env::current_exe()
+            .context("the path of the tollgate executable cannot be determined")?,
         environment: Some(Environment::new(|name| std::env::var(name).ok())),
         umask: global.umask,
         cache_dir: global.cache_dir.clone().or_else(|| config.cache_dir.clone()),
@@ -465,7 +466,7 @@ fn there_are<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String 
 fn utf8(path: &Path) -> anyhow::Result<String> {
     let text = path.to_str();
     Ok(text
-        .with_context(|| format!("{} is not UTF-8, which these files are", path.display()))?
+        .with_context(|| format!("{} is not UTF-8; these files have to be", path.display()))?
         .to_owned())
 }
 

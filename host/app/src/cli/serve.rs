@@ -26,10 +26,10 @@ use super::{Filters, Global, console, log, out};
 
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Serve HTTP at this address instead, under /mcp: 8765, localhost:8765, 0.0.0.0:8765; port 0 picks a free one
+    /// Serve HTTP at this address instead, under /mcp: 8765, localhost:8765, 0.0.0.0:8765; port 0 picks a free port
     #[arg(long, value_name = "ADDR", env = "TOLLGATE_HTTP", value_parser = tollgate::config::address)]
     http: Option<SocketAddr>,
-    /// Over HTTP, let only the bearers of this file's tokens in; it is made if it is not there
+    /// Over HTTP, accept only the tokens in this file, which is created if it does not exist
     #[arg(long, value_name = "FILE", env = "TOLLGATE_TOKEN_FILE")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
@@ -64,7 +64,7 @@ impl Serve {
         let (config, watch) = reload::watched(global)?;
         let telemetry = config.telemetry.settings(|name| std::env::var(name).ok())?;
         if telemetry.as_ref().is_some_and(Settings::exposes_headers) {
-            out::warn("the headers of telemetry travel unencrypted");
+            out::warn("telemetry headers are sent unencrypted");
         }
         let site = super::site(global, &config)?;
         reload::check_start(global, site.data(), &config)?;
@@ -186,7 +186,7 @@ impl Serve {
         })?;
         let tokens = tokens.map(Arc::new);
         if tokens.is_some() && !address.ip().is_loopback() {
-            out::warn("tokens travel unencrypted; let a proxy speak TLS with other machines");
+            out::warn("tokens are sent unencrypted; for clients on other machines, use a proxy with TLS");
         }
         let keys = tokens.clone().map(|keyring| reload::Keys { keyring, watch });
         let serving = Serving {

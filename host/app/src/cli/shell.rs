@@ -13,7 +13,7 @@ use super::out;
 /// A shell reads it when it starts; the examples say where from.
 #[derive(Debug, Args)]
 pub(super) struct Completions {
-    /// For which shell
+    /// Shell that completes commands
     shell: Shell,
 }
 
@@ -29,7 +29,7 @@ impl Completions {
 /// One page for each command, such as `tollgate-ledger-tail.1`.
 #[derive(Debug, Args)]
 pub(super) struct Manual {
-    /// The folder to write them to, which is made if it is not there
+    /// Folder to write the pages to, which is created if it does not exist
     folder: PathBuf,
 }
 

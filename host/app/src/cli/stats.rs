@@ -11,10 +11,10 @@ use super::{Global, ledger, out};
 /// Counted from the ledger: calls by tool, and verdicts by policy and mode. A server over HTTP has its own counters under /metrics.
 #[derive(Debug, Args)]
 pub(super) struct Stats {
-    /// Since when: `30m`, `24h`, `7d`, or RFC 3339
+    /// Earliest time: `30m`, `24h`, `7d`, or RFC 3339
     #[arg(long, default_value = "24h", value_name = "TIME", value_parser = super::time)]
     since: String,
-    /// Only this pack's tools, `core` being the host's own
+    /// Only this pack's tools; `core` is the host's own
     #[arg(long)]
     pack: Option<String>,
 }

@@ -86,7 +86,7 @@ impl List {
             &rows,
         ));
         if rows.is_empty() {
-            out::warn("there is no such task; calls of clients with MCP's extension for tasks become tasks");
+            out::warn("no task matches; calls become tasks if their client has MCP's extension for tasks");
         }
         Ok(())
     }

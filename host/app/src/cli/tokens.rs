@@ -19,11 +19,11 @@ use super::{Global, file, out};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Tokens {
-    /// Make a token and print it once; only its hash is kept, and servers take it over at once
+    /// Create a token and print it once; only its hash is kept, and running servers accept the token at once
     Add(Add),
-    /// Show whose tokens there are, their scopes and when they expire
+    /// Show the owners of tokens, with scopes and expiry
     List(List),
-    /// Take a token away; servers end its sessions at once
+    /// Revoke a token; servers end its sessions at once
     Revoke(Revoke),
 }
 
@@ -79,7 +79,7 @@ impl Add {
         let path = self.place.find(global)?;
         let _lock = lock(&path)?;
         check(&path)?;
-        let token = auth::new_token().context("the system gives no random numbers")?;
+        let token = auth::new_token().context("the system provides no random numbers")?;
         let line = TokenLine {
             name: self.name,
             hash: TokenHash::of(&token),

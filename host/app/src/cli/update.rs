@@ -23,10 +23,10 @@ use super::{Global, file, out, packs, policies, registry, terminal};
 pub(super) struct Update {
     /// Its name in the configuration
     name: String,
-    /// Take this tag [default: the latest version, or what its tag leads to now]
+    /// Update to this tag [default: the latest version, or the current target of its tag]
     #[arg(long, value_name = "TAG")]
     to: Option<String>,
-    /// Grant it something more, or all that it asks for
+    /// Further grant to give, or all that the component asks for
     #[arg(long = "grant", value_name = "GRANT|all")]
     grants: Vec<String>,
     /// Change the configuration without asking
@@ -125,8 +125,8 @@ impl Update {
             settings: Vec::new(),
         };
         let with = edit::with(text, &entry, true)?;
-        let after =
-            Config::parse(&with, path).context("the result would not load, so nothing was changed")?;
+        let after = Config::parse(&with, path)
+            .context("the new configuration would not load, so nothing was changed")?;
         match section {
             Section::Packs => packs::try_out(global, site, &after, &self.name).await?,
             Section::Policies => policies::try_out(global, site, &after, &self.name).await?,

@@ -65,5 +65,5 @@ fn at_leisure(mut source: Source, described: &Described) -> Source {
 /// panics does, and none of the runtime's may be blocked.
 fn aside<T: Send>(work: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     std::thread::scope(|scope| scope.spawn(work).join())
-        .unwrap_or_else(|_| Err(anyhow::anyhow!("the host failed while a policy was tried")))
+        .unwrap_or_else(|_| Err(anyhow::anyhow!("the host failed while it tested a policy")))
 }

@@ -27,7 +27,7 @@ pub const RESERVED: &[&str] = &["core", "policy", "sqlite", "tollgate"];
 pub enum Tier {
     /// Daily tools.
     Core,
-    /// Tools of ordinary work too.
+    /// Tools for ordinary work as well.
     Standard,
     /// Everything.
     Full,

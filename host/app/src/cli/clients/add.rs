@@ -17,12 +17,12 @@ use crate::cli::packs::prepare::{self, Prepared};
 /// Without a name, all clients that are installed.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Add {
-    /// Which clients [default: those that are installed]
+    /// Clients to add Tollgate to [default: all installed ones]
     #[arg(value_name = "CLIENT")]
     clients: Vec<Client>,
     #[command(flatten)]
     target: Target,
-    /// Replace an entry that says something else
+    /// Replace an existing entry that differs
     #[arg(long)]
     force: bool,
     /// Only print what would be added, and where
@@ -31,7 +31,7 @@ pub(in crate::cli) struct Add {
     /// Print the client's own command that adds the server, or run it, instead of changing its file
     #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "print", require_equals = true)]
     command: Option<How>,
-    /// Neither prepare the packs nor try what the client sees
+    /// Neither prepare the packs nor check the entry
     #[arg(long)]
     no_check: bool,
     /// Do not ask
@@ -48,7 +48,7 @@ enum How {
 /// Nothing is changed.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Print {
-    /// Which client
+    /// Client to print the entry of
     client: Client,
     #[command(flatten)]
     target: Target,

@@ -11,7 +11,7 @@ use super::{change, entries, name, out, path, places, scope};
 /// A file that held the entry alone is removed with it.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Remove {
-    /// Which clients
+    /// Clients to remove Tollgate from
     #[arg(value_name = "CLIENT", required_unless_present = "all")]
     clients: Vec<Client>,
     /// All clients that have an entry

@@ -80,7 +80,7 @@ fn describe(entry: &Result<Entry, String>) -> String {
 /// Exit code 1 if a client sees nothing.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Check {
-    /// Which clients [default: those that have an entry]
+    /// Clients to check [default: those that have an entry]
     #[arg(value_name = "CLIENT")]
     clients: Vec<Client>,
     /// Entries of the project in the current directory. Start only what you trust: it may name any program

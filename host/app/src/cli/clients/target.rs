@@ -25,16 +25,16 @@ pub(super) struct Target {
     /// The client connects to a running server instead of starting one [default: server.http of the configuration]
     #[arg(long, value_name = "URL", value_parser = address)]
     http: Option<String>,
-    /// The client takes its token from this environment variable
+    /// The client reads its token from this environment variable
     #[arg(long, value_name = "NAME", value_parser = variable)]
     bearer_env: Option<String>,
-    /// The client takes its token from this file, which holds the token alone
+    /// The client reads its token from this file, which contains only the token
     #[arg(long, value_name = "FILE", conflicts_with = "bearer_env")]
     token_file: Option<PathBuf>,
     /// Load only these packs
     #[arg(long, value_delimiter = ',', value_name = "PACK,…", env = "TOLLGATE_PACKS")]
     pub(super) packs: Vec<String>,
-    /// More arguments of `serve`, after `--`
+    /// Further arguments for `serve`, after `--`
     #[arg(last = true, value_name = "ARGUMENT")]
     pub(super) serve: Vec<String>,
 }

@@ -37,7 +37,10 @@ impl Compact {
             return Ok(ExitCode::SUCCESS);
         }
         let used = u64::try_from(opened.session.pages()?).unwrap_or_default() * tollgate_store::storage::PAGE;
-        let room = opened.data.free_bytes().context("the disk cannot be looked at")?;
+        let room = opened
+            .data
+            .free_bytes()
+            .context("the free space of the disk cannot be determined")?;
         // The new file is written twice: to a place for temporary files, and to the log beside the database.
         ensure!(
             room > used * 2 + RESERVE,

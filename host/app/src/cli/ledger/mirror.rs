@@ -9,7 +9,7 @@ use tollgate_store::ledger::mirror;
 use super::{Global, open};
 use crate::cli::out;
 
-/// Write the files of the mirror anew
+/// Rewrite the files of the mirror
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Mirror {}
 

@@ -29,19 +29,19 @@ const PAGE: u32 = 500;
 pub(super) enum Ledger {
     /// Show the last operations
     Tail(tail::Tail),
-    /// Show the operations that fit, newest first
+    /// Show matching operations, newest first
     Query(query::Query),
-    /// Tell what happened in an envelope
+    /// Report what happened in an envelope
     Report(report::Report),
     /// Check that no row was changed, removed, inserted or replaced
     Verify(verify::Verify),
     /// Print every operation as a line of JSON, and the head of the chain last
     Export(export::Export),
-    /// Remove what is older than is kept, as hosts do every hour
+    /// Remove rows that are past their retention, as hosts do every hour
     Prune(prune::Prune),
-    /// Give room back that pruning left free in the file of the database
+    /// Return free pages of the database file to the disk
     Compact(compact::Compact),
-    /// Write the files of the mirror anew
+    /// Rewrite the files of the mirror
     Mirror(mirror::Mirror),
 }
 
@@ -111,10 +111,10 @@ const TITLES: &[&str] = &[
 /// Which verdicts a table shows.
 #[derive(Debug, Args)]
 struct Shown {
-    /// Show all verdicts of policies, those that let the call pass, too
+    /// Show all verdicts of policies, including those that pass
     #[arg(long)]
     verdicts: bool,
-    /// Only operations that this policy judged, with all it said
+    /// Only operations that this policy judged, with all of its verdicts
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
 }

@@ -11,7 +11,7 @@ use tollgate_store::ledger::retention::{self, Taken};
 use super::{Global, open};
 use crate::cli::out;
 
-/// Remove what is older than is kept, as hosts do every hour
+/// Remove rows that are past their retention, as hosts do every hour
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Prune {
     /// Only say what would be removed

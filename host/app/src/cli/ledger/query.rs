@@ -19,19 +19,19 @@ pub(in crate::cli) struct Query {
     tool: Option<String>,
     #[arg(long)]
     actor: Option<String>,
-    /// Only those that were refused or failed
+    /// Only operations that were refused or failed
     #[arg(long)]
     failed: bool,
     /// Only runs of tests that failed, or that passed
     #[arg(long, value_name = "OUTCOME", value_parser = ["failed", "passed"])]
     tests: Option<String>,
-    /// Only those that failed in this way: a fingerprint, or the first digits of one
+    /// Only operations with this failure: a fingerprint, or the first digits of one
     #[arg(long, value_name = "HASH")]
     fingerprint: Option<String>,
-    /// Since when: `30m`, `24h`, `7d`, or RFC 3339
+    /// Earliest time: `30m`, `24h`, `7d`, or RFC 3339
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<String>,
-    /// Until when, the same way
+    /// Latest time, in the same form
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<String>,
     #[arg(short = 'n', long, default_value_t = 50)]

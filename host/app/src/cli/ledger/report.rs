@@ -12,10 +12,10 @@ use tollgate_store::storage::EnvelopeFilter;
 use super::{Global, open};
 use crate::cli::out;
 
-/// Tell what happened in an envelope
+/// Report what happened in an envelope
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Report {
-    /// Which one [default: the newest]
+    /// Envelope to report on [default: the newest]
     envelope: Option<String>,
 }
 

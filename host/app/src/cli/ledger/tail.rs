@@ -21,7 +21,7 @@ pub(in crate::cli) struct Tail {
     /// Number of rows
     #[arg(short = 'n', long, default_value_t = 20)]
     lines: u32,
-    /// Go on with new ones as they come, from every host of the data directory
+    /// Follow new operations as they arrive, from every host of the data directory
     #[arg(short, long)]
     follow: bool,
     #[command(flatten)]

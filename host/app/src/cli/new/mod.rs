@@ -14,21 +14,21 @@ use super::{Global, out};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum New {
-    /// Make a crate with tools, settings, tables and tests
+    /// Create a crate with tools, settings, tables and tests
     Pack(Crate),
-    /// Make a crate with a policy, its settings, tests and cases
+    /// Create a crate with a policy, its settings, tests and cases
     Policy(Crate),
 }
 
 /// Nothing that is there is changed.
 #[derive(Debug, Args)]
 pub(super) struct Crate {
-    /// Name of the crate: small letters, digits and `-`
+    /// Name of the crate: lower-case letters, digits and `-`
     name: String,
-    /// The folder to make [default: the name, in the current directory]
+    /// Folder to create [default: the name, in the current directory]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
-    /// The SDK it uses: a checkout of Tollgate, or a version in the registry of crates, such as 0.1 [default: the one in
+    /// SDK to use: a checkout of Tollgate, or a version in the crate registry, such as 0.1 [default: the one in
     /// this program, which is copied into the crate's folder `vendor`]
     #[arg(long, env = "TOLLGATE_SDK", value_name = "CHECKOUT|VERSION")]
     sdk: Option<PathBuf>,
@@ -44,7 +44,7 @@ enum Language {
     Rust,
     /// Built with componentize-py
     Python,
-    /// Built with componentize-js; TypeScript as well
+    /// Built with componentize-js, also for TypeScript
     #[value(name = "javascript", alias = "typescript")]
     JavaScript,
 }
@@ -116,7 +116,7 @@ fn next(kind: Kind, name: &Name, folder: &Path, language: Option<Other>) -> Stri
         format!("  cd {}", folder.display()),
     ];
     lines.extend(steps.into_iter().map(|step| format!("  {step}")));
-    lines.push("README.md says what comes next".to_owned());
+    lines.push("README.md explains the next steps".to_owned());
     lines.join("\n")
 }
 

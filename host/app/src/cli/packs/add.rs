@@ -70,8 +70,8 @@ impl Add {
         };
         let with = edit::with(&text, &entry, component.replace)?;
         let before = config;
-        let config =
-            Config::parse(&with, &path).context("the result would not load, so nothing was changed")?;
+        let config = Config::parse(&with, &path)
+            .context("the new configuration would not load, so nothing was changed")?;
         try_out(global, &site, &config, name).await?;
         file::reconfigure(global, &path, &before, &with, &config)?;
         // Whoever adds it has just looked at it.

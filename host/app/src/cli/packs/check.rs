@@ -22,10 +22,10 @@ const SHOWN: usize = 60;
 pub(in crate::cli) struct Check {
     /// The component, a pack or a policy: a file, the name of a built-in one, https://…, or oci://HOST/NAME:TAG
     component: String,
-    /// Its settings, as its `config` table has them [default: made up from their schema]
+    /// Settings of the component, in the form of its `config` table [default: generated from their schema]
     #[arg(long, value_name = "JSON|@FILE")]
     settings: Option<String>,
-    /// Let it run the programs that it asks for, as this user; otherwise none is started
+    /// Let the component run the programs that it asks for, as this user; otherwise none is started
     #[arg(long)]
     programs: bool,
     /// Time limit of the whole check
@@ -48,7 +48,7 @@ impl Check {
         let folder = tempfile::Builder::new()
             .prefix("tollgate-check-")
             .tempdir()
-            .context("nothing can be written where temporary files go")?;
+            .context("the directory for temporary files is not writable")?;
         let report = check::check(
             subject,
             folder.path(),

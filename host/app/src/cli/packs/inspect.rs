@@ -17,7 +17,7 @@ use crate::cli::{self, Global, component, out, registry};
 pub(in crate::cli) struct Inspect {
     /// The component: a file, the name of a built-in one, https://…, or oci://HOST/NAME:TAG
     component: String,
-    /// Run nothing of it: show only what its bytes say
+    /// Do not run the component; show only what its bytes contain
     #[arg(long = "static")]
     is_static: bool,
 }

@@ -25,25 +25,25 @@ pub(super) use inspect::{Inspect, tell};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Packs {
-    /// Show the packs, and why one did not load
+    /// Show the packs, and why any of them did not load
     List,
-    /// Show what a component is and wants, before it is added
+    /// Show a component and the grants that it asks for, without adding it
     Inspect(Inspect),
-    /// Call everything that a component offers, and say all that is wrong with it
+    /// Call everything that a component offers, and report all problems
     Check(Check),
-    /// Add a component to the configuration, with what you grant it
+    /// Add a component to the configuration, with the grants that you give it
     Add(add::Add),
-    /// Accept the tools of a pack as they are now
+    /// Accept the current tools of a pack
     Accept(accept::Accept),
     /// Show which packs and policies have a newer version in their registry
     Outdated,
-    /// Take a newer version from a registry, after showing what changes
+    /// Update to a newer version from a registry, after showing the changes
     Update(Update),
-    /// Publish a pack or a policy in a registry
+    /// Publish a pack or a policy to a registry
     Publish(publish::Publish),
-    /// Compile everything that the configuration names, so that no start has to
+    /// Compile all configured components in advance, so that no start has to
     Prepare,
-    /// Take a pack out of the configuration; its tables stay
+    /// Remove a pack from the configuration; its tables are kept
     Remove(remove::Remove),
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn run(global: &Global) -> anyhow::Result<ExitCode> {
     if global.json {
         out::print_json(&json!({ "components": rows.iter().map(as_json).collect::<Vec<_>>() }));
     } else if rows.is_empty() {
-        out::print("no pack and no policy comes from a registry");
+        out::print("no pack or policy comes from a registry");
     } else {
         let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
         out::print(&out::table(

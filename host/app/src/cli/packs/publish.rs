@@ -35,7 +35,7 @@ pub(in crate::cli) struct Publish {
     /// Sign with this private key: P-256 or Ed25519, in PEM without a password
     #[arg(long, value_name = "FILE")]
     sign_key: Option<PathBuf>,
-    /// Move the tag if it is there
+    /// Move the tag if it exists
     #[arg(long)]
     overwrite: bool,
 }

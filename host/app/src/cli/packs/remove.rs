@@ -40,7 +40,7 @@ impl Remove {
         };
         let without = edit::without(&text, Section::Packs, name)?;
         let left = Config::parse(&without, &path);
-        let left = left.context("what is left would not load, so nothing was changed")?;
+        let left = left.context("the remaining configuration would not load, so nothing was changed")?;
         file::reconfigure(global, &path, &config, &without, &left)?;
         let downloads = || -> anyhow::Result<Downloads> {
             let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;

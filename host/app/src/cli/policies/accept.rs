@@ -17,8 +17,7 @@ pub(in crate::cli) struct Accept {
     /// Its name in the configuration
     #[arg(required_unless_present = "missing")]
     name: Option<String>,
-    /// Let hosts work under this configuration although it lacks protections that other configurations on the data
-    /// directory have
+    /// Let hosts use this configuration although it lacks protections of other configurations on the data directory
     #[arg(long, conflicts_with = "name")]
     missing: bool,
 }
@@ -41,7 +40,7 @@ impl Accept {
         } else if was_other {
             out::print(&format!("accepted {name} as it is"));
         } else {
-            out::print(&format!("{name} is what was accepted"));
+            out::print(&format!("{name} has not changed since it was accepted"));
         }
         Ok(ExitCode::SUCCESS)
     }

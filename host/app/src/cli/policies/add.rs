@@ -23,19 +23,19 @@ use crate::cli::{self, Global, file, out};
 pub(in crate::cli) struct Add {
     #[command(flatten)]
     component: Component,
-    /// Your name for it [default: its own]
+    /// Name of the policy in the configuration [default: the component's name]
     #[arg(long, value_parser = name)]
     name: Option<String>,
-    /// Its settings: JSON, @FILE, or - for standard input
+    /// Settings of the policy: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
     settings: Option<String>,
-    /// The tools it judges [default: all]
+    /// Tools that the policy judges [default: all]
     #[arg(long, value_delimiter = ',', value_name = "GLOB,…")]
     tools: Vec<String>,
-    /// Lower ones judge first [default: 100]
+    /// Position among the policies; lower ones judge first [default: 100]
     #[arg(long)]
     order: Option<i64>,
-    /// Only record what it says, and stop nothing
+    /// Only record the policy's verdicts, and stop nothing
     #[arg(long)]
     audit: bool,
 }
@@ -66,8 +66,8 @@ impl Add {
         };
         let with = edit::with(&text, &entry, self.component.replace)?;
         let before = config;
-        let config =
-            Config::parse(&with, &path).context("the result would not load, so nothing was changed")?;
+        let config = Config::parse(&with, &path)
+            .context("the new configuration would not load, so nothing was changed")?;
         try_out(global, &site, &config, &name).await?;
         file::reconfigure(global, &path, &before, &with, &config)?;
         // Whoever adds it has just looked at it.

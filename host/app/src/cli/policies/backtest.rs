@@ -24,18 +24,18 @@ const RECORD: &str =
 /// that judge results. Both may hold secrets, and are off unless you switch them on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Backtest {
-    /// A component, the name of a built-in policy, or one of the configuration, which comes with its settings
+    /// A component, or the name of a policy that is built in or configured; a configured one has its settings
     policy: String,
-    /// Since when: `30m`, `24h`, `7d`, or RFC 3339
+    /// Earliest time: `30m`, `24h`, `7d`, or RFC 3339
     #[arg(long, default_value = "7d", value_name = "TIME", value_parser = cli::time)]
     since: String,
-    /// Its settings: JSON, @FILE, or - for standard input
+    /// Settings of the policy: JSON, @FILE, or - for standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
     settings: Option<String>,
     /// Only calls of tools that match a pattern
     #[arg(long, value_delimiter = ',', value_name = "GLOB,…")]
     tools: Vec<String>,
-    /// Number of examples to show of each tool
+    /// Number of examples to show for each tool
     #[arg(long, default_value_t = 3, value_name = "NUMBER")]
     examples: usize,
     /// Time limit of the whole backtest
@@ -52,7 +52,7 @@ impl Backtest {
         }
         if !self.tools.is_empty() {
             for pattern in &self.tools {
-                Glob::new(pattern).with_context(|| format!("{pattern:?} is no tool pattern"))?;
+                Glob::new(pattern).with_context(|| format!("{pattern:?} is not a tool pattern"))?;
             }
             source.tools.clone_from(&self.tools);
         }

@@ -20,23 +20,23 @@ pub(super) use add::try_out;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Policies {
-    /// Show the policies in the order in which they judge, which tools each judges, and why one did not load
+    /// Show the policies in the order in which they judge, the tools that each judges, and why any did not load
     List,
-    /// Show what a component is and wants, before it is added
+    /// Show a component and the grants that it asks for, without adding it
     Inspect(Inspect),
-    /// Let a policy judge calls in a host of its own, and say all that is wrong with it
+    /// Let a policy judge calls in a temporary host, and report all problems
     Check(Check),
-    /// Add a policy to the configuration, with what you grant it
+    /// Add a policy to the configuration, with the grants that you give it
     Add(add::Add),
-    /// Take a newer version from a registry, after showing what changes
+    /// Update to a newer version from a registry, after showing the changes
     Update(Update),
-    /// Accept a policy's component as it is now
+    /// Accept the current component of a policy
     Accept(accept::Accept),
-    /// Take a policy out of the configuration; its tables stay
+    /// Remove a policy from the configuration; its tables are kept
     Remove(remove::Remove),
-    /// Try a policy on cases that somebody wrote down
+    /// Test a policy on cases from a file
     Test(test::Test),
-    /// Show what a policy would have said of the calls that were recorded
+    /// Show how a policy would have judged recorded calls
     Backtest(backtest::Backtest),
 }
 

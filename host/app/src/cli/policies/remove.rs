@@ -32,7 +32,7 @@ impl Remove {
         };
         let without = edit::without(&text, Section::Policies, name)?;
         let left = Config::parse(&without, &path);
-        let left = left.context("what is left would not load, so nothing was changed")?;
+        let left = left.context("the remaining configuration would not load, so nothing was changed")?;
         file::reconfigure(global, &path, &config, &without, &left)?;
         let hash = settings.downloaded();
         let is_used = left.policies.values().any(|other| other.downloaded() == hash);

@@ -17,7 +17,7 @@ use crate::cli::{self, Global, out};
 /// shows how they are written. All of them run, whatever becomes of one.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Test {
-    /// A component, the name of a built-in policy, or one of the configuration
+    /// A component, or the name of a policy that is built in or configured
     policy: String,
     /// A file of cases; may be repeated
     #[arg(long = "case", value_name = "FILE", required = true)]
