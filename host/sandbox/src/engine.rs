@@ -11,7 +11,7 @@ use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationCon
 
 use super::limits;
 use super::state::CallState;
-use super::waiting;
+use super::capabilities;
 use crate::view;
 
 /// Interval at which a running guest looks at its deadline.
@@ -105,8 +105,7 @@ fn pooling_engine() -> wasmtime::Result<Engine> {
 
 fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_sync(linker)?;
-    waiting::add_to_linker(linker)?;
-    view::add_to_linker(linker)
+    capabilities::link(linker)
 }
 
 /// Moves the engine's epoch on while guests run, and sleeps while none does.

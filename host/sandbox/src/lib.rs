@@ -4,6 +4,7 @@
 
 pub mod annotations;
 pub mod bindings;
+mod capabilities;
 pub mod counted_programs;
 mod engine;
 pub mod granted;

@@ -16,7 +16,6 @@ use tollgate_core::text;
 use tollgate_store::storage::{self, Session, StoreError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
-use crate::CallState;
 use crate::bindings::tollgate::host::budget::{self, Counter, Envelope};
 use crate::sitting::Sitting;
 use crate::state::{Facts, Transactions};
@@ -55,15 +54,15 @@ pub enum BudgetError {
     Table(#[from] wasmtime::component::ResourceTableError),
 }
 
-struct View<'a> {
-    facts: &'a Facts,
-    effect: Effect,
-    session: &'a Session,
-    clock: &'a dyn Clock,
-    transactions: Transactions,
+pub(crate) struct View<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) effect: Effect,
+    pub(crate) session: &'a Session,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) transactions: Transactions,
     /// Units that a `write` call has reserved, by budget.
-    held: &'a mut BTreeMap<String, i64>,
-    table: &'a mut ResourceTable,
+    pub(crate) held: &'a mut BTreeMap<String, i64>,
+    pub(crate) table: &'a mut ResourceTable,
 }
 
 impl budget::Host for View<'_> {
@@ -334,14 +333,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    budget::add_to_linker::<_, HasView>(linker, |state| View {
-        facts: &state.facts,
-        effect: state.effect,
-        session: &state.session,
-        clock: &*state.clock,
-        transactions: state.transactions,
-        held: &mut state.held,
-        table: &mut state.table,
-    })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    budget::add_to_linker::<_, HasView>(linker, view)
 }

@@ -11,7 +11,6 @@ use tollgate_store::storage::{
 use wasmtime::component::{HasData, Linker};
 
 use super::compare;
-use crate::CallState;
 use crate::annotations::{Annotations, BadEvent};
 use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::ledger::{
@@ -46,15 +45,15 @@ pub enum LedgerError {
     Storage(#[from] StoreError),
 }
 
-pub(super) struct View<'a> {
-    pub(super) facts: &'a Facts,
-    pub(super) session: &'a Session,
-    additions: &'a mut Annotations,
-    pub(super) namespace: &'a Namespace,
-    clock: &'a dyn Clock,
-    access: &'a Access,
-    launcher: &'a Launcher,
-    transactions: Transactions,
+pub(crate) struct View<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) session: &'a Session,
+    pub(crate) additions: &'a mut Annotations,
+    pub(crate) namespace: &'a Namespace,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) access: &'a Access,
+    pub(crate) launcher: &'a Launcher,
+    pub(crate) transactions: Transactions,
 }
 
 impl ledger::Host for View<'_> {
@@ -252,20 +251,6 @@ impl View<'_> {
         }
     }
 
-    /// The view on a call's state.
-    pub(super) fn of(state: &mut CallState) -> View<'_> {
-        View {
-            facts: &state.facts,
-            session: &state.session,
-            additions: &mut state.additions,
-            namespace: &state.namespace,
-            clock: &*state.clock,
-            access: &state.access,
-            launcher: &state.launcher,
-            transactions: state.transactions,
-        }
-    }
-
     /// Operations as a policy sees them, also by code, each with all verdicts on it.
     pub(super) fn judged_rows(
         &self,
@@ -439,6 +424,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    ledger::add_to_linker::<_, HasView>(linker, View::of)
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    ledger::add_to_linker::<_, HasView>(linker, view)
 }
