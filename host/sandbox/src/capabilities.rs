@@ -18,7 +18,7 @@ pub(super) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     ledger::add_to_linker(linker, of_ledger)?;
     approvals::add_to_linker(linker, of_approvals)?;
     memory::add_to_linker(linker, of_memory)?;
-    judged_call::add_to_linker(linker, of_judged_call)?;
+    judged_call::add_to_linker(linker, of_ledger)?;
     artifacts::add_to_linker(linker, of_artifacts)?;
     clock_and_ids::add_to_linker(linker, of_clock_and_ids)?;
     connections::add_to_linker(linker, of_connections)?;
@@ -88,10 +88,6 @@ fn of_memory(state: &mut CallState) -> memory::View<'_> {
         session: &state.session,
         namespace: &state.namespace,
     }
-}
-
-fn of_judged_call(state: &mut CallState) -> ledger::View<'_> {
-    of_ledger(state)
 }
 
 fn of_artifacts(state: &mut CallState) -> artifacts::View<'_> {

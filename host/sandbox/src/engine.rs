@@ -11,8 +11,7 @@ use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationCon
 
 use super::limits;
 use super::state::CallState;
-use super::capabilities;
-use crate::view;
+use crate::capabilities;
 
 /// Interval at which a running guest looks at its deadline.
 const TICK: Duration = Duration::from_millis(10);
