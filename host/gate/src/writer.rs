@@ -21,7 +21,7 @@ use tollgate_components::packs::{Body, Pack};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
 use tollgate_core::share::Share;
-use tollgate_sandbox::state::Transactions;
+use tollgate_sandbox::facts::Transactions;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{
     Admitted, Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreResult, TaskEnd,

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tollgate_components::packs::Body;
 use tollgate_components::policies::Decision;
 use tollgate_core::effect::Effect;
-use tollgate_sandbox::state::Transactions;
+use tollgate_sandbox::facts::Transactions;
 use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
 
 use super::{Judged, Waiting};

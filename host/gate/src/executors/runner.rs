@@ -6,7 +6,7 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
 use tollgate_core::deadline::Cancel;
-use tollgate_sandbox::state::Transactions;
+use tollgate_sandbox::facts::Transactions;
 use tollgate_store::storage::Database;
 
 use super::{looked, record, record_with, stopping};

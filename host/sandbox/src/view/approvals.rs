@@ -18,8 +18,8 @@ use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::tollgate::host::approvals::{self, Request, Status};
 use crate::bindings::tollgate::host::component;
+use crate::facts::{Facts, Transactions};
 use crate::sitting::Sitting;
-use crate::state::{Facts, Transactions};
 
 pub(crate) struct View<'a> {
     pub(crate) facts: &'a Facts,

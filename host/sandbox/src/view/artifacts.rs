@@ -6,7 +6,7 @@ use tollgate_store::artifacts::{ArtifactKind, CallArtifacts};
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::tollgate::host::artifacts::{self, Error, Kind};
-use crate::state::Facts;
+use crate::facts::Facts;
 
 pub(crate) struct View<'a> {
     pub(crate) facts: &'a Facts,

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use thiserror::Error;
 use tollgate_core::budget::{Budget, Exhausted, booked};
 use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
@@ -17,42 +16,9 @@ use tollgate_store::storage::{self, Session, StoreError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::bindings::tollgate::host::budget::{self, Counter, Envelope};
+use crate::bound_types::{BudgetError, Reservation};
+use crate::facts::{Facts, Transactions};
 use crate::sitting::Sitting;
-use crate::state::{Facts, Transactions};
-
-/// Units that a call holds.
-pub struct Reservation {
-    name: String,
-    units: i64,
-    /// Its row, in a `run` call.
-    id: Option<String>,
-}
-
-/// Reason why a reservation failed.
-#[derive(Debug, Error)]
-pub enum BudgetError {
-    /// There is no open envelope around the call.
-    #[error("the call belongs to no open envelope")]
-    NoEnvelope,
-    /// Not configured or not granted.
-    #[error("there is no budget `{0}`")]
-    Unknown(String),
-    /// Not enough is left.
-    #[error("budget `{0}` is exhausted")]
-    Exhausted(String, Budget),
-    /// A `read` tool cannot reserve.
-    #[error("a `read` tool cannot reserve")]
-    ReadOnly,
-    /// A `run` tool's storage transaction is open.
-    #[error("a transaction is open")]
-    TransactionOpen,
-    /// The host's own storage failed.
-    #[error("storage failed")]
-    Storage(#[from] StoreError),
-    /// The call holds too many resources.
-    #[error("too many resources")]
-    Table(#[from] wasmtime::component::ResourceTableError),
-}
 
 pub(crate) struct View<'a> {
     pub(crate) facts: &'a Facts,

@@ -6,7 +6,7 @@ use tollgate_store::storage::Session;
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::tollgate::host::connections;
-use crate::state::Facts;
+use crate::facts::Facts;
 
 /// Longest name that is looked up.
 const MAX_NAME: usize = 100;

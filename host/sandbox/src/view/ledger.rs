@@ -1,6 +1,5 @@
 //! `ledger`: adding to the current operation's record, and looking at past ones.
 
-use thiserror::Error;
 use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::Timestamp;
@@ -17,9 +16,10 @@ use crate::bindings::tollgate::host::ledger::{
     self, Event, Filter, FoundOperation, Operation, Slot as WireSlot, TestOutcome, TestResult, TestedTree,
     WorkTree, WorkTreeChange,
 };
-use crate::permit::{BadPermit, Slot};
+use crate::bound_types::LedgerError;
+use crate::facts::{Facts, Transactions};
+use crate::permit::Slot;
 use crate::process::Launcher;
-use crate::state::{Facts, Transactions};
 use crate::work_tree::{self, Change};
 use crate::workspaces::Access;
 
@@ -27,23 +27,6 @@ use crate::workspaces::Access;
 const MAX_LIMIT: u32 = 200;
 /// Number of newest operations that are looked at when no index leads to the wanted ones.
 const NEWEST: i64 = 10_000;
-
-/// Reason why a request of a component failed.
-#[derive(Debug, Error)]
-pub enum LedgerError {
-    /// Queries were not granted, or a policy tried to append.
-    #[error("that was not granted")]
-    Denied,
-    /// Its event is not recorded.
-    #[error(transparent)]
-    Event(#[from] BadEvent),
-    /// A key that is none.
-    #[error(transparent)]
-    Permit(#[from] BadPermit),
-    /// The host's own storage failed.
-    #[error("storage failed")]
-    Storage(#[from] StoreError),
-}
 
 pub(crate) struct View<'a> {
     pub(crate) facts: &'a Facts,

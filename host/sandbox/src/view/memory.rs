@@ -5,8 +5,8 @@ use tollgate_store::storage::{Namespace, Session, StoreResult};
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::policy::tollgate::host::memory::{self, Entry, Error};
+use crate::facts::Facts;
 use crate::memory::Memory;
-use crate::state::Facts;
 
 pub(crate) struct View<'a> {
     pub(crate) facts: &'a Facts,

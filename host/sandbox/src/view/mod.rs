@@ -2,16 +2,15 @@
 
 pub(crate) mod approvals;
 pub(crate) mod artifacts;
-pub mod budget;
+pub(crate) mod budget;
 pub(crate) mod clock_and_ids;
 mod compare;
 pub(crate) mod connections;
-pub(crate) mod git;
 pub(crate) mod judged_call;
-pub mod ledger;
+pub(crate) mod ledger;
 pub(crate) mod log;
 pub(crate) mod memory;
 pub mod prefetch;
 pub(crate) mod process;
-pub mod storage;
+pub(crate) mod storage;
 pub(crate) mod workspace;

@@ -14,10 +14,10 @@ use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::tollgate::host::process::{self, Command, Ending as WireEnding, Error};
 use crate::counted_programs::{CountPrograms, Counted};
+use crate::facts::Transactions;
+use crate::git;
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::progress::{Narrator, Progress};
-use crate::state::Transactions;
-use crate::view::git;
 use crate::view::prefetch::Prefetcher;
 use crate::workspaces::Access;
 

@@ -7,10 +7,8 @@ use tollgate_store::storage::{Namespace, Session, SqlError, Statement, Value};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::bindings::tollgate::host::storage::{self, Error, Statement as WireStatement, Value as WireValue};
-use crate::state::Transactions;
-
-/// A transaction of a `run` tool. What it stands for is in the call's state.
-pub struct Transaction(());
+use crate::bound_types::Transaction;
+use crate::facts::Transactions;
 
 pub(crate) struct View<'a> {
     pub(crate) namespace: &'a Namespace,

@@ -32,7 +32,7 @@ pub(crate) struct Prepared<'a> {
 
 impl Prepared<'_> {
     /// Looks at what the command left, and lets the next one that writes run.
-    pub(super) fn finish(self, git: &GitCommand) -> Result<(), ProcessError> {
+    pub(crate) fn finish(self, git: &GitCommand) -> Result<(), ProcessError> {
         let kept = git.kept_within(bounds(self.workspace, &self.top));
         drop(self.turn);
         kept

@@ -10,15 +10,15 @@ const SETTLED: Duration = Duration::from_secs(2);
 
 /// Metadata of a file that changes with its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     inode: u64,
-    pub(super) size: u64,
+    pub(crate) size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
 impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Stamp {
+    pub(crate) fn of(metadata: &Metadata) -> Stamp {
         Stamp {
             inode: metadata.ino(),
             size: metadata.size(),
@@ -28,7 +28,7 @@ impl Stamp {
     }
 
     /// True if a later change would show in the times: the clock of the file system has moved on.
-    pub(super) fn is_settled(&self, now: SystemTime) -> bool {
+    pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
         let newest = self.modified.0.max(self.changed.0);
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         let limit = now.saturating_sub(SETTLED).as_secs();

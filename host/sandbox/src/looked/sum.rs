@@ -10,25 +10,25 @@ const LANES: usize = 4;
 
 /// Sum of the hashes of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sum([u64; LANES]);
+pub(crate) struct Sum([u64; LANES]);
 
 impl Sum {
     /// Adds a file.
-    pub(super) fn add(&mut self, path: &[u8], mode: &str, content: &str) {
+    pub(crate) fn add(&mut self, path: &[u8], mode: &str, content: &str) {
         for (sum, lane) in self.0.iter_mut().zip(lanes(path, mode, content)) {
             *sum = sum.wrapping_add(lane);
         }
     }
 
     /// Takes a file away that was added.
-    pub(super) fn take(&mut self, path: &[u8], mode: &str, content: &str) {
+    pub(crate) fn take(&mut self, path: &[u8], mode: &str, content: &str) {
         for (sum, lane) in self.0.iter_mut().zip(lanes(path, mode, content)) {
             *sum = sum.wrapping_sub(lane);
         }
     }
 
     /// Hash of the set under the name of its workspace.
-    pub(super) fn finish(self, workspace: &str) -> String {
+    pub(crate) fn finish(self, workspace: &str) -> String {
         let mut bytes = b"tollgate.work_tree.v1\0".to_vec();
         bytes.extend_from_slice(workspace.as_bytes());
         bytes.push(0);
