@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tollgate::config::Config;
 use tollgate::host::{self, Authority, Site};
-use tollgate_components::packs::Loader;
+use tollgate_components::loading::Loader;
 use tollgate_sandbox::workspaces::Workspaces;
 
 use crate::harness::{Place, Session, guest};

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use tollgate_components::builtin;
-use tollgate_components::packs::compile::Compiler;
-use tollgate_components::packs::{Catalog, Haste, Keep, Loader, Origin, Selection, Source, Tables};
+use tollgate_components::catalog::{Catalog, Selection};
+use tollgate_components::loading::compile::Compiler;
+use tollgate_components::loading::{Haste, Keep, Loader, Origin, Tables};
+use tollgate_components::packs::Source;
 use tollgate_components::policies;
 use tollgate_core::clock::{Clock, SystemClock};
 use tollgate_gate::core_tools;
@@ -101,7 +103,6 @@ impl Site {
             &data,
             (cache_dir.as_deref(), keep),
             Arc::clone(&sandbox),
-            core_tools::TOOLS,
             Compiler::new(executable),
             database.clone(),
             Arc::clone(&clock),
@@ -285,7 +286,16 @@ impl Site {
         let policies = policy_sources(config)?;
         self.use_registries(config)?;
         let selection = &choice.selection;
-        let catalog = Catalog::load(&self.loader, &workspaces, sources, policies, selection, how).await;
+        let catalog = Catalog::load(
+            &self.loader,
+            core_tools::TOOLS,
+            &workspaces,
+            sources,
+            policies,
+            selection,
+            how,
+        )
+        .await;
         Ok(Generation {
             catalog: Arc::new(catalog),
             envelopes: config.envelope.settings(),
@@ -305,6 +315,7 @@ impl Site {
         let selection = Selection::default();
         let catalog = Catalog::load(
             &self.loader,
+            core_tools::TOOLS,
             workspaces,
             sources,
             vec![policy],

@@ -7,9 +7,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_components::host_tool::HostTool;
-use tollgate_components::packs::{Body, Pack};
-use tollgate_components::policies::{PooledInstance, Verdict};
+use tollgate_components::catalog::Body;
+use tollgate_components::loading::PooledInstance;
+use tollgate_components::packs::Pack;
+use tollgate_components::policies::Verdict;
+use tollgate_components::tools::host_tool::HostTool;
 use tollgate_core::budget::Budget;
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;

@@ -54,7 +54,7 @@ use std::sync::atomic::Ordering;
 use arc_swap::ArcSwap;
 use tokio::sync::{broadcast, watch};
 use tokio_util::task::TaskTracker;
-use tollgate_components::packs::Catalog;
+use tollgate_components::catalog::Catalog;
 use tollgate_core::clock::Clock;
 use tollgate_core::deadline::{Cancel, Reason};
 use tollgate_core::effect::Effect;

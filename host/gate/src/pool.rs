@@ -6,8 +6,8 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use tollgate_components::loading::{PooledInstance, RetiredInstance};
 use tollgate_components::packs::Pack;
-use tollgate_components::policies::{PooledInstance, RetiredInstance};
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::CallState;

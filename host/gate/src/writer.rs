@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
-use tollgate_components::packs::{Body, Pack};
+use tollgate_components::catalog::Body;
+use tollgate_components::packs::Pack;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
 use tollgate_core::share::Share;

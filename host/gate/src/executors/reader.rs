@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
-use tollgate_components::packs::Body;
+use tollgate_components::catalog::Body;
 use tollgate_components::policies::Decision;
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::facts::Transactions;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate_components::packs::ToolEntry;
-use tollgate_components::policies::{
-    Answer, Cause, Chain, Fault, Mode, Policy, PooledInstance, RetiredInstance,
-};
+use tollgate_components::catalog::ToolEntry;
+use tollgate_components::loading::{PooledInstance, RetiredInstance};
+use tollgate_components::policies::{Answer, Cause, Chain, Fault, Mode, Policy};
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::Exceeded;

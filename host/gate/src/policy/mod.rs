@@ -10,7 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::{Catalog, ToolEntry};
+use tollgate_components::catalog::{Catalog, ToolEntry};
 use tollgate_components::policies::{Answer, Decision, Hearing, Phase, Policy, Spoken, Subject};
 use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;

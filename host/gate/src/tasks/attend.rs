@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tollgate_components::packs::TaskMode;
+use tollgate_components::tools::TaskMode;
 use tollgate_core::deadline::{Cancel, Reason};
 use tollgate_core::identity::Identity;
 use tollgate_core::task::TaskEvent;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::Body;
+use tollgate_components::catalog::Body;
 use tollgate_core::deadline::Cancel;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::StoredTask;
