@@ -12,7 +12,7 @@ use tollgate_store::storage::PolicyRow;
 
 use super::callable::{self, Callable};
 use super::executors::Judged;
-use super::guest::GuestCall;
+use super::guest_call::GuestCall;
 use super::looks::{self, Watch};
 use super::pending_operation::{PendingOperation, Recording, content};
 use super::policy::Judging;

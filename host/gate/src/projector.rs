@@ -11,8 +11,9 @@ use tollgate_components::catalog::Body;
 use tollgate_sdk::stale;
 use tollgate_store::liveness::{Host, Projection};
 
+use super::ended::Ended;
 use super::executors::Waiting;
-use super::guest::{Ended, GuestCall};
+use super::guest_call::GuestCall;
 use super::{Reply, Settled};
 
 /// Queued work.

@@ -29,9 +29,11 @@ use tollgate_store::storage::{
 };
 
 use super::backlog::Backlog;
+use super::ended::{Changed, Ended, cancelled};
 use super::executors::Waiting;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
-use super::guest::{Changed, Ended, GuestCall, Runtime, cancelled};
+use super::guest::Runtime;
+use super::guest_call::GuestCall;
 use super::intake::{Intake, Pending, Turn};
 use super::permits;
 use super::projector::{self, Work as Projection};

@@ -12,7 +12,8 @@ use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
 
 use super::{Judged, Waiting};
 use crate::backlog::Backlog;
-use crate::guest::{GuestCall, Runtime};
+use crate::guest::Runtime;
+use crate::guest_call::GuestCall;
 use crate::queue::Queue;
 use crate::writer::Job;
 use crate::{PendingOperation, Reply, Settled, admission, core_tools, failure};

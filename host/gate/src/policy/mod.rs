@@ -22,7 +22,9 @@ use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::storage::{PolicyRow, Session};
 
 use super::batch::{self, Member};
-use super::guest::{Changed, GuestCall, Runtime, cancelled};
+use super::ended::{Changed, cancelled};
+use super::guest::Runtime;
+use super::guest_call::GuestCall;
 use super::pending_operation::PendingOperation;
 use super::{admission, arguments};
 

@@ -12,7 +12,9 @@ use tollgate_sandbox::memory::Memories;
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{PAGE, Session};
 
-use super::super::guest::{Ended, GuestCall, Runtime};
+use super::super::ended::Ended;
+use super::super::guest::Runtime;
+use super::super::guest_call::GuestCall;
 use super::evaluate::{Evaluator, Place, host_failed};
 use super::{leaving, panicked};
 
