@@ -14,7 +14,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::check::Problem;
-use super::{HTTPS, OCI, unpinned};
+use super::packs::unpinned;
+use super::{HTTPS, OCI};
 
 /// Prefix of the source of a built-in policy.
 const BUILTIN: &str = "builtin:";

@@ -4,6 +4,7 @@
 //! that says how it stands, on any host. The row ends in the commit of the call's own row.
 
 mod attend;
+mod attending;
 mod ending;
 mod listed;
 mod live;

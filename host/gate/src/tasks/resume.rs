@@ -11,7 +11,8 @@ use tollgate_core::deadline::Cancel;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::StoredTask;
 
-use super::attend::{Again, Attending, MAX_ROUNDS};
+use super::attend::Again;
+use super::attending::{Attending, MAX_ROUNDS};
 use super::slot::TaskSlot;
 use super::waiting::CanAnswer;
 use super::{TaskReply, dispatch};
