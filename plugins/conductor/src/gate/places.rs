@@ -48,10 +48,10 @@ pub(super) struct Orders(Vec<&'static [&'static str]>);
 impl Orders {
     /// Orders of the programs that commands name.
     pub(super) fn of(commands: &[Runner]) -> Orders {
-        let lines = commands.iter().flat_map(|runner| settings::simple(&runner.words));
+        let lines = commands.iter().flat_map(|runner| commands::simple(&runner.words));
         let words: BTreeSet<String> = lines
             .flatten()
-            .map(|word| settings::name_of(&word).to_owned())
+            .map(|word| commands::name_of(&word).to_owned())
             .collect();
         let has = |names: &[&str]| names.iter().any(|name| words.contains(*name));
         let known = [
