@@ -18,3 +18,16 @@ pub fn prefixes_clash(one: &str, other: &str) -> bool {
     let (one, other) = (prefix(one), prefix(other));
     one.starts_with(&other) || other.starts_with(&one)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_that_start_alike_clash() {
+        assert!(prefixes_clash("task", "task-store"));
+        assert!(prefixes_clash("core", "core"));
+        assert!(!prefixes_clash("tasks", "task-store"));
+        assert!(!prefixes_clash("corex", "core"));
+    }
+}

@@ -4,22 +4,12 @@ mod result;
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 use crate::arguments::clip_to;
 use crate::briefing::Briefing;
-use crate::checkpoint::is_inserted;
-use crate::evidence;
-use crate::gate::agreed;
-use crate::gate::decide::some;
-use crate::gate::delivered::paths;
-use crate::gate::{Gate, Need, Source};
 use crate::listed::how_to_call;
-use crate::model::{EvidenceMode, EvidenceType, Exhausted};
 use crate::plan::Plan;
 use crate::policy::Policies;
 use crate::step::StepSpec;
-use crate::tools::git_write::fill;
 use result::{commit, criteria, evidence_format, files};
 
 /// Headings of the sections, in order.

@@ -4,8 +4,7 @@
 
 use super::Client;
 use super::row::{
-    Extra, Format, Http, NO_HTTP, Own, Path, Row, Start, Stdio, Variable, config, desktop, home, http, moved,
-    stdio,
+    Extra, Format, Http, NO_HTTP, Own, Row, Start, Stdio, Variable, config, desktop, home, http, moved, stdio,
 };
 
 /// Seconds to wait for the first start, which may compile packs.

@@ -17,6 +17,7 @@ use crate::tools::wording::{clean_schema, line};
 const MAX_TOOLS: usize = 200;
 /// Longest instructions, in bytes.
 const MAX_INSTRUCTIONS: usize = 4 << 10;
+
 /// A pack's manifest.
 #[derive(Debug, Clone)]
 pub struct Manifest {
@@ -165,57 +166,5 @@ mod tests {
             problems,
             ["\"notes_render\", which is to write its files, is no `run` tool of its own"]
         );
-    }
-
-    fn tool(description: &str, word: &str) -> wit::Tool {
-        let input = json!({
-            "type": "object",
-            "properties": {"kind": {"type": "string", "description": description, "enum": [word]}},
-            "additionalProperties": false,
-        });
-        let output = json!({
-            "type": "object",
-            "properties": {"result": {"type": "string", "title": description, "description": description}},
-        });
-        wit::Tool {
-            name: "notes_list".to_owned(),
-            title: description.to_owned(),
-            description: description.to_owned(),
-            effect: shared::Effect::Read,
-            tier: wit::Tier::Core,
-            destructive: false,
-            idempotent: true,
-            open_world: false,
-            members: None,
-            input_schema: input.to_string(),
-            output_schema: output.to_string(),
-            aliases: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn no_agent_reads_what_people_do_not_see() {
-        let hostile = "List\u{1b}[31m all\u{202e} notes\u{e0049}\u{e0067}\u{61c}\u{ad}\u{2028}now.";
-        let checked = check_tool(tool(hostile, "plain")).unwrap();
-        let schemas = json!([checked.input_schema, checked.output_schema]).to_string();
-        for text in [&checked.title, &checked.description, &schemas] {
-            let hidden = |c: char| c.is_control() && c != '\n' || text::hides(&c.to_string());
-            assert!(text.contains("all notes") && !text.contains(hidden), "{text:?}");
-            assert!(!text.contains("\\u"), "{text:?}");
-        }
-        // Without what nobody sees it would be another word.
-        let problems = check_tool(tool("List all notes.", "pla\u{200b}in")).unwrap_err();
-        assert!(
-            problems[0].contains("/properties/kind/enum holds characters that nobody sees"),
-            "{problems:?}"
-        );
-    }
-
-    #[test]
-    fn prefixes_that_start_alike_clash() {
-        assert!(prefixes_clash("task", "task-store"));
-        assert!(prefixes_clash("core", "core"));
-        assert!(!prefixes_clash("tasks", "task-store"));
-        assert!(!prefixes_clash("corex", "core"));
     }
 }

@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 use tollgate_core::effect::Effect;
 use tollgate_core::text;
 use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
+use tollgate_sandbox::bindings::tollgate::host::component as shared;
 
 use super::lint;
-use super::wording::{clean_schema, line};
+use super::wording::{MAX_LINE, clean_schema, line};
 
 /// Most arguments of one prompt.
 const MAX_ARGUMENTS: usize = 20;
@@ -171,4 +172,53 @@ fn prompt_schema(arguments: &[wit::PromptArgument], problems: &mut Vec<String>) 
         "additionalProperties": false,
     });
     schema.as_object().cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(description: &str, word: &str) -> wit::Tool {
+        let input = json!({
+            "type": "object",
+            "properties": {"kind": {"type": "string", "description": description, "enum": [word]}},
+            "additionalProperties": false,
+        });
+        let output = json!({
+            "type": "object",
+            "properties": {"result": {"type": "string", "title": description, "description": description}},
+        });
+        wit::Tool {
+            name: "notes_list".to_owned(),
+            title: description.to_owned(),
+            description: description.to_owned(),
+            effect: shared::Effect::Read,
+            tier: wit::Tier::Core,
+            destructive: false,
+            idempotent: true,
+            open_world: false,
+            members: None,
+            input_schema: input.to_string(),
+            output_schema: output.to_string(),
+            aliases: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn no_agent_reads_what_people_do_not_see() {
+        let hostile = "List\u{1b}[31m all\u{202e} notes\u{e0049}\u{e0067}\u{61c}\u{ad}\u{2028}now.";
+        let checked = check(tool(hostile, "plain")).unwrap();
+        let schemas = json!([checked.input_schema, checked.output_schema]).to_string();
+        for text in [&checked.title, &checked.description, &schemas] {
+            let hidden = |c: char| c.is_control() && c != '\n' || text::hides(&c.to_string());
+            assert!(text.contains("all notes") && !text.contains(hidden), "{text:?}");
+            assert!(!text.contains("\\u"), "{text:?}");
+        }
+        // Without what nobody sees it would be another word.
+        let problems = check(tool("List all notes.", "pla\u{200b}in")).unwrap_err();
+        assert!(
+            problems[0].contains("/properties/kind/enum holds characters that nobody sees"),
+            "{problems:?}"
+        );
+    }
 }

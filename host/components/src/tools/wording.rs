@@ -7,7 +7,7 @@ use tollgate_core::text;
 /// Keywords whose text is read and never compared.
 const READ: &[&str] = &["$comment", "description", "title"];
 /// Longest one-line text, in bytes.
-const MAX_LINE: usize = 200;
+pub(super) const MAX_LINE: usize = 200;
 /// Most problems that are told of one schema.
 const MOST: usize = 8;
 

@@ -4,8 +4,7 @@ use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{
-    Namespace, OperationFilter, Outcome, Ran, SaidByPolicy, Session, Slots, StoreError, StoreResult,
-    StoredOperation,
+    Namespace, OperationFilter, Outcome, Ran, SaidByPolicy, Session, Slots, StoreResult, StoredOperation,
 };
 use wasmtime::component::{HasData, Linker};
 

@@ -1,7 +1,7 @@
 //! Files that changed while tests ran. Tests write files themselves, and nobody can say which process wrote one. So only a
 //! file counts as edited that somebody edited before, and that no test run ever made or changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tollgate_store::storage::{Cause, Sighting};
 

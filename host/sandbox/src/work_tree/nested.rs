@@ -1,7 +1,7 @@
 //! Content of folders that Git does not look into: repositories inside of the work tree, submodules, folders that only
 //! an ignore file outside of the commits hides, and folders outside that links lead to.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,17 +1,12 @@
 //! Verdicts of gates on gathered facts: pure.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value};
-use test_readers::Ended;
 
-use super::newcomers::Newcomer;
-use super::red::{self, Between};
+use super::known::{Change, Facts, GitFacts, Presence, Run};
+use super::red;
 use super::unchanged::tests_changed;
 use super::{Gate, Source, commit, glob_set, suite};
 use crate::arguments::{clip, clip_to};
-use crate::repo::reach::Reach;
-use crate::store::job::Tally;
 
 /// Fields of a submission that gates read.
 #[derive(Debug, Clone, Copy)]

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use test_readers::Ended;
-use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
+use tollgate_sdk::Cx;
 
 use super::data::Anywhere;
-use super::known::{Change, Facts, GitFacts, Presence, Run};
+use super::known::{Change, Facts, GitFacts};
+use super::learn::learn;
+use super::moved::{Moved, droppings, guard, moved};
 use super::newcomers::{Kind, Newcomer};
 use super::runners::{self, Runner};
 use super::runs::TestRuns;
 use super::{
-    Gate, Need, agreed, data, delivered, make, named, newcomers, owed, package, red, settings, suite,
-    unchanged,
+    Gate, Need, agreed, data, make, named, newcomers, owed, package, red, settings, suite, unchanged,
 };
 use crate::access::{self, Access};
 use crate::error::GitFault;

@@ -44,14 +44,18 @@ pub(super) struct Module<'p> {
 }
 
 /// Modules that old files define, by name.
-struct Known<'o> {
+pub(super) struct Known<'o> {
     modules: BTreeMap<&'o str, Vec<(&'o str, &'o str)>>,
     /// Directories of sources that Python looks into before the top, as settings say.
     first: BTreeSet<String>,
 }
 
 impl<'o> Known<'o> {
-    fn of(old: &BTreeSet<&'o str>, roots: &BTreeSet<String>, first: BTreeSet<String>) -> Known<'o> {
+    pub(super) fn of(
+        old: &BTreeSet<&'o str>,
+        roots: &BTreeSet<String>,
+        first: BTreeSet<String>,
+    ) -> Known<'o> {
         let mut known: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
         for path in old.iter().copied().filter(|path| path.ends_with(".py")) {
             let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
@@ -79,7 +83,7 @@ impl<'o> Known<'o> {
     }
 
     /// An old module of the same name in another directory, which Python looks into later or may do so.
-    fn other(&self, module: &Module<'_>) -> Option<&'o str> {
+    pub(super) fn other(&self, module: &Module<'_>) -> Option<&'o str> {
         let rank = |root: &str| match root {
             "" => 1,
             root if SOURCES.contains(&root) && !self.first.contains(root) => 0,
@@ -105,7 +109,7 @@ pub(super) fn shadows(path: &str) -> bool {
 
 /// Module that a file defines, if Python finds it by its name alone: at the top, in a directory of the path, or
 /// beside tests.
-fn module<'p>(path: &'p str, roots: &BTreeSet<String>) -> Option<Module<'p>> {
+pub(super) fn module<'p>(path: &'p str, roots: &BTreeSet<String>) -> Option<Module<'p>> {
     let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
     let (root, name) = match stem(file) {
         "__init__" if !directory.is_empty() => directory.rsplit_once('/').unwrap_or(("", directory)),
@@ -117,7 +121,7 @@ fn module<'p>(path: &'p str, roots: &BTreeSet<String>) -> Option<Module<'p>> {
 
 /// Checks whether a name is that of a module of Python or of a runner. Other private names at the top are refused as
 /// well, because Python's own helpers have such names.
-fn stands_for(module: &Module<'_>, path: &str) -> bool {
+pub(super) fn stands_for(module: &Module<'_>, path: &str) -> bool {
     let name = module.name;
     let is_private = name.starts_with('_') && module.root.is_empty() && !is_usual_test(path);
     is_standard(name)
@@ -128,7 +132,11 @@ fn stands_for(module: &Module<'_>, path: &str) -> bool {
 
 /// Directories in which Python looks for modules by their names: those of sources, those with tests that are no
 /// package, and those that commands or settings name.
-fn roots(scene: &Scene<'_, '_>, old: &BTreeSet<&str>, scripts: &BTreeSet<String>) -> BTreeSet<String> {
+pub(super) fn roots(
+    scene: &Scene<'_, '_>,
+    old: &BTreeSet<&str>,
+    scripts: &BTreeSet<String>,
+) -> BTreeSet<String> {
     let mut roots: BTreeSet<String> = SOURCES.map(str::to_owned).into_iter().collect();
     // Python looks into the directory of the script that it runs first.
     let named = scene
@@ -183,7 +191,7 @@ fn python_paths(scene: &Scene<'_, '_>) -> Vec<String> {
 }
 
 /// Directories of sources that Python looks into before the top.
-fn first(scene: &Scene<'_, '_>) -> BTreeSet<String> {
+pub(super) fn first(scene: &Scene<'_, '_>) -> BTreeSet<String> {
     let lines = python_paths(scene);
     let is_named = |root: &&str| {
         let mut words = lines.iter().flat_map(|line| {
@@ -199,7 +207,7 @@ fn first(scene: &Scene<'_, '_>) -> BTreeSet<String> {
 }
 
 /// Checks whether an environment in the work tree has a module installed.
-fn is_installed(git: &Git<'_>, name: &str) -> bool {
+pub(super) fn is_installed(git: &Git<'_>, name: &str) -> bool {
     let environments = [".venv", "venv", "env"].iter();
     let mut libraries = environments.flat_map(|environment| git.entries_in(&format!("{environment}/lib")));
     libraries.any(|library| {
@@ -209,7 +217,7 @@ fn is_installed(git: &Git<'_>, name: &str) -> bool {
 }
 
 /// Checks whether a command names Python or a runner of its tests.
-fn runs_python(runner: &Runner) -> bool {
+pub(super) fn runs_python(runner: &Runner) -> bool {
     const WORDS: [&str; 9] = [
         "python", "py.test", "pytest", "tox", "nox", "unittest", "poetry", "pdm", "hatch",
     ];

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use super::newcomers::MODULES;
 use super::runners::Runner;
-use super::{is_usual_test, settings};
+use super::{commands, is_usual_test};
 
 /// Extensions in the order in which Node and Jest look for a module that is named without one. The first is the name
 /// itself.

@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use test_readers::digest::Encoder;
-use tollgate_kit::git::lines;
 use tollgate_kit::test_runs::names;
-use tollgate_sdk::{Cx, Effect, Event, Hints, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, Event, Tool, ToolError};
 
 use super::current;
 use super::git::job_of;

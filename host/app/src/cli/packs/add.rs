@@ -9,6 +9,7 @@ use tollgate::config::Config;
 use tollgate::config::edit::{self, Entry, Section};
 use tollgate::host::{Choice, Site};
 use tollgate_components::builtin;
+use tollgate_components::catalog::Inspection;
 use tollgate_components::loading::Haste;
 
 use super::accept::accept;
