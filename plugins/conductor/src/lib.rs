@@ -51,9 +51,10 @@ mod workspaces;
 use tollgate_sdk::{GitAccess, Pack, Want, migration};
 
 use crate::prompts::{ExecuteJob, PlanJob};
+use crate::tools::answer::ConductorAnswer;
 use crate::tools::approval::{StepApprove, StepRevokeApproval};
 use crate::tools::archive::{JobExportBundle, JobImport};
-use crate::tools::conductor::{ConductorAnswer, ConductorInit, ConductorNextQuestions};
+use crate::tools::conductor::{ConductorInit, ConductorNextQuestions};
 use crate::tools::context::{
     ContextAddBlock, ContextDeleteBlock, ContextGetBlock, ContextSearch, ContextUpdateBlock,
 };

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use crate::arguments::clip_to;
 use crate::briefing::Briefing;
+use crate::checkpoint::is_inserted;
 use crate::listed::how_to_call;
 use crate::plan::Plan;
 use crate::policy::Policies;

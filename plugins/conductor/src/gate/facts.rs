@@ -14,7 +14,7 @@ use super::newcomers::{Kind, Newcomer};
 use super::runners::{self, Runner};
 use super::runs::TestRuns;
 use super::{
-    Gate, Need, agreed, data, make, named, newcomers, owed, package, red, settings, suite, unchanged,
+    Gate, Need, agreed, data, make, modules, named, newcomers, owed, package, red, settings, suite, unchanged,
 };
 use crate::access::{self, Access};
 use crate::error::GitFault;
@@ -270,7 +270,7 @@ fn planted(
         let is_plugin = || newcomers::names_plugin(git, path);
         let is_in_place = |newcomer: &Newcomer| newcomer.kind == Kind::Place;
         (unchanged::is_setting(path) && (!is_metadata || is_plugin()))
-            || newcomers::shadows(path)
+            || modules::shadows(path)
             || newcomers::is_collected(path)
             || (!is_metadata && is_loaded(path))
             || (!is_metadata && taking_part.get(*path).is_some_and(is_in_place))

@@ -11,7 +11,7 @@ use globset::GlobSet;
 
 use super::commands::{self, name_of};
 use super::modules::{Known, Module, first, is_installed, module, roots, runs_python, stands_for};
-use super::places::{self, Orders, stem};
+use super::places::{self, Orders};
 use super::runners::Runner;
 use super::{data, dependencies, glob_set, is_usual_test, make, readers, unchanged};
 use crate::git::Git;

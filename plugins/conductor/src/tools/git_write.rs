@@ -8,7 +8,7 @@ use tollgate_sdk::{Cx, Effect, Event, Tool, ToolError};
 
 use super::current;
 use super::git::job_of;
-use crate::arguments::{ENTRY, PATH, TITLE};
+use crate::arguments::{ENTRY, PATH};
 use crate::entity;
 use crate::error::{GitFault, Reason, Refusals};
 use crate::git::Git;
