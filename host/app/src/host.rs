@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anyhow::Context as _;
 use tollgate_components::catalog::{Catalog, Selection};
 use tollgate_components::loading::compile::Compiler;
 use tollgate_components::loading::{Haste, Keep, Loader, Tables};

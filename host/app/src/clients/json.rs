@@ -6,7 +6,6 @@
 mod text;
 
 use jsonc_parser::ast::{self, ObjectProp};
-use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
