@@ -47,7 +47,7 @@ impl Left {
         let mut write = |session: &Session, rows: usize| {
             session.begin_write().unwrap();
             for _ in 0..rows {
-                session.record(&operation(made)).unwrap();
+                session.ledger().record(&operation(made)).unwrap();
                 made += 1;
             }
             session.commit().unwrap();
@@ -74,7 +74,12 @@ impl Left {
         std::fs::write(&path, &self.file).unwrap();
         std::fs::write(beside("tollgate.db-wal"), log).unwrap();
         let database = Database::open(&path).unwrap();
-        let verified = database.read_session().unwrap().verify(None, &[]).unwrap();
+        let verified = database
+            .read_session()
+            .unwrap()
+            .ledger()
+            .verify(None, &[])
+            .unwrap();
         assert_eq!(verified.broken, None, "{what}");
         let left = usize::try_from(verified.rows).unwrap();
         assert_eq!(

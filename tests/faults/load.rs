@@ -84,7 +84,12 @@ pub(crate) fn consistent(path: &Path) {
     assert_eq!(tasks.len(), texts(path, created).len());
     assert_eq!(tasks.len(), texts(path, "SELECT id FROM task_store_events").len());
     let database = Database::open(path).unwrap();
-    let verified = database.read_session().unwrap().verify(None, &[]).unwrap();
+    let verified = database
+        .read_session()
+        .unwrap()
+        .ledger()
+        .verify(None, &[])
+        .unwrap();
     assert_eq!(verified.broken, None);
 }
 

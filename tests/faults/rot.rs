@@ -32,6 +32,7 @@ fn is_whole(path: &Path) -> bool {
         return false;
     };
     session
+        .ledger()
         .verify(None, &[])
         .is_ok_and(|verified| verified.broken.is_none())
 }

@@ -1,4 +1,4 @@
-//! Components in JavaScript and Python in the real host. `cargo xtask languages` builds them and runs these tests.
+//! Components in JavaScript, Python and C in the real host. `cargo xtask languages` builds them and runs these tests.
 #![allow(clippy::disallowed_methods, reason = "tests make and look at files")]
 
 #[allow(dead_code, reason = "the end-to-end tests use all of it")]
@@ -145,4 +145,52 @@ async fn packs_answer_and_refuse_in_every_language() {
         let cost = middle(&place, &format!("{language}_greet"));
         writeln!(std::io::stderr(), "{language}: {cost:.2} ms a call").unwrap();
     }
+}
+
+/// Calls of tools and of the policy, which are in C. `cargo xtask languages` leaves tests of this name out where there is no compiler.
+#[tokio::test]
+async fn packs_answer_and_policies_judge_in_c() {
+    let config = format!(
+        "[packs.words]\nsource = {:?}\nlimits.memory_mib = 1\n[policies.c]\nsource = {:?}\nlimits.memory_mib = 1\n",
+        component("words-c"),
+        component("require-actor-c")
+    );
+    let place = Place::with(&config);
+    let session = place.serve(&[]).await;
+    let text = json!({"text": "  one \"two\"\n drei\u{301} \u{1f600} "});
+    assert_eq!(session.ok("words_count", text).await, json!({"words": 4}));
+    let refusal = session.refused("words_count", json!({"text": " "})).await;
+    assert_eq!(
+        (&refusal["code"], &refusal["message"]),
+        (&json!("NO_WORDS"), &json!("the text has no words"))
+    );
+    let refusal = session.refused("words_keep", json!({"word": "toll"})).await;
+    assert_eq!(refusal["code"], "ACTOR_REQUIRED");
+    let envelope = session.refused("envelope_open", json!({"actor": " "})).await;
+    assert_eq!(envelope["code"], "ACTOR_REQUIRED");
+    session.ok("envelope_open", json!({"actor": "\u{e4}da"})).await;
+    session.close().await;
+    let place = Place::with(config.split("[policies").next().unwrap());
+    let session = place.serve(&[]).await;
+    for (word, kept) in [("toll", 1), ("\u{e4}\"\\\n\u{1f600}", 2), ("toll", 2)] {
+        let reply = session.ok("words_keep", json!({"word": word})).await;
+        assert_eq!(reply, json!({"kept": kept}));
+    }
+    session.close().await;
+    assert_eq!(
+        place.sql("SELECT word FROM words_kept ORDER BY word DESC"),
+        ["\u{e4}\"\\\n\u{1f600}", "toll"]
+    );
+    // Settings that are not there are refused in the component's own words.
+    std::fs::write(
+        place.config(),
+        format!("{config}[policies.c.config]\n\"a b\" = {{ c = [1] }}\nd = 1\n"),
+    )
+    .unwrap();
+    let listed = place.run(&["policies", "list"]);
+    let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(
+        said.contains("there is no such setting") && said.contains("[policies.c.config]"),
+        "{said}"
+    );
 }

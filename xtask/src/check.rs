@@ -6,7 +6,9 @@ use crate::components::{self, WASM};
 use crate::console_test::ConsoleTest;
 use crate::run::{cargo, run, say};
 use crate::test::Length;
-use crate::{conformance, deny, engines, fuzz, languages, package, reproduce, sdk, test, torture};
+use crate::{
+    conformance, deny, engines, fuzz, languages, package, registries, reproduce, sdk, test, torture,
+};
 
 /// Rounds of torture for each change. Every run draws a fresh seed, so many runs cover what one long run does.
 const ROUNDS: u32 = 25;
@@ -14,7 +16,8 @@ const ROUNDS: u32 = 25;
 const ROUNDS_IN_FULL: u32 = 200;
 
 /// Runs every check, the quick ones first, and prints at its end the outcome of each. `full` adds the long proofs, which hold for
-/// weeks once they hold: components in other languages, reproduction, a long ledger on the console, a torture that notices, and a long one.
+/// weeks once they hold: components in other languages, registries, reproduction, a long ledger on the console, a torture that
+/// notices, and a long one.
 pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     let started = Instant::now();
     let step = |name: &str| {
@@ -70,6 +73,8 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
         summary.push(("languages", languages::test()?));
         step("rego and cedar");
         summary.push(("engines", engines::test()?));
+        step("registries");
+        summary.push(("registries", registries::in_ci()?));
         step("reproducible components");
         summary.push(("reproduction", reproduce::check()?));
         step("packages");

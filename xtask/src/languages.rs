@@ -1,5 +1,8 @@
 //! Components in other languages than Rust: made of their sources with pinned packages, and tried in the host.
 
+mod c;
+mod figures;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,6 +12,26 @@ use crate::components::Profile;
 use crate::package::sdks::{self, Sdks};
 use crate::run::{cargo, npm_packages, root, run, say, target};
 use crate::{components, python};
+
+/// Flags of `cargo xtask languages`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Languages {
+    /// Measure the policy `require-actor` in each language with an optimised host, instead of the tests
+    #[arg(long)]
+    figures: bool,
+    /// Measure with this host instead of one that is built
+    #[arg(long, value_name = "FILE", requires = "figures")]
+    tollgate: Option<PathBuf>,
+}
+
+impl Languages {
+    pub(crate) fn all(&self) -> anyhow::Result<()> {
+        if self.figures {
+            return figures::measure(self.tollgate.as_deref());
+        }
+        test().map(drop)
+    }
+}
 
 /// A component: its world, its source, and what it is called.
 struct Component {
@@ -60,24 +83,43 @@ pub(crate) fn test() -> anyhow::Result<String> {
     components::build_guests()?;
     let out = root().join("target/components/languages");
     std::fs::create_dir_all(&out)?;
-    of_javascript(&out)?;
-    of_python(&out)?;
+    let builder = javascript()?;
+    for component in &JAVASCRIPT {
+        make_javascript(&builder, component, &out)?;
+    }
+    let builder = python()?;
+    for component in &PYTHON {
+        make_python(&builder, component, &out)?;
+    }
+    let builder = c::builder()?;
+    let has_c = builder.is_some();
+    if let Some(builder) = &builder {
+        for component in &c::COMPONENTS {
+            c::make(builder, component, &out)?;
+        }
+    }
     new_ones()?;
     let mut weights = Vec::new();
-    for component in JAVASCRIPT.iter().chain(&PYTHON) {
+    let made = JAVASCRIPT.iter().chain(&PYTHON);
+    for component in made.chain(c::COMPONENTS.iter().filter(|_| has_c)) {
         let bytes = std::fs::metadata(wasm(&out, component))?.len();
         let weight = bytes as f64 / f64::from(1 << 20);
         say(&format!("{:<26} {weight:>6.1} MiB", component.name));
         weights.push(format!("{} of {weight:.1} MiB", component.name));
     }
-    run(cargo().args([
+    let mut tests = cargo();
+    tests.args([
         "test",
         "--workspace",
         "--exclude",
         "guests",
         "--test",
         "languages",
-    ]))?;
+    ]);
+    if !has_c {
+        tests.args(["--", "--skip", "_in_c"]);
+    }
+    run(&mut tests)?;
     Ok(format!("{} answered in the host", weights.join(", ")))
 }
 
@@ -90,8 +132,7 @@ fn new_ones() -> anyhow::Result<()> {
         std::fs::remove_dir_all(&work)?;
     }
     let sdks = sdks::of_checkout(&work.join("packages"), &work)?;
-    let sources = python::with("componentize-py", COMPONENTIZE_PY)?;
-    check_bindings(&sources.with_file_name("componentize-py"), &work)?;
+    check_bindings(&python()?, &work)?;
     for (kind, settings) in [("pack", "{}"), ("policy", r#"{"reason": "release day"}"#)] {
         for language in ["python", "javascript"] {
             let name = format!("{language}-{kind}");
@@ -201,39 +242,40 @@ fn wasm(out: &Path, component: &Component) -> PathBuf {
     out.join(format!("{}.wasm", component.name))
 }
 
-fn of_javascript(out: &Path) -> anyhow::Result<()> {
-    let folder = npm_packages("tests/languages/javascript", &FILES)?;
-    for component in &JAVASCRIPT {
-        say(&format!("making {}", component.name));
-        run(Command::new("node")
-            .arg("build.mjs")
-            .arg(root().join("wit"))
-            .args([component.world, component.source])
-            .arg(wasm(out, component))
-            .current_dir(&folder))?;
-    }
-    Ok(())
+/// The builder of components in JavaScript, installed.
+fn javascript() -> anyhow::Result<PathBuf> {
+    npm_packages("tests/languages/javascript", &FILES)
 }
 
-fn of_python(out: &Path) -> anyhow::Result<()> {
-    let sources = root().join("tests/languages/python");
-    let maker = python::with("componentize-py", COMPONENTIZE_PY)?.with_file_name("componentize-py");
-    for component in &PYTHON {
-        say(&format!("making {}", component.name));
-        run(Command::new(&maker)
-            .arg("--wit-path")
-            .arg(root().join("wit"))
-            .args([
-                "--world",
-                component.world,
-                "--quiet",
-                "componentize",
-                "app",
-                "--python-path",
-            ])
-            .arg(sources.join(component.source))
-            .arg("--output")
-            .arg(wasm(out, component)))?;
-    }
-    Ok(())
+fn make_javascript(builder: &Path, component: &Component, out: &Path) -> anyhow::Result<()> {
+    say(&format!("making {}", component.name));
+    run(Command::new("node")
+        .arg("build.mjs")
+        .arg(root().join("wit"))
+        .args([component.world, component.source])
+        .arg(wasm(out, component))
+        .current_dir(builder))
+}
+
+/// The builder of components in Python, installed.
+fn python() -> anyhow::Result<PathBuf> {
+    Ok(python::with("componentize-py", COMPONENTIZE_PY)?.with_file_name("componentize-py"))
+}
+
+fn make_python(builder: &Path, component: &Component, out: &Path) -> anyhow::Result<()> {
+    say(&format!("making {}", component.name));
+    run(Command::new(builder)
+        .arg("--wit-path")
+        .arg(root().join("wit"))
+        .args([
+            "--world",
+            component.world,
+            "--quiet",
+            "componentize",
+            "app",
+            "--python-path",
+        ])
+        .arg(root().join("tests/languages/python").join(component.source))
+        .arg("--output")
+        .arg(wasm(out, component)))
 }

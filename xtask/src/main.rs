@@ -18,11 +18,14 @@ mod fuzz;
 mod languages;
 mod package;
 mod python;
+mod registries;
 mod reproduce;
 mod run;
 mod sbom;
 mod sdk;
+mod session;
 mod test;
+mod tools;
 mod torture;
 #[cfg(test)]
 mod walls;
@@ -92,8 +95,10 @@ enum Task {
     Fuzz(fuzz::Fuzz),
     /// Build the policies `rego` and `cedar`, publish them in a registry here, and let a host judge with them
     Engines,
-    /// Make components of JavaScript and Python, and try them in the host
-    Languages,
+    /// Make components of JavaScript, Python and C, and try them in the host
+    Languages(languages::Languages),
+    /// Try packs and policies in Debian's docker-registry over TLS, with `wkg` as the other party
+    Registries,
     /// Make the bundle that desktop clients install, and try it
     Bundle {
         /// From the debug build, which is quicker to make
@@ -135,7 +140,8 @@ fn main() -> ExitCode {
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Engines => engines::test().map(drop),
-        Task::Languages => languages::test().map(drop),
+        Task::Languages(languages) => languages.all(),
+        Task::Registries => registries::test().map(drop),
         Task::Bundle { debug: false } => bundle::make(components::Profile::Dist),
         Task::Bundle { debug: true } => bundle::make(components::Profile::Dev),
         Task::Package(package) => package.make().map(|came_to| run::say(&came_to)),

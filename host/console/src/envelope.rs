@@ -31,12 +31,12 @@ pub(crate) struct Card {
 impl Card {
     /// Looks at an envelope.
     pub(crate) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<Card> {
-        let envelope = session.as_at(envelope, boot_ms)?;
+        let envelope = session.envelopes().as_at(envelope, boot_ms)?;
         let failure = match &envelope.last_failure_fingerprint {
-            Some(fingerprint) => session.repeated_failure(&envelope.id, fingerprint)?,
+            Some(fingerprint) => session.evidence().repeated_failure(&envelope.id, fingerprint)?,
             None => None,
         };
-        let said = session.said_of_tests(&envelope.id)?;
+        let said = session.evidence().said_of_tests(&envelope.id)?;
         let repeats = |failure: &tollgate_store::storage::RepeatedFailure| {
             failure.seen > 1 && failure.mutations > 0 && failure.stands
         };
@@ -49,10 +49,10 @@ impl Card {
                 None => seconds_between(&envelope.opened_at, envelope.closed_at.as_deref()),
             },
             is_over: envelope.over_boot_ms.is_some(),
-            repeats: session.newest_mutation_repeated(&envelope.id)?,
+            repeats: session.evidence().newest_mutation_repeated(&envelope.id)?,
             no_progress: said.map_or_else(|| failure.as_ref().is_some_and(repeats), |said| said.non_progress),
             is_flaky: said.is_some_and(|said| said.flaky),
-            budgets: session.budgets(&envelope.id, None)?.into_iter().collect(),
+            budgets: session.budgets().list(&envelope.id, None)?.into_iter().collect(),
             envelope,
         })
     }

@@ -202,10 +202,10 @@ impl Counting {
     async fn count_batch(&self) -> Result<bool, ReadError> {
         let own = self.clone();
         let batch = self.reader.read(move |session| {
-            let head = session.head()?.seq;
+            let head = session.ledger().head()?.seq;
             let known = own.figures().counted.map_or(head, |(_, newest)| newest);
             let until = head.min(known + BATCH);
-            let rows = session.counted_rows(known, until)?;
+            let rows = session.stats().counted_rows(known, until)?;
             own.figures().add(&rows, until.max(known), own.clock.now_ms());
             Ok(until < head)
         });
@@ -219,8 +219,8 @@ impl Counting {
         let batch = self.reader.read(move |session| {
             let oldest = own.figures().counted.map_or(0, |(oldest, _)| oldest);
             let after = (oldest - BATCH).max(0);
-            let rows = session.counted_rows(after, oldest)?;
-            let first = session.oldest_operation()?.unwrap_or(i64::MAX);
+            let rows = session.stats().counted_rows(after, oldest)?;
+            let first = session.operations().oldest()?.unwrap_or(i64::MAX);
             own.figures().add_before(&rows, after, first, own.clock.now_ms());
             Ok(own.figures().is_complete)
         });

@@ -178,7 +178,7 @@ impl Row {
     /// Row of an operation.
     pub(crate) fn of(session: &Session, operation: &StoredOperation) -> StoreResult<Row> {
         let seen = match &operation.failure_fingerprint {
-            Some(fingerprint) => session.times_seen(fingerprint, operation.seq)?,
+            Some(fingerprint) => session.evidence().times_seen(fingerprint, operation.seq)?,
             None => 0,
         };
         Ok(Row::told(operation, seen))

@@ -116,7 +116,7 @@ impl Tail {
 }
 
 async fn keep_looking(reader: &Reader, sender: &broadcast::Sender<Heard>) -> Result<(), ReadError> {
-    let mut last = reader.read(|session| Ok(session.head()?.seq)).await?;
+    let mut last = reader.read(|session| Ok(session.ledger().head()?.seq)).await?;
     let (mut quiet, mut since_parts, mut is_stale) = (0, PART_LOOKS, true);
     while sender.receiver_count() > 0 {
         tokio::time::sleep(INTERVAL).await;
@@ -138,7 +138,7 @@ async fn keep_looking(reader: &Reader, sender: &broadcast::Sender<Heard>) -> Res
 
 /// Rows after a place, if there are any.
 fn news(session: &Session, after: i64) -> StoreResult<Option<News>> {
-    if session.head()?.seq <= after {
+    if session.ledger().head()?.seq <= after {
         return Ok(None);
     }
     let filter = OperationFilter {
@@ -146,7 +146,8 @@ fn news(session: &Session, after: i64) -> StoreResult<Option<News>> {
         ..OperationFilter::default()
     };
     let operations: Vec<(StoredOperation, Row)> = session
-        .operations(&filter, AT_ONCE)?
+        .operations()
+        .list(&filter, AT_ONCE)?
         .into_iter()
         .map(|operation| Ok((Row::of(session, &operation)?, operation)))
         .map(|made: StoreResult<_>| made.map(|(row, operation)| (operation, row)))

@@ -579,7 +579,8 @@ async fn a_filtered_stream_has_the_rows_that_fit() {
         ..OperationFilter::default()
     };
     let expected: Vec<i64> = session
-        .operations(&frozen, 99)
+        .operations()
+        .list(&frozen, 99)
         .unwrap()
         .iter()
         .map(|row| row.seq)

@@ -69,7 +69,7 @@ impl Gate {
         let (seen, id, now_ms) = (Arc::clone(&is_first), id.to_owned(), self.clock.now_ms());
         let is_on_disk = self.lanes.change(Box::new(move |session| {
             // The transaction may run again, and only the last time counts.
-            seen.store(session.use_consent(&id, now_ms)?, Ordering::Release);
+            seen.store(session.approvals().use_consent(&id, now_ms)?, Ordering::Release);
             Ok(())
         }));
         is_on_disk.await && is_first.load(Ordering::Acquire)
@@ -87,7 +87,7 @@ impl Gate {
         let is_on_disk = self.lanes.change(Box::new(move |session| {
             // The transaction may run again, and only the last time counts.
             *seen.lock().unwrap_or_else(PoisonError::into_inner) =
-                session.take_unheard_approvals(now_ms, limit)?;
+                session.approvals().take_unheard(now_ms, limit)?;
             Ok(())
         }));
         if !is_on_disk.await {

@@ -171,8 +171,8 @@ mod tests {
             ..AskedBy::default()
         };
         let new = NewApproval::new("pack", request, by, (1, 1));
-        session.add_approval(&new).unwrap();
-        let stored = session.approval(&new.id).unwrap().unwrap();
+        session.approvals().insert(&new).unwrap();
+        let stored = session.approvals().get(&new.id).unwrap().unwrap();
         session.commit().unwrap();
         stored
     }

@@ -16,7 +16,7 @@ pub(super) fn unseen(session: &Session, draft: &PendingOperation) -> StoreResult
     }
     let in_windows = draft.windows.iter().filter_map(|window| window.max_edits).min();
     let in_envelopes = match &draft.operation.envelope_id {
-        Some(envelope) => session.limit_of_edits(envelope)?,
+        Some(envelope) => session.envelopes().limit_of_edits(envelope)?,
         None => None,
     };
     let Some(limit) = in_envelopes.or(in_windows.map(i64::from)) else {

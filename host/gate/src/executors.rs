@@ -211,10 +211,14 @@ impl Executors {
         }
         let note = move |session: &Session| match (&operation.envelope_id, &operation.left_behind) {
             (Some(envelope), Some((seen, cause))) => {
-                session.note_state_after(envelope, &operation.op_id, seen)?;
-                session.note_sighting_around(envelope, seen, *cause, &operation.op_id, &now)
+                session
+                    .work_trees()
+                    .note_state_after(envelope, &operation.op_id, seen)?;
+                session
+                    .work_trees()
+                    .note_sighting_around(envelope, seen, *cause, &operation.op_id, &now)
             }
-            (None, Some((seen, cause))) => session.note_newest(seen, *cause),
+            (None, Some((seen, cause))) => session.work_trees().note_newest(seen, *cause),
             _ => Ok(()),
         };
         if !self.change(Box::new(note)).await {
@@ -238,7 +242,7 @@ impl Executors {
         let database = self.database.clone();
         let found = tokio::task::spawn_blocking(move || {
             let session = database.read_session().map_err(|err| err.into_cause())?;
-            session.approval(&id)
+            session.approvals().get(&id)
         });
         match found.await {
             Ok(Ok(found)) => found,
@@ -255,7 +259,7 @@ impl Executors {
         let database = self.database.clone();
         let looking = tokio::task::spawn_blocking(move || {
             let session = database.read_session().map_err(|err| err.into_cause())?;
-            session.has_unheard_approvals()
+            session.approvals().has_unheard()
         });
         match looking.await {
             Ok(Ok(found)) => found,
@@ -338,7 +342,8 @@ impl Executors {
     ) {
         let now = Timestamp::from_ms(now_ms).to_string();
         let [envelope, host_id, connection] = [envelope, host_id, connection].map(str::to_owned);
-        let join = move |session: &Session| session.join_envelope(&envelope, (&host_id, &connection), &now);
+        let join =
+            move |session: &Session| session.envelopes().join(&envelope, (&host_id, &connection), &now);
         if !self.change(Box::new(join)).await {
             tracing::warn!("a connection that reads in an envelope was not noted");
         }
@@ -409,13 +414,13 @@ impl Executors {
 
 fn count(database: &Database, data: &DataDir, boot_ms: i64) -> anyhow::Result<Totals> {
     let session = database.read_session()?;
-    let (ledger_rows, open_envelopes) = session.totals(boot_ms)?;
+    let (ledger_rows, open_envelopes) = session.maintenance().totals(boot_ms)?;
     Ok(Totals {
         ledger_rows,
         open_envelopes,
         database_bytes: data.bytes(DATABASE),
         wal_bytes: data.bytes(&format!("{DATABASE}-wal")),
-        free_bytes: session.free_bytes()?,
+        free_bytes: session.maintenance().free_bytes()?,
     })
 }
 

@@ -125,7 +125,7 @@ impl Runtime {
     ) -> StoreResult<BTreeMap<String, Budget>> {
         match &draft.operation.envelope_id {
             Some(envelope) if !generation.envelopes.budgets.is_empty() => {
-                session.budgets(envelope, Some(&draft.operation.op_id))
+                session.budgets().list(envelope, Some(&draft.operation.op_id))
             }
             _ => Ok(BTreeMap::new()),
         }

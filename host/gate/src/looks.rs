@@ -140,7 +140,7 @@ impl Watch {
     /// Workspaces to look at before an envelope is closed: its own, then the others that its calls looked at, the one of
     /// the newest look first.
     fn at_closing(&self, session: &Session, closing: &Closing) -> StoreResult<Vec<String>> {
-        let Some(envelope) = session.envelope(&closing.envelope)? else {
+        let Some(envelope) = session.envelopes().get(&closing.envelope)? else {
             return Ok(Vec::new());
         };
         // A call that is refused looks at nothing.
@@ -148,7 +148,7 @@ impl Watch {
         if !is_open || !envelope.is_visible(closing.identity.as_ref()) {
             return Ok(Vec::new());
         }
-        let seen = session.last_seen_workspaces(&closing.envelope)?;
+        let seen = session.work_trees().last_seen_workspaces(&closing.envelope)?;
         let can_be_seen = |name: &String| {
             let found = self.generation.workspaces.get(name);
             seen.contains(name) || found.is_some_and(|workspace| workspace.info.git.is_some())
@@ -165,14 +165,20 @@ impl Watch {
     fn workspace(&self, database: &Database, envelope: Option<&str>) -> Result<Arc<Workspace>, String> {
         let stored = || {
             let stored = self.stored.as_ref()?;
-            let text = database.read_session().ok()?.text_at(stored).ok()?.text()?;
+            let text = database
+                .read_session()
+                .ok()?
+                .components()
+                .text_at(stored)
+                .ok()?
+                .text()?;
             let name = workspace_in(&text);
             let is_known = self.generation.workspaces.get(name).is_some();
             is_known.then(|| name.to_owned())
         };
         let of_envelope = || {
             let session = database.read_session().ok()?;
-            session.envelope(envelope?).ok()??.workspace
+            session.envelopes().get(envelope?).ok()??.workspace
         };
         let name = self.named.clone().or_else(stored).or_else(of_envelope);
         let Some(name) = name else {
@@ -225,7 +231,7 @@ fn known_at_closing(
     let session = database.read_session()?;
     let mut known = Vec::new();
     for name in watch.at_closing(&session, closing)? {
-        let newest = session.newest_sighting(&closing.envelope, &name)?;
+        let newest = session.work_trees().newest_sighting(&closing.envelope, &name)?;
         known.push((name, newest));
     }
     Ok(known)
@@ -312,10 +318,13 @@ impl PendingOperation {
             }
         }
         if let (Ok(seen), Some(envelope)) = (&seen, envelope) {
-            let before = database
-                .read_session()
-                .ok()
-                .and_then(|session| session.newest_sighting(envelope, &seen.workspace).ok().flatten());
+            let before = database.read_session().ok().and_then(|session| {
+                session
+                    .work_trees()
+                    .newest_sighting(envelope, &seen.workspace)
+                    .ok()
+                    .flatten()
+            });
             if let Some(before) = before {
                 self.tell_change(runtime, watch.workspace(database, Some(envelope)), &before, seen);
             }
@@ -436,9 +445,11 @@ impl PendingOperation {
         let mut changed = ChangedInRun::of(&workspace, before, after);
         if changed.can_be_edits() {
             let told = database.read_session().map(|session| {
-                session.each_state_back(envelope, &workspace.info.name, |cause, differs| {
-                    changed.hear(cause, differs)
-                })
+                session
+                    .work_trees()
+                    .each_state_back(envelope, &workspace.info.name, |cause, differs| {
+                        changed.hear(cause, differs)
+                    })
             });
             if !matches!(told, Ok(Ok(()))) {
                 tracing::warn!(

@@ -132,7 +132,7 @@ impl MaintenanceThread {
 
     /// Retention as of a time that the ledger confirms.
     fn retention(&self, now_ms: i64) -> anyhow::Result<Retention> {
-        let confirmed_ms = self.database.read_session()?.confirmed_ms(now_ms)?;
+        let confirmed_ms = self.database.read_session()?.ledger().confirmed_ms(now_ms)?;
         Ok(self.keeping.settings.retention(confirmed_ms))
     }
 
@@ -140,7 +140,7 @@ impl MaintenanceThread {
         let boot_ms = self.clock.boot_ms();
         let now = Timestamp::from_ms(now_ms).to_string();
         self.commit(Box::new(move |session| {
-            session.end_detached(boot_ms, &now).map(drop)
+            session.envelopes().end_detached(boot_ms, &now).map(drop)
         }))?;
         Ok(())
     }
@@ -154,7 +154,7 @@ impl MaintenanceThread {
     fn prune(&self, retention: &Retention, now_ms: i64) -> anyhow::Result<()> {
         let data = &self.keeping.data;
         let pruned = retention::prune(data, &self.database, retention, now_ms, |batch| {
-            let held = self.commit(Box::new(move |session| session.prune(&batch)))?;
+            let held = self.commit(Box::new(move |session| session.maintenance().prune(&batch)))?;
             Ok(held.map_or(Taken::Stop, Taken::Out))
         })?;
         if pruned != Pruned::default() {

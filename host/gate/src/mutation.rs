@@ -38,13 +38,16 @@ impl Mutation {
             Some(envelope) if draft.sighting().is_some() && !draft.records() => match draft.sighting() {
                 Some(_) if additions.has_event("mutation.no_op") => Some(1),
                 Some(seen) if additions.has_event("mutation.oscillation") => session
-                    .work_tree_progress(envelope, &seen.workspace)?
+                    .work_trees()
+                    .progress(envelope, &seen.workspace)?
                     .and_then(|progress| usize::try_from(progress.oscillation?).ok()),
                 _ => None,
             },
             Some(envelope) => {
                 let effect = draft.operation.effect.as_str();
-                session.repeated_mutation(envelope, &fingerprint, effect, None)?
+                session
+                    .evidence()
+                    .repeated_mutation(envelope, &fingerprint, effect, None)?
             }
             None => None,
         };

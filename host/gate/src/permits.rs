@@ -115,14 +115,17 @@ pub(super) fn take(
         let taken = match &permit.terms {
             Terms::Once { until_ms } => {
                 let key = (permit.policy.as_str(), permit.key.as_str());
-                let is_taken = session.take_permit(key, op_id, (now_ms, *until_ms))?;
+                let is_taken = session.permits().take(key, op_id, (now_ms, *until_ms))?;
                 is_taken
                     .then_some(())
                     .ok_or_else(|| Overtaken::by_one(&permit.policy))
             }
             Terms::Slot(slot) => {
                 let slots = slots(permit, slot);
-                let taken = session.take_slot(slots, (op_id, number), slot.kept_by_failed, now_ms)?;
+                let taken =
+                    session
+                        .permits()
+                        .take_slot(slots, (op_id, number), slot.kept_by_failed, now_ms)?;
                 let policy = permit.needed_by.as_deref().unwrap_or_default();
                 taken.map_err(|wait_ms| Overtaken::by_many(slot, policy, wait_ms))
             }
@@ -133,8 +136,8 @@ pub(super) fn take(
         if let Err(overtaken) = taken
             && permit.needed_by.is_some()
         {
-            session.undo_permits(op_id)?;
-            session.give_back_of_operation(op_id)?;
+            session.permits().undo(op_id)?;
+            session.budgets().give_back_of_operation(op_id)?;
             return Ok(Err(overtaken));
         }
     }
@@ -169,14 +172,14 @@ fn set_aside(
     let name = permit.key.as_str();
     let policy = permit.needed_by.as_deref().unwrap_or_default();
     let budget = match taker.envelope {
-        Some(envelope) => session.budget(envelope, name)?,
+        Some(envelope) => session.budgets().get(envelope, name)?,
         None => None,
     };
     let is_there = budget.is_some_and(|budget| budget.reserve(unsigned(units)).is_ok());
     let (Some(envelope), true) = (taker.envelope, is_there) else {
         return Ok(Err(Overtaken::by_budget(policy, name, budget)));
     };
-    session.set_aside(&Reservation {
+    session.budgets().set_aside(&Reservation {
         id: format!("{}{}:{number}", Reservation::OF_POLICIES, taker.op_id),
         envelope_id: envelope.to_owned(),
         name: name.to_owned(),
@@ -258,7 +261,7 @@ impl Gate {
 
     /// Books the units of budgets that a call that reads took.
     pub(super) async fn book_units(&self, op_id: String) {
-        let work = Box::new(move |session: &Session| session.book_for_policies(&op_id));
+        let work = Box::new(move |session: &Session| session.budgets().book_for_policies(&op_id));
         // Without a commit they stay set aside until this host ends.
         let _ = self.lanes.change(work).await;
     }
@@ -270,8 +273,8 @@ impl Gate {
         self.slots.give_back(&by_host, &op_id);
         if by_host.len() < permits.len() {
             let work = Box::new(move |session: &Session| {
-                session.give_permits_back(&op_id)?;
-                session.give_back_of_operation(&op_id)
+                session.permits().give_back(&op_id)?;
+                session.budgets().give_back_of_operation(&op_id)
             });
             // Without a commit it counts as used.
             let _ = self.lanes.change(work).await;

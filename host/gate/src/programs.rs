@@ -87,10 +87,10 @@ impl Programs {
         };
         let boot_ms = self.clock.boot_ms();
         let now = Timestamp::from_ms(self.clock.now_ms()).to_string();
-        match session.admit(envelope, draft.charge, boot_ms, &now)? {
+        match session.envelopes().admit(envelope, draft.charge, boot_ms, &now)? {
             Admission::Admitted(admitted) => {
                 if let Some(counters) = &admitted.counters {
-                    session.count_in_intent(&self.draft.operation.op_id, counters)?;
+                    session.intents().count(&self.draft.operation.op_id, counters)?;
                 }
                 noted.standing = Some(admitted.standing);
                 noted.counters = admitted.counters;
@@ -122,8 +122,13 @@ impl Programs {
         };
         for _ in 0..=MAX_DEPTH {
             let Some(id) = at.take() else { break };
-            found.extend(session.budget(&id, COMMANDS)?.map(|budget| (id.clone(), budget)));
-            at = session.envelope(&id)?.and_then(|envelope| envelope.parent);
+            found.extend(
+                session
+                    .budgets()
+                    .get(&id, COMMANDS)?
+                    .map(|budget| (id.clone(), budget)),
+            );
+            at = session.envelopes().get(&id)?.and_then(|envelope| envelope.parent);
         }
         Ok(found)
     }
@@ -147,7 +152,7 @@ impl Programs {
             return Ok(Err(refusal.message));
         }
         for (envelope, _) in budgets {
-            session.book(&envelope, COMMANDS, 1)?;
+            session.budgets().book(&envelope, COMMANDS, 1)?;
         }
         Ok(Ok(()))
     }

@@ -39,13 +39,15 @@ impl Gate {
             for Compared { envelope, .. } in &compared {
                 let is_moved = |one: &Compared| one.envelope == *envelope && one.row.is_some();
                 if !noted.contains_key(envelope) {
-                    let is_first = session.note_comparison(envelope, compared.iter().any(is_moved))?;
+                    let is_first = session
+                        .work_trees()
+                        .note_comparison(envelope, compared.iter().any(is_moved))?;
                     noted.insert(envelope.clone(), is_first);
                 }
             }
             let ours = |one: &&Compared| noted.get(&one.envelope) == Some(&true);
             for row in compared.iter().filter(ours).filter_map(|one| one.row.as_ref()) {
-                session.record(row)?;
+                session.ledger().record(row)?;
             }
             Ok(())
         };
@@ -62,7 +64,7 @@ fn compare(
 ) -> StoreResult<Vec<Compared>> {
     let session = database.read_session().map_err(|err| err.into_cause())?;
     let mut compared = Vec::new();
-    for left in session.left_states()? {
+    for left in session.work_trees().left_states()? {
         let Some(workspace) = generation.workspaces.get(&left.seen.workspace) else {
             continue;
         };

@@ -119,7 +119,7 @@ impl Use {
 
     /// Text that a row of the pack has for the workspace. A pack that declares a table which it does not have has none.
     fn found(&self, session: &Session) -> Option<TextFound> {
-        let found = session.text_at(self.stored.as_ref()?);
+        let found = session.components().text_at(self.stored.as_ref()?);
         let found = found.inspect_err(|err| tracing::warn!(%err, "the workspace of a call was not read"));
         found.ok()
     }
@@ -195,7 +195,7 @@ impl Units {
             Charge::Nothing => None,
         };
         let edits = match draft.sighting().filter(|_| !draft.closes_envelope()) {
-            Some(seen) => session.edits_over_envelopes(seen)?,
+            Some(seen) => session.work_trees().edits_over_envelopes(seen)?,
             None => 0,
         };
         let all = cost.into_iter().chain((edits > 0).then_some((EDITS, edits)));
@@ -256,7 +256,9 @@ fn take_units(
         };
         for number in 0..count {
             let number = usize::try_from(number).unwrap_or(usize::MAX);
-            let taken = session.take_slot(slots, (&holder, number), true, now_ms)?;
+            let taken = session
+                .permits()
+                .take_slot(slots, (&holder, number), true, now_ms)?;
             if let Err(wait_ms) = taken {
                 let refusal = refused(window, units, &subject, limit, wait_ms);
                 return Ok(Err(refusal.next_call(look_back(draft))));
@@ -269,7 +271,9 @@ fn take_units(
 /// Gives back what a call took that was not admitted.
 pub(super) fn undo(session: &Session, windows: &[Window], draft: &PendingOperation) -> StoreResult<()> {
     for place in 0..windows.len() {
-        session.undo_permits(&format!("{}:{place}", draft.operation.op_id))?;
+        session
+            .permits()
+            .undo(&format!("{}:{place}", draft.operation.op_id))?;
     }
     Ok(())
 }
@@ -292,7 +296,7 @@ fn subjects(
         }
         By::Workspace => {
             let envelope = match &operation.envelope_id {
-                Some(id) => session.envelope(id)?,
+                Some(id) => session.envelopes().get(id)?,
                 None => None,
             };
             let of_envelope = envelope.and_then(|envelope| envelope.workspace);

@@ -238,20 +238,20 @@ impl Writer {
                     tasks::end_stored(session, slot, end, now_ms)?;
                 }
                 if operation.effect == Effect::Run {
-                    session.fulfil(&operation.op_id)?;
+                    session.intents().fulfil(&operation.op_id)?;
                     if permits::gives_back(operation) {
-                        session.give_permits_back(&operation.op_id)?;
+                        session.permits().give_back(&operation.op_id)?;
                     } else {
-                        session.book_for_policies(&operation.op_id)?;
+                        session.budgets().book_for_policies(&operation.op_id)?;
                     }
-                    session.give_back_of_operation(&operation.op_id)?;
+                    session.budgets().give_back_of_operation(&operation.op_id)?;
                 }
             }
             Job::Maintain { work, .. } => {
                 let since = Instant::now();
                 let session = self.session()?;
                 session.savepoint()?;
-                let done = work(session).map_err(|err| session.explain(err));
+                let done = work(session).map_err(|err| session.maintenance().explain(err));
                 if done.is_ok() {
                     session.release()?;
                 } else {
@@ -265,10 +265,12 @@ impl Writer {
                 let (now_ms, boot_ms) = (clock.now_ms(), clock.boot_ms());
                 let session = self.session()?;
                 let why = connection.as_ref().map_or("HOST_STOPPED", |_| "DISCONNECTED");
-                session.interrupt_envelopes(host.id(), connection.as_deref(), (&now, boot_ms), why)?;
-                session.forget_connections(host.id(), connection.as_deref())?;
+                session
+                    .envelopes()
+                    .interrupt_all(host.id(), connection.as_deref(), (&now, boot_ms), why)?;
+                session.connections().forget(host.id(), connection.as_deref())?;
                 if connection.is_none() {
-                    session.give_up_tasks(host.id(), why, now_ms)?;
+                    session.tasks().give_up_all(host.id(), why, now_ms)?;
                 }
             }
             Job::Admit { draft, .. } => {
@@ -276,10 +278,10 @@ impl Writer {
                 let settled = self.admit(draft, &now)?;
                 let session = self.session()?;
                 match &settled.result {
-                    Err(_) => session.record(draft.finish(&settled))?,
+                    Err(_) => session.ledger().record(draft.finish(&settled))?,
                     Ok(_) => {
                         draft.operation.counters.clone_from(&settled.counters);
-                        session.intend(&draft.intent())?;
+                        session.intents().insert(&draft.intent())?;
                         tasks::begin_with_intent(session, draft)?;
                     }
                 }
@@ -336,7 +338,7 @@ impl Writer {
         let before = session.pages()?;
         if let Body::Guest(pack) = &guest.body {
             let quota = i64::try_from(pack.limits.storage / PAGE).unwrap_or(i64::MAX);
-            session.limit_growth(quota - session.used_pages(&pack.namespace)?)?;
+            session.limit_growth(quota - session.components().used_pages(&pack.namespace)?)?;
             self.ran = Some(Arc::clone(pack));
         }
         drop(session.take_changes());
@@ -362,7 +364,7 @@ impl Writer {
             if grown != 0
                 && let Body::Guest(pack) = &guest.body
             {
-                session.book_pages(&pack.namespace, grown)?;
+                session.components().book_pages(&pack.namespace, grown)?;
             }
             session.release()?;
             projector::announce(&self.runtime.host, guest, &ended);
@@ -375,7 +377,7 @@ impl Writer {
     /// The failure, with what in the database is in the way of the host's own statements, if something is.
     fn explain(&self, err: StoreError) -> StoreError {
         match &self.session {
-            Some(session) => session.explain(err),
+            Some(session) => session.maintenance().explain(err),
             None => err,
         }
     }
@@ -412,26 +414,28 @@ impl Writer {
 /// Writes a row, tells its envelope the fingerprints, and closes the one whose time a read found to be
 /// over.
 fn record(session: &Session, operation: &Operation, now: &str, boot_ms: i64) -> StoreResult<()> {
-    session.note_fingerprints(operation)?;
+    session.envelopes().note_fingerprints(operation)?;
     if let (Some(envelope), Some(limit)) = (&operation.envelope_id, &operation.limit_triggered)
         && operation.effect == Effect::Read
         && limit == "DURATION_EXCEEDED"
     {
-        let over = session.refusal_to_read(envelope, boot_ms)?;
+        let over = session.envelopes().refusal_to_read(envelope, boot_ms)?;
         let over = over.map_or_else(|| envelope.clone(), |(envelope, _)| envelope.id);
         let ending = Ending::by_host(State::ClosedFailed, limit, now, boot_ms);
-        if let Some(event) = session.close_envelope(&over, ending)? {
+        if let Some(event) = session.envelopes().close(&over, ending)? {
             let mut operation = operation.clone();
             operation.add_events(&[event]);
-            return session.record(&operation);
+            return session.ledger().record(&operation);
         }
     }
     match (&operation.envelope_id, &operation.left_behind) {
         (Some(envelope), Some((seen, cause))) => {
-            session.note_sighting_around(envelope, seen, *cause, &operation.op_id, now)?;
+            session
+                .work_trees()
+                .note_sighting_around(envelope, seen, *cause, &operation.op_id, now)?;
         }
-        (None, Some((seen, cause))) => session.note_newest(seen, *cause)?,
+        (None, Some((seen, cause))) => session.work_trees().note_newest(seen, *cause)?,
         (_, None) => {}
     }
-    session.record(operation)
+    session.ledger().record(operation)
 }

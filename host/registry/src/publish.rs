@@ -50,7 +50,7 @@ pub struct Published {
     pub reference: Reference,
     /// True if it was there already, byte for byte.
     pub is_same: bool,
-    /// True if a signature was added.
+    /// True if a signature of the key is beside it.
     pub is_signed: bool,
 }
 

@@ -119,6 +119,27 @@ fn what_is_published_is_pulled_with_its_signature() {
 }
 
 #[test]
+fn a_key_signs_a_manifest_once() {
+    let registry = Registry::start();
+    let client = client(&registry);
+    let to = registry.reference("hello:1.0.0");
+    let ed25519 = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
+    let ed25519 = SigningKey::from_pem("key", &ed25519.serialize_pem()).unwrap();
+    let (first, _) = pair();
+    let (second, _) = pair();
+    // A build that runs again publishes again.
+    for key in [&first, &first, &ed25519, &second, &ed25519, &first] {
+        let publication = publication("1.0.0");
+        let published = client
+            .publish(&to, b"component", &publication, Some(key))
+            .unwrap();
+        assert!(published.is_signed);
+    }
+    let pulled = client.resolve(&to).unwrap();
+    assert_eq!(client.evidence(&pulled).unwrap().signatures.len(), 3);
+}
+
+#[test]
 fn a_tag_is_not_moved_by_accident() {
     let registry = Registry::start();
     let client = client(&registry);

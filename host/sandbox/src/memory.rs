@@ -117,7 +117,7 @@ impl Memory {
             return Ok(Err(err));
         }
         let so_far = self.all.so_far();
-        let stored = session.remembered(&self.owner, key, so_far.at_ms)?;
+        let stored = session.policy_memory().get(&self.owner, key, so_far.at_ms)?;
         Ok(Ok(so_far.applied(&self.owner, key, stored)))
     }
 
@@ -136,14 +136,16 @@ impl Memory {
         // Entries that the request removes do not count, and neither does the one before.
         let many = limit.saturating_add(changed.len()).saturating_add(1);
         let from = after.filter(|after| *after > prefix).unwrap_or(prefix);
-        let stored = session.remembered_from(&self.owner, from, so_far.at_ms, many)?;
+        let stored = session
+            .policy_memory()
+            .list_from(&self.owner, from, so_far.at_ms, many)?;
         let mut found: BTreeMap<String, Remembered> = stored
             .into_iter()
             .filter(|entry| entry.key.starts_with(prefix) && is_after(&entry.key))
             .map(|entry| (entry.key.clone(), entry))
             .collect();
         for key in changed.into_iter().filter(|key| is_after(key)) {
-            let stored = session.remembered(&self.owner, key, so_far.at_ms)?;
+            let stored = session.policy_memory().get(&self.owner, key, so_far.at_ms)?;
             match so_far.applied(&self.owner, key, stored) {
                 Some(entry) => found.insert(key.to_owned(), entry),
                 None => found.remove(key),
@@ -171,7 +173,7 @@ impl Memory {
             let why = format!("the calls of a request change at most {MAX_ENTRIES} entries");
             return Ok(Err(MemoryError::Invalid(why)));
         }
-        let stored = session.remembered(&self.owner, key, so_far.at_ms)?;
+        let stored = session.policy_memory().get(&self.owner, key, so_far.at_ms)?;
         let before = so_far.applied(&self.owner, key, stored);
         let bytes = |entry: Option<&Remembered>| entry.map_or(0, Remembered::bytes).cast_signed();
         let old = bytes(before.as_ref());
@@ -197,14 +199,16 @@ impl Memory {
     ) -> StoreResult<bool> {
         let component = self.owner.component.as_str();
         let grown = so_far.grown.get(component).copied().unwrap_or_default();
-        let tables = u64::try_from(session.used_pages(namespace)?).unwrap_or_default();
-        let stored = session.remembered_bytes(component)?;
+        let tables = u64::try_from(session.components().used_pages(namespace)?).unwrap_or_default();
+        let stored = session.policy_memory().bytes(component)?;
         let used = stored.saturating_add(tables.saturating_mul(PAGE));
         let used = used.saturating_add_signed(grown.saturating_add(so_far.growing).saturating_add(more));
         if used <= self.quota {
             return Ok(false);
         }
-        let over = session.forgettable_bytes(component, so_far.at_ms)?;
+        let over = session
+            .policy_memory()
+            .forgettable_bytes(component, so_far.at_ms)?;
         Ok(used.saturating_sub(over) > self.quota)
     }
 }

@@ -81,24 +81,26 @@ impl Host {
         let now = Timestamp::from_ms(now_ms).to_string();
         session.begin_write()?;
         let boot_ms = clock.boot_ms();
-        session.end_detached(boot_ms, &now)?;
+        session.envelopes().end_detached(boot_ms, &now)?;
         session.commit()?;
-        let mut hosts = session.hosts_of_open_envelopes()?;
-        hosts.extend(session.hosts_of_intents()?);
-        hosts.extend(session.hosts_of_reservations(None)?);
-        hosts.extend(session.hosts_of_connections()?);
-        hosts.extend(session.hosts_of_tasks()?);
+        let mut hosts = session.envelopes().hosts_of_open()?;
+        hosts.extend(session.intents().hosts()?);
+        hosts.extend(session.budgets().hosts_of_reservations(None)?);
+        hosts.extend(session.connections().hosts()?);
+        hosts.extend(session.tasks().hosts()?);
         hosts.retain(|host| *host != self.id && !self.is_alive(host));
         if hosts.is_empty() {
             return Ok(());
         }
         session.begin_write()?;
         for host in &hosts {
-            session.interrupt_envelopes(host, None, (&now, boot_ms), "HOST_GONE")?;
-            session.give_up_intents(host)?;
-            session.give_up_tasks(host, "HOST_GONE", now_ms)?;
-            session.give_back_of_host(host)?;
-            session.forget_connections(host, None)?;
+            session
+                .envelopes()
+                .interrupt_all(host, None, (&now, boot_ms), "HOST_GONE")?;
+            session.intents().give_up_all(host)?;
+            session.tasks().give_up_all(host, "HOST_GONE", now_ms)?;
+            session.budgets().give_back_of_host(host)?;
+            session.connections().forget(host, None)?;
         }
         session.commit()?;
         Ok(())

@@ -29,7 +29,7 @@ impl GatePart {
         let session = Database::open(path)?.write_session()?;
         let envelope = SystemClock.new_id("env");
         session.begin_write()?;
-        session.open_envelope(&Envelope {
+        session.envelopes().open(&Envelope {
             id: envelope.clone(),
             standing: Standing {
                 state: State::Open,
@@ -85,7 +85,7 @@ impl GatePart {
         let op_id = SystemClock.new_id("op");
         // No two are the same, so that nothing repeats.
         let fingerprint = hash::sha256_hex(format!("{tool}\n{args_hash}\n{op_id}").as_bytes());
-        let admission = self.session.admit(
+        let admission = self.session.envelopes().admit(
             &self.envelope,
             Charge::Mutations(1),
             SystemClock.boot_ms(),
@@ -95,12 +95,18 @@ impl GatePart {
             matches!(admission, Admission::Admitted(_)),
             "an envelope without limits refused"
         );
-        let repeated =
-            self.session
-                .repeated_mutation(&self.envelope, &fingerprint, Effect::Write.as_str(), None)?;
+        let repeated = self.session.evidence().repeated_mutation(
+            &self.envelope,
+            &fingerprint,
+            Effect::Write.as_str(),
+            None,
+        )?;
         anyhow::ensure!(repeated.is_none(), "a new fingerprint was seen before");
         let row = self.row(tool, op_id, args_hash, fingerprint);
-        self.session.record(&row).context("a row cannot be recorded")
+        self.session
+            .ledger()
+            .record(&row)
+            .context("a row cannot be recorded")
     }
 
     fn row(&self, tool: &str, op_id: String, args_hash: String, fingerprint: String) -> Operation {

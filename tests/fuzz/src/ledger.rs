@@ -38,7 +38,7 @@ impl Fixture {
         let session = database.write_session().expect("a session");
         session.begin_write().expect("nobody else writes");
         for number in 0..ROWS {
-            session.record(&operation(number)).expect("a row");
+            session.ledger().record(&operation(number)).expect("a row");
         }
         session.commit().expect("a commit");
         let outside = raw(&path);
@@ -113,7 +113,7 @@ fn change(fixture: &Fixture, u: &mut Unstructured<'_>) -> arbitrary::Result<()> 
     let Ok(changed) = set(fixture, column, seq, &value) else {
         return Ok(());
     };
-    let seen = fixture.session.verify(None, &[]);
+    let seen = fixture.session.ledger().verify(None, &[]);
     let after: i64 = changed;
     let now: Option<Value> = fixture.outside.query_row(&get, [after], |row| row.get(0)).ok();
     set(fixture, column, after, &before).expect("what was there fits");
@@ -125,7 +125,7 @@ fn change(fixture: &Fixture, u: &mut Unstructured<'_>) -> arbitrary::Result<()> 
         },
         Err(err) => assert!(!is_same, "{column} of row {seq} is what it was: {err}"),
     }
-    let whole = fixture.session.verify(None, &[]).expect("a ledger");
+    let whole = fixture.session.ledger().verify(None, &[]).expect("a ledger");
     assert_eq!(whole.broken, None, "after {column} of row {seq} was put back");
     Ok(())
 }

@@ -120,8 +120,8 @@ fn one(fixture: &Fixture, sql: &str) {
     } = fixture;
     session.begin_write().expect("nobody else writes");
     session.enter(namespace, &Deadline::after(TIME, Cancel::default()));
-    let queried = session.query(namespace, sql, &[]);
-    let executed = session.execute(namespace, sql, &[]);
+    let queried = session.components().query(namespace, sql, &[]);
+    let executed = session.components().execute(namespace, sql, &[]);
     session.leave();
     for table in session.take_changes().into_keys() {
         assert!(table.starts_with(namespace.prefix()), "{sql:?} changed {table}");

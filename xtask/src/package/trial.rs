@@ -2,7 +2,6 @@
 
 mod npm;
 mod python;
-mod session;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,10 +9,10 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-use self::session::Session;
 use super::Made;
 use super::release::VERSION;
 use crate::run::run;
+use crate::session::{End, Session};
 
 /// Folder in which programs are started, in the folder of the trial.
 const WORK: &str = "work";
@@ -122,10 +121,10 @@ fn as_the_program(start: &[OsString], program: &Path, place: &Place) -> anyhow::
         );
     }
     for end in [
-        session::End::OfInput,
-        session::End::Signal("TERM"),
-        session::End::Signal("INT"),
-        session::End::Signal("USR2"),
+        End::OfInput,
+        End::Signal("TERM"),
+        End::Signal("INT"),
+        End::Signal("USR2"),
     ] {
         let mut ended = Vec::new();
         for start in [start, itself.as_slice()] {

@@ -121,7 +121,10 @@ impl Envelopes {
             boot_ms: SystemClock.boot_ms(),
             ..EnvelopeFilter::default()
         };
-        let envelopes = ledger::open(global)?.session.envelopes(&filter, self.limit)?;
+        let envelopes = ledger::open(global)?
+            .session
+            .envelopes()
+            .list(&filter, self.limit)?;
         if global.json {
             out::print_json(&json!(envelopes.iter().map(as_json).collect::<Vec<_>>()));
             return Ok(ExitCode::SUCCESS);

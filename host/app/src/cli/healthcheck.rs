@@ -101,6 +101,9 @@ fn look(global: &Global, config: &Config) -> anyhow::Result<String> {
     );
     let hosts = liveness::hosts_alive(&data)?;
     ensure!(!hosts.is_empty(), "no host works on {}", data.path().display());
-    Database::existing(&data.database()).read_session()?.head()?;
+    Database::existing(&data.database())
+        .read_session()?
+        .ledger()
+        .head()?;
     Ok(format!("{} hosts work on {}", hosts.len(), data.path().display()))
 }

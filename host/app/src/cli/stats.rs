@@ -23,13 +23,13 @@ impl Stats {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let since = self.since;
         let session = ledger::open(global)?.session;
-        let stats = session.stats(&since, self.pack.as_deref())?;
+        let stats = session.stats().of_tools(&since, self.pack.as_deref())?;
         let query = TallyQuery {
             since: since.clone(),
             pack: self.pack,
             ..TallyQuery::default()
         };
-        let policies = session.policy_tallies(&query)?.rows;
+        let policies = session.stats().policy_tallies(&query)?.rows;
         if global.json {
             out::print_json(&json!({ "since": since, "tools": stats, "policies": policies }));
             return Ok(ExitCode::SUCCESS);

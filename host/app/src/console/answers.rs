@@ -162,11 +162,11 @@ fn has_worked(
     id: &str,
     identity: &Identity,
 ) -> StoreResult<bool> {
-    let Some(asked) = session.approval(id)? else {
+    let Some(asked) = session.approvals().get(id)? else {
         return Ok(false);
     };
     let answers = asked.answering.map(|answering| answering.approve.tool);
-    let after = session.head()?.seq.saturating_sub(RECENT.into());
+    let after = session.ledger().head()?.seq.saturating_sub(RECENT.into());
     for effect in [Effect::Write, Effect::Run] {
         let own = OperationFilter {
             actor: Some(identity.as_str().to_owned()),
@@ -176,7 +176,7 @@ fn has_worked(
             ..OperationFilter::default()
         };
         // As many as there can be, so that no number of answers hides other work.
-        let found = session.operations(&own, RECENT)?;
+        let found = session.operations().list(&own, RECENT)?;
         if found
             .iter()
             .any(|operation| Some(&operation.tool) != answers.as_ref())

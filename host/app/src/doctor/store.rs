@@ -19,7 +19,7 @@ pub fn check(data: &DataDir, database: &Database) -> Vec<Finding> {
 }
 
 fn file(data: &DataDir, session: &Session) -> Finding {
-    match session.faults() {
+    match session.maintenance().faults() {
         Err(err) => broken(err.to_string()),
         Ok(faults) if !faults.is_empty() => broken(faults.join("; ")),
         Ok(_) => {
@@ -31,7 +31,7 @@ fn file(data: &DataDir, session: &Session) -> Finding {
 
 /// Objects in the database that should not exist, or differ from what they should be.
 fn schema(session: &Session) -> Vec<Finding> {
-    let misplaced = match session.misplaced() {
+    let misplaced = match session.maintenance().misplaced() {
         Ok(misplaced) => misplaced,
         Err(err) => return vec![Finding::problem("schema", tollgate_core::text::chain(&err))],
     };
@@ -77,7 +77,10 @@ fn ledger(data: &DataDir, session: &Session) -> Finding {
         Ok(noted) => noted,
         Err(err) => return Finding::problem("ledger", format!("{err:#}")),
     };
-    match session.verify(noted.as_ref().map(|noted| &noted.head), &keys) {
+    match session
+        .ledger()
+        .verify(noted.as_ref().map(|noted| &noted.head), &keys)
+    {
         Err(err) => Finding::problem("ledger", format!("its chain cannot be followed: {err}")),
         Ok(verified) => match verified.broken {
             Some(broken) => Finding::problem("ledger", broken.to_string()).remedy(

@@ -115,7 +115,8 @@ impl Records<'_> {
         for id in row.artifact_ids.iter().flatten() {
             let Some(stored) = self
                 .session
-                .artifact(id)?
+                .artifacts()
+                .get(id)?
                 .filter(|stored| stored.artifact.kind == kind)
             else {
                 continue;

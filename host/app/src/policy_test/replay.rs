@@ -108,13 +108,13 @@ impl Past<'_> {
     fn go_through(&mut self, since: &str) -> anyhow::Result<()> {
         let session: &Session = self.records.session;
         // A host may be adding rows meanwhile.
-        let end = session.head()?.seq;
-        let mut place = session.place_before(since)?;
+        let end = session.ledger().head()?.seq;
+        let mut place = session.operations().place_before(since)?;
         let before = OperationFilter {
             before: Some(place + 1),
             ..OperationFilter::default()
         };
-        let mut history = session.operations(&before, HISTORY)?;
+        let mut history = session.operations().list(&before, HISTORY)?;
         history.reverse();
         let history: Vec<Operation> = history.iter().filter_map(StoredOperation::operation).collect();
         self.trial.record(&history)?;
@@ -123,7 +123,7 @@ impl Past<'_> {
                 after: Some(place),
                 ..OperationFilter::default()
             };
-            let rows = session.operations(&next, BATCH)?;
+            let rows = session.operations().list(&next, BATCH)?;
             let Some(last) = rows.last() else { break };
             place = last.seq;
             for row in rows.iter().filter(|row| row.seq <= end) {

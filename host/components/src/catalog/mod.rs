@@ -214,7 +214,7 @@ impl Catalog {
 
     /// Remembers what tools and policies are, and finds those that the operator has not accepted.
     pub fn remember(&mut self, database: &Database, now: &str) -> anyhow::Result<()> {
-        let remembered = database.read_session()?.definitions()?;
+        let remembered = database.read_session()?.components().definitions()?;
         let packs = self.packs.iter().map(AsRef::as_ref);
         let Comparison { mut store, changes } = definitions::compare(packs, &remembered, now);
         self.changes = changes;
@@ -227,7 +227,7 @@ impl Catalog {
         let session = database.write_session()?;
         session.begin_write()?;
         for definition in &store {
-            session.remember_definition(definition)?;
+            session.components().remember_definition(definition)?;
         }
         Ok(session.commit()?)
     }

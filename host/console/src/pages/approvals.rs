@@ -45,7 +45,7 @@ struct Request {
 impl Request {
     fn of(session: &Session, stored: StoredApproval, boot_ms: i64) -> StoreResult<Request> {
         let id = stored.by.envelope_id.as_deref();
-        let envelope = id.map(|id| session.envelope(id)).transpose()?.flatten();
+        let envelope = id.map(|id| session.envelopes().get(id)).transpose()?.flatten();
         let card = envelope.map(|envelope| Card::of(session, envelope, boot_ms));
         Ok(Request {
             envelope: card.transpose()?,
@@ -69,12 +69,15 @@ pub(crate) async fn list(
     let (waiting, all, settled_before) = console
         .reader
         .read(move |session| {
-            let pending = session.approvals_by_turns(now_ms, (skip, WAITING))?.into_iter();
+            let pending = session
+                .approvals()
+                .list_by_turns(now_ms, (skip, WAITING))?
+                .into_iter();
             let waiting = pending
                 .map(|stored| Request::of(session, stored, boot_ms))
                 .collect::<StoreResult<Vec<Request>>>()?;
-            let all = session.count_open_approvals(now_ms)?;
-            Ok((waiting, all, session.settled_approvals(now_ms, SETTLED)?))
+            let all = session.approvals().count_open(now_ms)?;
+            Ok((waiting, all, session.approvals().settled(now_ms, SETTLED)?))
         })
         .await?;
     let shown = skip as usize + waiting.len();
@@ -205,7 +208,7 @@ async fn about(console: &Console, viewer: &Viewer, id: &str, refusal: Option<Ref
 async fn found(console: &Console, id: &str) -> Result<Option<Request>, ReadError> {
     let (wanted, boot_ms) = (id.to_owned(), console.clock.boot_ms());
     let reading = console.reader.read(move |session| {
-        let found = session.approval(&wanted)?;
+        let found = session.approvals().get(&wanted)?;
         found
             .map(|stored| Request::of(session, stored, boot_ms))
             .transpose()

@@ -48,7 +48,7 @@ pub(crate) async fn list(
                 before,
                 ..EnvelopeFilter::default()
             };
-            let found = session.envelopes(&filter, ENVELOPES)?;
+            let found = session.envelopes().list(&filter, ENVELOPES)?;
             found
                 .into_iter()
                 .map(|one| Card::of(session, one, boot_ms))
@@ -134,13 +134,13 @@ pub(crate) async fn one(
 }
 
 fn read(session: &Session, id: &str, boot_ms: i64) -> StoreResult<Option<Whole>> {
-    let Some(envelope) = session.envelope(id)? else {
+    let Some(envelope) = session.envelopes().get(id)? else {
         return Ok(None);
     };
     let mut parents = Vec::new();
     let mut at = envelope.parent.clone();
     while let Some(parent) = at.take().filter(|_| parents.len() < 8) {
-        if let Some(found) = session.envelope(&parent)? {
+        if let Some(found) = session.envelopes().get(&parent)? {
             at.clone_from(&found.parent);
             parents.push(Card::of(session, found, boot_ms)?);
         }
@@ -149,7 +149,7 @@ fn read(session: &Session, id: &str, boot_ms: i64) -> StoreResult<Option<Whole>>
         envelope_id: Some(id.to_owned()),
         ..OperationFilter::default()
     };
-    let mut operations: Vec<StoredOperation> = session.operations(&filter, TIMELINE)?;
+    let mut operations: Vec<StoredOperation> = session.operations().list(&filter, TIMELINE)?;
     let rows = operations
         .iter()
         .take(ROWS)
@@ -157,7 +157,7 @@ fn read(session: &Session, id: &str, boot_ms: i64) -> StoreResult<Option<Whole>>
     let rows = rows.collect::<StoreResult<_>>()?;
     let is_cut = operations.len() == TIMELINE as usize;
     operations.reverse();
-    let states = session.work_tree_states(id, TIMELINE)?;
+    let states = session.work_trees().states(id, TIMELINE)?;
     Ok(Some(Whole {
         card: Card::of(session, envelope, boot_ms)?,
         parents,

@@ -27,9 +27,9 @@ pub(crate) async fn show(
         .reader
         .read(|session| {
             Ok((
-                session.head()?,
-                session.oldest_operation()?,
-                session.pruned_rows()?,
+                session.ledger().head()?,
+                session.operations().oldest()?,
+                session.ledger().pruned_rows()?,
             ))
         })
         .await?;

@@ -112,8 +112,8 @@ fn ledger(found: &Found, filter: &Filter, before: Option<i64>) -> Markup {
 }
 
 fn find(session: &Session, filter: &Filter, before: Option<i64>) -> StoreResult<Found> {
-    let head = session.head()?.seq;
-    let oldest = session.oldest_operation()?.unwrap_or(1);
+    let head = session.ledger().head()?.seq;
+    let oldest = session.operations().oldest()?.unwrap_or(1);
     let start = before
         .unwrap_or(head.saturating_add(1))
         .min(head.saturating_add(1));
@@ -128,7 +128,7 @@ fn find(session: &Session, filter: &Filter, before: Option<i64>) -> StoreResult<
             newest_first: true,
             ..filter.known.clone()
         };
-        let found = session.operations(&known, batch)?;
+        let found = session.operations().list(&known, batch)?;
         place = match found.last() {
             Some(last) if found.len() == batch as usize => last.seq,
             _ => end,
@@ -159,7 +159,10 @@ pub(crate) async fn stream(
     headers: HeaderMap,
 ) -> Shown {
     let query = query(raw.as_deref());
-    let head = console.reader.read(|session| Ok(session.head()?.seq)).await?;
+    let head = console
+        .reader
+        .read(|session| Ok(session.ledger().head()?.seq))
+        .await?;
     // What a browser that comes back had last counts for more than what its page began with, if it is a place.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let places = [last, query.get("after").map(String::as_str)];

@@ -73,15 +73,15 @@ fn read(session: &Session, id: &str, now_ms: i64) -> StoreResult<Option<Whole>> 
         Ok(seq) => (filter.after, filter.before) = (Some(seq.saturating_sub(1)), Some(seq.saturating_add(1))),
         Err(_) => filter.op_id = Some(id.to_owned()),
     }
-    let Some(operation) = session.operations(&filter, 1)?.pop() else {
+    let Some(operation) = session.operations().list(&filter, 1)?.pop() else {
         return Ok(None);
     };
     let ids = operation.artifact_ids.iter().flatten();
     let artifacts = ids
-        .map(|id| session.artifact(id))
+        .map(|id| session.artifacts().get(id))
         .collect::<StoreResult<Vec<_>>>()?;
     let label = match &operation.envelope_id {
-        Some(id) => session.envelope(id)?.and_then(|envelope| envelope.label),
+        Some(id) => session.envelopes().get(id)?.and_then(|envelope| envelope.label),
         None => None,
     };
     let next_to = |envelope_id: Option<String>, is_later: bool| -> StoreResult<Option<i64>> {
@@ -91,7 +91,11 @@ fn read(session: &Session, id: &str, now_ms: i64) -> StoreResult<Option<Whole>> 
             before: (!is_later).then_some(operation.seq),
             ..OperationFilter::default()
         };
-        Ok(session.operations(&filter, 1)?.pop().map(|found| found.seq))
+        Ok(session
+            .operations()
+            .list(&filter, 1)?
+            .pop()
+            .map(|found| found.seq))
     };
     let envelope = &operation.envelope_id;
     let inside = |is_later| {
@@ -101,18 +105,18 @@ fn read(session: &Session, id: &str, now_ms: i64) -> StoreResult<Option<Whole>> 
     };
     Ok(Some(Whole {
         seen: match &operation.failure_fingerprint {
-            Some(fingerprint) => session.times_seen(fingerprint, operation.seq)?,
+            Some(fingerprint) => session.evidence().times_seen(fingerprint, operation.seq)?,
             None => 0,
         },
         now_ms,
-        previous_hash: session.hash_of(operation.seq - 1)?,
+        previous_hash: session.ledger().hash_of(operation.seq - 1)?,
         around: [
             next_to(None, false)?,
             next_to(None, true)?,
             inside(false)?,
             inside(true)?,
         ],
-        asked: session.approval_of_call(&operation.op_id)?,
+        asked: session.approvals().of_call(&operation.op_id)?,
         artifacts: artifacts.into_iter().flatten().collect(),
         label,
         operation,

@@ -98,8 +98,8 @@ fn read(
     boot_ms: i64,
     now_ms: i64,
 ) -> StoreResult<(Markup, usize)> {
-    let waiting = session.approvals_by_turns(now_ms, (0, WAITING))?;
-    let all_waiting = session.count_open_approvals(now_ms)?;
+    let waiting = session.approvals().list_by_turns(now_ms, (0, WAITING))?;
+    let all_waiting = session.approvals().count_open(now_ms)?;
     let mut envelopes = of_state(session, Some(EnvelopeState::Open), boot_ms, ENVELOPES)?;
     let open = envelopes.len();
     if open < 3 {
@@ -130,7 +130,7 @@ pub(crate) fn newest_of(session: &Session, failing: Vec<FailingSum>) -> StoreRes
             ..OperationFilter::default()
         };
         // Old rows can have been removed since they were counted.
-        if let Some(newest) = session.operations(&filter, 1)?.pop() {
+        if let Some(newest) = session.operations().list(&filter, 1)?.pop() {
             found.push(Failing { sum, newest });
         }
     }
@@ -158,7 +158,7 @@ pub(crate) fn of_state(
         boot_ms,
         ..EnvelopeFilter::default()
     };
-    let found = session.envelopes(&filter, limit)?;
+    let found = session.envelopes().list(&filter, limit)?;
     found
         .into_iter()
         .map(|envelope| Card::of(session, envelope, boot_ms))

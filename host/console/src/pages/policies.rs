@@ -82,7 +82,7 @@ fn denials(session: &Session, places: &[i64]) -> StoreResult<Vec<Row>> {
             ..OperationFilter::default()
         };
         // Old rows can have been removed since they were counted.
-        if let Some(operation) = session.operations(&one, 1)?.pop() {
+        if let Some(operation) = session.operations().list(&one, 1)?.pop() {
             rows.push(Row::of(session, &operation)?);
         }
     }

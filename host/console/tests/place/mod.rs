@@ -78,7 +78,7 @@ impl Place {
     pub(crate) fn rows(&self) -> i64 {
         let data = DataDir::open(&self.dir.path().join("data")).unwrap();
         let session = Database::open(&data.database()).unwrap().read_session().unwrap();
-        session.head().unwrap().seq
+        session.ledger().head().unwrap().seq
     }
 
     pub(crate) fn token(&self) -> String {

@@ -35,7 +35,7 @@ impl Answering for FirstCounts {
             note: given.note,
             at_ms: SystemClock.now_ms(),
         };
-        let is_first = session.answer_approval(&given.approval_id, &answer).unwrap();
+        let is_first = session.approvals().answer(&given.approval_id, &answer).unwrap();
         session.commit().unwrap();
         let said = is_first.then_some(()).ok_or_else(|| Refusal {
             code: "APPROVAL_ANSWERED".to_owned(),

@@ -101,8 +101,8 @@ impl Writer {
     }
 
     fn add(&self, row: &Operation) {
-        self.session.record(row).unwrap();
-        self.session.note_fingerprints(row).unwrap();
+        self.session.ledger().record(row).unwrap();
+        self.session.envelopes().note_fingerprints(row).unwrap();
     }
 
     /// Calls of the last days, so that figures have something to show.
@@ -170,11 +170,14 @@ impl Writer {
             restart_moved: None,
             over_boot_ms: None,
         };
-        self.session.open_envelope(&envelope).unwrap();
+        self.session.envelopes().open(&envelope).unwrap();
     }
 
     fn count(&self, id: &str, charge: tollgate_core::envelope::Charge) {
-        self.session.admit(id, charge, self.boot_ms, &self.at(0)).unwrap();
+        self.session
+            .envelopes()
+            .admit(id, charge, self.boot_ms, &self.at(0))
+            .unwrap();
     }
 
     /// An agent that goes to and fro between two states while the same test fails.
@@ -284,7 +287,7 @@ impl Writer {
             self.envelope(id, label, 3 * 60 * MINUTE, Limits::default(), None);
             let at = self.at(2 * 60 * MINUTE);
             let ending = Ending::by_host(state, "CONNECTION_CLOSED", &at, 0);
-            self.session.close_envelope(id, ending).unwrap();
+            self.session.envelopes().close(id, ending).unwrap();
         }
         let mut row = self.call("job_start", 2 * MINUTE);
         row.actor = Some("claimed:builder-7".to_owned());
@@ -419,7 +422,7 @@ impl Writer {
         };
         let new = NewApproval::new(component, request, by, (1, self.now_ms - 3 * MINUTE));
         self.session.begin_write().unwrap();
-        self.session.add_approval(&new).unwrap();
+        self.session.approvals().insert(&new).unwrap();
         self.session.commit().unwrap();
     }
 }

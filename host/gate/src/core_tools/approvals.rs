@@ -197,7 +197,7 @@ impl Tool for List {
     fn run(self, cx: &CoreCx<'_>) -> Result<Page, ToolError> {
         let answerer = cx.answerer();
         if let Some(id) = &self.approval_id {
-            let found = cx.session.approval(id).map_err(storage)?;
+            let found = cx.session.approvals().get(id).map_err(storage)?;
             let found = found.filter(|found| answerer.sees(found, cx.approvals));
             let found = found.ok_or_else(|| not_found(id))?;
             return Ok(Page {
@@ -214,7 +214,7 @@ impl Tool for List {
             after: self.cursor,
             now_ms: cx.now_ms,
         };
-        let mut found = cx.session.approvals(&filter, limit + 1).map_err(storage)?;
+        let mut found = cx.session.approvals().list(&filter, limit + 1).map_err(storage)?;
         let mut has_more = found.len() > limit as usize;
         found.truncate(limit as usize);
         let (mut approvals, mut size) = (Vec::new(), 0);
@@ -279,7 +279,7 @@ impl Tool for Resolve {
     type Output = Resolved;
 
     fn run(self, cx: &CoreCx<'_>) -> Result<Resolved, ToolError> {
-        let found = cx.session.approval(&self.approval_id).map_err(storage)?;
+        let found = cx.session.approvals().get(&self.approval_id).map_err(storage)?;
         let answerer = cx.answerer();
         let found = found.filter(|found| answerer.sees(found, cx.approvals));
         let found = found.ok_or_else(|| not_found(&self.approval_id))?;
@@ -314,9 +314,10 @@ impl Tool for Resolve {
         };
         let is_first = cx
             .session
-            .answer_approval(&self.approval_id, &answer)
+            .approvals()
+            .answer(&self.approval_id, &answer)
             .map_err(storage)?;
-        let now = cx.session.approval(&self.approval_id).map_err(storage)?;
+        let now = cx.session.approvals().get(&self.approval_id).map_err(storage)?;
         let now = now.ok_or_else(|| not_found(&self.approval_id))?;
         if !is_first {
             return Err(answered(&now, cx.now_ms));

@@ -133,10 +133,10 @@ impl Tool for Get {
 
 /// An artifact that the caller may read: an identity those of its own operations.
 fn found(cx: &CoreCx<'_>, id: &str) -> Result<Option<StoredArtifact>, ToolError> {
-    let Some(found) = cx.session.artifact(id).map_err(storage)? else {
+    let Some(found) = cx.session.artifacts().get(id).map_err(storage)? else {
         return Ok(None);
     };
-    let actor = cx.session.actor_of(&found.op_id).map_err(storage)?;
+    let actor = cx.session.operations().actor_of(&found.op_id).map_err(storage)?;
     let is_own = cx.identity.is_none_or(|me| actor.as_deref() == Some(me.as_str()));
     Ok(is_own.then_some(found))
 }

@@ -156,8 +156,8 @@ pub(super) struct RepoSnapshot {
 impl EnvelopeView {
     pub(super) fn of(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<EnvelopeView> {
         // One whose time is over is closed for everybody, though the next call has yet to write that down.
-        let envelope = session.as_at(envelope, boot_ms)?;
-        let budgets = session.budgets(&envelope.id, None)?;
+        let envelope = session.envelopes().as_at(envelope, boot_ms)?;
+        let budgets = session.budgets().list(&envelope.id, None)?;
         let standing = envelope.standing;
         let is_open = standing.state == State::Open;
         let open_sec = match envelope.over_boot_ms {
@@ -213,12 +213,12 @@ impl EnvelopeView {
 
     /// The view with what repeats, which wants a look into the ledger.
     pub(super) fn with_flags(mut self, session: &Session) -> StoreResult<EnvelopeView> {
-        let period = session.newest_mutation_repeated(&self.id)?;
+        let period = session.evidence().newest_mutation_repeated(&self.id)?;
         let failure = match &self.last_failure_fingerprint {
-            Some(fingerprint) => session.repeated_failure(&self.id, fingerprint)?,
+            Some(fingerprint) => session.evidence().repeated_failure(&self.id, fingerprint)?,
             None => None,
         };
-        let said = session.said_of_tests(&self.id)?;
+        let said = session.evidence().said_of_tests(&self.id)?;
         self.flags = Some(Flags {
             no_op: period == Some(1),
             oscillation_period: period.filter(|&period| period > 1),

@@ -93,13 +93,15 @@ impl Tool for Open {
             restart_moved: None,
             over_boot_ms: None,
         };
-        cx.session.open_envelope(&envelope).map_err(storage)?;
+        cx.session.envelopes().open(&envelope).map_err(storage)?;
         cx.session
-            .open_budgets(&envelope.id, &cx.settings.budgets)
+            .budgets()
+            .open(&envelope.id, &cx.settings.budgets)
             .map_err(storage)?;
         if let Some(seen) = cx.seen {
             envelope.index_version = cx
                 .session
+                .work_trees()
                 .note_baseline(&envelope.id, seen, cx.op_id, &cx.now)
                 .map_err(storage)?;
         }
@@ -111,10 +113,15 @@ impl Tool for Open {
 /// Checks that an envelope can be around a new one.
 fn check_parent(cx: &CoreCx<'_>, parent: &str) -> Result<(), ToolError> {
     find(cx, parent)?;
-    if let Some((envelope, refusal)) = cx.session.refusal_to_read(parent, cx.boot_ms).map_err(storage)? {
+    if let Some((envelope, refusal)) = cx
+        .session
+        .envelopes()
+        .refusal_to_read(parent, cx.boot_ms)
+        .map_err(storage)?
+    {
         return Err(refused(&envelope, refusal, cx.boot_ms));
     }
-    let around = cx.session.depth_of(parent).map_err(storage)?;
+    let around = cx.session.envelopes().depth_of(parent).map_err(storage)?;
     if around < MAX_DEPTH {
         return Ok(());
     }
@@ -201,6 +208,7 @@ impl Tool for Close {
         for seen in cx.closing.iter().filter_map(|looked| looked.seen.as_ref().ok()) {
             within_limit &= cx
                 .session
+                .work_trees()
                 .see_at_closing(&envelope.id, seen, cx.op_id, &cx.now)
                 .map_err(storage)?;
         }
@@ -222,7 +230,8 @@ impl Tool for Close {
         };
         let ended = cx
             .session
-            .close_envelope(&self.envelope_id, ending)
+            .envelopes()
+            .close(&self.envelope_id, ending)
             .map_err(storage)?;
         if let Some(mut event) = ended {
             if !cx.closing.is_empty() {
@@ -362,7 +371,7 @@ impl Tool for List {
             before,
         };
         let limit = self.limit.clamp(1, 100);
-        let mut envelopes = cx.session.envelopes(&filter, limit + 1).map_err(storage)?;
+        let mut envelopes = cx.session.envelopes().list(&filter, limit + 1).map_err(storage)?;
         let more = envelopes.len() > limit as usize;
         envelopes.truncate(limit as usize);
         Ok(Page {
@@ -395,12 +404,16 @@ fn find(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
 /// The same of one that the caller may look at, though it may be somebody else's, as it is now.
 pub(super) fn look_at(cx: &CoreCx<'_>, id: &str) -> Result<Envelope, ToolError> {
     let envelope = visible(cx, id, cx.looks_at())?;
-    cx.session.as_at(envelope, cx.boot_ms).map_err(storage)
+    cx.session
+        .envelopes()
+        .as_at(envelope, cx.boot_ms)
+        .map_err(storage)
 }
 
 fn visible(cx: &CoreCx<'_>, id: &str, to: Option<&Identity>) -> Result<Envelope, ToolError> {
     cx.session
-        .envelope(id)
+        .envelopes()
+        .get(id)
         .map_err(storage)?
         .filter(|envelope| envelope.is_visible(to))
         .ok_or_else(|| unknown(id))

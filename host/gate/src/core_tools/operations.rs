@@ -135,7 +135,11 @@ impl Tool for Query {
             ..OperationFilter::default()
         };
         let rest = window(cx.session, &mut filter, WINDOW).map_err(storage)?;
-        let mut operations = cx.session.operations(&filter, limit + 1).map_err(storage)?;
+        let mut operations = cx
+            .session
+            .operations()
+            .list(&filter, limit + 1)
+            .map_err(storage)?;
         let more = operations.len() > limit as usize;
         operations.truncate(limit as usize);
         let last = operations.last().filter(|_| more).map(|operation| operation.seq);
@@ -249,12 +253,12 @@ fn window(session: &Session, filter: &mut OperationFilter, size: i64) -> StoreRe
     if has_index {
         return Ok(None);
     }
-    let head = session.head()?.seq;
+    let head = session.ledger().head()?.seq;
     let before = filter.before.unwrap_or(i64::MAX).min(head.saturating_add(1));
     let start = before.saturating_sub(size);
     filter.after = Some(start.saturating_sub(1));
     filter.newest_first = true;
-    let oldest = session.oldest_operation()?;
+    let oldest = session.operations().oldest()?;
     Ok(oldest.filter(|&oldest| oldest < start).map(|_| start))
 }
 
@@ -357,7 +361,7 @@ impl Tool for Report {
 
 /// The report of an envelope.
 pub fn report(session: &Session, envelope: Envelope, boot_ms: i64) -> StoreResult<ReportView> {
-    let envelope = session.as_at(envelope, boot_ms)?;
+    let envelope = session.envelopes().as_at(envelope, boot_ms)?;
     let story = Story::of(session, &envelope.id, boot_ms)?;
     report_of(session, story, envelope, boot_ms)
 }
@@ -406,7 +410,7 @@ mod tests {
                 ..filter.clone()
             };
             before = window(session, &mut filter, size).unwrap();
-            pages.push(session.operations(&filter, 100).unwrap().len());
+            pages.push(session.operations().list(&filter, 100).unwrap().len());
             if before.is_none() {
                 return pages;
             }
@@ -419,14 +423,14 @@ mod tests {
         session.begin_write().unwrap();
         for number in 0..25 {
             let operation = Operation::for_tests(number, None, "2026-03-01T00:00:00.000Z");
-            session.record(&operation).unwrap();
+            session.ledger().record(&operation).unwrap();
         }
         session.commit().unwrap();
         let by_tool = |tool: &str| OperationFilter {
             tool: Some(tool.to_owned()),
             ..OperationFilter::default()
         };
-        let tool = session.operations(&OperationFilter::default(), 1).unwrap()[0]
+        let tool = session.operations().list(&OperationFilter::default(), 1).unwrap()[0]
             .tool
             .clone();
         assert_eq!(pages(&session, &by_tool(&tool), 10), [10, 10, 5]);

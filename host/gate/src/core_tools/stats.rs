@@ -106,11 +106,11 @@ impl Tool for Stats {
             most: Some(MOST),
         };
         let limit = self.limit.clamp(1, LIMIT) as usize;
-        let tallied = cx.session.tallies(&query).map_err(storage)?;
+        let tallied = cx.session.stats().tallies(&query).map_err(storage)?;
         let mut calls = tallied.rows;
         calls.sort_by(|one, other| (&other.bucket, other.calls).cmp(&(&one.bucket, one.calls)));
         let mut policies = match self.by.contains(&By::Policy) {
-            true => cx.session.policy_tallies(&query).map_err(storage)?.rows,
+            true => cx.session.stats().policy_tallies(&query).map_err(storage)?.rows,
             false => Vec::new(),
         };
         policies.reverse();

@@ -169,13 +169,15 @@ impl Reader {
         let Some(envelope) = &draft.operation.envelope_id else {
             return Ok(settled);
         };
-        let is_visible = session.is_visible(envelope, draft.operation.identity.as_ref())?;
-        let Some(standing) = session.standing(envelope)?.filter(|_| is_visible) else {
+        let is_visible = session
+            .envelopes()
+            .is_visible(envelope, draft.operation.identity.as_ref())?;
+        let Some(standing) = session.envelopes().standing(envelope)?.filter(|_| is_visible) else {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         };
         settled.standing = Some(standing);
         let boot_ms = self.runtime.equipment.clock.boot_ms();
-        if let Some((envelope, refusal)) = session.refusal_to_read(envelope, boot_ms)? {
+        if let Some((envelope, refusal)) = session.envelopes().refusal_to_read(envelope, boot_ms)? {
             settled.limit = Some(refusal);
             settled.result = Err(admission::refused(&envelope, refusal, boot_ms));
         }

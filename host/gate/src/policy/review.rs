@@ -135,9 +135,18 @@ impl Evaluator<'_> {
     fn within_quota<V>(&mut self, policy: &Policy, ask: impl FnOnce(&mut Self) -> Answer<V>) -> Answer<V> {
         let before = self.session.as_deref().map(|session| {
             let quota = i64::try_from(policy.limits.storage / PAGE).unwrap_or(i64::MAX);
-            let memory = session.remembered_bytes(policy.namespace.pack())?.div_ceil(PAGE);
+            let memory = session
+                .policy_memory()
+                .bytes(policy.namespace.pack())?
+                .div_ceil(PAGE);
             let memory = i64::try_from(memory).unwrap_or(i64::MAX);
-            session.limit_growth(quota - session.used_pages(&policy.namespace)?.saturating_add(memory))?;
+            session.limit_growth(
+                quota
+                    - session
+                        .components()
+                        .used_pages(&policy.namespace)?
+                        .saturating_add(memory),
+            )?;
             session.pages()
         });
         let answer = ask(self);
@@ -147,7 +156,7 @@ impl Evaluator<'_> {
                 if after == before {
                     Ok(())
                 } else {
-                    session.book_pages(&policy.namespace, after - before)
+                    session.components().book_pages(&policy.namespace, after - before)
                 }
             }),
             (Some(Err(err)), _) => Err(err),

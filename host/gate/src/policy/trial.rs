@@ -76,7 +76,7 @@ impl Trial {
         let session = self.session.as_ref().ok_or(StoreError::no_session())?;
         session.begin_write()?;
         for operation in operations {
-            session.record(operation)?;
+            session.ledger().record(operation)?;
         }
         session.commit()
     }
@@ -108,7 +108,7 @@ impl Trial {
             return Ok(());
         }
         session.begin_write()?;
-        session.write_policy_rows(&rows)?;
+        session.approvals().write_policy_rows(&rows)?;
         session.commit()
     }
 

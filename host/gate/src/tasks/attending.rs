@@ -173,7 +173,7 @@ impl Attending {
     pub(super) async fn stored(&self) -> Option<StoredTask> {
         let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
         self.gate
-            .look(move |session| session.task(&id, now_ms))
+            .look(move |session| session.tasks().get(&id, now_ms))
             .await
             .ok()
             .flatten()
@@ -222,10 +222,10 @@ impl Attending {
         let is_asked = self
             .gate
             .change_task(move |session| {
-                session.task_calls(&id, &latest.op_id)?;
+                session.tasks().note_call(&id, &latest.op_id)?;
                 let (asked, is_listed) = listed::enter(session, listed.as_deref(), &asked)?;
                 slot.set_listed(is_listed);
-                session.task_asks(&id, &asked, now_ms)
+                session.tasks().ask(&id, &asked, now_ms)
             })
             .await;
         if is_asked == Ok(true) {
@@ -250,7 +250,7 @@ impl Attending {
         let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
         let goes_on = self
             .gate
-            .change_task(move |session| session.task_goes_on(&id, now_ms))
+            .change_task(move |session| session.tasks().resume(&id, now_ms))
             .await;
         if goes_on != Ok(true) {
             return;
@@ -286,18 +286,18 @@ impl Attending {
             let listed = waiting.listed.as_ref().map(|new| new.id.clone());
             let now_ms = self.gate.clock.now_ms();
             let looked = self.gate.look(move |session| {
-                let task = session.task(&id, now_ms)?;
+                let task = session.tasks().get(&id, now_ms)?;
                 let mut is_settled = false;
                 for approval in &approvals {
-                    is_settled |= !session.is_approval_open(approval, now_ms)?;
+                    is_settled |= !session.approvals().is_open(approval, now_ms)?;
                 }
                 let listed = match listed {
-                    Some(listed) => session.approval(&listed)?,
+                    Some(listed) => session.approvals().get(&listed)?,
                     None => None,
                 };
                 let closed = ending::by_envelope(session, envelope.as_deref(), boot_ms)?;
                 let left_ms = match &envelope {
-                    Some(envelope) => session.envelope_remaining_ms(envelope, boot_ms)?,
+                    Some(envelope) => session.envelopes().remaining_ms(envelope, boot_ms)?,
                     None => None,
                 };
                 let status = listed.map(|found| found.status(now_ms));
@@ -371,7 +371,7 @@ impl Attending {
         let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
         let ended = self
             .gate
-            .change_task(move |session| session.end_task(&id, &end, now_ms))
+            .change_task(move |session| session.tasks().end(&id, &end, now_ms))
             .await;
         if let Err(err) = ended {
             // The next host that looks at it ends it, with what the ledger knows.
@@ -384,7 +384,7 @@ impl Attending {
         let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
         let noted = self
             .gate
-            .change_task(move |session| session.note_task(&id, &note, now_ms).map(|()| true));
+            .change_task(move |session| session.tasks().note(&id, &note, now_ms).map(|()| true));
         if let Err(err) = noted.await {
             tracing::debug!(%err, "the progress of a task was not stored");
         }

@@ -28,7 +28,7 @@ pub(super) fn by_envelope(
     boot_ms: i64,
 ) -> StoreResult<Option<Reason>> {
     let Some(id) = envelope_id else { return Ok(None) };
-    let Some((envelope, refusal)) = session.refusal_to_read(id, boot_ms)? else {
+    let Some((envelope, refusal)) = session.envelopes().refusal_to_read(id, boot_ms)? else {
         return Ok(None);
     };
     let closed_by = match refusal {

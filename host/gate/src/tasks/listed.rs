@@ -83,7 +83,7 @@ pub(super) fn enter(
     };
     let is_listed = fits(session, new, new.at_ms)?;
     if is_listed {
-        session.add_approval(new)?;
+        session.approvals().insert(new)?;
         asked["approvals"] = json!([new.id]);
     }
     Ok((asked, is_listed))
@@ -97,16 +97,17 @@ pub(super) fn enter_later(
     new: &NewApproval,
     now_ms: i64,
 ) -> StoreResult<bool> {
-    if !fits(session, new, now_ms)? || !session.task_is_listed(task_id, new, now_ms)? {
+    if !fits(session, new, now_ms)? || !session.tasks().note_listed(task_id, new, now_ms)? {
         return Ok(false);
     }
-    session.add_approval(new)?;
+    session.approvals().insert(new)?;
     Ok(true)
 }
 
 fn fits(session: &Session, new: &NewApproval, now_ms: i64) -> StoreResult<bool> {
     let identity = new.by.identity.as_deref();
     Ok(session
-        .approvals_full(&new.component, identity, now_ms)?
+        .approvals()
+        .full(&new.component, identity, now_ms)?
         .is_none())
 }

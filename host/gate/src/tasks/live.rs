@@ -313,7 +313,7 @@ fn changed(look: Option<Look>, database: &Database, open: Open) -> StoreResult<(
         return Ok((look, Changed::default()));
     }
     let mut changed = Changed::default();
-    for task in look.session.tasks_to_wake(&open.host)? {
+    for task in look.session.tasks().to_wake(&open.host)? {
         if task.is_cancelled {
             let reason = ending::by_envelope(&look.session, task.envelope_id.as_deref(), open.boot_ms)?;
             let reason = reason.unwrap_or_else(ending::cancelled);
@@ -323,7 +323,7 @@ fn changed(look: Option<Look>, database: &Database, open: Open) -> StoreResult<(
         }
     }
     for (approval, ids) in &open.waiting {
-        if !look.session.is_approval_open(approval, open.now_ms)? {
+        if !look.session.approvals().is_open(approval, open.now_ms)? {
             changed.awake.extend(ids.iter().cloned());
         }
     }
@@ -333,7 +333,7 @@ fn changed(look: Option<Look>, database: &Database, open: Open) -> StoreResult<(
         let room = match rooms.entry(identity) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
-                let room = look.session.room_for_approvals(
+                let room = look.session.approvals().room(
                     &queued.new.component,
                     unknown.key().as_deref(),
                     open.now_ms,

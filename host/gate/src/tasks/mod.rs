@@ -136,7 +136,7 @@ impl Gate {
             });
         }
         let reply_of = found.id.clone();
-        let kept = self.look(move |session| session.task_reply(&reply_of)).await?;
+        let kept = self.look(move |session| session.tasks().reply(&reply_of)).await?;
         let outcome = kept.as_deref().and_then(KeptReply::read);
         Ok(TaskReply {
             task: found,
@@ -147,17 +147,18 @@ impl Gate {
     /// Tasks of a list, the newest first, for the operator.
     pub async fn tasks(&self, mut filter: TaskFilter, limit: u32) -> Result<Vec<StoredTask>, ToolError> {
         filter.now_ms = self.clock.now_ms();
-        self.look(move |session| session.tasks(&filter, limit)).await
+        self.look(move |session| session.tasks().list(&filter, limit))
+            .await
     }
 
     /// A task for the operator, whoever owns it.
     pub async fn any_task(&self, id: &str) -> Result<TaskReply, ToolError> {
         let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
         let found = self.look(move |session| {
-            let Some(task) = session.task(&key, now_ms)? else {
+            let Some(task) = session.tasks().get(&key, now_ms)? else {
                 return Ok(None);
             };
-            Ok(Some((session.task_reply(&key)?, task)))
+            Ok(Some((session.tasks().reply(&key)?, task)))
         });
         let (reply, task) = found.await?.ok_or_else(|| unknown(id))?;
         let outcome = reply.as_deref().and_then(KeptReply::read);
@@ -177,7 +178,7 @@ impl Gate {
     pub async fn cancel_any_task(&self, id: &str) -> Result<bool, ToolError> {
         let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
         let wanted = self
-            .change_task(move |session| session.want_task_cancelled(&key, now_ms))
+            .change_task(move |session| session.tasks().want_cancelled(&key, now_ms))
             .await?;
         self.tasks.live.wake(id, wanted.then(ending::cancelled));
         if wanted && self.is_of_nobody(id).await? {
@@ -218,7 +219,9 @@ impl Gate {
 
     async fn owned(&self, id: &str, owner: Option<&Identity>) -> Result<StoredTask, ToolError> {
         let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
-        let found = self.look(move |session| session.task(&key, now_ms)).await?;
+        let found = self
+            .look(move |session| session.tasks().get(&key, now_ms))
+            .await?;
         let is_owner = |task: &StoredTask| task.owner.as_deref() == owner.map(Identity::as_str);
         found.filter(is_owner).ok_or_else(|| unknown(id))
     }
@@ -231,7 +234,9 @@ impl Gate {
 
     async fn is_of_nobody(&self, id: &str) -> Result<bool, ToolError> {
         let (key, now_ms) = (id.to_owned(), self.clock.now_ms());
-        let found = self.look(move |session| session.task(&key, now_ms)).await?;
+        let found = self
+            .look(move |session| session.tasks().get(&key, now_ms))
+            .await?;
         Ok(found.is_some_and(|task| self.is_abandoned(&task)))
     }
 
@@ -253,7 +258,7 @@ impl Gate {
         let stored = slot.clone();
         let added = self
             .change_task(move |session| {
-                let counted = session.count_tasks(new.owner.as_deref())?;
+                let counted = session.tasks().count(new.owner.as_deref())?;
                 let is_room = counted.open < MAX_OPEN && counted.all < MAX_ALL && counted.bytes < MAX_BYTES;
                 let mut new = new.clone();
                 if let Some(asked) = new.asked.take() {
@@ -262,7 +267,7 @@ impl Gate {
                     new.asked = Some(asked);
                     stored.set_listed(is_listed);
                 }
-                let is_added = is_room && session.add_task(&new)?;
+                let is_added = is_room && session.tasks().insert(&new)?;
                 stored.set_stored(is_added);
                 Ok(is_added)
             })
@@ -347,15 +352,15 @@ fn answer_once(
     (question, answer): (&str, &Value),
     now_ms: i64,
 ) -> StoreResult<bool> {
-    let Some(task) = session.task(id, now_ms)? else {
+    let Some(task) = session.tasks().get(id, now_ms)? else {
         return Ok(false);
     };
     for approval in task.approvals() {
-        if !session.is_approval_open(approval, now_ms)? {
+        if !session.approvals().is_open(approval, now_ms)? {
             return Ok(false);
         }
     }
-    if !session.answer_task(id, question, answer, now_ms)? {
+    if !session.tasks().answer(id, question, answer, now_ms)? {
         return Ok(false);
     }
     let withdrawn = Answered {
@@ -367,7 +372,7 @@ fn answer_once(
         at_ms: now_ms,
     };
     for approval in task.approvals() {
-        session.answer_approval(approval, &withdrawn)?;
+        session.approvals().answer(approval, &withdrawn)?;
     }
     Ok(true)
 }
@@ -375,7 +380,7 @@ fn answer_once(
 /// Says which call a task makes, in the transaction that admits the call.
 pub(crate) fn begin_with_intent(session: &Session, draft: &PendingOperation) -> StoreResult<()> {
     match &draft.task {
-        Some(slot) if slot.is_stored() => session.task_calls(slot.id(), &draft.operation.op_id),
+        Some(slot) if slot.is_stored() => session.tasks().note_call(slot.id(), &draft.operation.op_id),
         _ => Ok(()),
     }
 }
@@ -409,7 +414,7 @@ pub(crate) fn ending_of(
 
 /// Ends a task, if it is stored.
 pub(crate) fn end_stored(session: &Session, slot: &TaskSlot, end: &TaskEnd, now_ms: i64) -> StoreResult<()> {
-    if slot.is_stored() && session.end_task(slot.id(), end, now_ms)? {
+    if slot.is_stored() && session.tasks().end(slot.id(), end, now_ms)? {
         slot.set_over();
     }
     Ok(())

@@ -76,7 +76,7 @@ impl Gate {
                 // Nobody knows yet which tools there are. The next look does.
                 return Ok(());
             }
-            let ended = self.change_task(move |session| session.give_up_task(&seen, now_ms));
+            let ended = self.change_task(move |session| session.tasks().give_up(&seen, now_ms));
             return ended.await.map(drop);
         };
         let attending = Attending {
@@ -94,7 +94,7 @@ impl Gate {
         let (gate, id) = (Arc::clone(self), task.id.clone());
         // By itself, so that a client that leaves in between leaves no task that nobody follows.
         let taken = tokio::spawn(async move {
-            let claimed = gate.change_task(move |session| session.take_up_task(&seen, &host, now_ms));
+            let claimed = gate.change_task(move |session| session.tasks().take_up(&seen, &host, now_ms));
             if !claimed.await? {
                 return Ok(());
             }

@@ -45,8 +45,8 @@ impl Writer {
         }
         if settled.result.is_err() {
             windows::undo(self.session()?, &draft.windows, draft)?;
-            self.session()?.undo_permits(op_id)?;
-            self.session()?.give_back_of_operation(op_id)?;
+            self.session()?.permits().undo(op_id)?;
+            self.session()?.budgets().give_back_of_operation(op_id)?;
         }
         Ok(settled)
     }
@@ -54,7 +54,9 @@ impl Writer {
     /// Notes the state of the work tree that a call found. The edit is counted, whatever becomes of the call.
     pub(super) fn note_newest(&mut self, draft: &PendingOperation) -> StoreResult<()> {
         match draft.sighting() {
-            Some(seen) if !draft.closes_envelope() => self.session()?.note_newest(seen, Cause::Observed),
+            Some(seen) if !draft.closes_envelope() => {
+                self.session()?.work_trees().note_newest(seen, Cause::Observed)
+            }
             _ => Ok(()),
         }
     }
@@ -64,11 +66,11 @@ impl Writer {
         let op_id = draft.operation.op_id.as_str();
         let session = self.session()?;
         if is_refused {
-            session.give_permits_back(op_id)?;
+            session.permits().give_back(op_id)?;
         } else if permits::has_units(&draft.permits) {
-            session.book_for_policies(op_id)?;
+            session.budgets().book_for_policies(op_id)?;
         }
-        session.give_back_of_operation(op_id)
+        session.budgets().give_back_of_operation(op_id)
     }
 
     /// Counts a call in its envelope.
@@ -79,13 +81,19 @@ impl Writer {
         };
         let boot_ms = self.runtime.equipment.clock.boot_ms();
         let session = self.session()?;
-        if !session.is_visible(envelope, draft.operation.identity.as_ref())? {
+        if !session
+            .envelopes()
+            .is_visible(envelope, draft.operation.identity.as_ref())?
+        {
             return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
         }
         let seen = draft
             .sighting()
             .map(|seen| (seen, draft.operation.op_id.as_str()));
-        match session.admit_seeing(envelope, draft.charge, boot_ms, now, seen)? {
+        match session
+            .envelopes()
+            .admit_seeing(envelope, draft.charge, boot_ms, now, seen)?
+        {
             Admission::Admitted(admitted) => {
                 settled.standing = Some(admitted.standing);
                 settled.counters = admitted.counters;
@@ -99,7 +107,7 @@ impl Writer {
                         draft.operation.host_id.as_str(),
                         draft.operation.connection.as_str(),
                     );
-                    self.session()?.join_envelope(envelope, user, now)?;
+                    self.session()?.envelopes().join(envelope, user, now)?;
                 }
             }
             Admission::Refused {

@@ -3,7 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair};
+use ring::signature::{
+    ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA256_ASN1_SIGNING, ED25519, EcdsaKeyPair, Ed25519KeyPair,
+    KeyPair as _, UnparsedPublicKey,
+};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -61,10 +64,26 @@ impl SigningKey {
         };
         Ok(STANDARD.encode(signature))
     }
+
+    /// True if this key made a signature of a text.
+    fn made(&self, signature: &str, text: &[u8]) -> bool {
+        let Ok(signature) = STANDARD.decode(signature) else {
+            return false;
+        };
+        let verified = match &self.0 {
+            Pair::P256(pair) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, pair.public_key().as_ref())
+                .verify(text, &signature),
+            Pair::Ed25519(pair) => {
+                UnparsedPublicKey::new(&ED25519, pair.public_key().as_ref()).verify(text, &signature)
+            }
+        };
+        verified.is_ok()
+    }
 }
 
 impl Client {
-    /// Adds a signature of a manifest, beside those that are there.
+    /// Adds a signature of a manifest, beside those that are there. One signature of a key is enough: more would reach the limits of
+    /// whoever reads them.
     pub(crate) fn push_signature(
         &self,
         reference: &Reference,
@@ -81,6 +100,13 @@ impl Client {
             .beside(&beside)?
             .map(|there| there.manifest.layers)
             .unwrap_or_default();
+        let is_there = layers.iter().any(|there| {
+            let signature = there.annotations.get(cosign::SIGNATURE);
+            there.digest == layer.digest && signature.is_some_and(|signature| key.made(signature, &payload))
+        });
+        if is_there {
+            return Ok(());
+        }
         layers.push(layer);
         let config = serde_json::json!({
             "architecture": "",

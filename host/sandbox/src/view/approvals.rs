@@ -47,7 +47,7 @@ impl approvals::Host for View<'_> {
             None => self.in_transaction(|| {
                 let (seen, row) = self.ask_on(&request, None)?;
                 if let Some(new) = row {
-                    self.stored(self.session.add_approval(&new))?;
+                    self.stored(self.session.approvals().insert(&new))?;
                 }
                 Ok(seen)
             })?,
@@ -62,7 +62,7 @@ impl approvals::Host for View<'_> {
         }
         let now_ms = self.clock.now_ms();
         let session = self.session;
-        let newest = session.as_host(|| session.newest_approval(self.namespace.pack(), &key));
+        let newest = session.as_host(|| session.approvals().newest(self.namespace.pack(), &key));
         Ok(self.stored(newest)?.map(|found| wire(found.seen(now_ms))))
     }
 
@@ -80,7 +80,7 @@ impl approvals::Host for View<'_> {
         let component = self.namespace.pack();
         if let Some(sitting) = self.judging()? {
             let session = self.session;
-            let newest = session.as_host(|| session.newest_approval(component, &key));
+            let newest = session.as_host(|| session.approvals().newest(component, &key));
             let is_open = self
                 .stored(newest)?
                 .is_some_and(|newest| newest.status(answer.at_ms) == ApprovalStatus::Pending);
@@ -96,7 +96,7 @@ impl approvals::Host for View<'_> {
             }
             return Ok(is_open);
         }
-        self.in_transaction(|| self.stored(self.session.settle_approval(component, &key, &answer)))
+        self.in_transaction(|| self.stored(self.session.approvals().settle(component, &key, &answer)))
     }
 
     fn convert_error(&mut self, err: ApprovalError) -> wasmtime::Result<approvals::Error> {
@@ -140,7 +140,7 @@ impl View<'_> {
         if let Some(new) = sitting.and_then(|sitting| sitting.asked(component, &request.key)) {
             return Ok((new.seen(), None));
         }
-        let newest = self.stored(self.session.newest_approval(component, &request.key))?;
+        let newest = self.stored(self.session.approvals().newest(component, &request.key))?;
         if let Some(newest) = newest.as_ref().filter(|newest| newest.stands(request, now_ms)) {
             let seen = newest.seen(now_ms);
             let is_open = seen.status == ApprovalStatus::Pending;
@@ -157,7 +157,8 @@ impl View<'_> {
         let by = &self.facts.asked_by;
         let full = self
             .session
-            .approvals_full(component, by.identity.as_deref(), now_ms);
+            .approvals()
+            .full(component, by.identity.as_deref(), now_ms);
         if let Some(limit) = self.stored(full)? {
             return Err(ApprovalError::Full(limit));
         }

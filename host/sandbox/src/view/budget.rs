@@ -36,10 +36,10 @@ impl budget::Host for View<'_> {
         let Some(id) = &self.facts.envelope_id else {
             return Ok(None);
         };
-        let standing = self.session.as_host(|| self.session.standing(id))?;
-        let budgets = self.session.as_host(|| self.session.budgets(id, None))?;
+        let standing = self.session.as_host(|| self.session.envelopes().standing(id))?;
+        let budgets = self.session.as_host(|| self.session.budgets().list(id, None))?;
         let boot_ms = self.clock.boot_ms();
-        let left_ms = || self.session.envelope_remaining_ms(id, boot_ms);
+        let left_ms = || self.session.envelopes().remaining_ms(id, boot_ms);
         let left_ms = self.session.as_host(left_ms)?;
         Ok(standing.map(|standing| {
             let own = [
@@ -125,18 +125,20 @@ impl budget::HostReservation for View<'_> {
         match &reservation.id {
             None => {
                 self.release_held(&reservation);
-                self.in_call(|| Ok(self.session.book(envelope, name, units)?))?;
+                self.in_call(|| Ok(self.session.budgets().book(envelope, name, units)?))?;
             }
             Some(id) => self.in_transaction(|| {
                 // Its row goes with the envelope, or with a host that was taken for dead.
-                if !self.session.give_back(id)? {
+                if !self.session.budgets().give_back(id)? {
                     return Err(BudgetError::NoEnvelope);
                 }
-                Ok(self.session.book(envelope, name, units)?)
+                Ok(self.session.budgets().book(envelope, name, units)?)
             })?,
         }
         if used > unsigned(reservation.units) {
-            let budget = self.session.as_host(|| self.session.budget(envelope, name))?;
+            let budget = self
+                .session
+                .as_host(|| self.session.budgets().get(envelope, name))?;
             let budget = budget.ok_or(BudgetError::NoEnvelope)?;
             return Err(BudgetError::Exhausted(reservation.name, budget));
         }
@@ -149,7 +151,7 @@ impl budget::HostReservation for View<'_> {
             None => self.release_held(&reservation),
             // What cannot be given back now is given back at the end of the call.
             Some(id) => {
-                if let Err(err) = self.in_transaction(|| Ok(self.session.give_back(id)?)) {
+                if let Err(err) = self.in_transaction(|| Ok(self.session.budgets().give_back(id)?)) {
                     tracing::warn!(op_id = self.facts.op_id, %err, "a reservation stays until the end of its call");
                 }
             }
@@ -167,11 +169,15 @@ impl View<'_> {
         amount: u64,
         sitting: &Sitting,
     ) -> Result<Resource<Reservation>, BudgetError> {
-        let standing = self.session.as_host(|| self.session.standing(envelope))?;
+        let standing = self
+            .session
+            .as_host(|| self.session.envelopes().standing(envelope))?;
         if standing.is_none_or(|standing| standing.state != State::Open) {
             return Err(BudgetError::NoEnvelope);
         }
-        let budget = self.session.as_host(|| self.session.budget(envelope, &name))?;
+        let budget = self
+            .session
+            .as_host(|| self.session.budgets().get(envelope, &name))?;
         let mut budget = budget.ok_or_else(|| BudgetError::Unknown(name.clone()))?;
         budget.reserved = budget.reserved.saturating_add(sitting.reserved(&name));
         if let Err(Exhausted(budget)) = self.with_held(&name, budget).reserve(amount) {
@@ -189,22 +195,26 @@ impl View<'_> {
 
     /// Checks that so many units can be reserved, inside the transaction that reserves them.
     fn reservable(&self, envelope: &str, name: &str, amount: u64) -> Result<(), BudgetError> {
-        let standing = self.session.standing(envelope)?;
+        let standing = self.session.envelopes().standing(envelope)?;
         if standing.is_none_or(|standing| standing.state != State::Open) {
             return Err(BudgetError::NoEnvelope);
         }
         let unknown = || BudgetError::Unknown(name.to_owned());
-        let budget = self.session.budget(envelope, name)?.ok_or_else(unknown)?;
+        let budget = self.session.budgets().get(envelope, name)?.ok_or_else(unknown)?;
         let Err(Exhausted(_)) = self.with_held(name, budget).reserve(amount) else {
             return Ok(());
         };
         // Some of it may be held by hosts that are gone.
-        for host in self.session.hosts_of_reservations(Some((envelope, name)))? {
+        for host in self
+            .session
+            .budgets()
+            .hosts_of_reservations(Some((envelope, name)))?
+        {
             if self.facts.host.as_ref().is_some_and(|own| !own.is_alive(&host)) {
-                self.session.give_back_of_host(&host)?;
+                self.session.budgets().give_back_of_host(&host)?;
             }
         }
-        let budget = self.session.budget(envelope, name)?.ok_or_else(unknown)?;
+        let budget = self.session.budgets().get(envelope, name)?.ok_or_else(unknown)?;
         self.with_held(name, budget)
             .reserve(amount)
             .map(drop)
@@ -227,7 +237,7 @@ impl View<'_> {
         };
         self.in_transaction(|| {
             self.reservable(envelope, &row.name, amount)?;
-            Ok(self.session.set_aside(&row)?)
+            Ok(self.session.budgets().set_aside(&row)?)
         })?;
         Ok(self.table.push(Reservation {
             name: row.name,

@@ -19,7 +19,7 @@ impl View<'_> {
     pub(super) fn compare(&self, op_id: &str, workspace: &str) -> Result<TestedTree, LedgerError> {
         let session = self.session;
         let pack = self.namespace.pack();
-        let tested = session.as_host(|| session.tested_states(op_id, pack))?;
+        let tested = session.as_host(|| session.evidence().tested_states(op_id, pack))?;
         if tested.states.is_empty() {
             return Ok(unknown(
                 "the host did not look at a work tree: the operation ran outside of envelopes, or without Git access",
@@ -32,7 +32,7 @@ impl View<'_> {
             .filter(|seen| seen.workspace == workspace);
         let newest = match seen {
             Some(seen) => Some(seen.state.clone()),
-            None => session.as_host(|| session.newest_known_state(workspace))?,
+            None => session.as_host(|| session.work_trees().newest_known_state(workspace))?,
         };
         let why = || match (&self.facts.unseen, &newest) {
             (Some(why), _) => why.clone(),

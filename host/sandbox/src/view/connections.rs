@@ -31,7 +31,7 @@ impl connections::Host for View<'_> {
         // The host remembers it before the row does, so that no end is missed.
         host.watch(connection);
         let session = self.session;
-        session.as_host(|| session.watch_connection(&name, host.id(), connection))?;
+        session.as_host(|| session.connections().watch(&name, host.id(), connection))?;
         Ok(Some(name))
     }
 
@@ -40,7 +40,7 @@ impl connections::Host for View<'_> {
             return Ok(false);
         };
         let session = self.session;
-        let served_by = session.as_host(|| session.host_of_connection(&name))?;
+        let served_by = session.as_host(|| session.connections().host_of(&name))?;
         Ok(served_by.is_some_and(|served_by| served_by == host.id() || host.is_alive(&served_by)))
     }
 }

@@ -74,7 +74,7 @@ impl ledger::Host for View<'_> {
                 .seen
                 .as_ref()
                 .filter(|seen| seen.workspace == workspace);
-            let edits = session.as_host(|| session.edits_of_workspace(&workspace))?;
+            let edits = session.as_host(|| session.work_trees().edits_of_workspace(&workspace))?;
             let (Some(seen), Some(edits)) = (seen, edits) else {
                 let why =
                     || "outside of envelopes only calls that run tests look at the work tree".to_owned();
@@ -89,7 +89,7 @@ impl ledger::Host for View<'_> {
                 oscillation: None,
             });
         };
-        let progress = session.as_host(|| session.work_tree_progress(envelope, &workspace))?;
+        let progress = session.as_host(|| session.work_trees().progress(envelope, &workspace))?;
         let Some(progress) = progress else {
             let without_git = || match reach.workspace.info.git {
                 None => format!("workspace {workspace} has no Git access (git = \"read\")"),
@@ -112,7 +112,7 @@ impl ledger::Host for View<'_> {
             return Ok(None);
         }
         let session = self.session;
-        Ok(session.as_host(|| session.edits_of_workspace(&workspace))?)
+        Ok(session.as_host(|| session.work_trees().edits_of_workspace(&workspace))?)
     }
 
     fn changed_since(
@@ -133,7 +133,12 @@ impl ledger::Host for View<'_> {
             return Ok(None);
         };
         let session = self.session;
-        let Some(before) = session.as_host(|| session.state_after_edits(envelope, &workspace, edits))? else {
+        let Some(before) = session.as_host(|| {
+            session
+                .work_trees()
+                .state_after_edits(envelope, &workspace, edits)
+        })?
+        else {
             return Ok(None);
         };
         match work_tree::change(&reach.workspace, self.launcher, &before, now) {
@@ -161,7 +166,7 @@ impl ledger::Host for View<'_> {
         if !self.facts.granted.ledger_query {
             return Err(LedgerError::Denied);
         }
-        let found = self.session.as_host(|| self.session.find_operation(&op_id))?;
+        let found = self.session.as_host(|| self.session.operations().find(&op_id))?;
         let may_see = |actor: &Option<String>| {
             let me = self.facts.looks_at.as_deref();
             me.is_none_or(|me| actor.as_deref() == Some(me))
@@ -192,7 +197,7 @@ impl ledger::Host for View<'_> {
         }
         let now_ms = self.clock.now_ms();
         let session = self.session;
-        Ok(session.as_host(|| session.is_permit_free(policy, &key, now_ms))?)
+        Ok(session.as_host(|| session.permits().is_free(policy, &key, now_ms))?)
     }
 
     fn take_slot(&mut self, wanted: WireSlot) -> Result<Option<u64>, LedgerError> {
@@ -210,7 +215,7 @@ impl ledger::Host for View<'_> {
         let others = sitting.take_slot(policy, &key, slot)?;
         let now_ms = self.clock.now_ms();
         let session = self.session;
-        let wait_ms = session.as_host(|| session.slots_wait(slots, others, now_ms))?;
+        let wait_ms = session.as_host(|| session.permits().slots_wait(slots, others, now_ms))?;
         Ok(wait_ms.map(|wait_ms| u64::try_from(wait_ms).unwrap_or_default().max(1)))
     }
 
@@ -266,7 +271,7 @@ impl View<'_> {
             if with_members {
                 self.judged(&filter, limit)
             } else {
-                self.session.operations(&filter, limit)
+                self.session.operations().list(&filter, limit)
             }
         })?;
         Ok(found.into_iter().map(operation).collect())
@@ -278,7 +283,7 @@ impl View<'_> {
             Some(sitting) => sitting.earlier(filter),
             None => Vec::new(),
         };
-        let mut found = self.session.judged_operations(filter, limit)?;
+        let mut found = self.session.operations().judged(filter, limit)?;
         if earlier.is_empty() {
             return Ok(found);
         }
@@ -315,11 +320,11 @@ fn bounded(filter: Filter, session: &Session) -> StoreResult<OperationFilter> {
         .after
         .map_or(0, |after| i64::try_from(after).unwrap_or(i64::MAX));
     if filter.envelope_id.is_none() && filter.failure_fingerprint.is_none() {
-        after = after.max(session.head()?.seq.saturating_sub(NEWEST));
+        after = after.max(session.ledger().head()?.seq.saturating_sub(NEWEST));
     }
     let since = filter.since.map(|ms| Timestamp::from_ms(ms).to_string());
     if let Some(since) = &since {
-        after = after.max(session.place_before(since)?);
+        after = after.max(session.operations().place_before(since)?);
     }
     Ok(OperationFilter {
         envelope_id: filter.envelope_id,

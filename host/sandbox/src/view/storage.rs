@@ -35,7 +35,10 @@ impl View<'_> {
 
 impl View<'_> {
     fn rows(&self, sql: &str, params: Vec<WireValue>) -> Result<Vec<Vec<WireValue>>, SqlError> {
-        let rows = self.session.query(self.namespace, sql, &values(params))?;
+        let rows = self
+            .session
+            .components()
+            .query(self.namespace, sql, &values(params))?;
         let wire = |row: Vec<Value>| row.into_iter().map(WireValue::from).collect();
         Ok(rows.into_iter().map(wire).collect())
     }
@@ -86,13 +89,15 @@ impl storage::Host for View<'_> {
 
     fn execute(&mut self, sql: String, params: Vec<WireValue>) -> Result<u64, SqlError> {
         self.whole_call()?;
-        self.session.execute(self.namespace, &sql, &values(params))
+        self.session
+            .components()
+            .execute(self.namespace, &sql, &values(params))
     }
 
     fn batch(&mut self, statements: Vec<WireStatement>) -> Result<Vec<u64>, SqlError> {
         self.whole_call()?;
         let statements: Vec<_> = statements.into_iter().map(Statement::from).collect();
-        self.session.batch(self.namespace, &statements)
+        self.session.components().batch(self.namespace, &statements)
     }
 
     fn convert_error(&mut self, err: SqlError) -> wasmtime::Result<Error> {
@@ -164,7 +169,9 @@ impl storage::HostTransaction for View<'_> {
         sql: String,
         params: Vec<WireValue>,
     ) -> Result<u64, SqlError> {
-        self.session.execute(self.namespace, &sql, &values(params))
+        self.session
+            .components()
+            .execute(self.namespace, &sql, &values(params))
     }
 
     fn commit(&mut self, this: Resource<Transaction>) -> Result<(), SqlError> {

@@ -30,27 +30,27 @@ pub fn collect(
     kept: Kept<'_>,
     mut commit: impl FnMut(Box<dyn Fn(&Session) -> StoreResult<()> + Send>) -> bool,
 ) -> anyhow::Result<()> {
-    let now = Timestamp::from_ms(session.confirmed_ms(kept.now_ms)?).to_string();
+    let now = Timestamp::from_ms(session.ledger().confirmed_ms(kept.now_ms)?).to_string();
     let most = i64::try_from(store.settings().max_mib << 20).unwrap_or(i64::MAX);
     loop {
-        let over = session.artifacts_over(&now, most, BATCH)?;
+        let over = session.artifacts().over(&now, most, BATCH)?;
         if over.is_empty() {
             break;
         }
         let ids: Vec<String> = over.iter().map(|(id, _)| id.clone()).collect();
-        if !commit(Box::new(move |session| session.mark_collected(&ids))) {
+        if !commit(Box::new(move |session| session.artifacts().mark_collected(&ids))) {
             return Ok(());
         }
         for (_, hash) in &over {
-            if !session.is_artifact_live(hash)? {
+            if !session.artifacts().is_live(hash)? {
                 store.remove(hash, |_| true)?;
             }
         }
     }
     let since = kept.rows_since.to_owned();
-    while session.has_artifacts_before(&since)? {
+    while session.artifacts().has_before(&since)? {
         let since = since.clone();
-        if !commit(Box::new(move |session| session.forget_artifacts(&since, BATCH))) {
+        if !commit(Box::new(move |session| session.artifacts().forget(&since, BATCH))) {
             return Ok(());
         }
     }
@@ -63,7 +63,7 @@ fn sweep(store: &ArtifactStore, session: &Session) -> anyhow::Result<()> {
     for name in store.names()? {
         let patience = if name.starts_with(UNFINISHED) {
             UNFINISHED_MS
-        } else if session.is_artifact_live(&name)? {
+        } else if session.artifacts().is_live(&name)? {
             continue;
         } else {
             ORPHAN_MS
@@ -134,7 +134,7 @@ mod tests {
                 expires_at: time(expires),
             }];
             self.session.begin_write().unwrap();
-            self.session.record(&operation).unwrap();
+            self.session.ledger().record(&operation).unwrap();
             self.session.commit().unwrap();
         }
 
@@ -151,7 +151,7 @@ mod tests {
             })
             .unwrap();
             let live = (0..9).map(|number| format!("art_{number}")).filter(|id| {
-                let found = self.session.artifact(id).unwrap();
+                let found = self.session.artifacts().get(id).unwrap();
                 found.is_some_and(|found| !found.collected)
             });
             (live.collect(), self.store.names().unwrap().len())
@@ -165,7 +165,7 @@ mod tests {
         let call = |number: usize, days: i64| {
             let row = fixture::operation(number, None, &time(days));
             stage.session.begin_write().unwrap();
-            stage.session.record(&row).unwrap();
+            stage.session.ledger().record(&row).unwrap();
             stage.session.commit().unwrap();
         };
         let kept_at = |days: i64| {
@@ -182,7 +182,8 @@ mod tests {
             .unwrap();
             stage
                 .session
-                .artifact("art_1")
+                .artifacts()
+                .get("art_1")
                 .unwrap()
                 .is_some_and(|found| !found.collected)
         };
@@ -202,8 +203,12 @@ mod tests {
         stage.keep(2, 2, 1, -5, -1);
         stage.keep(3, 3, 1, -20, -15);
         assert_eq!(stage.collect(), (vec!["art_1".to_owned()], 1));
-        assert!(stage.session.artifact("art_2").unwrap().unwrap().collected);
-        assert_eq!(stage.session.artifact("art_3").unwrap(), None, "it went long ago");
+        assert!(stage.session.artifacts().get("art_2").unwrap().unwrap().collected);
+        assert_eq!(
+            stage.session.artifacts().get("art_3").unwrap(),
+            None,
+            "it went long ago"
+        );
     }
 
     #[test]

@@ -196,12 +196,12 @@ fn copy_keys(from: &Dir, draft: &tree::PendingOperation, list: &mut List) -> io:
 /// Follows the ledger of a copy to its end, and signs that.
 fn sign(copy: &Path, key: &LedgerKey, now_ms: i64) -> Result<(Verified, ExportedHead), BackupError> {
     let session = Database::existing(&copy.join(DATABASE)).read_session()?;
-    if let Some(fault) = session.faults()?.first() {
+    if let Some(fault) = session.maintenance().faults()?.first() {
         return Err(BackupError::Broken(format!(
             "SQLite finds in the database: {fault}"
         )));
     }
-    let verified = session.verify(None, &[key.public()])?;
+    let verified = session.ledger().verify(None, &[key.public()])?;
     if let Some(broken) = &verified.broken {
         return Err(BackupError::Broken(broken.to_string()));
     }

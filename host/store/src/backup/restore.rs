@@ -165,10 +165,12 @@ fn verify(draft: &tree::PendingOperation, key: &PublicKey) -> Result<(u64, Expor
         return Err(broken("its key is not the one that signed the backup".to_owned()));
     }
     let session = Database::existing(&data.database()).read_session()?;
-    if let Some(fault) = session.faults()?.first() {
+    if let Some(fault) = session.maintenance().faults()?.first() {
         return Err(broken(format!("SQLite finds in the database: {fault}")));
     }
-    let verified = session.verify(Some(&head.head), std::slice::from_ref(key))?;
+    let verified = session
+        .ledger()
+        .verify(Some(&head.head), std::slice::from_ref(key))?;
     if let Some(found) = &verified.broken {
         return Err(broken(found.to_string()));
     }

@@ -24,7 +24,7 @@ const KEPT: usize = 1_000;
 
 /// Notes where the ledger is now, unless that was noted before.
 pub fn note(data: &DataDir, session: &Session, now: Timestamp) -> anyhow::Result<()> {
-    let head = session.head()?;
+    let head = session.ledger().head()?;
     if head.seq == 0 {
         return Ok(());
     }
@@ -36,7 +36,7 @@ pub fn note(data: &DataDir, session: &Session, now: Timestamp) -> anyhow::Result
     if last.is_some_and(|last| last.head == head) {
         return Ok(());
     }
-    let pruned = session.pruned_rows()?;
+    let pruned = session.ledger().pruned_rows()?;
     let key = LedgerKey::open(data)?;
     let line = serde_json::to_string(&ExportedHead::sign(head, pruned, now.to_string(), &key))?;
     if lines.len() < 2 * KEPT {

@@ -67,7 +67,7 @@ impl Mirror {
         let mut writer = Writer::new(&self.dir, "");
         let mut added = 0;
         loop {
-            let rows = session.export(last, PAGE)?;
+            let rows = session.ledger().export(last, PAGE)?;
             let Some(end) = rows.last() else {
                 break;
             };
@@ -92,7 +92,7 @@ impl Mirror {
         }
         let (mut last, mut rebuilt) = (0, Rebuilt { rows: 0, files: 0 });
         loop {
-            let rows = session.export(last, PAGE)?;
+            let rows = session.ledger().export(last, PAGE)?;
             let Some(end) = rows.last() else {
                 break;
             };

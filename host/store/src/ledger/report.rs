@@ -218,32 +218,39 @@ impl Story {
             ..OperationFilter::default()
         };
         loop {
-            let page = session.operations(&filter, PAGE)?;
+            let page = session.operations().list(&filter, PAGE)?;
             let Some(last) = page.last() else {
                 let mut story = teller.finish();
                 let repeated = story.repeated_failures.iter_mut();
                 for one in repeated.chain(&mut story.repeated_changes) {
-                    one.edits_between = session.edits_over_rows(envelope_id, one.first_seq, one.last_seq)?;
+                    one.edits_between =
+                        session
+                            .evidence()
+                            .edits_over_rows(envelope_id, one.first_seq, one.last_seq)?;
                 }
-                story.running = session.running_in(envelope_id)?;
+                story.running = session.intents().running_in(envelope_id)?;
                 story.tests = evidence::newest_runs(
                     envelope_id,
-                    &session.test_rows(envelope_id)?,
-                    &session.newest_states(envelope_id)?,
+                    &session.evidence().test_rows(envelope_id)?,
+                    &session.evidence().newest_states(envelope_id)?,
                 );
                 story.untested = evidence::untested(session, envelope_id, &story.tests)?;
                 story.unseen = session
+                    .work_trees()
                     .unseen_at_closing(envelope_id)?
                     .into_iter()
                     .map(|(workspace, why)| Unseen { workspace, why })
                     .collect();
                 story.circles = session
+                    .evidence()
                     .restored_states(envelope_id)?
                     .into_iter()
                     .map(Circle::from)
                     .collect();
-                for part in session.parts_of(envelope_id)? {
-                    story.parts.push(Part::of(session.as_at(part, boot_ms)?));
+                for part in session.evidence().parts_of(envelope_id)? {
+                    story
+                        .parts
+                        .push(Part::of(session.envelopes().as_at(part, boot_ms)?));
                 }
                 return Ok(story);
             };

@@ -67,15 +67,22 @@ pub fn prune(
         return Ok(all);
     };
     let session = database.write_session()?;
-    if session.prunable(retention).map_err(PruneError::from)? == all {
+    if session
+        .maintenance()
+        .prunable(retention)
+        .map_err(PruneError::from)?
+        == all
+    {
         return Ok(all);
     }
-    session.check_before_prune()?;
+    session.maintenance().check_before_prune()?;
     let key = LedgerKey::open(data)?;
     let now = Timestamp::from_ms(now_ms).to_string();
     let (mut after, mut rows) = (0, FIRST);
     loop {
-        let batch = session.plan_prune(retention, &mut after, rows, &key, &now)?;
+        let batch = session
+            .maintenance()
+            .plan_prune(retention, &mut after, rows, &key, &now)?;
         if batch.is_empty() {
             return Ok(all);
         }
@@ -130,7 +137,7 @@ mod tests {
             }
             batches += 1;
             session.begin_write()?;
-            session.prune(&batch)?;
+            session.maintenance().prune(&batch)?;
             session.commit()?;
             Ok(Taken::Out(Duration::ZERO))
         });

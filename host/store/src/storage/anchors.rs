@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use serde::Serialize;
 use tollgate_sdk::Timestamp;
 
-use super::session::Session;
+use super::handles::Ledger;
 use crate::key::LedgerKey;
 
 /// Age of a row by which the clock is believed, in milliseconds.
@@ -71,10 +71,11 @@ fn anchor(row: &Row<'_>) -> rusqlite::Result<Anchor> {
     })
 }
 
-impl Session {
+impl Ledger<'_> {
     /// Every anchor, in the chain's order.
-    pub fn anchors(&self) -> StoreResult<Vec<Anchor>> {
+    pub fn anchors(self) -> StoreResult<Vec<Anchor>> {
         Ok(self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_anchors ORDER BY first_seq, last_seq"
@@ -85,9 +86,10 @@ impl Session {
 
     /// Time that the ledger confirms: that of its newest row that is an hour old, or now without such a row. A clock that
     /// was set forward by mistake makes nothing old until calls were made by it for an hour.
-    pub fn confirmed_ms(&self, now_ms: i64) -> StoreResult<i64> {
+    pub fn confirmed_ms(self, now_ms: i64) -> StoreResult<i64> {
         let before = Timestamp::from_ms(now_ms.saturating_sub(CONFIRMED_MS)).to_string();
         let confirmed: Option<String> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT timestamp FROM core_operations WHERE timestamp <= ?1 ORDER BY seq DESC LIMIT 1",
@@ -99,16 +101,18 @@ impl Session {
     }
 
     /// Number of pruned rows.
-    pub fn pruned_rows(&self) -> StoreResult<i64> {
+    pub fn pruned_rows(self) -> StoreResult<i64> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM core_anchors")?
             .query_row([], |row| row.get(0))?)
     }
 
     /// The anchor that ends right before a row.
-    pub(super) fn anchor_before(&self, seq: i64) -> StoreResult<Option<Anchor>> {
+    pub(super) fn anchor_before(self, seq: i64) -> StoreResult<Option<Anchor>> {
         let before = self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_anchors WHERE first_seq < ?1 ORDER BY first_seq DESC LIMIT 1"
@@ -120,8 +124,9 @@ impl Session {
     }
 
     /// The anchor that begins right after a row.
-    pub(super) fn anchor_after(&self, seq: i64) -> StoreResult<Option<Anchor>> {
+    pub(super) fn anchor_after(self, seq: i64) -> StoreResult<Option<Anchor>> {
         Ok(self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_anchors WHERE first_seq = ?1"
@@ -131,9 +136,10 @@ impl Session {
             .transpose()?)
     }
 
-    /// Stores an anchor. What it takes in goes by [`drop_anchor`](Session::drop_anchor).
-    pub(super) fn add_anchor(&self, anchor: &Anchor) -> StoreResult<()> {
+    /// Stores an anchor. What it takes in goes by [`drop_anchor`](Ledger::drop_anchor).
+    pub(super) fn add_anchor(self, anchor: &Anchor) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached(&format!(
                 "INSERT INTO core_anchors ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
@@ -150,8 +156,9 @@ impl Session {
     }
 
     /// Removes an anchor that a wider one took in. Whether it was there.
-    pub(super) fn drop_anchor(&self, anchor: &Anchor) -> StoreResult<bool> {
+    pub(super) fn drop_anchor(self, anchor: &Anchor) -> StoreResult<bool> {
         Ok(self
+            .0
             .db
             .prepare_cached("DELETE FROM core_anchors WHERE first_seq = ?1 AND last_seq = ?2")?
             .execute((anchor.first_seq, anchor.last_seq))

@@ -7,8 +7,8 @@ use serde_json::Value;
 use tollgate_sdk::ApprovalStatus;
 
 use super::error::StoreResult;
+use super::handles::Approvals;
 use super::schema::exactly_one;
-use super::session::Session;
 use stored::{COLUMNS, answerers_json, answering_json, stored};
 
 pub use stored::{Answered, ApprovalFilter, AskedBy, NewApproval, PolicyRow, StoredApproval};
@@ -22,10 +22,11 @@ const REMEMBERED_MS: i64 = 400 * 24 * 3_600_000;
 /// Most forgotten requests for each new one.
 const FORGOTTEN_BATCH: u32 = 16;
 
-impl Session {
+impl Approvals<'_> {
     /// The request with an id.
-    pub fn approval(&self, id: &str) -> StoreResult<Option<StoredApproval>> {
+    pub fn get(self, id: &str) -> StoreResult<Option<StoredApproval>> {
         Ok(self
+            .0
             .db
             .prepare_cached(&format!("SELECT {COLUMNS} FROM core_approvals WHERE id = ?1"))?
             .query_row([id], stored)
@@ -33,8 +34,9 @@ impl Session {
     }
 
     /// The first request of a call.
-    pub fn approval_of_call(&self, op_id: &str) -> StoreResult<Option<StoredApproval>> {
+    pub fn of_call(self, op_id: &str) -> StoreResult<Option<StoredApproval>> {
         Ok(self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_approvals WHERE op_id = ?1 ORDER BY asked_at, id LIMIT 1"
@@ -44,17 +46,17 @@ impl Session {
     }
 
     /// True if a request waits for an answer.
-    pub fn is_approval_open(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
-        let mut statement = self.db.prepare_cached(
+    pub fn is_open(self, id: &str, now_ms: i64) -> StoreResult<bool> {
+        let mut statement = self.0.db.prepare_cached(
             "SELECT 1 FROM core_approvals WHERE id = ?1 AND status = 'pending' AND (until_ms IS NULL OR until_ms > ?2)",
         )?;
         Ok(statement.exists((id, now_ms))?)
     }
 
     /// The newest request of a component with a key.
-    pub fn newest_approval(&self, component: &str, key: &str) -> StoreResult<Option<StoredApproval>> {
+    pub fn newest(self, component: &str, key: &str) -> StoreResult<Option<StoredApproval>> {
         Ok(self
-            .db
+            .0.db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_approvals WHERE component = ?1 AND key = ?2 ORDER BY round DESC LIMIT 1"
             ))?
@@ -63,13 +65,8 @@ impl Session {
     }
 
     /// The limit that one more request would exceed, if it would exceed one.
-    pub fn approvals_full(
-        &self,
-        component: &str,
-        identity: Option<&str>,
-        now_ms: i64,
-    ) -> StoreResult<Option<u32>> {
-        let (all, own) = self.open_approvals(component, identity, now_ms)?;
+    pub fn full(self, component: &str, identity: Option<&str>, now_ms: i64) -> StoreResult<Option<u32>> {
+        let (all, own) = self.count_open_for(component, identity, now_ms)?;
         Ok(if all >= MAX_PENDING {
             Some(MAX_PENDING)
         } else {
@@ -78,13 +75,8 @@ impl Session {
     }
 
     /// Number of requests that a component can still make for an identity.
-    pub fn room_for_approvals(
-        &self,
-        component: &str,
-        identity: Option<&str>,
-        now_ms: i64,
-    ) -> StoreResult<u32> {
-        let (all, own) = self.open_approvals(component, identity, now_ms)?;
+    pub fn room(self, component: &str, identity: Option<&str>, now_ms: i64) -> StoreResult<u32> {
+        let (all, own) = self.count_open_for(component, identity, now_ms)?;
         let room = MAX_PENDING.saturating_sub(all);
         Ok(match identity {
             Some(_) => room.min(MAX_PENDING_OF_ONE.saturating_sub(own)),
@@ -93,13 +85,9 @@ impl Session {
     }
 
     /// Numbers of open requests of a component, and of those that an identity asked for.
-    fn open_approvals(
-        &self,
-        component: &str,
-        identity: Option<&str>,
-        now_ms: i64,
-    ) -> StoreResult<(u32, u32)> {
+    fn count_open_for(self, component: &str, identity: Option<&str>, now_ms: i64) -> StoreResult<(u32, u32)> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT count(*), coalesce(sum(identity IS ?2), 0) FROM core_approvals
@@ -112,11 +100,11 @@ impl Session {
 
     /// Stores a request, and withdraws an open one with the same key. Does nothing if the request is there. Wants a
     /// write transaction.
-    pub fn add_approval(&self, new: &NewApproval) -> StoreResult<()> {
-        if self.approval(&new.id)?.is_some() {
+    pub fn insert(self, new: &NewApproval) -> StoreResult<()> {
+        if self.get(&new.id)?.is_some() {
             return Ok(());
         }
-        self.forget_approvals(new.at_ms)?;
+        self.forget(new.at_ms)?;
         let withdrawn = Answered {
             status: ApprovalStatus::Withdrawn,
             by: None,
@@ -125,14 +113,14 @@ impl Session {
             note: Some("asked anew with another content".to_owned()),
             at_ms: new.at_ms,
         };
-        let newest = self.newest_approval(&new.component, &new.request.key)?;
+        let newest = self.newest(&new.component, &new.request.key)?;
         if let Some(newest) = &newest {
-            self.answer_approval(&newest.approval.id, &withdrawn)?;
+            self.answer(&newest.approval.id, &withdrawn)?;
         }
         let request = &new.request;
         let seen = new.seen();
         Ok(self
-            .db
+            .0.db
             .prepare_cached(
                 "INSERT INTO core_approvals (id, component, key, round, title, detail, answering, answerers, status,
                      op_id, envelope_id, tool, requested_by, identity, connection, asked_at, until_ms)
@@ -160,9 +148,9 @@ impl Session {
     }
 
     /// Answers an open request. Whether this was the first answer, and in time. Wants a write transaction.
-    pub fn answer_approval(&self, id: &str, answer: &Answered) -> StoreResult<bool> {
+    pub fn answer(self, id: &str, answer: &Answered) -> StoreResult<bool> {
         let answered = self
-            .db
+            .0.db
             .prepare_cached(
                 "UPDATE core_approvals SET status = ?2, answered_by = ?3, answered_identity = ?4, answered_op = ?5,
                      note = ?6, answered_at = ?7
@@ -181,34 +169,34 @@ impl Session {
     }
 
     /// Answers the open request of a component with a key, if there is one. Wants a write transaction.
-    pub fn settle_approval(&self, component: &str, key: &str, answer: &Answered) -> StoreResult<bool> {
-        match self.newest_approval(component, key)? {
-            Some(newest) => self.answer_approval(&newest.approval.id, answer),
+    pub fn settle(self, component: &str, key: &str, answer: &Answered) -> StoreResult<bool> {
+        match self.newest(component, key)? {
+            Some(newest) => self.answer(&newest.approval.id, answer),
             None => Ok(false),
         }
     }
 
     /// Writes a row that a policy wants written.
-    pub(super) fn write_policy_row(&self, row: &PolicyRow) -> StoreResult<()> {
+    pub(super) fn write_policy_row(self, row: &PolicyRow) -> StoreResult<()> {
         match row {
             // The limit was checked on the snapshot. Calls that were judged at the same time exceed it by a few.
-            PolicyRow::Ask(new) => self.add_approval(new),
+            PolicyRow::Ask(new) => self.insert(new),
             PolicyRow::Settle {
                 component,
                 key,
                 answer,
-            } => self.settle_approval(component, key, answer).map(drop),
-            PolicyRow::Remember(wanted) => self.recollect(wanted),
+            } => self.settle(component, key, answer).map(drop),
+            PolicyRow::Remember(wanted) => self.0.policy_memory().write(wanted),
         }
     }
 
     /// Writes rows that policies want written. Wants a write transaction.
-    pub fn write_policy_rows(&self, rows: &[PolicyRow]) -> StoreResult<()> {
+    pub fn write_policy_rows(self, rows: &[PolicyRow]) -> StoreResult<()> {
         rows.iter().try_for_each(|row| self.write_policy_row(row))
     }
 
     /// Requests that fit a filter, the oldest first.
-    pub fn approvals(&self, filter: &ApprovalFilter, limit: u32) -> StoreResult<Vec<StoredApproval>> {
+    pub fn list(self, filter: &ApprovalFilter, limit: u32) -> StoreResult<Vec<StoredApproval>> {
         let open = "(until_ms IS NULL OR until_ms > ?1)";
         let status = match filter.status {
             None => "1".to_owned(),
@@ -224,7 +212,8 @@ impl Session {
              ORDER BY asked_at, id LIMIT {limit}"
         );
         let values = params![filter.now_ms, filter.component, filter.identity, filter.after];
-        self.db
+        self.0
+            .db
             .prepare_cached(&sql)?
             .query_map(values, stored)?
             .map(|row| Ok(row?))
@@ -233,12 +222,9 @@ impl Session {
 
     /// Open requests by turns: the oldest of each identity first, then the next of each, so that nobody's many hide
     /// those of others.
-    pub fn approvals_by_turns(
-        &self,
-        now_ms: i64,
-        (skip, limit): (u32, u32),
-    ) -> StoreResult<Vec<StoredApproval>> {
-        self.db
+    pub fn list_by_turns(self, now_ms: i64, (skip, limit): (u32, u32)) -> StoreResult<Vec<StoredApproval>> {
+        self.0
+            .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM (
                    SELECT *, row_number() OVER (PARTITION BY identity ORDER BY asked_at, id) AS turn
@@ -251,8 +237,8 @@ impl Session {
     }
 
     /// Number of open requests.
-    pub fn count_open_approvals(&self, now_ms: i64) -> StoreResult<usize> {
-        let mut count = self.db.prepare_cached(
+    pub fn count_open(self, now_ms: i64) -> StoreResult<usize> {
+        let mut count = self.0.db.prepare_cached(
             "SELECT count(*) FROM core_approvals WHERE status = 'pending' AND (until_ms IS NULL OR until_ms > ?1)",
         )?;
         let open: i64 = count.query_row([now_ms], |row| row.get(0))?;
@@ -260,8 +246,9 @@ impl Session {
     }
 
     /// Requests that nobody can answer any more, the newest first.
-    pub fn settled_approvals(&self, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
-        self.db
+    pub fn settled(self, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
+        self.0
+            .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_approvals WHERE status <> 'pending' OR until_ms <= ?1
                  ORDER BY coalesce(answered_at, until_ms) DESC, id DESC LIMIT ?2"
@@ -272,8 +259,9 @@ impl Session {
     }
 
     /// True if there are open requests that the operator's program was not told of.
-    pub fn has_unheard_approvals(&self) -> StoreResult<bool> {
+    pub fn has_unheard(self) -> StoreResult<bool> {
         let mut statement = self
+            .0
             .db
             .prepare_cached("SELECT 1 FROM core_approvals WHERE notified = 0 LIMIT 1")?;
         Ok(statement.exists([])?)
@@ -281,8 +269,9 @@ impl Session {
 
     /// Takes open requests that the operator's program was not told of, the oldest first. No other host gets them.
     /// Wants a write transaction.
-    pub fn take_unheard_approvals(&self, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
+    pub fn take_unheard(self, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
         let unheard: Vec<StoredApproval> = self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_approvals WHERE notified = 0 ORDER BY asked_at LIMIT ?1"
@@ -291,7 +280,7 @@ impl Session {
             .collect::<rusqlite::Result<_>>()?;
         let ids = unheard.iter().map(|found| found.approval.id.as_str());
         let places = vec!["?"; unheard.len()].join(", ");
-        self.db.execute(
+        self.0.db.execute(
             &format!("UPDATE core_approvals SET notified = 1 WHERE id IN ({places})"),
             params_from_iter(ids),
         )?;
@@ -299,8 +288,9 @@ impl Session {
         Ok(unheard.into_iter().filter(is_open).collect())
     }
 
-    fn forget_approvals(&self, now_ms: i64) -> StoreResult<()> {
+    fn forget(self, now_ms: i64) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "DELETE FROM core_approvals WHERE rowid IN (SELECT rowid FROM core_approvals

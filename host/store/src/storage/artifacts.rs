@@ -1,10 +1,10 @@
-//! Which artifacts operations have.
+//! Artifacts of operations.
 
 use super::error::StoreResult;
 use rusqlite::{OptionalExtension, params};
 
+use super::handles::Artifacts;
 use super::schema::exactly_one;
-use super::session::Session;
 use crate::artifact::{Artifact, ArtifactKind};
 
 /// An artifact as it is looked up.
@@ -22,10 +22,10 @@ pub struct StoredArtifact {
 const CONTENTS: &str = "SELECT hash, size, holder, max(created_at) AS newest FROM core_artifacts
     WHERE collected = 0 GROUP BY hash";
 
-impl Session {
+impl Artifacts<'_> {
     /// Adds an operation's artifact, in the operation's transaction.
-    pub(super) fn add_artifact(&self, op_id: &str, artifact: &Artifact) -> StoreResult<()> {
-        Ok(self.db
+    pub(super) fn insert(self, op_id: &str, artifact: &Artifact) -> StoreResult<()> {
+        Ok(self.0.db
             .prepare_cached(
                 "INSERT INTO core_artifacts (id, hash, kind, size, total_size, op_id, created_at, expires_at, holder)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -45,8 +45,9 @@ impl Session {
     }
 
     /// One artifact.
-    pub fn artifact(&self, id: &str) -> StoreResult<Option<StoredArtifact>> {
+    pub fn get(self, id: &str) -> StoreResult<Option<StoredArtifact>> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT id, hash, kind, size, total_size, created_at, expires_at, op_id, collected, holder
@@ -75,8 +76,9 @@ impl Session {
 
     /// Ids and hashes of artifacts whose content must go: those that expired, and if there are more than so many bytes,
     /// the oldest of the holder that has the most, as far as it has more than the next.
-    pub fn artifacts_over(&self, now: &str, most: i64, limit: u32) -> StoreResult<Vec<(String, String)>> {
+    pub fn over(self, now: &str, most: i64, limit: u32) -> StoreResult<Vec<(String, String)>> {
         let expired: Vec<(String, String)> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT id, hash FROM core_artifacts WHERE collected = 0 AND expires_at <= ?1
@@ -92,6 +94,7 @@ impl Session {
         };
         let hashes = self.oldest_of(&holder, excess, limit)?;
         let mut of_hash = self
+            .0
             .db
             .prepare_cached("SELECT id, hash FROM core_artifacts WHERE hash = ?1 AND collected = 0")?;
         let mut over = Vec::new();
@@ -103,8 +106,8 @@ impl Session {
     }
 
     /// Holder with most content, if there are more than so many bytes, and the number of bytes to remove first.
-    fn excess(&self, most: i64) -> StoreResult<Option<(String, i64)>> {
-        let mut statement = self.db.prepare_cached(&format!(
+    fn excess(self, most: i64) -> StoreResult<Option<(String, i64)>> {
+        let mut statement = self.0.db.prepare_cached(&format!(
             "SELECT holder, sum(size) AS bytes FROM ({CONTENTS}) GROUP BY holder ORDER BY bytes DESC, holder"
         ))?;
         let holders: Vec<(String, i64)> = statement
@@ -118,8 +121,8 @@ impl Session {
     }
 
     /// The hashes of a holder's oldest contents: as many as have so many bytes together.
-    fn oldest_of(&self, holder: &str, bytes: i64, limit: u32) -> StoreResult<Vec<String>> {
-        let mut statement = self.db.prepare_cached(&format!(
+    fn oldest_of(self, holder: &str, bytes: i64, limit: u32) -> StoreResult<Vec<String>> {
+        let mut statement = self.0.db.prepare_cached(&format!(
             "SELECT hash, size FROM ({CONTENTS}) WHERE holder = ?1 ORDER BY newest, hash LIMIT ?2"
         ))?;
         let mut rows = statement.query(params![holder, limit])?;
@@ -134,8 +137,9 @@ impl Session {
     }
 
     /// Notes that content was taken away.
-    pub fn mark_collected(&self, ids: &[String]) -> StoreResult<()> {
+    pub fn mark_collected(self, ids: &[String]) -> StoreResult<()> {
         let mut statement = self
+            .0
             .db
             .prepare_cached("UPDATE core_artifacts SET collected = 1 WHERE id = ?1")?;
         for id in ids {
@@ -145,24 +149,27 @@ impl Session {
     }
 
     /// True if an artifact that still exists has this content.
-    pub fn is_artifact_live(&self, hash: &str) -> StoreResult<bool> {
+    pub fn is_live(self, hash: &str) -> StoreResult<bool> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT 1 FROM core_artifacts WHERE hash = ?1 AND collected = 0")?
             .exists([hash])?)
     }
 
     /// True if there are rows of content that was removed before this time.
-    pub fn has_artifacts_before(&self, time: &str) -> StoreResult<bool> {
+    pub fn has_before(self, time: &str) -> StoreResult<bool> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT 1 FROM core_artifacts WHERE collected = 1 AND expires_at < ?1")?
             .exists([time])?)
     }
 
     /// Removes rows of content that went before this time.
-    pub fn forget_artifacts(&self, time: &str, limit: u32) -> StoreResult<()> {
+    pub fn forget(self, time: &str, limit: u32) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "DELETE FROM core_artifacts WHERE id IN

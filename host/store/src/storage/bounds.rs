@@ -5,10 +5,11 @@ use std::time::Duration;
 use tollgate_core::deadline::{Cancel, Deadline};
 
 use super::access::{Bounds, Namespace};
-use super::error::StoreFailure;
+use super::error::{StoreFailure, StoreResult};
+use super::handles::Components;
 use super::memory::{self, Denial};
 use super::migrate::MigrationError;
-use super::session::{PAGE, SQL_MEMORY, Session};
+use super::session::{PAGE, SQL_MEMORY};
 
 /// Time limit of the migrations of one transaction. They hold the write lock of all hosts on the directory,
 /// which wait longer than that for it.
@@ -27,37 +28,61 @@ enum Reached {
     Storage,
 }
 
-impl Session {
+impl Components<'_> {
     /// Brings a component's tables up to date within its bounds, and books the pages that this takes.
     pub(super) fn bounded(
-        &self,
+        self,
         namespace: &Namespace,
         deadline: &Deadline,
         body: impl FnOnce() -> Result<(), MigrationError>,
     ) -> Result<(), MigrationError> {
         let bounds = namespace.bounds();
-        let before = self.pages()?;
+        let before = self.0.pages()?;
         let quota = i64::try_from(bounds.storage / PAGE).unwrap_or(i64::MAX);
-        self.limit_growth(quota.saturating_sub(self.used_pages(namespace)?))?;
-        self.begin_bounds(deadline, bounds.memory.saturating_add(SQL_MEMORY));
+        self.0
+            .limit_growth(quota.saturating_sub(self.used_pages(namespace)?))?;
+        self.0
+            .begin_bounds(deadline, bounds.memory.saturating_add(SQL_MEMORY));
         let (done, denied) = {
-            let _armed = self.bound_memory();
+            let _armed = self.0.bound_memory();
             let done = body();
             (done, memory::denied())
         };
-        self.leave();
+        self.0.leave();
         if let Err(err) = done {
             return Err(match reached(&err, deadline, denied) {
                 Some(bound) => named(bound, namespace),
                 None => err,
             });
         }
-        self.lift_limit()?;
-        let grown = self.pages()? - before;
+        self.0.lift_limit()?;
+        let grown = self.0.pages()? - before;
         if grown != 0 {
             self.book_pages(namespace, grown)?;
         }
         Ok(())
+    }
+
+    /// Pages of the database that a component's rows take.
+    pub fn used_pages(self, namespace: &Namespace) -> StoreResult<i64> {
+        Ok(self
+            .0
+            .db
+            .prepare_cached("SELECT coalesce(max(pages), 0) FROM core_usage WHERE pack = ?1")?
+            .query_row([namespace.pack()], |row| row.get(0))?)
+    }
+
+    /// Books pages that a component's call took or gave back.
+    pub fn book_pages(self, namespace: &Namespace, pages: i64) -> StoreResult<()> {
+        Ok(self
+            .0
+            .db
+            .prepare_cached(
+                "INSERT INTO core_usage (pack, pages) VALUES (?1, ?2)
+                 ON CONFLICT (pack) DO UPDATE SET pages = pages + excluded.pages",
+            )?
+            .execute((namespace.pack(), pages))
+            .map(drop)?)
     }
 }
 

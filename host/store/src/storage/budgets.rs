@@ -6,8 +6,8 @@ use rusqlite::{OptionalExtension, Row, params};
 use tollgate_core::budget::Budget;
 
 use super::error::StoreResult;
+use super::handles::Budgets;
 use super::schema::exactly_one;
-use super::session::Session;
 
 /// Units that a `run` call has set aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,11 +42,12 @@ fn named(row: &Row<'_>) -> rusqlite::Result<(String, Budget)> {
     ))
 }
 
-impl Session {
+impl Budgets<'_> {
     /// Gives a new envelope its budgets.
-    pub fn open_budgets(&self, envelope: &str, limits: &BTreeMap<String, i64>) -> StoreResult<()> {
+    pub fn open(self, envelope: &str, limits: &BTreeMap<String, i64>) -> StoreResult<()> {
         for (name, limit) in limits {
-            self.db
+            self.0
+                .db
                 .prepare_cached(
                     "INSERT INTO core_budgets (envelope_id, name, max_units) VALUES (?1, ?2, ?3)",
                 )?
@@ -57,8 +58,9 @@ impl Session {
     }
 
     /// The budgets of an envelope, without what the operation `but` has set aside.
-    pub fn budgets(&self, envelope: &str, but: Option<&str>) -> StoreResult<BTreeMap<String, Budget>> {
-        self.db
+    pub fn list(self, envelope: &str, but: Option<&str>) -> StoreResult<BTreeMap<String, Budget>> {
+        self.0
+            .db
             .prepare_cached(
                 "SELECT name, max_units, used,
                      (SELECT coalesce(sum(units), 0) FROM core_reservations AS held
@@ -72,8 +74,8 @@ impl Session {
     }
 
     /// One budget of an envelope.
-    pub fn budget(&self, envelope: &str, name: &str) -> StoreResult<Option<Budget>> {
-        Ok(self.db
+    pub fn get(self, envelope: &str, name: &str) -> StoreResult<Option<Budget>> {
+        Ok(self.0.db
             .prepare_cached(
                 "SELECT name, max_units, used,
                      (SELECT coalesce(sum(units), 0) FROM core_reservations WHERE envelope_id = ?1 AND name = ?2)
@@ -84,8 +86,9 @@ impl Session {
     }
 
     /// Books units. The table's own check refuses more than the limit.
-    pub fn book(&self, envelope: &str, name: &str, units: i64) -> StoreResult<()> {
+    pub fn book(self, envelope: &str, name: &str, units: i64) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached("UPDATE core_budgets SET used = used + ?3 WHERE envelope_id = ?1 AND name = ?2")?
             .execute(params![envelope, name, units])
@@ -93,8 +96,9 @@ impl Session {
     }
 
     /// Sets units aside until they are given back.
-    pub fn set_aside(&self, reservation: &Reservation) -> StoreResult<()> {
+    pub fn set_aside(self, reservation: &Reservation) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "INSERT INTO core_reservations (id, envelope_id, name, units, op_id, host_id)
@@ -112,8 +116,9 @@ impl Session {
     }
 
     /// Ends a reservation. Whether it was there.
-    pub fn give_back(&self, id: &str) -> StoreResult<bool> {
+    pub fn give_back(self, id: &str) -> StoreResult<bool> {
         let ended = self
+            .0
             .db
             .prepare_cached("DELETE FROM core_reservations WHERE id = ?1")?
             .execute([id])?;
@@ -121,8 +126,9 @@ impl Session {
     }
 
     /// Ends what an operation still holds, now that it is over.
-    pub fn give_back_of_operation(&self, op_id: &str) -> StoreResult<()> {
+    pub fn give_back_of_operation(self, op_id: &str) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached("DELETE FROM core_reservations WHERE op_id = ?1")?
             .execute([op_id])
@@ -130,8 +136,8 @@ impl Session {
     }
 
     /// Books what an operation set aside for policies, now that it did its work.
-    pub fn book_for_policies(&self, op_id: &str) -> StoreResult<()> {
-        let mut found = self.db.prepare_cached(
+    pub fn book_for_policies(self, op_id: &str) -> StoreResult<()> {
+        let mut found = self.0.db.prepare_cached(
             "SELECT id, envelope_id, name, units FROM core_reservations WHERE op_id = ?1 AND substr(id, 1, 7) = ?2",
         )?;
         let found = found
@@ -152,8 +158,9 @@ impl Session {
     }
 
     /// Ends what a host that is gone still holds.
-    pub fn give_back_of_host(&self, host_id: &str) -> StoreResult<()> {
+    pub fn give_back_of_host(self, host_id: &str) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached("DELETE FROM core_reservations WHERE host_id = ?1")?
             .execute([host_id])
@@ -161,9 +168,10 @@ impl Session {
     }
 
     /// The hosts that hold something, of one budget or of all.
-    pub fn hosts_of_reservations(&self, of: Option<(&str, &str)>) -> StoreResult<Vec<String>> {
+    pub fn hosts_of_reservations(self, of: Option<(&str, &str)>) -> StoreResult<Vec<String>> {
         let (envelope, name) = of.unzip();
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT DISTINCT host_id FROM core_reservations

@@ -3,12 +3,13 @@
 use rusqlite::OptionalExtension;
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Connections;
 
-impl Session {
+impl Connections<'_> {
     /// Remembers a connection of a host under a name. Wants a write transaction.
-    pub fn watch_connection(&self, name: &str, host_id: &str, connection: &str) -> StoreResult<()> {
+    pub fn watch(self, name: &str, host_id: &str, connection: &str) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "INSERT INTO core_connections (name, host_id, connection) VALUES (?1, ?2, ?3)
@@ -19,8 +20,9 @@ impl Session {
     }
 
     /// The host that serves a connection, unless the connection has ended.
-    pub fn host_of_connection(&self, name: &str) -> StoreResult<Option<String>> {
+    pub fn host_of(self, name: &str) -> StoreResult<Option<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT host_id FROM core_connections WHERE name = ?1")?
             .query_row([name], |row| row.get(0))
@@ -28,8 +30,9 @@ impl Session {
     }
 
     /// Forgets a connection of a host, or all of them.
-    pub fn forget_connections(&self, host_id: &str, connection: Option<&str>) -> StoreResult<usize> {
+    pub fn forget(self, host_id: &str, connection: Option<&str>) -> StoreResult<usize> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "DELETE FROM core_connections WHERE host_id = ?1 AND (?2 IS NULL OR connection = ?2)",
@@ -38,8 +41,9 @@ impl Session {
     }
 
     /// The hosts that connections name.
-    pub fn hosts_of_connections(&self) -> StoreResult<Vec<String>> {
+    pub fn hosts(self) -> StoreResult<Vec<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT DISTINCT host_id FROM core_connections")?
             .query_map([], |row| row.get(0))?
@@ -61,13 +65,13 @@ mod tests {
             ("c", "h2", "c1"),
             ("a", "h1", "c1"),
         ] {
-            session.watch_connection(name, host, connection).unwrap();
+            session.connections().watch(name, host, connection).unwrap();
         }
-        assert_eq!(session.host_of_connection("a").unwrap().as_deref(), Some("h1"));
-        assert_eq!(session.forget_connections("h1", Some("c1")).unwrap(), 1);
-        assert_eq!(session.host_of_connection("a").unwrap(), None);
-        assert_eq!(session.hosts_of_connections().unwrap(), ["h1", "h2"]);
-        assert_eq!(session.forget_connections("h1", None).unwrap(), 1);
-        assert_eq!(session.host_of_connection("c").unwrap().as_deref(), Some("h2"));
+        assert_eq!(session.connections().host_of("a").unwrap().as_deref(), Some("h1"));
+        assert_eq!(session.connections().forget("h1", Some("c1")).unwrap(), 1);
+        assert_eq!(session.connections().host_of("a").unwrap(), None);
+        assert_eq!(session.connections().hosts().unwrap(), ["h1", "h2"]);
+        assert_eq!(session.connections().forget("h1", None).unwrap(), 1);
+        assert_eq!(session.connections().host_of("c").unwrap().as_deref(), Some("h2"));
     }
 }

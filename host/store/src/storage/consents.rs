@@ -1,19 +1,21 @@
 //! Answers of clients that were used. Each counts once, on every host of the data directory.
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Approvals;
 
 /// Time that a used answer is remembered, in milliseconds: much longer than any is good for, so that a clock that is
 /// set back a little brings none to life again.
 const REMEMBERED: i64 = 24 * 3_600 * 1_000;
 
-impl Session {
+impl Approvals<'_> {
     /// Uses an answer up. Whether it was still unused. Wants a write transaction.
-    pub fn use_consent(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
-        self.db
+    pub fn use_consent(self, id: &str, now_ms: i64) -> StoreResult<bool> {
+        self.0
+            .db
             .prepare_cached("DELETE FROM core_consents WHERE used_at < ?1")?
             .execute([now_ms.saturating_sub(REMEMBERED)])?;
         let inserted = self
+            .0
             .db
             .prepare_cached(
                 "INSERT INTO core_consents (id, used_at) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING",
@@ -31,13 +33,13 @@ mod tests {
     fn an_answer_is_used_once_and_forgotten_long_after() {
         let session = super::super::scratch(std::iter::empty()).unwrap();
         session.begin_write().unwrap();
-        assert!(session.use_consent("one", 1_000).unwrap());
-        assert!(!session.use_consent("one", 2_000).unwrap());
-        assert!(session.use_consent("two", 2_000).unwrap());
+        assert!(session.approvals().use_consent("one", 1_000).unwrap());
+        assert!(!session.approvals().use_consent("one", 2_000).unwrap());
+        assert!(session.approvals().use_consent("two", 2_000).unwrap());
         // After its life no seal opens, so that nobody can bring it again.
         let later = 1_001 + REMEMBERED;
-        assert!(!session.use_consent("two", later).unwrap());
-        assert!(session.use_consent("one", later).unwrap());
+        assert!(!session.approvals().use_consent("two", later).unwrap());
+        assert!(session.approvals().use_consent("one", later).unwrap());
         session.commit().unwrap();
     }
 }

@@ -9,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 use thiserror::Error;
 
+use super::handles::Maintenance;
 use super::session::{OpenError, PAGE, Session};
 use super::{Database, memory};
 
@@ -103,22 +104,25 @@ impl Database {
     }
 }
 
-impl Session {
+impl Maintenance<'_> {
     /// Rows of the ledger, and envelopes that are open at a time.
-    pub fn totals(&self, boot_ms: i64) -> StoreResult<(u64, u64)> {
+    pub fn totals(self, boot_ms: i64) -> StoreResult<(u64, u64)> {
         let count = |sql: &str| {
-            let count: i64 = self.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+            let count: i64 = self.0.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
             Ok::<u64, rusqlite::Error>(u64::try_from(count).unwrap_or_default())
         };
         Ok((
             count("SELECT count(*) FROM core_operations")?,
-            self.open_envelopes(boot_ms)?,
+            self.0.envelopes().count_open(boot_ms)?,
         ))
     }
 
     /// Bytes of free pages, which compacting gives back.
-    pub fn free_bytes(&self) -> StoreResult<u64> {
-        let pages: i64 = self.db.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    pub fn free_bytes(self) -> StoreResult<u64> {
+        let pages: i64 = self
+            .0
+            .db
+            .query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
         Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
     }
 }
@@ -181,6 +185,7 @@ mod tests {
                     Database::existing(&file)
                         .read_session()
                         .unwrap()
+                        .maintenance()
                         .faults()
                         .unwrap()
                         .is_empty()
@@ -203,15 +208,23 @@ mod tests {
         plain(&database.path)
             .execute_batch("DELETE FROM notes WHERE id % 10 > 0")
             .unwrap();
-        assert!(other.free_bytes().unwrap() > 1 << 20);
+        assert!(other.maintenance().free_bytes().unwrap() > 1 << 20);
         let compacted = database.compact(Some(Duration::from_secs(60))).unwrap();
         assert!(compacted.after < compacted.before / 2, "{compacted:?}");
         let file = std::fs::metadata(&database.path).unwrap().len();
         assert_eq!(file, compacted.after);
-        assert_eq!(other.free_bytes().unwrap(), 0);
+        assert_eq!(other.maintenance().free_bytes().unwrap(), 0);
         other.begin_write().unwrap();
         other.commit().unwrap();
-        assert!(database.read_session().unwrap().faults().unwrap().is_empty());
+        assert!(
+            database
+                .read_session()
+                .unwrap()
+                .maintenance()
+                .faults()
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[test]
@@ -221,7 +234,7 @@ mod tests {
         let refused = database.compact(Some(Duration::ZERO));
         assert!(matches!(refused, Err(CopyError::TooLong(_))), "{refused:?}");
         let session = database.write_session().unwrap();
-        assert!(session.faults().unwrap().is_empty());
+        assert!(session.maintenance().faults().unwrap().is_empty());
         session.begin_write().unwrap();
         session.commit().unwrap();
     }

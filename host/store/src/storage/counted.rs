@@ -5,7 +5,7 @@ use serde::Deserialize;
 use tollgate_sdk::Timestamp;
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Stats;
 
 /// Row of the ledger as figures count it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -72,11 +72,11 @@ impl CountedVerdict {
     }
 }
 
-impl Session {
+impl Stats<'_> {
     /// Rows after a place and up to another, the oldest first.
-    pub fn counted_rows(&self, after: i64, until: i64) -> StoreResult<Vec<CountedRow>> {
+    pub fn counted_rows(self, after: i64, until: i64) -> StoreResult<Vec<CountedRow>> {
         Ok(self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT seq, timestamp, pack, tool, actor, client, success, outcome ->> 'result', duration_ms,
                         error_code, failure_fingerprint, envelope_id, verdicts
@@ -126,9 +126,9 @@ mod tests {
             r#"[{"policy":"freeze","mode":"enforce","verdict":"deny","us":40,"phase":"request"},{"policy":"p","times":3}]"#
                 .to_owned(),
         );
-        session.record(&row).unwrap();
+        session.ledger().record(&row).unwrap();
         session.commit().unwrap();
-        let rows = session.counted_rows(1, 9).unwrap();
+        let rows = session.stats().counted_rows(1, 9).unwrap();
         assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [2, 3]);
         let row = &rows[1];
         assert_eq!(Timestamp::from_ms(row.at_ms).to_string(), NOW);

@@ -3,7 +3,7 @@
 use super::error::StoreResult;
 use rusqlite::params;
 
-use super::session::Session;
+use super::handles::Components;
 
 /// A tool's definition as it is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,10 +22,11 @@ pub struct Remembered {
     pub accepted: Option<String>,
 }
 
-impl Session {
+impl Components<'_> {
     /// Every definition that is remembered.
-    pub fn definitions(&self) -> StoreResult<Vec<Remembered>> {
+    pub fn definitions(self) -> StoreResult<Vec<Remembered>> {
         Ok(self
+            .0
             .db
             .prepare(
                 "SELECT pack, tool, hash, definition, changed_at, accepted
@@ -45,8 +46,8 @@ impl Session {
     }
 
     /// Remembers a definition in place of what was remembered of the tool.
-    pub fn remember_definition(&self, definition: &Remembered) -> StoreResult<()> {
-        self.db
+    pub fn remember_definition(self, definition: &Remembered) -> StoreResult<()> {
+        self.0.db
             .prepare_cached(
                 "INSERT INTO core_tool_definitions (pack, tool, hash, definition, changed_at, accepted)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -65,8 +66,9 @@ impl Session {
     }
 
     /// The packs, and policies as `policies.NAME`, whose definitions are remembered.
-    pub fn defined_packs(&self) -> StoreResult<Vec<String>> {
+    pub fn defined_packs(self) -> StoreResult<Vec<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT DISTINCT pack FROM core_tool_definitions ORDER BY pack")?
             .query_map([], |row| row.get(0))?
@@ -74,8 +76,8 @@ impl Session {
     }
 
     /// Accepts a pack's tools as they are. How many were not.
-    pub fn accept_definitions(&self, pack: &str) -> StoreResult<usize> {
-        Ok(self.db.execute(
+    pub fn accept_definitions(self, pack: &str) -> StoreResult<usize> {
+        Ok(self.0.db.execute(
             "UPDATE core_tool_definitions SET accepted = definition
              WHERE pack = ?1 AND (accepted IS NULL OR accepted <> definition)",
             [pack],

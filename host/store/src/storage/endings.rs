@@ -10,9 +10,9 @@ use tollgate_core::hash;
 
 use super::envelopes::{Envelope, counters_of};
 use super::error::StoreResult;
+use super::handles::{Envelopes, WorkTrees};
 use super::ledger::{OpType, Operation};
 use super::over::Over;
-use super::session::Session;
 
 /// Type of the event of an opening.
 pub(super) const OPENED: &str = "envelope.opened";
@@ -90,16 +90,16 @@ pub fn opened(envelope: &Envelope, budgets: &BTreeMap<String, i64>) -> Value {
     event
 }
 
-impl Session {
+impl Envelopes<'_> {
     /// Closes an envelope, and those within it with rows of the host's own. Returns the event of its end, for the row of
     /// the call that caused it. `None` if it was not open. One that was over already ends by time, whoever closes it.
-    pub fn close_envelope(&self, id: &str, mut ending: Ending<'_>) -> StoreResult<Option<Value>> {
+    pub fn close(self, id: &str, mut ending: Ending<'_>) -> StoreResult<Option<Value>> {
         if let Some(over) = Over::of(&self.chain(id)?, ending.boot_ms) {
             ending.state = over.state();
             ending.closed_by = Some(over.closed_by());
         }
         let closed = self
-            .db
+            .0.db
             .prepare_cached(
                 "UPDATE core_envelopes SET state = ?2, closed_at = ?3, closed_by = ?4, note = ?5, closed_actor = ?6
                  WHERE id = ?1 AND state = 'OPEN'",
@@ -116,7 +116,7 @@ impl Session {
             return Ok(None);
         }
         self.forget_users(id)?;
-        self.want_tasks_cancelled(id)?;
+        self.0.tasks().want_all_cancelled(id)?;
         let git_head = self.note_closing_head(id)?;
         let within = Ending::by_host(
             State::ClosedInterrupted,
@@ -134,9 +134,9 @@ impl Session {
         Ok(Some(event))
     }
 
-    fn closed_event(&self, id: &str, ending: Ending<'_>) -> StoreResult<Value> {
+    fn closed_event(self, id: &str, ending: Ending<'_>) -> StoreResult<Value> {
         let counters = self.standing(id)?.map(|standing| counters_of(&standing));
-        let used = self.budgets(id, None)?.into_iter();
+        let used = self.0.budgets().list(id, None)?.into_iter();
         let used: BTreeMap<String, i64> = used.map(|(name, budget)| (name, budget.used)).collect();
         let mut event = json!({
             "type": CLOSED,
@@ -161,26 +161,9 @@ impl Session {
         Ok(event)
     }
 
-    /// Work trees that could not be looked at when an envelope was closed: the workspace, and why.
-    pub fn unseen_at_closing(&self, id: &str) -> StoreResult<Vec<(String, String)>> {
-        let rows: Vec<String> = self
-            .db
-            .prepare_cached(
-                "SELECT events FROM core_operations
-                 WHERE envelope_id = ?1 AND tool = ?2 AND pack = ?3 AND events IS NOT NULL ORDER BY seq",
-            )?
-            .query_map([id, CLOSE_TOOL, HOST_PACK], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        let events = rows
-            .iter()
-            .filter_map(|events| serde_json::from_str::<Vec<Value>>(events).ok())
-            .flatten()
-            .filter(|event| event["type"] == CLOSED && event["envelope_id"] == id);
-        Ok(events.flat_map(|event| unseen_in(&event)).collect())
-    }
-
-    fn open_children(&self, id: &str) -> StoreResult<Vec<String>> {
+    fn open_children(self, id: &str) -> StoreResult<Vec<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT id FROM core_envelopes WHERE parent = ?1 AND state = 'OPEN' ORDER BY id")?
             .query_map([id], |row| row.get(0))?
@@ -188,8 +171,9 @@ impl Session {
     }
 
     /// Remembers that a connection works in an envelope which another one opened.
-    pub fn join_envelope(&self, id: &str, (host_id, connection): (&str, &str), now: &str) -> StoreResult<()> {
+    pub fn join(self, id: &str, (host_id, connection): (&str, &str), now: &str) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "INSERT INTO core_envelope_users (envelope_id, host_id, connection, joined_at)
@@ -201,8 +185,9 @@ impl Session {
             .map(drop)?)
     }
 
-    fn forget_users(&self, id: &str) -> StoreResult<()> {
+    fn forget_users(self, id: &str) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached("DELETE FROM core_envelope_users WHERE envelope_id = ?1")?
             .execute([id])
@@ -212,20 +197,21 @@ impl Session {
     /// Ends what a host, or one connection of it, left open: an envelope in which another connection works becomes that
     /// one's, a detached one stays, every other one is interrupted, with a row that says so. How many ended. The time is
     /// RFC 3339 and by the clock that counts from the machine's start.
-    pub fn interrupt_envelopes(
-        &self,
+    pub fn interrupt_all(
+        self,
         host_id: &str,
         connection: Option<&str>,
         (now, boot_ms): (&str, i64),
         why: &str,
     ) -> StoreResult<usize> {
-        self.db
+        self.0
+            .db
             .prepare_cached(
                 "DELETE FROM core_envelope_users WHERE host_id = ?1 AND (?2 IS NULL OR connection = ?2)",
             )?
             .execute((host_id, connection))?;
         let left: Vec<String> = self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND host_id = ?1 AND detached_until_ms IS NULL
                      AND (?2 IS NULL OR connection = ?2) ORDER BY opened_at, id",
@@ -243,21 +229,22 @@ impl Session {
     }
 
     /// Closes an envelope with a row of the host's own. Whether it was open.
-    pub fn interrupt(&self, id: &str, ending: Ending<'_>) -> StoreResult<bool> {
-        let Some(envelope) = self.envelope(id)? else {
+    pub fn interrupt(self, id: &str, ending: Ending<'_>) -> StoreResult<bool> {
+        let Some(envelope) = self.get(id)? else {
             return Ok(false);
         };
-        let Some(event) = self.close_envelope(id, ending)? else {
+        let Some(event) = self.close(id, ending)? else {
             return Ok(false);
         };
-        self.record(&row_of_host(&envelope, ending, event))?;
+        self.0.ledger().record(&row_of_host(&envelope, ending, event))?;
         Ok(true)
     }
 
     /// Ends detached envelopes whose time is over by the clock that nobody sets, and those from before the machine's last
     /// start, whose time nobody can tell. An envelope may have been opened just after the caller read the clock.
-    pub fn end_detached(&self, boot_ms: i64, now: &str) -> StoreResult<usize> {
+    pub fn end_detached(self, boot_ms: i64, now: &str) -> StoreResult<usize> {
         let over: Vec<String> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND detached_until_ms IS NOT NULL
@@ -277,8 +264,9 @@ impl Session {
     }
 
     /// Gives an envelope to the connection that works in it since the earliest time. Whether there is one.
-    fn hand_over(&self, id: &str) -> StoreResult<bool> {
+    fn hand_over(self, id: &str) -> StoreResult<bool> {
         let heir: Option<(String, String)> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT host_id, connection FROM core_envelope_users WHERE envelope_id = ?1
@@ -289,15 +277,38 @@ impl Session {
         let Some((host_id, connection)) = heir else {
             return Ok(false);
         };
-        self.db
+        self.0
+            .db
             .prepare_cached("UPDATE core_envelopes SET host_id = ?2, connection = ?3 WHERE id = ?1")?
             .execute((id, &host_id, &connection))?;
-        self.db
+        self.0
+            .db
             .prepare_cached(
                 "DELETE FROM core_envelope_users WHERE envelope_id = ?1 AND host_id = ?2 AND connection = ?3",
             )?
             .execute((id, &host_id, &connection))?;
         Ok(true)
+    }
+}
+
+impl WorkTrees<'_> {
+    /// Work trees that could not be looked at when an envelope was closed: the workspace, and why.
+    pub fn unseen_at_closing(self, id: &str) -> StoreResult<Vec<(String, String)>> {
+        let rows: Vec<String> = self
+            .0
+            .db
+            .prepare_cached(
+                "SELECT events FROM core_operations
+                 WHERE envelope_id = ?1 AND tool = ?2 AND pack = ?3 AND events IS NOT NULL ORDER BY seq",
+            )?
+            .query_map([id, CLOSE_TOOL, HOST_PACK], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        let events = rows
+            .iter()
+            .filter_map(|events| serde_json::from_str::<Vec<Value>>(events).ok())
+            .flatten()
+            .filter(|event| event["type"] == CLOSED && event["envelope_id"] == id);
+        Ok(events.flat_map(|event| unseen_in(&event)).collect())
     }
 }
 

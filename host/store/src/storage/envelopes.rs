@@ -8,10 +8,10 @@ use tollgate_core::identity::Identity;
 
 use super::endings::Ending;
 use super::error::StoreResult;
+use super::handles::Envelopes;
 use super::ledger::Operation;
 use super::over::Over;
 use super::schema::exactly_one;
-use super::session::Session;
 use super::work_trees::{Cause, Sighting};
 
 /// One envelope.
@@ -58,7 +58,7 @@ pub struct Envelope {
     /// After a restart: true if a work tree was in another state than its last call left it in.
     pub restart_moved: Option<bool>,
     /// Time at which its own time or that of one around it was over, by the clock that counts from the machine's start.
-    /// Only as [`Session::as_at`] returns it, and only until a row tells of the end.
+    /// Only as [`Envelopes::as_at`] returns it, and only until a row tells of the end.
     pub over_boot_ms: Option<i64>,
 }
 
@@ -193,11 +193,11 @@ fn refusal_by_time(chain: &[(String, Standing)], boot_ms: i64) -> Option<(&str, 
 /// Most envelopes around one.
 pub const MAX_DEPTH: usize = 8;
 
-impl Session {
+impl Envelopes<'_> {
     /// Stores a new envelope.
-    pub fn open_envelope(&self, envelope: &Envelope) -> StoreResult<()> {
+    pub fn open(self, envelope: &Envelope) -> StoreResult<()> {
         let limits = &envelope.standing.limits;
-        Ok(self.db
+        Ok(self.0.db
             .prepare_cached(
                 "INSERT INTO core_envelopes (id, state, workspace, label, opened_at, max_mutations, max_test_runs,
                      max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity, parent,
@@ -226,8 +226,9 @@ impl Session {
     }
 
     /// One envelope.
-    pub fn envelope(&self, id: &str) -> StoreResult<Option<Envelope>> {
+    pub fn get(self, id: &str) -> StoreResult<Option<Envelope>> {
         Ok(self
+            .0
             .db
             .prepare_cached(&format!("SELECT {COLUMNS} FROM core_envelopes WHERE id = ?1"))?
             .query_row([id], envelope)
@@ -235,12 +236,12 @@ impl Session {
     }
 
     /// Envelopes as they are at the filter's time, newest first.
-    pub fn envelopes(&self, filter: &EnvelopeFilter, limit: u32) -> StoreResult<Vec<Envelope>> {
+    pub fn list(self, filter: &EnvelopeFilter, limit: u32) -> StoreResult<Vec<Envelope>> {
         let wanted = limit as usize;
         let mut found = Vec::new();
         let mut before = filter.before.clone();
         loop {
-            let page = self.page_of_envelopes(filter, before, limit)?;
+            let page = self.page(filter, before, limit)?;
             let is_last = page.len() < wanted;
             before = page.last().map(|last| (last.opened_at.clone(), last.id.clone()));
             for envelope in page {
@@ -257,14 +258,15 @@ impl Session {
     }
 
     /// Envelopes that may match, newest first. One that is stored as open may be over.
-    fn page_of_envelopes(
-        &self,
+    fn page(
+        self,
         filter: &EnvelopeFilter,
         before: Option<(String, String)>,
         limit: u32,
     ) -> StoreResult<Vec<Envelope>> {
         let (before_at, before_id) = before.unzip();
         Ok(self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_envelopes
@@ -289,13 +291,13 @@ impl Session {
 
     /// Admits a call to an envelope and to those around it, and counts it in all; or refuses it and, where the refusal
     /// says so, closes the envelope that refuses. In a transaction of the caller.
-    pub fn admit(&self, id: &str, charge: Charge, boot_ms: i64, now: &str) -> StoreResult<Admission> {
+    pub fn admit(self, id: &str, charge: Charge, boot_ms: i64, now: &str) -> StoreResult<Admission> {
         self.admit_seeing(id, charge, boot_ms, now, None)
     }
 
     /// The same for a call before which the work tree was looked at: an edit since the last look is counted too.
     pub fn admit_seeing(
-        &self,
+        self,
         id: &str,
         charge: Charge,
         boot_ms: i64,
@@ -308,7 +310,7 @@ impl Session {
         }
         let mut around = Vec::new();
         for (id, standing) in chain {
-            let edits = seen.map_or(Ok(0), |(seen, _)| self.edits_until(&id, seen))?;
+            let edits = seen.map_or(Ok(0), |(seen, _)| self.0.work_trees().edits_until(&id, seen))?;
             match standing.admit(charge, boot_ms).and_then(|next| next.see(edits)) {
                 Ok(next) => around.push((id, next)),
                 Err(refusal) => return self.refuse_admission(&id, refusal, now, boot_ms),
@@ -327,14 +329,16 @@ impl Session {
         };
         if charge != Charge::Nothing {
             for (id, next) in &around {
-                self.db
+                self.0.db
                     .prepare_cached(
                         "UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3, edit_count = ?4 WHERE id = ?1",
                     )?
                     .execute(params![id, next.mutations, next.test_runs, next.edits])
                     .and_then(exactly_one)?;
                 if let Some((seen, op_id)) = seen {
-                    self.note_sighting(id, seen, Cause::Observed, op_id, now)?;
+                    self.0
+                        .work_trees()
+                        .note_sighting(id, seen, Cause::Observed, op_id, now)?;
                 }
             }
         }
@@ -342,18 +346,18 @@ impl Session {
     }
 
     /// The smallest limit of edits of an envelope and those around it.
-    pub fn limit_of_edits(&self, id: &str) -> StoreResult<Option<i64>> {
+    pub fn limit_of_edits(self, id: &str) -> StoreResult<Option<i64>> {
         self.smallest_around(id, |standing| standing.limits.max_edits)
     }
 
     /// Milliseconds until the time of an envelope or of one around it is over, if there is a limit.
-    pub fn envelope_remaining_ms(&self, id: &str, boot_ms: i64) -> StoreResult<Option<i64>> {
+    pub fn remaining_ms(self, id: &str, boot_ms: i64) -> StoreResult<Option<i64>> {
         self.smallest_around(id, |standing| standing.remaining_ms(boot_ms))
     }
 
     /// The smallest of a number that an envelope and those around it may have.
     fn smallest_around(
-        &self,
+        self,
         id: &str,
         number: impl Fn(&Standing) -> Option<i64>,
     ) -> StoreResult<Option<i64>> {
@@ -362,7 +366,7 @@ impl Session {
     }
 
     /// Standings of an envelope and those around it, outwards.
-    pub(super) fn chain(&self, id: &str) -> StoreResult<Vec<(String, Standing)>> {
+    pub(super) fn chain(self, id: &str) -> StoreResult<Vec<(String, Standing)>> {
         let mut chain = Vec::new();
         let mut at = Some(id.to_owned());
         while let Some(id) = at.take().filter(|_| chain.len() <= MAX_DEPTH) {
@@ -375,20 +379,14 @@ impl Session {
         Ok(chain)
     }
 
-    fn refuse_admission(
-        &self,
-        id: &str,
-        refusal: Refusal,
-        now: &str,
-        boot_ms: i64,
-    ) -> StoreResult<Admission> {
+    fn refuse_admission(self, id: &str, refusal: Refusal, now: &str, boot_ms: i64) -> StoreResult<Admission> {
         let mut event = None;
         if refusal.closes() {
             let ending = Ending::by_host(State::ClosedFailed, refusal.code(), now, boot_ms);
-            event = self.close_envelope(id, ending)?;
+            event = self.close(id, ending)?;
             exactly_one(usize::from(event.is_some()))?;
         }
-        Ok(match self.envelope(id)? {
+        Ok(match self.get(id)? {
             Some(envelope) => Admission::Refused {
                 envelope: Box::new(envelope),
                 refusal,
@@ -399,7 +397,7 @@ impl Session {
     }
 
     /// The envelope, of one and those around it, that does not let a call read, and why. Nothing is changed.
-    pub fn refusal_to_read(&self, id: &str, boot_ms: i64) -> StoreResult<Option<(Envelope, Refusal)>> {
+    pub fn refusal_to_read(self, id: &str, boot_ms: i64) -> StoreResult<Option<(Envelope, Refusal)>> {
         let chain = self.chain(id)?;
         let closed = || {
             let refusal = |standing: &Standing| standing.admit(Charge::Nothing, boot_ms).err();
@@ -411,37 +409,35 @@ impl Session {
         let Some((id, refusal)) = refusal_by_time(&chain, boot_ms).or_else(closed) else {
             return Ok(None);
         };
-        Ok(self.envelope(id)?.map(|envelope| (envelope, refusal)))
+        Ok(self.get(id)?.map(|envelope| (envelope, refusal)))
     }
 
     /// Number of envelopes around one.
-    pub fn depth_of(&self, id: &str) -> StoreResult<usize> {
+    pub fn depth_of(self, id: &str) -> StoreResult<usize> {
         let mut depth = 0;
-        let mut at = self.envelope(id)?.and_then(|envelope| envelope.parent);
+        let mut at = self.get(id)?.and_then(|envelope| envelope.parent);
         while let Some(id) = at.take().filter(|_| depth <= MAX_DEPTH) {
             depth += 1;
-            at = self.envelope(&id)?.and_then(|envelope| envelope.parent);
+            at = self.get(&id)?.and_then(|envelope| envelope.parent);
         }
         Ok(depth)
     }
 
     /// True if an envelope may be named by a caller. One that nobody opened may.
-    pub fn is_visible(&self, id: &str, caller: Option<&Identity>) -> StoreResult<bool> {
+    pub fn is_visible(self, id: &str, caller: Option<&Identity>) -> StoreResult<bool> {
         match caller {
             None => Ok(true),
-            Some(_) => Ok(self
-                .envelope(id)?
-                .is_none_or(|envelope| envelope.is_visible(caller))),
+            Some(_) => Ok(self.get(id)?.is_none_or(|envelope| envelope.is_visible(caller))),
         }
     }
 
     /// Standing of an envelope, for admission.
-    pub fn standing(&self, id: &str) -> StoreResult<Option<Standing>> {
+    pub fn standing(self, id: &str) -> StoreResult<Option<Standing>> {
         Ok(self.standing_and_parent(id)?.map(|(standing, _)| standing))
     }
 
-    fn standing_and_parent(&self, id: &str) -> StoreResult<Option<(Standing, Option<String>)>> {
-        Ok(self.db
+    fn standing_and_parent(self, id: &str) -> StoreResult<Option<(Standing, Option<String>)>> {
+        Ok(self.0.db
             .prepare_cached(
                 "SELECT state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
                      opened_boot_ms, parent, max_edits, edit_count FROM core_envelopes WHERE id = ?1",
@@ -467,8 +463,9 @@ impl Session {
     }
 
     /// The hosts that open envelopes name.
-    pub fn hosts_of_open_envelopes(&self) -> StoreResult<Vec<String>> {
+    pub fn hosts_of_open(self) -> StoreResult<Vec<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT DISTINCT host_id FROM core_envelopes WHERE state = 'OPEN'")?
             .query_map([], |row| row.get(0))?
@@ -476,7 +473,7 @@ impl Session {
     }
 
     /// Remembers an operation's fingerprints as the newest of its envelope.
-    pub fn note_fingerprints(&self, operation: &Operation) -> StoreResult<()> {
+    pub fn note_fingerprints(self, operation: &Operation) -> StoreResult<()> {
         let (mutation, failure) = (&operation.mutation_fingerprint, &operation.failure_fingerprint);
         let Some(id) = operation
             .envelope_id
@@ -485,7 +482,7 @@ impl Session {
         else {
             return Ok(());
         };
-        Ok(self.db
+        Ok(self.0.db
             .prepare_cached(
                 "UPDATE core_envelopes SET last_mutation_fingerprint = coalesce(?2, last_mutation_fingerprint),
                      last_failure_fingerprint = coalesce(?3, last_failure_fingerprint) WHERE id = ?1",

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::envelopes::Envelope;
 use super::error::StoreResult;
+use super::handles::Evidence;
 use super::outcome::Outcome;
-use super::session::Session;
 
 /// Most parts of an envelope that are told.
 const MAX_PARTS: u32 = 50;
@@ -75,9 +75,9 @@ pub struct Restored {
     pub period: i64,
 }
 
-impl Session {
+impl Evidence<'_> {
     /// Calls of an envelope and of its parts that ran tests, or reported a run, oldest first.
-    pub fn test_rows(&self, envelope: &str) -> StoreResult<Vec<TestRow>> {
+    pub fn test_rows(self, envelope: &str) -> StoreResult<Vec<TestRow>> {
         // Without a recursive statement, whose inner table would count as one that somebody else made.
         let mut inside = vec![envelope.to_owned()];
         let mut at = 0;
@@ -94,9 +94,9 @@ impl Session {
         Ok(rows)
     }
 
-    fn own_test_rows(&self, envelope: &str) -> StoreResult<Vec<TestRow>> {
+    fn own_test_rows(self, envelope: &str) -> StoreResult<Vec<TestRow>> {
         Ok(self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT seq, envelope_id, workspace, outcome, effect = 'run', repo_before_hash, repo_after_hash,
                      CASE WHEN outcome IS NULL THEN events END
@@ -122,13 +122,9 @@ impl Session {
 
     /// Edits of a workspace in an envelope that no call made, found after the state in which a row found the work tree. An
     /// edit that another call found while the row's call ran is later. `None` counts all edits.
-    pub fn observed_edits_after(
-        &self,
-        envelope: &str,
-        workspace: &str,
-        seq: Option<i64>,
-    ) -> StoreResult<i64> {
+    pub fn observed_edits_after(self, envelope: &str, workspace: &str, seq: Option<i64>) -> StoreResult<i64> {
         let looked: Option<i64> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT max(s.id) FROM core_operations r
@@ -139,7 +135,7 @@ impl Session {
             .query_row(params![envelope, workspace, seq], |row| row.get(0))?;
         // Of a row that looked at nothing only its place is known. A call without a row yet is later than all rows.
         Ok(self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT count(*) FROM core_work_tree_states s LEFT JOIN core_operations o ON o.op_id = s.op_id
                  WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.cause = 'observed'
@@ -149,10 +145,10 @@ impl Session {
     }
 
     /// Newest known state of each work tree of an envelope, by workspace.
-    pub fn newest_states(&self, envelope: &str) -> StoreResult<BTreeMap<String, String>> {
+    pub fn newest_states(self, envelope: &str) -> StoreResult<BTreeMap<String, String>> {
         let mut states = BTreeMap::new();
-        for workspace in self.seen_workspaces(envelope)? {
-            if let Some(newest) = self.newest_sighting(envelope, &workspace)? {
+        for workspace in self.0.work_trees().seen_workspaces(envelope)? {
+            if let Some(newest) = self.0.work_trees().newest_sighting(envelope, &workspace)? {
                 states.insert(workspace, newest.state);
             }
         }
@@ -162,12 +158,13 @@ impl Session {
     /// Returns whether a test run left a state of a work tree with no edit in it, and whether another call found the state
     /// before the row of a run.
     pub fn found_before(
-        &self,
+        self,
         envelope: &str,
         workspace: &str,
         (state, seq): (&str, i64),
     ) -> StoreResult<(bool, bool)> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT coalesce(max(s.cause = 'test_run'), 0), coalesce(max(o.seq < ?4), 0)
@@ -181,13 +178,14 @@ impl Session {
 
     /// Paths of a work tree that are other ones in a state of it than in another, if both are at the same commit.
     pub fn paths_between(
-        &self,
+        self,
         envelope: &str,
         workspace: &str,
         states: (&str, &str),
     ) -> StoreResult<Vec<String>> {
         let state = |state: &str| -> StoreResult<Option<State>> {
             Ok(self
+                .0
                 .db
                 .prepare_cached(
                     "SELECT state, git_head, differs FROM core_work_tree_states
@@ -215,15 +213,16 @@ impl Session {
     }
 
     /// Parts of an envelope, oldest first.
-    pub fn parts_of(&self, envelope: &str) -> StoreResult<Vec<Envelope>> {
+    pub fn parts_of(self, envelope: &str) -> StoreResult<Vec<Envelope>> {
         let ids: Vec<String> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT id FROM core_envelopes WHERE parent = ?1 ORDER BY opened_at, id LIMIT ?2",
             )?
             .query_map(params![envelope, MAX_PARTS], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
-        let parts = ids.iter().map(|id| self.envelope(id));
+        let parts = ids.iter().map(|id| self.0.envelopes().get(id));
         Ok(parts
             .collect::<StoreResult<Vec<_>>>()?
             .into_iter()
@@ -232,10 +231,10 @@ impl Session {
     }
 
     /// Workspaces whose edits in an envelope restored earlier states, with other states in between.
-    pub fn restored_states(&self, envelope: &str) -> StoreResult<Vec<Restored>> {
-        let states = self.work_tree_states(envelope, MAX_STATES)?;
+    pub fn restored_states(self, envelope: &str) -> StoreResult<Vec<Restored>> {
+        let states = self.0.work_trees().states(envelope, MAX_STATES)?;
         let mut found = Vec::new();
-        for workspace in self.seen_workspaces(envelope)? {
+        for workspace in self.0.work_trees().seen_workspaces(envelope)? {
             let of_edits = states.iter().filter(|state| state.workspace == workspace);
             // What test runs leave behind is no edit, and no state to come back to.
             let edited: Vec<&str> = of_edits

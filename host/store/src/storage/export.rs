@@ -5,8 +5,8 @@ use rusqlite::types::ValueRef;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::handles::Ledger;
 use super::ledger::CHAIN_COLUMNS;
-use super::session::Session;
 
 /// A row of the ledger with everything its hash covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,10 +32,11 @@ const JSON: &[&str] = &[
     "counters",
 ];
 
-impl Session {
+impl Ledger<'_> {
     /// Rows after a place, oldest first.
-    pub fn export(&self, after: i64, limit: u32) -> StoreResult<Vec<ExportedRow>> {
+    pub fn export(self, after: i64, limit: u32) -> StoreResult<Vec<ExportedRow>> {
         Ok(self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT {CHAIN_COLUMNS} FROM core_operations WHERE seq > ?1 ORDER BY seq LIMIT ?2"

@@ -3,12 +3,13 @@
 use rusqlite::params;
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Evidence;
 
-impl Session {
+impl Evidence<'_> {
     /// Number of operations with a fingerprint up to a place in the ledger.
-    pub fn times_seen(&self, fingerprint: &str, until: i64) -> StoreResult<i64> {
+    pub fn times_seen(self, fingerprint: &str, until: i64) -> StoreResult<i64> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT count(*) FROM core_operations WHERE failure_fingerprint = ?1 AND seq <= ?2",
@@ -28,10 +29,10 @@ mod tests {
         for (number, fingerprint) in ["aa", "bb", "aa", "cc", "aa", "bb"].into_iter().enumerate() {
             let mut row = operation(number, Some("env_k").filter(|_| number > 1), NOW);
             row.failure_fingerprint = Some(fingerprint.repeat(32));
-            session.record(&row).unwrap();
+            session.ledger().record(&row).unwrap();
         }
         session.commit().unwrap();
-        assert_eq!(session.times_seen(&"aa".repeat(32), 4).unwrap(), 2);
-        assert_eq!(session.times_seen(&"aa".repeat(32), 6).unwrap(), 3);
+        assert_eq!(session.evidence().times_seen(&"aa".repeat(32), 4).unwrap(), 2);
+        assert_eq!(session.evidence().times_seen(&"aa".repeat(32), 6).unwrap(), 3);
     }
 }

@@ -67,10 +67,11 @@ pub(crate) fn ledger(rows: &str) -> (TempDir, Session) {
     let database = Database::open(&place.path().join("t.db")).unwrap();
     let session = database.write_session().unwrap();
     session.begin_write().unwrap();
-    session.open_envelope(&envelope("env_k", None)).unwrap();
-    session.open_envelope(&envelope("env_c", None)).unwrap();
+    session.envelopes().open(&envelope("env_k", None)).unwrap();
+    session.envelopes().open(&envelope("env_c", None)).unwrap();
     session
-        .close_envelope("env_c", Ending::by_host(State::ClosedSuccess, "TEST", OLD, 0))
+        .envelopes()
+        .close("env_c", Ending::by_host(State::ClosedSuccess, "TEST", OLD, 0))
         .unwrap();
     add(&session, rows, 0);
     session.commit().unwrap();
@@ -86,6 +87,7 @@ pub(crate) fn add(session: &Session, rows: &str, from: usize) {
             _ => (None, YOUNG),
         };
         session
+            .ledger()
             .record(&operation(from + number, envelope, timestamp))
             .unwrap();
     }
@@ -105,26 +107,28 @@ pub(crate) fn prune(session: &Session, limit: u32) -> Result<Pruned, PruneError>
     let mut after = 0;
     let mut all = Pruned::default();
     loop {
-        let batch = session.plan_prune(&retention(), &mut after, limit, &key(), NOW)?;
+        let batch = session
+            .maintenance()
+            .plan_prune(&retention(), &mut after, limit, &key(), NOW)?;
         if batch.is_empty() {
             return Ok(all);
         }
         session.begin_write()?;
-        session.prune(&batch)?;
+        session.maintenance().prune(&batch)?;
         session.commit()?;
         all.add(batch.pruned);
     }
 }
 
 pub(crate) fn verify(session: &Session, head: Option<&Head>) -> Option<Broken> {
-    session.verify(head, &[key().public()]).unwrap().broken
+    session.ledger().verify(head, &[key().public()]).unwrap().broken
 }
 
 /// Picture of the remaining rows: `#` for a row, `_` for a pruned one.
 pub(crate) fn picture(session: &Session) -> String {
-    let head = session.head().unwrap();
+    let head = session.ledger().head().unwrap();
     let mut picture = vec!['#'; usize::try_from(head.seq).unwrap()];
-    for anchor in session.anchors().unwrap() {
+    for anchor in session.ledger().anchors().unwrap() {
         for seq in anchor.first_seq..=anchor.last_seq {
             picture[usize::try_from(seq).unwrap() - 1] = '_';
         }

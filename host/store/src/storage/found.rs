@@ -6,8 +6,8 @@ use rusqlite::OptionalExtension;
 use serde::Deserialize;
 
 use super::error::StoreResult;
+use super::handles::{Evidence, Operations};
 use super::operations::{OperationFilter, StoredOperation};
-use super::session::Session;
 
 /// A row with the standing of its envelope when the row's call was counted.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,10 +37,11 @@ struct Counters {
     edits: u64,
 }
 
-impl Session {
+impl Operations<'_> {
     /// An operation by its id, unless it was pruned or never was.
-    pub fn find_operation(&self, op_id: &str) -> StoreResult<Option<FoundOperation>> {
+    pub fn find(self, op_id: &str) -> StoreResult<Option<FoundOperation>> {
         let found: Option<(i64, Option<String>)> = self
+            .0
             .db
             .prepare_cached("SELECT seq, counters FROM core_operations WHERE op_id = ?1")?
             .query_row([op_id], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -53,7 +54,7 @@ impl Session {
             before: Some(seq.saturating_add(1)),
             ..OperationFilter::default()
         };
-        let operation = self.operations(&filter, 1)?.into_iter().next();
+        let operation = self.list(&filter, 1)?.into_iter().next();
         let counters = counters.and_then(|json| serde_json::from_str::<Counters>(&json).ok());
         Ok(operation.map(|operation| FoundOperation {
             operation,
@@ -61,11 +62,14 @@ impl Session {
             edits: counters.as_ref().map(|counters| counters.edits),
         }))
     }
+}
 
+impl Evidence<'_> {
     /// States of the work tree for which the tests of an operation speak, for a pack that knows what it wrote itself. An
     /// edit while they ran is in none.
-    pub fn tested_states(&self, op_id: &str, pack: &str) -> StoreResult<TestedStates> {
+    pub fn tested_states(self, op_id: &str, pack: &str) -> StoreResult<TestedStates> {
         let row: Option<(Option<String>, Option<String>)> = self
+            .0
             .db
             .prepare_cached("SELECT envelope_id, repo_before_hash FROM core_operations WHERE op_id = ?1")?
             .query_row([op_id], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -73,7 +77,7 @@ impl Session {
         let Some((Some(envelope), Some(before))) = row else {
             return Ok(TestedStates::default());
         };
-        let workspace = self.workspace_of_state(&envelope, &before)?;
+        let workspace = self.0.work_trees().workspace_of_state(&envelope, &before)?;
         let mut states = BTreeSet::from([before]);
         if let Some(workspace) = &workspace {
             self.add_states_since((&envelope, workspace, op_id, pack), &mut states)?;
@@ -83,11 +87,11 @@ impl Session {
 
     /// Adds the states that an operation's tests and, from there on, `write` calls of a pack alone led to.
     fn add_states_since(
-        &self,
+        self,
         of: (&str, &str, &str, &str),
         states: &mut BTreeSet<String>,
     ) -> StoreResult<()> {
-        let mut rows = self.db.prepare_cached(
+        let mut rows = self.0.db.prepare_cached(
             "SELECT seen.state, seen.cause = 'test_run' AND seen.op_id = ?3,
                  seen.cause = 'call' AND coalesce(by.effect = 'write' AND by.pack = ?4, 0)
              FROM core_work_tree_states AS seen LEFT JOIN core_operations AS by ON by.op_id = seen.op_id
@@ -118,19 +122,22 @@ mod tests {
     fn an_operation_is_found_by_its_id_alone() {
         let (_dir, session) = fixture::ledger("");
         session.begin_write().unwrap();
-        session.record(&operation(1, None, NOW)).unwrap();
+        session.ledger().record(&operation(1, None, NOW)).unwrap();
         let mut counted = operation(2, Some("env_1"), NOW);
         counted.counters = Some(r#"{"mutations": 3, "test_runs": 1, "edits": 2}"#.to_owned());
-        session.record(&counted).unwrap();
+        session.ledger().record(&counted).unwrap();
         session.commit().unwrap();
-        let found = session.find_operation("op_2").unwrap().unwrap();
+        let found = session.operations().find("op_2").unwrap().unwrap();
         assert_eq!(
             (found.operation.op_id.as_str(), found.mutations, found.edits),
             ("op_2", Some(3), Some(2))
         );
-        assert_eq!(session.find_operation("op_1").unwrap().unwrap().mutations, None);
+        assert_eq!(
+            session.operations().find("op_1").unwrap().unwrap().mutations,
+            None
+        );
         for unknown in ["op_", "op_9", "", "%"] {
-            assert_eq!(session.find_operation(unknown).unwrap(), None);
+            assert_eq!(session.operations().find(unknown).unwrap(), None);
         }
     }
 
@@ -138,10 +145,13 @@ mod tests {
     fn tests_speak_for_the_state_before_what_they_left_and_what_granted_writes_made_of_it() {
         let (_dir, session) = fixture::ledger("");
         session.begin_write().unwrap();
-        session.open_envelope(&fixture::envelope("env_1", None)).unwrap();
+        session
+            .envelopes()
+            .open(&fixture::envelope("env_1", None))
+            .unwrap();
         let mut run = operation(1, Some("env_1"), NOW);
         run.repo_before_hash = Some("A".to_owned());
-        session.record(&run).unwrap();
+        session.ledger().record(&run).unwrap();
         for (number, pack, effect) in [
             (2, "pack", Effect::Write),
             (3, "pack", Effect::Run),
@@ -149,7 +159,7 @@ mod tests {
         ] {
             let mut other = operation(number, Some("env_1"), NOW);
             (other.pack, other.effect) = (pack.to_owned(), effect);
-            session.record(&other).unwrap();
+            session.ledger().record(&other).unwrap();
         }
         let notes = [
             ("0", Cause::Opened, "op_0"),
@@ -171,15 +181,18 @@ mod tests {
                 looked_boot_ms,
                 ..Sighting::default()
             };
-            session.note_sighting("env_1", &seen, cause, op_id, NOW).unwrap();
+            session
+                .work_trees()
+                .note_sighting("env_1", &seen, cause, op_id, NOW)
+                .unwrap();
         }
         session.commit().unwrap();
-        let tested = session.tested_states("op_1", "pack").unwrap();
+        let tested = session.evidence().tested_states("op_1", "pack").unwrap();
         assert_eq!(tested.workspace.as_deref(), Some("one"));
         assert_eq!(tested.states.into_iter().collect::<String>(), "ABCF");
         for unseen in ["op_2", "op_gone"] {
             assert_eq!(
-                session.tested_states(unseen, "pack").unwrap(),
+                session.evidence().tested_states(unseen, "pack").unwrap(),
                 TestedStates::default()
             );
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rusqlite::params;
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Envelopes;
 
 /// Looks up the commit that a workspace is at, from a few small files.
 pub type HeadOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -32,14 +32,15 @@ impl fmt::Debug for Heads {
     }
 }
 
-impl Session {
+impl Envelopes<'_> {
     /// Remembers the commit that an envelope's workspace is at now that the envelope ends.
-    pub(super) fn note_closing_head(&self, id: &str) -> StoreResult<Option<String>> {
-        let workspace = self.envelope(id)?.and_then(|envelope| envelope.workspace);
-        let Some(head) = workspace.and_then(|workspace| self.heads.of(&workspace)) else {
+    pub(super) fn note_closing_head(self, id: &str) -> StoreResult<Option<String>> {
+        let workspace = self.get(id)?.and_then(|envelope| envelope.workspace);
+        let Some(head) = workspace.and_then(|workspace| self.0.heads.of(&workspace)) else {
             return Ok(None);
         };
-        self.db
+        self.0
+            .db
             .prepare_cached("UPDATE core_envelopes SET closed_git_head = ?2 WHERE id = ?1")?
             .execute(params![id, head])?;
         Ok(Some(head))
@@ -64,14 +65,15 @@ mod tests {
         for (id, workspace) in [("env_1", Some("one")), ("env_2", Some("gone")), ("env_3", None)] {
             let mut opened = envelope(id, None);
             opened.workspace = workspace.map(str::to_owned);
-            session.open_envelope(&opened).unwrap();
+            session.envelopes().open(&opened).unwrap();
         }
         let ended = session
-            .interrupt_envelopes("h", None, (NOW, 0), "HOST_GONE")
+            .envelopes()
+            .interrupt_all("h", None, (NOW, 0), "HOST_GONE")
             .unwrap();
         assert_eq!(ended, 3);
-        let heads =
-            ["env_1", "env_2", "env_3"].map(|id| session.envelope(id).unwrap().unwrap().closed_git_head);
+        let heads = ["env_1", "env_2", "env_3"]
+            .map(|id| session.envelopes().get(id).unwrap().unwrap().closed_git_head);
         assert_eq!(heads, [Some("c0ffee".to_owned()), None, None]);
     }
 }

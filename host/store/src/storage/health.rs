@@ -1,15 +1,16 @@
 //! Health of the database file.
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Maintenance;
 
 /// Most faults that are told.
 const MAX_FAULTS: u32 = 20;
 
-impl Session {
+impl Maintenance<'_> {
     /// Faults that SQLite finds in the file: pages, indexes, rows that break their tables' rules.
-    pub fn faults(&self) -> StoreResult<Vec<String>> {
+    pub fn faults(self) -> StoreResult<Vec<String>> {
         let mut found: Vec<String> = self
+            .0
             .db
             .prepare(&format!("PRAGMA quick_check({MAX_FAULTS})"))?
             .query_map([], |row| row.get(0))?
@@ -19,8 +20,9 @@ impl Session {
     }
 
     /// Faults of one table and its indexes, which must have exactly its rows.
-    pub(super) fn faults_of(&self, table: &str) -> StoreResult<Vec<String>> {
+    pub(super) fn faults_of(self, table: &str) -> StoreResult<Vec<String>> {
         let mut found: Vec<String> = self
+            .0
             .db
             .prepare(&format!("PRAGMA integrity_check({table})"))?
             .query_map([], |row| row.get(0))?
@@ -43,7 +45,7 @@ mod tests {
         let path = place.path().join("tollgate.db");
         let database = Database::open(&path).unwrap();
         let session = database.write_session().unwrap();
-        assert!(session.faults().unwrap().is_empty());
+        assert!(session.maintenance().faults().unwrap().is_empty());
         session
             .db
             .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -58,7 +60,7 @@ mod tests {
         for page in pages / 2..pages {
             file.write_all_at(&[0xa5; 4096], u64::from(page) * 4096).unwrap();
         }
-        let faults = database.read_session().unwrap().faults();
+        let faults = database.read_session().unwrap().maintenance().faults();
         assert!(faults.is_err() || faults.is_ok_and(|faults| !faults.is_empty()));
     }
 }

@@ -80,7 +80,9 @@ fn no_function_takes_a_call_past_its_deadline() {
         let started = Instant::now();
         let sql =
             format!("{NUMBERS} SELECT max({call} + i) FROM n WHERE ?2 <> ''").replace("LIMIT 2000000", "");
-        let done = session.query(&shop(), &sql, &[text(one.clone()), text(two.clone())]);
+        let done = session
+            .components()
+            .query(&shop(), &sql, &[text(one.clone()), text(two.clone())]);
         assert!(matches!(done, Err(SqlError::Interrupted)), "{call}: {done:?}");
         assert!(started.elapsed() < PATIENCE, "{call}: {:?}", started.elapsed());
     }
@@ -106,7 +108,9 @@ fn no_statement_takes_more_memory_than_a_call_has() {
         let sql = format!("{NUMBERS} {sql}");
         for _ in 0..3 {
             let before = super::memory::held();
-            let done = session.query(&shop(), &sql, &[text("x".repeat(1_000))]);
+            let done = session
+                .components()
+                .query(&shop(), &sql, &[text("x".repeat(1_000))]);
             assert!(matches!(done, Err(SqlError::Memory)), "{sql}: {done:?}");
             let said = done.unwrap_err().to_string();
             assert!(said.contains("15 MiB"), "{said}");
@@ -119,7 +123,7 @@ fn no_statement_takes_more_memory_than_a_call_has() {
         }
         // The session goes on as before, and so does the host in it.
         let insert = "INSERT INTO shop_items (id, name) VALUES (1, 'a')";
-        assert_eq!(session.execute(&shop(), insert, &[]).unwrap(), 1);
+        assert_eq!(session.components().execute(&shop(), insert, &[]).unwrap(), 1);
         session.leave();
         session.release().unwrap();
         session.rollback().unwrap();
@@ -139,12 +143,15 @@ fn a_single_allocation_past_the_budget_undoes_the_call_and_nothing_before_it() {
         );
         let insert = "INSERT INTO shop_items (id, name) VALUES (?1, 'a')";
         session
+            .components()
             .execute(&shop(), insert, &[Value::Integer(round)])
             .unwrap();
         // A hundred long values side by side, without a jump between them.
         let columns: Vec<String> = (0..99).map(|column| format!("?1 || {column}")).collect();
         let sql = format!("SELECT {}", columns.join(", "));
-        let done = session.query(&shop(), &sql, &[text("x".repeat(900_000))]);
+        let done = session
+            .components()
+            .query(&shop(), &sql, &[text("x".repeat(900_000))]);
         assert!(matches!(done, Err(SqlError::Memory)), "{done:?}");
         session.leave();
         if session.in_transaction() {
@@ -159,6 +166,7 @@ fn a_single_allocation_past_the_budget_undoes_the_call_and_nothing_before_it() {
         &Deadline::after(Duration::from_secs(60), Cancel::default()),
     );
     let rows = session
+        .components()
         .query(&shop(), "SELECT count(*) FROM shop_items", &[])
         .unwrap();
     assert!(matches!(rows[0][0], Value::Integer(0)), "{rows:?}");
@@ -174,7 +182,7 @@ fn rows_on_their_way_count_as_memory() {
     let sql = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9999) SELECT i, {nulls} FROM n"
     );
-    let done = session.query(&shop(), &sql, &[]);
+    let done = session.components().query(&shop(), &sql, &[]);
     assert!(
         matches!(done, Err(SqlError::TooLarge(_) | SqlError::Memory)),
         "{done:?}"
@@ -183,6 +191,7 @@ fn rows_on_their_way_count_as_memory() {
     for _ in 0..20 {
         let sql = format!("{NUMBERS} SELECT ?1 || i FROM n LIMIT 30");
         let rows = session
+            .components()
             .query(&shop(), &sql, &[text("x".repeat(100_000))])
             .unwrap();
         assert_eq!(rows.len(), 30);
@@ -198,6 +207,7 @@ fn a_call_may_change_more_rows_than_fit_into_its_memory() {
         NUMBERS.replace("2000000", "9000")
     );
     session
+        .components()
         .execute(&shop(), &insert, &[text("x".repeat(3_000))])
         .unwrap();
     session.leave();
@@ -208,7 +218,13 @@ fn a_call_may_change_more_rows_than_fit_into_its_memory() {
         let session = place.call(Duration::from_secs(60));
         let before = super::memory::held();
         let update = "UPDATE shop_items SET name = ?1 || substr(name, 2)";
-        assert_eq!(session.execute(&shop(), update, &[text(round)]).unwrap(), 9_000);
+        assert_eq!(
+            session
+                .components()
+                .execute(&shop(), update, &[text(round)])
+                .unwrap(),
+            9_000
+        );
         assert!(super::memory::take_peak() - before < SQL_MEMORY.cast_signed());
         session.leave();
         session.undo().unwrap();
@@ -216,6 +232,7 @@ fn a_call_may_change_more_rows_than_fit_into_its_memory() {
     }
     let session = place.call(Duration::from_secs(60));
     let rows = session
+        .components()
         .query(
             &shop(),
             "SELECT count(*) FROM shop_items WHERE name LIKE 'x%'",
@@ -233,7 +250,7 @@ fn large_statements_are_not_kept() {
         let session = place.call(Duration::from_secs(60));
         let terms: Vec<String> = (0..4_000).map(|term| format!("{}", term + number)).collect();
         let sql = format!("SELECT 1 WHERE {number} IN ({}, ?1)", terms.join(", "));
-        drop(session.query(&shop(), &sql, &[Value::Integer(0)]));
+        drop(session.components().query(&shop(), &sql, &[Value::Integer(0)]));
         session.leave();
         session.undo().unwrap();
         session.rollback().unwrap();
@@ -242,7 +259,10 @@ fn large_statements_are_not_kept() {
     for number in 0..200 {
         let terms: Vec<String> = (0..2_000).map(|term| format!("{} + ?1", term + number)).collect();
         let sql = format!("SELECT 1 WHERE {number} IN ({})", terms.join(", "));
-        session.query(&shop(), &sql, &[Value::Integer(0)]).unwrap();
+        session
+            .components()
+            .query(&shop(), &sql, &[Value::Integer(0)])
+            .unwrap();
     }
     let kept = super::memory::held() - before;
     assert!(kept < 12 << 20, "{kept} bytes are kept");
@@ -269,7 +289,7 @@ fn planning_ends_at_the_deadline_too() {
     for sql in [join, or, values] {
         let session = place.call(Duration::from_millis(200));
         let started = Instant::now();
-        let _ = session.query(&shop(), &sql, &[]);
+        let _ = session.components().query(&shop(), &sql, &[]);
         assert!(
             started.elapsed() < PATIENCE,
             "{:?}: {}",
@@ -297,7 +317,7 @@ fn no_straight_line_of_long_values_passes_the_deadline() {
         let params = [text("0".repeat(900_000)), text("0".repeat(900_000))];
         let session = place.call(Duration::from_millis(200));
         let started = Instant::now();
-        let done = session.query(&shop(), &sql, &params);
+        let done = session.components().query(&shop(), &sql, &params);
         match done {
             Err(SqlError::TooLarge(said)) => assert!(said.contains("this many terms"), "{term}: {said}"),
             // A busy machine gets to the deadline first.
@@ -309,9 +329,15 @@ fn no_straight_line_of_long_values_passes_the_deadline() {
         // Short values are as welcome as ever, and the next statement has its length back.
         let session = place.call(PATIENCE);
         let short = [text("0"), text("1")];
-        assert!(session.query(&shop(), &sql, &short).is_ok(), "{term}");
         assert!(
-            session.query(&shop(), "SELECT ?1 = ?2", &params).is_ok(),
+            session.components().query(&shop(), &sql, &short).is_ok(),
+            "{term}"
+        );
+        assert!(
+            session
+                .components()
+                .query(&shop(), "SELECT ?1 = ?2", &params)
+                .is_ok(),
             "{term}"
         );
     }
@@ -345,7 +371,9 @@ fn sorting_within_the_budget_takes_no_time() {
             rows - 2
         );
         let started = Instant::now();
-        let done = session.query(&shop(), &sql, &[text("x".repeat(1_000))]);
+        let done = session
+            .components()
+            .query(&shop(), &sql, &[text("x".repeat(1_000))]);
         assert!(done.is_ok(), "{by}: {done:?}");
         assert!(started.elapsed() < PATIENCE, "{by}: {:?}", started.elapsed());
     }
@@ -356,7 +384,9 @@ fn a_row_of_long_values_is_counted_before_it_is_copied() {
     let place = place();
     let session = place.call(PATIENCE);
     let sql = format!("SELECT {}", vec!["?1"; 100].join(", "));
-    let done = session.query(&shop(), &sql, &[text("x".repeat(999_000))]);
+    let done = session
+        .components()
+        .query(&shop(), &sql, &[text("x".repeat(999_000))]);
     assert!(
         matches!(&done, Err(SqlError::TooLarge(said)) if said.contains("4194304")),
         "{done:?}"
@@ -373,14 +403,14 @@ fn what_with_names_can_be_counted_and_tables_of_others_cannot() {
         "WITH v(a) AS (VALUES (1), (2)) SELECT count(*) FROM v",
         "SELECT EXISTS (WITH t AS (SELECT name FROM shop_items LIMIT 1) SELECT 1 FROM t AS x, t AS y)",
     ] {
-        assert!(session.query(&shop(), sql, &[]).is_ok(), "{sql}");
+        assert!(session.components().query(&shop(), sql, &[]).is_ok(), "{sql}");
     }
     for sql in [
         "SELECT count(*) FROM core_operations",
         "WITH core_operations AS (SELECT 1) SELECT count(*) FROM core_operations",
         "SELECT (WITH r AS (SELECT 1) SELECT count(*) FROM r), count(*) FROM core_envelopes",
     ] {
-        let done = session.query(&shop(), sql, &[]);
+        let done = session.components().query(&shop(), sql, &[]);
         assert!(matches!(done, Err(SqlError::Refused(_))), "{sql}: {done:?}");
     }
 }
@@ -397,7 +427,7 @@ fn a_batch_that_runs_out_of_memory_leaves_nothing() {
         sql: format!("INSERT INTO shop_items {NUMBERS} SELECT DISTINCT i, ?1 || i FROM n ORDER BY 2"),
         params: vec![text("x".repeat(1_000))],
     };
-    let done = session.batch(&shop(), &[insert, greedy]);
+    let done = session.components().batch(&shop(), &[insert, greedy]);
     assert!(matches!(done, Err(SqlError::Memory)), "{done:?}");
     session.leave();
     if session.in_transaction() {
@@ -407,6 +437,7 @@ fn a_batch_that_runs_out_of_memory_leaves_nothing() {
     session.end_turn();
     let session = place.call(Duration::from_secs(60));
     let rows = session
+        .components()
         .query(&shop(), "SELECT count(*) FROM shop_items", &[])
         .unwrap();
     assert!(matches!(rows[0][0], Value::Integer(0)), "{rows:?}");
@@ -460,7 +491,7 @@ fn a_migration_keeps_to_its_storage_quota() {
     // Nothing was changed, and the next one may.
     place.database.migrate(&shop(), &[step(TABLES)]).unwrap();
     let session = place.database.read_session().unwrap();
-    let used = session.used_pages(&shop()).unwrap();
+    let used = session.components().used_pages(&shop()).unwrap();
     assert!((1..10).contains(&used), "{used} pages are booked");
 }
 

@@ -13,8 +13,8 @@ use tollgate_core::identity::Identity;
 
 use super::approvals::PolicyRow;
 use super::error::{StoreError, StoreResult};
+use super::handles::Ledger;
 use super::schema::exactly_one;
-use super::session::Session;
 use super::states_after;
 use super::states_found;
 use super::work_trees::{Cause, Sighting};
@@ -296,9 +296,9 @@ impl Head {
     }
 }
 
-impl Session {
+impl Ledger<'_> {
     /// Adds a row to the ledger, after the last one. Fails unless exactly that row is there then.
-    pub fn record(&self, operation: &Operation) -> StoreResult<()> {
+    pub fn record(self, operation: &Operation) -> StoreResult<()> {
         let disowned;
         let mut operation = operation;
         if self.names_another_ones_envelope(operation)? {
@@ -309,9 +309,13 @@ impl Session {
             operation = &disowned;
         }
         // Nobody else writes while the transaction is open, so only its first row asks for the head and for states.
-        let (head, states, finds) = match self.known_head.take() {
+        let (head, states, finds) = match self.0.known_head.take() {
             Some(head) => (head, Vec::new(), Vec::new()),
-            None => (self.head()?, self.unchained_states()?, self.unchained_finds()?),
+            None => (
+                self.head()?,
+                self.0.work_trees().unchained_states()?,
+                self.0.work_trees().unchained_finds()?,
+            ),
         };
         let seq = head.seq + 1;
         let telling;
@@ -340,7 +344,7 @@ impl Session {
         ];
         hasher.add_later(later.map(as_value));
         let hash = hasher.finish();
-        let mut statement = self.db.prepare_cached(INSERT)?;
+        let mut statement = self.0.db.prepare_cached(INSERT)?;
         statement.raw_bind_parameter(1, seq)?;
         for (at, value) in values.iter().enumerate() {
             statement.raw_bind_parameter(at + 2, value)?;
@@ -354,23 +358,23 @@ impl Session {
         if self.hash_of(seq)?.as_ref() != Some(&hash) {
             return Err(StoreError::from(rusqlite::Error::StatementChangedRows(0)));
         }
-        self.chain_states(&states, seq)?;
-        self.chain_finds(&finds, seq)?;
+        self.0.work_trees().chain_states(&states, seq)?;
+        self.0.work_trees().chain_finds(&finds, seq)?;
         for artifact in &operation.artifacts {
-            self.add_artifact(&operation.op_id, artifact)?;
+            self.0.artifacts().insert(&operation.op_id, artifact)?;
         }
         for row in &operation.policy_rows {
-            self.write_policy_row(row)?;
+            self.0.approvals().write_policy_row(row)?;
         }
-        self.known_head.set(Some(Head { seq, hash }));
+        self.0.known_head.set(Some(Head { seq, hash }));
         Ok(())
     }
 
     /// True if a row names an envelope that its caller could not have opened.
-    fn names_another_ones_envelope(&self, operation: &Operation) -> StoreResult<bool> {
+    fn names_another_ones_envelope(self, operation: &Operation) -> StoreResult<bool> {
         match (&operation.envelope_id, &operation.identity) {
             (Some(envelope), Some(caller)) => {
-                let envelope = self.envelope(envelope)?;
+                let envelope = self.0.envelopes().get(envelope)?;
                 Ok(envelope.is_none_or(|envelope| !envelope.is_visible(Some(caller))))
             }
             _ => Ok(false),
@@ -379,9 +383,9 @@ impl Session {
 
     /// Hash that a row should have, for tests that rewrite history.
     #[cfg(test)]
-    pub(super) fn hash_of_row(&self, seq: i64) -> StoreResult<String> {
+    pub(super) fn hash_of_row(self, seq: i64) -> StoreResult<String> {
         let mut hasher = RowHasher::new();
-        Ok(self.db.query_row(
+        Ok(self.0.db.query_row(
             &format!("SELECT {CHAIN_COLUMNS} FROM core_operations WHERE seq = ?1"),
             [seq],
             |row| link(row, &mut hasher).map(|_| hasher.finish()),
@@ -389,8 +393,9 @@ impl Session {
     }
 
     /// The hash of a row, if it is there.
-    pub fn hash_of(&self, seq: i64) -> StoreResult<Option<String>> {
+    pub fn hash_of(self, seq: i64) -> StoreResult<Option<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT hash FROM core_operations WHERE seq = ?1")?
             .query_row([seq], |row| row.get(0))
@@ -398,8 +403,8 @@ impl Session {
     }
 
     /// The end of the chain, which an anchor holds when the last rows were pruned.
-    pub fn head(&self) -> StoreResult<Head> {
-        let mut statement = self.db.prepare_cached(
+    pub fn head(self) -> StoreResult<Head> {
+        let mut statement = self.0.db.prepare_cached(
             "SELECT seq, hash FROM (SELECT seq, hash FROM core_operations ORDER BY seq DESC LIMIT 1)
              UNION ALL SELECT last_seq, hash
                  FROM (SELECT last_seq, hash FROM core_anchors ORDER BY first_seq DESC LIMIT 1)",

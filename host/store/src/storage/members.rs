@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use tollgate_core::effect::Effect;
 
 use super::error::StoreResult;
+use super::handles::Operations;
 use super::operations::{OperationFilter, Rows, StoredOperation};
-use super::session::Session;
 
 /// A call inside a call, as the row of the whole names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,14 +38,10 @@ impl MemberCall {
     }
 }
 
-impl Session {
+impl Operations<'_> {
     /// Operations that fit a filter, and the calls inside operations that do, in the order in which they were judged.
-    pub fn judged_operations(
-        &self,
-        filter: &OperationFilter,
-        limit: u32,
-    ) -> StoreResult<Vec<StoredOperation>> {
-        let mut found = self.operations(filter, limit)?;
+    pub fn judged(self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
+        let mut found = self.list(filter, limit)?;
         let members = self.members(filter, limit)?;
         if members.is_empty() {
             return Ok(found);
@@ -64,7 +60,7 @@ impl Session {
     }
 
     /// The calls inside operations that fit a filter: those that are in the order's first `limit`, each row's as they ran.
-    fn members(&self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
+    fn members(self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let whole = OperationFilter {
             tool: None,
             effect: None,
@@ -73,7 +69,7 @@ impl Session {
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (sql, params) = whole.statement(Rows::WithMembers, u32::MAX);
-        let mut statement = self.db.prepare_cached(&sql)?;
+        let mut statement = self.0.db.prepare_cached(&sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(params))?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
@@ -93,6 +89,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{self, NOW, operation, verify};
+    use super::super::session::Session;
     use super::*;
 
     fn member(tool: &str, hash: &str) -> MemberCall {
@@ -107,13 +104,13 @@ mod tests {
     fn ledger() -> (tempfile::TempDir, Session) {
         let (place, session) = fixture::ledger("");
         session.begin_write().unwrap();
-        session.record(&operation(0, None, NOW)).unwrap();
+        session.ledger().record(&operation(0, None, NOW)).unwrap();
         let mut batch = operation(1, None, NOW);
         batch.tool = "t_batch".to_owned();
         batch.success = Some(true);
         batch.members = MemberCall::text(&[member("t_a", "1"), member("t_b", "2"), member("t_a", "3")]);
-        session.record(&batch).unwrap();
-        session.record(&operation(2, None, NOW)).unwrap();
+        session.ledger().record(&batch).unwrap();
+        session.ledger().record(&operation(2, None, NOW)).unwrap();
         session.commit().unwrap();
         (place, session)
     }
@@ -126,7 +123,7 @@ mod tests {
                 after: Some(0),
                 ..filter
             };
-            let found = session.judged_operations(&filter, limit).unwrap();
+            let found = session.operations().judged(&filter, limit).unwrap();
             found
                 .iter()
                 .map(|one| format!("{} {} {}", one.seq, one.tool, one.args_hash))

@@ -296,9 +296,11 @@ pub(super) fn read(prefix: &str, steps: &[Step]) -> Result<Schema, Problems> {
 /// Brings a component's tables up to date.
 pub(super) fn apply(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
     in_transaction(session, || {
-        session.bounded(namespace, &migration_deadline(), || {
-            apply_one(session, namespace, steps)
-        })
+        session
+            .components()
+            .bounded(namespace, &migration_deadline(), || {
+                apply_one(session, namespace, steps)
+            })
     })
 }
 
@@ -309,9 +311,11 @@ pub(super) fn try_out(
     steps: &[Step],
 ) -> Result<(), MigrationError> {
     session.begin_write()?;
-    let tried = session.bounded(namespace, &migration_deadline(), || {
-        apply_one(session, namespace, steps)
-    });
+    let tried = session
+        .components()
+        .bounded(namespace, &migration_deadline(), || {
+            apply_one(session, namespace, steps)
+        });
     if session.in_transaction() {
         session.rollback()?;
     }
@@ -354,10 +358,13 @@ fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result
     if missing.is_empty() {
         return Ok(());
     }
-    session.probe().map_err(|err| MigrationError::Obstructs {
-        pack: namespace.pack().to_owned(),
-        reason: session.explain(err).to_string(),
-    })
+    session
+        .maintenance()
+        .probe()
+        .map_err(|err| MigrationError::Obstructs {
+            pack: namespace.pack().to_owned(),
+            reason: session.maintenance().explain(err).to_string(),
+        })
 }
 
 /// The tables that are not a component's own. Renaming is how it could make one.
@@ -382,7 +389,9 @@ pub(super) fn apply_together<'a>(
     in_transaction(session, || {
         for (namespace, steps) in components {
             namespace.pack().clone_into(&mut at);
-            session.bounded(namespace, &deadline, || apply_one(session, namespace, steps))?;
+            session
+                .components()
+                .bounded(namespace, &deadline, || apply_one(session, namespace, steps))?;
         }
         Ok(())
     })
@@ -509,7 +518,7 @@ fn applied(session: &Session, pack: &str) -> StoreResult<Vec<(String, String)>> 
 /// A foreign key into another namespace would let a component see, block or set off what is not its own. A trigger would run in
 /// the component's statements, whoever made it.
 fn check_objects(session: &Session, namespace: &Namespace) -> Result<(), MigrationError> {
-    match session.misplaced_of(namespace)?.first() {
+    match session.maintenance().misplaced_of(namespace)?.first() {
         None => Ok(()),
         Some(object) => Err(MigrationError::Misplaced {
             pack: namespace.pack().to_owned(),

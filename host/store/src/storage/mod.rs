@@ -1,8 +1,10 @@
 //! The SQLite file of a data directory: the only module that knows the engine.
 //!
 //! A [`Session`] is one hardened connection. The gate's writer thread owns one, each reader thread
-//! another. Components reach a session only through `view::storage`, with the session put into
-//! their namespace first, and SQLite itself refuses what lies outside.
+//! another. What a session does with the host's tables is in the methods of small handles, one for
+//! each subject: [`Session::envelopes`], [`Session::ledger`] and so on. Components reach a session
+//! only through `view::storage`, with the session put into their namespace first, and SQLite itself
+//! refuses what lies outside.
 
 mod access;
 mod anchors;
@@ -28,6 +30,7 @@ mod functions;
 #[cfg(test)]
 mod functions_alike;
 mod functions_sqlite;
+mod handles;
 mod heads;
 mod health;
 #[cfg(test)]
@@ -87,6 +90,10 @@ pub use error::{StoreError, StoreFailure, StoreResult};
 pub use evidence::{Restored, TestRow, started};
 pub use export::ExportedRow;
 pub use found::{FoundOperation, TestedStates};
+pub use handles::{
+    Approvals, Artifacts, Budgets, Components, Connections, Envelopes, Evidence, Intents, Ledger,
+    Maintenance, Operations, Permits, PolicyMemory, Stats, Tasks, WorkTrees,
+};
 pub use heads::HeadOf;
 pub use ledger::{Head, OpType, Operation};
 pub use members::MemberCall;
@@ -104,7 +111,7 @@ pub use session::{Changes, OpenError, PAGE, Session};
 pub use statement::SqlError;
 pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
 pub use tasks::{
-    MAX_REPLY, MAX_RESUMED, NewTask, QUESTIONS_OF_TASKS, StoredTask, TaskEnd, TaskFilter, Tasks,
+    MAX_REPLY, MAX_RESUMED, NewTask, QUESTIONS_OF_TASKS, StoredTask, TaskCounts, TaskEnd, TaskFilter,
 };
 pub use tollgate_sql::Problems;
 pub use value::{Statement, Value};
@@ -228,14 +235,14 @@ impl Database {
 /// The failure, with what is in the way of the host's own statements if something is.
 fn explained(session: &Session, err: MigrationError) -> MigrationError {
     match err {
-        MigrationError::Record(err) => MigrationError::Record(session.explain(err)),
+        MigrationError::Record(err) => MigrationError::Record(session.maintenance().explain(err)),
         other => other,
     }
 }
 
 /// Tells the operator what is in the database and should not be there. Whoever only looks at it can still do so.
 fn report_misplaced(session: &Session) {
-    match session.misplaced() {
+    match session.maintenance().misplaced() {
         Ok(found) => {
             for object in found {
                 tracing::error!(

@@ -3,17 +3,18 @@
 use rusqlite::{OptionalExtension, params};
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::WorkTrees;
 use super::work_trees::{Cause, Sighting};
 
 /// A look that began later than another by this much was made before the machine's last start.
 const LATEST_LOOK_MS: i64 = 600_000;
 
-impl Session {
+impl WorkTrees<'_> {
     /// Number of edits between the newest known state of a workspace, in whichever envelope, and a look at it: none or one.
     /// An edit between two envelopes is one.
-    pub fn edits_over_envelopes(&self, seen: &Sighting) -> StoreResult<i64> {
+    pub fn edits_over_envelopes(self, seen: &Sighting) -> StoreResult<i64> {
         let newest: Option<(String, i64)> = self
+            .0
             .db
             .prepare_cached("SELECT state, looked_boot_ms FROM core_work_trees WHERE workspace = ?1")?
             .query_row([&seen.workspace], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -27,8 +28,9 @@ impl Session {
     }
 
     /// The newest known state of a workspace's work tree.
-    pub fn newest_known_state(&self, workspace: &str) -> StoreResult<Option<String>> {
+    pub fn newest_known_state(self, workspace: &str) -> StoreResult<Option<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT state FROM core_work_trees WHERE workspace = ?1")?
             .query_row([workspace], |row| row.get(0))
@@ -37,8 +39,9 @@ impl Session {
 
     /// Number of edits of a workspace in all envelopes and between them, by calls and by others. `None` if nobody looked at
     /// its work tree.
-    pub fn edits_of_workspace(&self, workspace: &str) -> StoreResult<Option<u64>> {
+    pub fn edits_of_workspace(self, workspace: &str) -> StoreResult<Option<u64>> {
         let edits: Option<i64> = self
+            .0
             .db
             .prepare_cached("SELECT edits FROM core_work_trees WHERE workspace = ?1")?
             .query_row([workspace], |row| row.get(0))
@@ -48,9 +51,9 @@ impl Session {
 
     /// Stores a state as the newest known one of its workspace, unless a later look found another. Another state than before
     /// is an edit, unless a test run left it. Wants a write transaction.
-    pub fn note_newest(&self, seen: &Sighting, cause: Cause) -> StoreResult<()> {
+    pub fn note_newest(self, seen: &Sighting, cause: Cause) -> StoreResult<()> {
         Ok(self
-            .db
+            .0.db
             .prepare_cached(
                 "INSERT INTO core_work_trees (workspace, state, looked_boot_ms) VALUES (?1, ?2, ?3)
                  ON CONFLICT (workspace) DO UPDATE SET edits = edits + (?5 AND state <> excluded.state),
@@ -72,6 +75,7 @@ impl Session {
 mod tests {
     use super::super::Database;
     use super::super::fixture::{NOW, envelope};
+    use super::super::session::Session;
     use super::*;
 
     fn seen(state: &str, looked_boot_ms: i64) -> Sighting {
@@ -97,32 +101,63 @@ mod tests {
     fn edits_between_envelopes_count_and_late_news_does_not() {
         let (_place, session) = session();
         for id in ["env_1", "env_2"] {
-            session.open_envelope(&envelope(id, None)).unwrap();
+            session.envelopes().open(&envelope(id, None)).unwrap();
         }
-        assert_eq!(session.edits_over_envelopes(&seen("A", 1)).unwrap(), 0);
+        assert_eq!(
+            session.work_trees().edits_over_envelopes(&seen("A", 1)).unwrap(),
+            0
+        );
         session
+            .work_trees()
             .note_baseline("env_1", &seen("A", 1), "op_1", NOW)
             .unwrap();
         // What a call left is no edit, in whichever envelope it is seen next.
         session
+            .work_trees()
             .note_sighting_around("env_1", &seen("B", 2), Cause::Call, "op_2", NOW)
             .unwrap();
-        assert_eq!(session.edits_over_envelopes(&seen("B", 3)).unwrap(), 0);
-        assert_eq!(session.edits_over_envelopes(&seen("C", 3)).unwrap(), 1);
+        assert_eq!(
+            session.work_trees().edits_over_envelopes(&seen("B", 3)).unwrap(),
+            0
+        );
+        assert_eq!(
+            session.work_trees().edits_over_envelopes(&seen("C", 3)).unwrap(),
+            1
+        );
         session
+            .work_trees()
             .note_baseline("env_2", &seen("C", 3), "op_3", NOW)
             .unwrap();
         // A look that began earlier says nothing new, and stores nothing.
-        assert_eq!(session.edits_over_envelopes(&seen("B", 2)).unwrap(), 0);
-        session.note_newest(&seen("B", 2), Cause::Observed).unwrap();
-        assert_eq!(session.edits_over_envelopes(&seen("C", 4)).unwrap(), 0);
+        assert_eq!(
+            session.work_trees().edits_over_envelopes(&seen("B", 2)).unwrap(),
+            0
+        );
+        session
+            .work_trees()
+            .note_newest(&seen("B", 2), Cause::Observed)
+            .unwrap();
+        assert_eq!(
+            session.work_trees().edits_over_envelopes(&seen("C", 4)).unwrap(),
+            0
+        );
         // After a start of the machine its clock begins again.
         session
+            .work_trees()
             .note_newest(&seen("D", 90_000_000), Cause::Observed)
             .unwrap();
-        assert_eq!(session.edits_over_envelopes(&seen("E", 5)).unwrap(), 1);
-        session.note_newest(&seen("E", 5), Cause::Observed).unwrap();
-        assert_eq!(session.edits_over_envelopes(&seen("E", 6)).unwrap(), 0);
+        assert_eq!(
+            session.work_trees().edits_over_envelopes(&seen("E", 5)).unwrap(),
+            1
+        );
+        session
+            .work_trees()
+            .note_newest(&seen("E", 5), Cause::Observed)
+            .unwrap();
+        assert_eq!(
+            session.work_trees().edits_over_envelopes(&seen("E", 6)).unwrap(),
+            0
+        );
         session.commit().unwrap();
     }
 
@@ -130,11 +165,12 @@ mod tests {
     fn edits_of_a_workspace_are_counted_once_over_all_envelopes() {
         let (_place, session) = session();
         for id in ["env_1", "env_2"] {
-            session.open_envelope(&envelope(id, None)).unwrap();
+            session.envelopes().open(&envelope(id, None)).unwrap();
         }
-        let edits = || session.edits_of_workspace("one").unwrap();
+        let edits = || session.work_trees().edits_of_workspace("one").unwrap();
         let note = |id: &str, state: &str, at: i64, cause: Cause| {
             session
+                .work_trees()
                 .note_sighting(id, &seen(state, at), cause, "op_1", NOW)
                 .unwrap();
         };

@@ -3,7 +3,7 @@
 use rusqlite::OptionalExtension;
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Components;
 
 /// Place of one text in tables of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,9 +47,9 @@ impl TextFound {
     }
 }
 
-impl Session {
+impl Components<'_> {
     /// Text at a place.
-    pub fn text_at(&self, place: &TextOf) -> StoreResult<TextFound> {
+    pub fn text_at(self, place: &TextOf) -> StoreResult<TextFound> {
         let mut keys = place.spellings.clone();
         let mut found = TextFound::NoRow;
         for column in &place.columns {
@@ -62,10 +62,11 @@ impl Session {
         Ok(found)
     }
 
-    fn text_in(&self, at: &ColumnOf, keys: &[String]) -> StoreResult<TextFound> {
+    fn text_in(self, at: &ColumnOf, keys: &[String]) -> StoreResult<TextFound> {
         let ColumnOf { table, key, column } = at;
         for value in keys {
             let found: Option<Option<String>> = self
+                .0
                 .db
                 .prepare_cached(&format!("SELECT {column} FROM {table} WHERE {key} = ?1 LIMIT 1"))?
                 .query_row([value], |row| row.get(0))
@@ -93,7 +94,7 @@ mod tests {
             let mut one = envelope(id, None);
             one.parent = parent.map(str::to_owned);
             one.workspace = workspace.map(str::to_owned);
-            session.open_envelope(&one).unwrap();
+            session.envelopes().open(&one).unwrap();
         }
         let column = |column: &str| ColumnOf {
             table: "core_envelopes".to_owned(),
@@ -105,7 +106,7 @@ mod tests {
                 columns: columns.iter().map(|name| column(name)).collect(),
                 spellings: spellings.iter().map(|&text| text.to_owned()).collect(),
             };
-            session.text_at(&place).unwrap()
+            session.components().text_at(&place).unwrap()
         };
         let shop = TextFound::Text("shop".to_owned());
         assert_eq!(found(&["workspace"], &["ENV_P", "env_p", "env_q"]), shop);

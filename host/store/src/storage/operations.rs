@@ -10,9 +10,9 @@ use tollgate_core::identity::Identity;
 use tollgate_core::text;
 
 use super::error::StoreResult;
+use super::handles::Operations;
 use super::ledger::{OpType, Operation};
 use super::outcome::Outcome;
-use super::session::Session;
 
 /// Leads the name of who called, where nobody proved it.
 const CLAIMED: &str = "claimed:";
@@ -285,12 +285,12 @@ impl StoredOperation {
     }
 }
 
-impl Session {
+impl Operations<'_> {
     /// A place in the ledger before everything that was recorded from a time on, and not long before: looked for
     /// from the end, because what is asked about is mostly new.
-    pub fn place_before(&self, time: &str) -> StoreResult<i64> {
-        let head = self.head()?.seq;
-        let mut statement = self.db.prepare_cached(
+    pub fn place_before(self, time: &str) -> StoreResult<i64> {
+        let head = self.0.ledger().head()?.seq;
+        let mut statement = self.0.db.prepare_cached(
             "SELECT timestamp FROM core_operations WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1",
         )?;
         for back in [16, 64, 256, 1_024, 4_096] {
@@ -304,9 +304,10 @@ impl Session {
     }
 
     /// Operations that fit a filter.
-    pub fn operations(&self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
+    pub fn list(self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let (sql, params) = filter.statement(Rows::All, limit);
         Ok(self
+            .0
             .db
             .prepare_cached(&sql)?
             .query_map(rusqlite::params_from_iter(params), stored)?
@@ -314,16 +315,18 @@ impl Session {
     }
 
     /// The first place in the ledger that was not pruned.
-    pub fn oldest_operation(&self) -> StoreResult<Option<i64>> {
+    pub fn oldest(self) -> StoreResult<Option<i64>> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT min(seq) FROM core_operations")?
             .query_row([], |row| row.get(0))?)
     }
 
     /// Caller of an operation.
-    pub fn actor_of(&self, op_id: &str) -> StoreResult<Option<String>> {
+    pub fn actor_of(self, op_id: &str) -> StoreResult<Option<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached("SELECT actor FROM core_operations WHERE op_id = ?1")?
             .query_row([op_id], |row| row.get(0))
@@ -557,7 +560,7 @@ mod tests {
         for (number, actor) in actors.into_iter().enumerate() {
             let mut row = operation(number, None, NOW);
             row.actor = actor;
-            session.record(&row).unwrap();
+            session.ledger().record(&row).unwrap();
         }
         session.commit().unwrap();
         let found = |actor: &str| -> Vec<i64> {
@@ -566,7 +569,7 @@ mod tests {
                 after: Some(0),
                 ..OperationFilter::default()
             };
-            let found = session.operations(&filter, 99).unwrap();
+            let found = session.operations().list(&filter, 99).unwrap();
             found.iter().map(|operation| operation.seq).collect()
         };
         assert_eq!(found("token:ada"), [1]);
@@ -585,7 +588,7 @@ mod tests {
         for (old, young) in [(0, 0), (0, 10), (10, 0), (60, 1), (60, 40), (10, 300)] {
             let rows = "o".repeat(old) + &"y".repeat(young);
             let (_place, session) = fixture::ledger(&rows);
-            let place = session.place_before(YOUNG).unwrap();
+            let place = session.operations().place_before(YOUNG).unwrap();
             let old = i64::try_from(old).unwrap();
             assert!(place <= old, "{rows}: {place}");
             let since = i64::try_from(rows.len()).unwrap() - place;

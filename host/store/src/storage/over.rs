@@ -6,7 +6,7 @@ use tollgate_core::envelope::{Standing, State};
 use super::endings::PARENT_CLOSED;
 use super::envelopes::Envelope;
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Envelopes;
 
 /// Reason of an end by an envelope's own time.
 const DURATION_EXCEEDED: &str = "DURATION_EXCEEDED";
@@ -51,15 +51,15 @@ impl Over {
     }
 }
 
-impl Session {
+impl Envelopes<'_> {
     /// One envelope as it is at a time: over if its own time or that of one around it is.
-    pub fn envelope_at(&self, id: &str, boot_ms: i64) -> StoreResult<Option<Envelope>> {
-        let envelope = self.envelope(id)?;
+    pub fn get_at(self, id: &str, boot_ms: i64) -> StoreResult<Option<Envelope>> {
+        let envelope = self.get(id)?;
         envelope.map(|envelope| self.as_at(envelope, boot_ms)).transpose()
     }
 
     /// An envelope as it is at a time: over if its own time or that of one around it is.
-    pub fn as_at(&self, mut envelope: Envelope, boot_ms: i64) -> StoreResult<Envelope> {
+    pub fn as_at(self, mut envelope: Envelope, boot_ms: i64) -> StoreResult<Envelope> {
         if envelope.standing.state != State::Open {
             return Ok(envelope);
         }
@@ -72,8 +72,9 @@ impl Session {
     }
 
     /// Number of envelopes that are open at a time.
-    pub(super) fn open_envelopes(&self, boot_ms: i64) -> StoreResult<u64> {
+    pub(super) fn count_open(self, boot_ms: i64) -> StoreResult<u64> {
         let ids: Vec<String> = self
+            .0
             .db
             .prepare_cached("SELECT id FROM core_envelopes WHERE state = 'OPEN'")?
             .query_map([], |row| row.get(0))?
@@ -93,6 +94,7 @@ mod tests {
     use tollgate_core::envelope::{Charge, Limits};
 
     use super::super::fixture::{NOW, envelope};
+    use super::super::session::Session;
     use super::super::{Admission, Database, Ending, EnvelopeFilter};
     use super::*;
 
@@ -116,7 +118,7 @@ mod tests {
                 max_duration_sec,
                 ..Limits::default()
             };
-            session.open_envelope(&one).unwrap();
+            session.envelopes().open(&one).unwrap();
         }
         (place, session)
     }
@@ -125,16 +127,16 @@ mod tests {
     fn states(session: &Session, boot_ms: i64) -> String {
         let mut told = String::new();
         for id in ["env_a", "env_b", "env_c", "env_d"] {
-            let one = session.envelope_at(id, boot_ms).unwrap().unwrap();
+            let one = session.envelopes().get_at(id, boot_ms).unwrap().unwrap();
             let state = one.standing.state;
             let filter = EnvelopeFilter {
                 state: Some(state),
                 boot_ms,
                 ..EnvelopeFilter::default()
             };
-            let listed = session.envelopes(&filter, 1).unwrap();
+            let listed = session.envelopes().list(&filter, 1).unwrap();
             assert!(listed.iter().all(|one| one.standing.state == state), "{listed:?}");
-            let listed = session.envelopes(&filter, 9).unwrap();
+            let listed = session.envelopes().list(&filter, 9).unwrap();
             assert!(listed.iter().any(|listed| listed.id == id), "{id} in {listed:?}");
             let why = one.closed_by.map(|by| format!(" {by}")).unwrap_or_default();
             told += &format!("{id} {}{why}\n", state.as_str());
@@ -145,8 +147,8 @@ mod tests {
     #[test]
     fn parts_are_over_with_the_envelope_around_them() {
         let (_place, session) = parts();
-        assert_eq!(session.open_envelopes(2_999).unwrap(), 4);
-        assert_eq!(session.open_envelopes(3_000).unwrap(), 3);
+        assert_eq!(session.envelopes().count_open(2_999).unwrap(), 4);
+        assert_eq!(session.envelopes().count_open(3_000).unwrap(), 3);
         expect![[r#"
             env_a OPEN
             env_b OPEN
@@ -162,7 +164,7 @@ mod tests {
             env_d CLOSED_FAILED DURATION_EXCEEDED
         "#]]
         .assert_eq(&over);
-        assert_eq!(session.open_envelopes(5_000).unwrap(), 0);
+        assert_eq!(session.envelopes().count_open(5_000).unwrap(), 0);
         assert_eq!(states(&session, 90_000), over);
     }
 
@@ -175,7 +177,10 @@ mod tests {
         let boot_ms = 90_000;
         let ways: [(&str, Way); 6] = [
             ("admission", |session| {
-                let refused = session.admit("env_c", Charge::TestRun, 90_000, NOW).unwrap();
+                let refused = session
+                    .envelopes()
+                    .admit("env_c", Charge::TestRun, 90_000, NOW)
+                    .unwrap();
                 let Admission::Refused { envelope, .. } = refused else {
                     panic!("{refused:?}");
                 };
@@ -190,26 +195,27 @@ mod tests {
                     now: NOW,
                     boot_ms: 90_000,
                 };
-                let event = session.close_envelope("env_b", ending).unwrap().unwrap();
+                let event = session.envelopes().close("env_b", ending).unwrap().unwrap();
                 assert_eq!(event["state"], "CLOSED_INTERRUPTED");
                 assert_eq!(event["closed_by"], "PARENT_CLOSED");
             }),
             ("failure of a part", |session| {
                 let ending = Ending::by_host(State::ClosedFailed, "EDIT_BUDGET_EXHAUSTED", NOW, 90_000);
-                session.close_envelope("env_c", ending).unwrap().unwrap();
+                session.envelopes().close("env_c", ending).unwrap().unwrap();
             }),
             ("disconnection", |session| {
                 session
-                    .interrupt_envelopes("h", None, (NOW, 90_000), "DISCONNECTED")
+                    .envelopes()
+                    .interrupt_all("h", None, (NOW, 90_000), "DISCONNECTED")
                     .unwrap();
             }),
             ("the one around all", |session| {
                 let ending = Ending::by_host(State::ClosedFailed, "DURATION_EXCEEDED", NOW, 90_000);
-                session.close_envelope("env_a", ending).unwrap().unwrap();
+                session.envelopes().close("env_a", ending).unwrap().unwrap();
             }),
             ("a part of its own time", |session| {
                 let ending = Ending::by_host(State::ClosedInterrupted, "DISCONNECTED", NOW, 90_000);
-                session.close_envelope("env_d", ending).unwrap().unwrap();
+                session.envelopes().close("env_d", ending).unwrap().unwrap();
             }),
         ];
         for (way, end) in ways {
@@ -224,8 +230,18 @@ mod tests {
     #[test]
     fn a_part_reads_nothing_after_the_time_of_the_one_around_it() {
         let (_place, session) = parts();
-        assert!(session.refusal_to_read("env_c", 4_999).unwrap().is_none());
-        let (refusing, refusal) = session.refusal_to_read("env_c", 90_000).unwrap().unwrap();
+        assert!(
+            session
+                .envelopes()
+                .refusal_to_read("env_c", 4_999)
+                .unwrap()
+                .is_none()
+        );
+        let (refusing, refusal) = session
+            .envelopes()
+            .refusal_to_read("env_c", 90_000)
+            .unwrap()
+            .unwrap();
         assert_eq!(
             (refusing.id.as_str(), refusal.code()),
             ("env_a", "DURATION_EXCEEDED")

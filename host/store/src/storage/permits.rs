@@ -1,7 +1,7 @@
 //! Permits that count once, such as an approval: keys of policies that calls take in their own commits.
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Permits;
 
 /// Most expired keys that go for each new one.
 const EXPIRED_BATCH: u32 = 16;
@@ -39,10 +39,10 @@ impl Slots<'_> {
     }
 }
 
-impl Session {
+impl Permits<'_> {
     /// True if nobody has a policy's key now.
-    pub fn is_permit_free(&self, policy: &str, key: &str, now_ms: i64) -> StoreResult<bool> {
-        let mut statement = self.db.prepare_cached(
+    pub fn is_free(self, policy: &str, key: &str, now_ms: i64) -> StoreResult<bool> {
+        let mut statement = self.0.db.prepare_cached(
             "SELECT 1 FROM core_permits WHERE policy = ?1 AND key = ?2 AND expires_at > ?3",
         )?;
         Ok(statement.exists((policy, key, now_ms)).map(|taken| !taken)?)
@@ -50,10 +50,10 @@ impl Session {
 
     /// Milliseconds until a slot is free, if all are taken. `more` are taken beside those that are
     /// written down.
-    pub fn slots_wait(&self, slots: Slots<'_>, more: usize, now_ms: i64) -> StoreResult<Option<i64>> {
+    pub fn slots_wait(self, slots: Slots<'_>, more: usize, now_ms: i64) -> StoreResult<Option<i64>> {
         let [from, to] = slots.range();
         let latest = slots.latest();
-        let mut statement = self.db.prepare_cached(
+        let mut statement = self.0.db.prepare_cached(
             "SELECT expires_at FROM core_permits WHERE policy = ?1 AND key > ?2 AND key < ?3
              AND expires_at > ?4 AND expires_at <= ?5 ORDER BY expires_at DESC",
         )?;
@@ -73,7 +73,7 @@ impl Session {
 
     /// Takes a slot for an operation, its `number`th. How long all are taken, if they are. Wants a write transaction.
     pub fn take_slot(
-        &self,
+        self,
         slots: Slots<'_>,
         (op_id, number): (&str, usize),
         is_kept: bool,
@@ -88,6 +88,7 @@ impl Session {
         let separator = SEPARATOR[0];
         let holder = format!("{op_id}{}", if is_kept { KEPT } else { "" });
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)",
@@ -102,12 +103,12 @@ impl Session {
     }
 
     /// Gives slots that were taken before the clock was set back an end by the clock of now.
-    fn hold_from_now(&self, slots: Slots<'_>, now_ms: i64) -> StoreResult<()> {
+    fn hold_from_now(self, slots: Slots<'_>, now_ms: i64) -> StoreResult<()> {
         let [from, to] = slots.range();
         let end = now_ms.saturating_add(slots.held_ms);
         let latest = now_ms.saturating_add(slots.latest());
         Ok(self
-            .db
+            .0.db
             .prepare_cached(
                 "UPDATE core_permits SET expires_at = ?4 WHERE policy = ?1 AND key > ?2 AND key < ?3 AND expires_at > ?5",
             )?
@@ -115,8 +116,9 @@ impl Session {
             .map(drop)?)
     }
 
-    fn forget_expired(&self, policy: &str, now_ms: i64) -> StoreResult<()> {
+    fn forget_expired(self, policy: &str, now_ms: i64) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "DELETE FROM core_permits WHERE rowid IN (SELECT rowid FROM core_permits
@@ -127,15 +129,15 @@ impl Session {
     }
 
     /// Takes a policy's key for an operation. Whether nobody had it before. Wants a write transaction.
-    pub fn take_permit(
-        &self,
+    pub fn take(
+        self,
         (policy, key): (&str, &str),
         op_id: &str,
         (now_ms, until_ms): (i64, i64),
     ) -> StoreResult<bool> {
         self.forget_expired(policy, now_ms)?;
         let taken = self
-            .db
+            .0.db
             .prepare_cached(
                 "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (policy, key) DO UPDATE SET op_id = excluded.op_id, expires_at = excluded.expires_at
@@ -146,8 +148,9 @@ impl Session {
     }
 
     /// Gives back what an operation took, but for slots that are kept by calls that fail.
-    pub fn give_permits_back(&self, op_id: &str) -> StoreResult<()> {
+    pub fn give_back(self, op_id: &str) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached("DELETE FROM core_permits WHERE op_id = ?1")?
             .execute([op_id])
@@ -155,9 +158,9 @@ impl Session {
     }
 
     /// Gives back all that an operation took that did not run.
-    pub fn undo_permits(&self, op_id: &str) -> StoreResult<()> {
-        self.give_permits_back(op_id)?;
-        self.give_permits_back(&format!("{op_id}{KEPT}"))
+    pub fn undo(self, op_id: &str) -> StoreResult<()> {
+        self.give_back(op_id)?;
+        self.give_back(&format!("{op_id}{KEPT}"))
     }
 }
 
@@ -181,7 +184,10 @@ mod tests {
         let mut passed = Vec::new();
         for now_ms in (0..5_000).step_by(7) {
             let op_id = format!("op_{now_ms}");
-            let taken = session.take_slot(three(), (&op_id, 0), false, now_ms).unwrap();
+            let taken = session
+                .permits()
+                .take_slot(three(), (&op_id, 0), false, now_ms)
+                .unwrap();
             match taken {
                 Ok(()) => passed.push(now_ms),
                 Err(wait_ms) => assert_eq!(now_ms + wait_ms, passed[passed.len() - 3] + 1_000),
@@ -197,13 +203,16 @@ mod tests {
             key: "bob",
             ..three()
         };
-        assert_eq!(session.slots_wait(other, 0, 5_000).unwrap(), None);
+        assert_eq!(session.permits().slots_wait(other, 0, 5_000).unwrap(), None);
         let other = Slots {
             policy: "other",
             ..three()
         };
-        assert_eq!(session.slots_wait(other, 2, 5_000).unwrap(), None);
-        assert_eq!(session.slots_wait(other, 3, 5_000).unwrap(), Some(1_000));
+        assert_eq!(session.permits().slots_wait(other, 2, 5_000).unwrap(), None);
+        assert_eq!(
+            session.permits().slots_wait(other, 3, 5_000).unwrap(),
+            Some(1_000)
+        );
         session.commit().unwrap();
     }
 
@@ -212,20 +221,23 @@ mod tests {
         let session = super::super::scratch(std::iter::empty()).unwrap();
         session.begin_write().unwrap();
         let take = |op_id: &str, number: usize, is_kept: bool| {
-            session.take_slot(three(), (op_id, number), is_kept, 0).unwrap()
+            session
+                .permits()
+                .take_slot(three(), (op_id, number), is_kept, 0)
+                .unwrap()
         };
-        let wait = || session.slots_wait(three(), 0, 10).unwrap();
+        let wait = || session.permits().slots_wait(three(), 0, 10).unwrap();
         assert!(
             take("op_1", 0, false).is_ok() && take("op_1", 1, false).is_ok() && take("op_2", 0, true).is_ok()
         );
         assert_eq!(wait(), Some(990));
-        session.give_permits_back("op_2").unwrap();
+        session.permits().give_back("op_2").unwrap();
         assert_eq!(wait(), Some(990));
-        session.give_permits_back("op_1").unwrap();
-        assert_eq!(session.slots_wait(three(), 1, 10).unwrap(), None);
-        assert_eq!(session.slots_wait(three(), 2, 10).unwrap(), Some(990));
-        session.undo_permits("op_2").unwrap();
-        assert_eq!(session.slots_wait(three(), 2, 10).unwrap(), None);
+        session.permits().give_back("op_1").unwrap();
+        assert_eq!(session.permits().slots_wait(three(), 1, 10).unwrap(), None);
+        assert_eq!(session.permits().slots_wait(three(), 2, 10).unwrap(), Some(990));
+        session.permits().undo("op_2").unwrap();
+        assert_eq!(session.permits().slots_wait(three(), 2, 10).unwrap(), None);
         session.commit().unwrap();
     }
 
@@ -235,14 +247,25 @@ mod tests {
         session.begin_write().unwrap();
         let day = 86_400_000;
         for number in 0..3 {
-            let taken = session.take_slot(three(), ("op_1", number), false, day);
+            let taken = session.permits().take_slot(three(), ("op_1", number), false, day);
             assert!(taken.unwrap().is_ok());
         }
         // A step of a moment lets nobody through early.
-        assert!(session.slots_wait(three(), 0, day - 500).unwrap().is_some());
-        assert_eq!(session.slots_wait(three(), 0, 0).unwrap(), None);
+        assert!(
+            session
+                .permits()
+                .slots_wait(three(), 0, day - 500)
+                .unwrap()
+                .is_some()
+        );
+        assert_eq!(session.permits().slots_wait(three(), 0, 0).unwrap(), None);
         // A look alone cannot tell since when they are held. Whoever takes one finds them taken from now on, and not for longer.
-        let take = |now_ms: i64| session.take_slot(three(), ("op_2", 0), false, now_ms).unwrap();
+        let take = |now_ms: i64| {
+            session
+                .permits()
+                .take_slot(three(), ("op_2", 0), false, now_ms)
+                .unwrap()
+        };
         assert_eq!(take(0), Err(1_000));
         assert_eq!(take(999), Err(1));
         assert_eq!(take(1_000), Ok(()));
@@ -255,21 +278,22 @@ mod tests {
         session.begin_write().unwrap();
         let take = |policy: &str, op_id: &str, now_ms: i64| {
             session
-                .take_permit((policy, "k"), op_id, (now_ms, now_ms + 100))
+                .permits()
+                .take((policy, "k"), op_id, (now_ms, now_ms + 100))
                 .unwrap()
         };
-        assert!(session.is_permit_free("one", "k", 0).unwrap());
+        assert!(session.permits().is_free("one", "k", 0).unwrap());
         assert!(take("one", "op_1", 0));
-        assert!(!session.is_permit_free("one", "k", 99).unwrap());
+        assert!(!session.permits().is_free("one", "k", 99).unwrap());
         assert!(!take("one", "op_2", 99));
         assert!(take("other", "op_2", 99));
-        session.give_permits_back("op_1").unwrap();
+        session.permits().give_back("op_1").unwrap();
         assert!(take("one", "op_3", 50));
         assert!(!take("one", "op_4", 149));
-        assert!(session.is_permit_free("one", "k", 150).unwrap());
+        assert!(session.permits().is_free("one", "k", 150).unwrap());
         assert!(take("one", "op_4", 150));
-        session.give_permits_back("op_3").unwrap();
-        assert!(!session.is_permit_free("one", "k", 200).unwrap());
+        session.permits().give_back("op_3").unwrap();
+        assert!(!session.permits().is_free("one", "k", 200).unwrap());
         session.commit().unwrap();
     }
 }

@@ -9,8 +9,8 @@ use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 
 use super::anchors::Anchor;
+use super::handles::Maintenance;
 use super::ledger::{CHAIN_COLUMNS, Link, RowHasher, link};
-use super::session::Session;
 use crate::key::LedgerKey;
 
 /// Retention.
@@ -86,12 +86,12 @@ const DOOMED: &str = "state <> 'OPEN' AND (closed_at < ?1 OR (opened_at, id) <
 const OUTSIDE: &str = "(envelope_id IS NULL OR NOT EXISTS
     (SELECT 1 FROM core_envelopes WHERE id = core_operations.envelope_id))";
 
-impl Session {
+impl Maintenance<'_> {
     /// Refuses to prune by envelopes that are not what the ledger's rows say: their times and states decide which rows go.
-    pub fn check_before_prune(&self) -> Result<(), PruneError> {
-        self.begin_read()?;
-        let faults = self.faults_of_envelopes();
-        self.commit()?;
+    pub fn check_before_prune(self) -> Result<(), PruneError> {
+        self.0.begin_read()?;
+        let faults = self.0.envelopes().faults();
+        self.0.commit()?;
         match faults?.into_iter().next() {
             Some(fault) => Err(PruneError::Envelopes(fault)),
             None => Ok(()),
@@ -101,21 +101,21 @@ impl Session {
     /// The next rows that may go, at most so many, none if there are none. `after` says where to go on
     /// looking for rows outside envelopes.
     pub fn plan_prune(
-        &self,
+        self,
         retention: &Retention,
         after: &mut i64,
         limit: u32,
         key: &LedgerKey,
         now: &str,
     ) -> Result<PruneBatch, PruneError> {
-        self.begin_read()?;
+        self.0.begin_read()?;
         let batch = self.plan(retention, after, limit, key, now);
-        self.commit()?;
+        self.0.commit()?;
         batch
     }
 
     fn plan(
-        &self,
+        self,
         retention: &Retention,
         after: &mut i64,
         limit: u32,
@@ -157,8 +157,9 @@ impl Session {
         Ok(batch)
     }
 
-    fn doomed_envelopes(&self, retention: &Retention, limit: u32) -> StoreResult<Vec<String>> {
+    fn doomed_envelopes(self, retention: &Retention, limit: u32) -> StoreResult<Vec<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT id FROM core_envelopes WHERE {DOOMED} ORDER BY opened_at, id LIMIT ?3"
@@ -170,9 +171,10 @@ impl Session {
             .collect::<rusqlite::Result<_>>()?)
     }
 
-    fn rows_of(&self, envelope: &str, limit: u32) -> StoreResult<Vec<Link>> {
+    fn rows_of(self, envelope: &str, limit: u32) -> StoreResult<Vec<Link>> {
         let mut hasher = RowHasher::new();
         Ok(self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT {CHAIN_COLUMNS} FROM core_operations WHERE envelope_id = ?1 ORDER BY seq LIMIT ?2"
@@ -181,10 +183,11 @@ impl Session {
             .collect::<rusqlite::Result<_>>()?)
     }
 
-    fn rows_outside(&self, retention: &Retention, after: &mut i64, limit: u32) -> StoreResult<Vec<Link>> {
+    fn rows_outside(self, retention: &Retention, after: &mut i64, limit: u32) -> StoreResult<Vec<Link>> {
         let mut hasher = RowHasher::new();
         while let Some(end) = self.window(retention, after)? {
             let rows: Vec<Link> = self
+                .0
                 .db
                 .prepare_cached(&format!(
                     "SELECT {CHAIN_COLUMNS} FROM core_operations
@@ -206,8 +209,9 @@ impl Session {
     }
 
     /// The end of the next rows to look at, unless all of them and all after them are too young.
-    fn window(&self, retention: &Retention, after: &i64) -> StoreResult<Option<i64>> {
+    fn window(self, retention: &Retention, after: &i64) -> StoreResult<Option<i64>> {
         let last: Option<i64> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT max(seq) FROM (SELECT seq FROM core_operations WHERE seq > ?1 ORDER BY seq LIMIT ?2)",
@@ -217,6 +221,7 @@ impl Session {
             return Ok(None);
         };
         let old: Option<i64> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT 1 FROM core_operations WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 LIMIT 1",
@@ -227,10 +232,13 @@ impl Session {
     }
 
     /// The anchors that touch stretches.
-    fn neighbours(&self, stretches: &[(i64, i64)]) -> StoreResult<Vec<Anchor>> {
+    fn neighbours(self, stretches: &[(i64, i64)]) -> StoreResult<Vec<Anchor>> {
         let mut found: Vec<Anchor> = Vec::new();
         for (first, last) in stretches {
-            let beside = [self.anchor_before(*first)?, self.anchor_after(*last)?];
+            let beside = [
+                self.0.ledger().anchor_before(*first)?,
+                self.0.ledger().anchor_after(*last)?,
+            ];
             for anchor in beside.into_iter().flatten() {
                 if found.last() != Some(&anchor) {
                     found.push(anchor);
@@ -241,16 +249,17 @@ impl Session {
     }
 
     /// Takes a batch out, in a transaction of the caller.
-    pub fn prune(&self, batch: &PruneBatch) -> StoreResult<()> {
+    pub fn prune(self, batch: &PruneBatch) -> StoreResult<()> {
         for anchor in &batch.new {
-            self.add_anchor(anchor)?;
+            self.0.ledger().add_anchor(anchor)?;
         }
         for anchor in &batch.absorbed {
-            if !self.drop_anchor(anchor)? {
+            if !self.0.ledger().drop_anchor(anchor)? {
                 return Err(StoreError::from(rusqlite::Error::StatementChangedRows(0)));
             }
         }
         let mut statement = self
+            .0
             .db
             .prepare_cached("DELETE FROM core_operations WHERE seq BETWEEN ?1 AND ?2")?;
         for (first, last) in &batch.rows {
@@ -260,6 +269,7 @@ impl Session {
             }
         }
         let mut statement = self
+            .0
             .db
             .prepare_cached("DELETE FROM core_envelopes WHERE id = ?1 AND state <> 'OPEN'")?;
         for envelope in &batch.envelopes {
@@ -269,9 +279,10 @@ impl Session {
     }
 
     /// Numbers of rows that pruning would remove. Nothing is removed.
-    pub fn prunable(&self, retention: &Retention) -> StoreResult<Pruned> {
+    pub fn prunable(self, retention: &Retention) -> StoreResult<Pruned> {
         let mut pruned = Pruned::default();
         let mut count = self
+            .0
             .db
             .prepare_cached("SELECT count(*) FROM core_operations WHERE envelope_id = ?1")?;
         for envelope in self.doomed_envelopes(retention, u32::MAX)? {
@@ -281,6 +292,7 @@ impl Session {
         let mut after = 0;
         while let Some(end) = self.window(retention, &after)? {
             pruned.rows_outside += self
+                .0
                 .db
                 .prepare_cached(&format!(
                     "SELECT count(*) FROM core_operations
@@ -375,17 +387,21 @@ mod tests {
         ] {
             for limit in [1, 2, 100] {
                 let (_place, session) = ledger(rows);
-                let head = session.head().unwrap();
+                let head = session.ledger().head().unwrap();
                 let pruned = prune(&session, limit).unwrap();
                 assert_eq!(picture(&session), left, "{rows}");
                 let gone = left.matches('_').count();
                 let gone = i64::try_from(gone).unwrap();
                 assert_eq!(pruned.rows_in_envelopes + pruned.rows_outside, gone, "{rows}");
-                let verified = session.verify(Some(&head), &[key().public()]).unwrap();
+                let verified = session.ledger().verify(Some(&head), &[key().public()]).unwrap();
                 assert_eq!(verified.broken, None, "{rows} by {limit}");
                 assert_eq!((verified.head, verified.pruned), (head, gone), "{rows}");
                 let stretches = left.split('#').filter(|stretch| !stretch.is_empty()).count();
-                assert_eq!(session.anchors().unwrap().len(), stretches, "{rows} by {limit}");
+                assert_eq!(
+                    session.ledger().anchors().unwrap().len(),
+                    stretches,
+                    "{rows} by {limit}"
+                );
                 // The chain goes on where it was, and what comes is pruned like the rest.
                 session.begin_write().unwrap();
                 add(&session, "oo", 100);
@@ -405,10 +421,13 @@ mod tests {
             rows_in_envelopes: 2,
             rows_outside: 1,
         };
-        assert_eq!(session.prunable(&retention()).unwrap(), expected);
+        assert_eq!(session.maintenance().prunable(&retention()).unwrap(), expected);
         assert_eq!(prune(&session, 100).unwrap(), expected);
-        assert_eq!(session.envelopes(&Default::default(), 9).unwrap().len(), 1);
-        assert_eq!(session.prunable(&retention()).unwrap(), Pruned::default());
+        assert_eq!(session.envelopes().list(&Default::default(), 9).unwrap().len(), 1);
+        assert_eq!(
+            session.maintenance().prunable(&retention()).unwrap(),
+            Pruned::default()
+        );
     }
 
     #[test]
@@ -418,11 +437,15 @@ mod tests {
         for number in 0..4 {
             let mut one = envelope(&format!("env_{number}"), None);
             one.opened_at = format!("2026-02-2{number}T00:00:00.000Z");
-            session.open_envelope(&one).unwrap();
-            session.record(&operation(number, Some(&one.id), YOUNG)).unwrap();
+            session.envelopes().open(&one).unwrap();
+            session
+                .ledger()
+                .record(&operation(number, Some(&one.id), YOUNG))
+                .unwrap();
             if number != 1 {
                 session
-                    .close_envelope(&one.id, Ending::by_host(State::ClosedFailed, "TEST", YOUNG, 0))
+                    .envelopes()
+                    .close(&one.id, Ending::by_host(State::ClosedFailed, "TEST", YOUNG, 0))
                     .unwrap();
             }
         }
@@ -431,12 +454,16 @@ mod tests {
             envelopes: 2,
             ..retention()
         };
-        let batch = session.plan_prune(&retention, &mut 0, 100, &key(), NOW).unwrap();
+        let batch = session
+            .maintenance()
+            .plan_prune(&retention, &mut 0, 100, &key(), NOW)
+            .unwrap();
         session.begin_write().unwrap();
-        session.prune(&batch).unwrap();
+        session.maintenance().prune(&batch).unwrap();
         session.commit().unwrap();
         let left: Vec<String> = session
-            .envelopes(&Default::default(), 9)
+            .envelopes()
+            .list(&Default::default(), 9)
             .unwrap()
             .into_iter()
             .map(|envelope| envelope.id)

@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use tollgate_sdk::policy::{MemoryChange, Remembered};
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::PolicyMemory;
 
 /// Most expired entries that go for each change.
 const EXPIRED_BATCH: u32 = 16;
@@ -33,10 +33,11 @@ pub struct Recollection {
     pub at_ms: i64,
 }
 
-impl Session {
+impl PolicyMemory<'_> {
     /// Entry of a key, unless its time is over.
-    pub fn remembered(&self, owner: &MemoryOwner, key: &str, now_ms: i64) -> StoreResult<Option<Remembered>> {
+    pub fn get(self, owner: &MemoryOwner, key: &str, now_ms: i64) -> StoreResult<Option<Remembered>> {
         let found = self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_policy_memory WHERE component = ?1 AND audit = ?2 AND key = ?3"
@@ -47,8 +48,8 @@ impl Session {
     }
 
     /// Entries from a key on, sorted by key, without those whose time is over. At most `limit`.
-    pub fn remembered_from(
-        &self,
+    pub fn list_from(
+        self,
         owner: &MemoryOwner,
         from: &str,
         now_ms: i64,
@@ -62,6 +63,7 @@ impl Session {
             i64::try_from(limit).unwrap_or(i64::MAX)
         ];
         Ok(self
+            .0
             .db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_policy_memory
@@ -73,8 +75,9 @@ impl Session {
     }
 
     /// Bytes of all that a component remembers, with entries whose time is over.
-    pub fn remembered_bytes(&self, component: &str) -> StoreResult<u64> {
+    pub fn bytes(self, component: &str) -> StoreResult<u64> {
         let bytes: i64 = self
+            .0
             .db
             .prepare_cached(
                 "SELECT coalesce(max(bytes), 0) FROM core_policy_memory_use WHERE component = ?1",
@@ -84,9 +87,9 @@ impl Session {
     }
 
     /// Bytes of a component's entries whose time is over.
-    pub fn forgettable_bytes(&self, component: &str, now_ms: i64) -> StoreResult<u64> {
+    pub fn forgettable_bytes(self, component: &str, now_ms: i64) -> StoreResult<u64> {
         let bytes: i64 = self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT coalesce(sum(bytes), 0) FROM core_policy_memory WHERE component = ?1 AND until_ms <= ?2",
             )?
@@ -95,7 +98,7 @@ impl Session {
     }
 
     /// Changes an entry. Wants a write transaction, in which no addition of another call is lost.
-    pub(super) fn recollect(&self, wanted: &Recollection) -> StoreResult<()> {
+    pub(super) fn write(self, wanted: &Recollection) -> StoreResult<()> {
         let Recollection {
             owner,
             key,
@@ -104,17 +107,17 @@ impl Session {
         } = wanted;
         let mut grown = -self.forget_expired_entries(&owner.component, *at_ms)?;
         // What is over but was not forgotten yet still takes its bytes.
-        let before = self.remembered(owner, key, i64::MIN)?;
+        let before = self.get(owner, key, i64::MIN)?;
         grown -= bytes(before.as_ref());
         let after = change.apply(key, before, *at_ms);
         grown += bytes(after.as_ref());
         match &after {
             None => self
-                .db
+                .0.db
                 .prepare_cached("DELETE FROM core_policy_memory WHERE component = ?1 AND audit = ?2 AND key = ?3")?
                 .execute((&owner.component, owner.audit, key))?,
             Some(entry) => self
-                .db
+                .0.db
                 .prepare_cached(
                     "INSERT INTO core_policy_memory (component, audit, key, text, number, until_ms, bytes)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
@@ -135,8 +138,8 @@ impl Session {
     }
 
     /// Removes some entries whose time is over, and returns their bytes.
-    fn forget_expired_entries(&self, component: &str, now_ms: i64) -> StoreResult<i64> {
-        let mut statement = self.db.prepare_cached(
+    fn forget_expired_entries(self, component: &str, now_ms: i64) -> StoreResult<i64> {
+        let mut statement = self.0.db.prepare_cached(
             "DELETE FROM core_policy_memory WHERE rowid IN (SELECT rowid FROM core_policy_memory
              WHERE component = ?1 AND until_ms <= ?2 ORDER BY until_ms LIMIT ?3) RETURNING bytes",
         )?;
@@ -145,11 +148,12 @@ impl Session {
         Ok(freed.into_iter().sum())
     }
 
-    fn note_use(&self, component: &str, grown: i64) -> StoreResult<()> {
+    fn note_use(self, component: &str, grown: i64) -> StoreResult<()> {
         if grown == 0 {
             return Ok(());
         }
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "INSERT INTO core_policy_memory_use (component, bytes) VALUES (?1, max(?2, 0))
@@ -175,6 +179,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Remembered> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::session::Session;
     use super::*;
 
     fn owner(audit: bool) -> MemoryOwner {
@@ -203,15 +208,27 @@ mod tests {
     fn additions_add_up_until_their_time_is_over() {
         let session = session();
         let number = |now_ms: i64| {
-            let found = session.remembered(&owner(false), "ada", now_ms).unwrap();
+            let found = session.policy_memory().get(&owner(false), "ada", now_ms).unwrap();
             found.map(|entry| entry.number)
         };
-        session.recollect(&add("ada", 2, Some(1_000), 10)).unwrap();
+        session
+            .policy_memory()
+            .write(&add("ada", 2, Some(1_000), 10))
+            .unwrap();
         // The second one came too late to choose the time.
-        session.recollect(&add("ada", 3, Some(9_000), 20)).unwrap();
+        session
+            .policy_memory()
+            .write(&add("ada", 3, Some(9_000), 20))
+            .unwrap();
         assert_eq!((number(30), number(1_000)), (Some(5), None));
-        assert_eq!(session.remembered(&owner(true), "ada", 30).unwrap(), None);
-        session.recollect(&add("ada", 1, Some(9_000), 1_000)).unwrap();
+        assert_eq!(
+            session.policy_memory().get(&owner(true), "ada", 30).unwrap(),
+            None
+        );
+        session
+            .policy_memory()
+            .write(&add("ada", 1, Some(9_000), 1_000))
+            .unwrap();
         assert_eq!(number(1_001), Some(1));
         session.commit().unwrap();
     }
@@ -219,14 +236,15 @@ mod tests {
     #[test]
     fn bytes_are_those_of_the_entries_whatever_happens_to_them() {
         let session = session();
-        let used = || session.remembered_bytes("policy-strikes").unwrap();
+        let used = || session.policy_memory().bytes("policy-strikes").unwrap();
         let put = |key: &str, text: &str, until_ms: Option<i64>, at_ms: i64| {
             let change = MemoryChange::Put {
                 text: text.to_owned(),
                 until_ms,
             };
             session
-                .recollect(&Recollection {
+                .policy_memory()
+                .write(&Recollection {
                     change,
                     ..add(key, 0, None, at_ms)
                 })
@@ -245,7 +263,10 @@ mod tests {
         };
         assert_eq!(used(), of("a", "longer text") + of("b", ""));
         assert_eq!(
-            session.forgettable_bytes("policy-strikes", 100).unwrap(),
+            session
+                .policy_memory()
+                .forgettable_bytes("policy-strikes", 100)
+                .unwrap(),
             of("a", "longer text")
         );
         put("c", "x", None, 100);
@@ -253,7 +274,8 @@ mod tests {
         for key in ["b", "c", "nothing"] {
             let change = MemoryChange::Forget;
             session
-                .recollect(&Recollection {
+                .policy_memory()
+                .write(&Recollection {
                     change,
                     ..add(key, 0, None, 100)
                 })
@@ -268,12 +290,14 @@ mod tests {
         let session = session();
         for key in ["b/2", "a/1", "b/1", "c"] {
             session
-                .recollect(&add(key, 1, (key == "b/1").then_some(5), 0))
+                .policy_memory()
+                .write(&add(key, 1, (key == "b/1").then_some(5), 0))
                 .unwrap();
         }
         let keys = |from: &str, now_ms: i64, limit: usize| {
             let found = session
-                .remembered_from(&owner(false), from, now_ms, limit)
+                .policy_memory()
+                .list_from(&owner(false), from, now_ms, limit)
                 .unwrap();
             found.into_iter().map(|entry| entry.key).collect::<Vec<_>>()
         };

@@ -14,7 +14,7 @@ use tollgate_core::envelope::{Limits, State};
 use super::endings::{CLOSED, OPENED};
 use super::envelopes::{Envelope, EnvelopeFilter};
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Envelopes;
 
 /// Envelopes that are read at once.
 const PAGE: u32 = 500;
@@ -109,16 +109,16 @@ struct Counters {
     around: BTreeMap<String, Counters>,
 }
 
-impl Session {
+impl Envelopes<'_> {
     /// Envelopes that differ from the ledger's rows, a sentence each.
-    pub(super) fn faults_of_envelopes(&self) -> StoreResult<Vec<String>> {
-        let (told, first_opening) = self.told_of_envelopes()?;
+    pub(super) fn faults(self) -> StoreResult<Vec<String>> {
+        let (told, first_opening) = self.told()?;
         let busy = self.envelopes_of_intents()?;
         let mut faults = Vec::new();
         let mut seen = BTreeSet::new();
         let mut filter = EnvelopeFilter::default();
         loop {
-            let page = self.envelopes(&filter, PAGE)?;
+            let page = self.list(&filter, PAGE)?;
             let Some(last) = page.last() else {
                 break;
             };
@@ -127,7 +127,7 @@ impl Session {
                 seen.insert(envelope.id.clone());
                 match told.get(&envelope.id) {
                     Some(told) if told.opened.is_some() => {
-                        let budgets = self.budgets(&envelope.id, None)?;
+                        let budgets = self.0.budgets().list(&envelope.id, None)?;
                         told.compare(&envelope, &budgets, busy.contains(&envelope.id), &mut faults);
                     }
                     _ if self.is_of_earlier_version(&envelope.id, first_opening)? => {}
@@ -148,9 +148,9 @@ impl Session {
 
     /// True if an envelope without a row of its opening is from a version that wrote none: it has an older row than any
     /// such row, or one without counters. The rows decide, because they are chained, and no column of the envelope.
-    fn is_of_earlier_version(&self, id: &str, first_opening: Option<i64>) -> StoreResult<bool> {
+    fn is_of_earlier_version(self, id: &str, first_opening: Option<i64>) -> StoreResult<bool> {
         let first: Option<(i64, bool)> = self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT seq, counters IS NOT NULL FROM core_operations WHERE envelope_id = ?1 ORDER BY seq LIMIT 1",
             )?
@@ -164,10 +164,10 @@ impl Session {
     }
 
     /// Statements of the rows, by envelope, and the oldest row of an opening.
-    fn told_of_envelopes(&self) -> StoreResult<(BTreeMap<String, Told>, Option<i64>)> {
+    fn told(self) -> StoreResult<(BTreeMap<String, Told>, Option<i64>)> {
         let mut told: BTreeMap<String, Told> = BTreeMap::new();
         let mut first_opening: Option<i64> = None;
-        let mut statement = self.db.prepare(TELLING)?;
+        let mut statement = self.0.db.prepare(TELLING)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let seq: i64 = row.get(0)?;
@@ -216,15 +216,15 @@ impl Session {
     }
 
     /// Envelopes, and those around them, with calls that were counted and have no row yet.
-    fn envelopes_of_intents(&self) -> StoreResult<BTreeSet<String>> {
+    fn envelopes_of_intents(self) -> StoreResult<BTreeSet<String>> {
         let mut busy: BTreeSet<String> = self
-            .db
+            .0.db
             .prepare("SELECT operation ->> 'envelope_id' FROM core_intents WHERE operation ->> 'envelope_id' IS NOT NULL")?
             .query_map([], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
         let mut inner: Vec<String> = busy.iter().cloned().collect();
         while let Some(id) = inner.pop() {
-            let parent = self.envelope(&id)?.and_then(|envelope| envelope.parent);
+            let parent = self.get(&id)?.and_then(|envelope| envelope.parent);
             if let Some(parent) = parent.filter(|parent| busy.insert(parent.clone())) {
                 inner.push(parent);
             }
@@ -353,6 +353,7 @@ mod tests {
     use super::super::endings::opened;
     use super::super::fixture::{NOW, envelope, key, operation};
     use super::super::prune::PruneError;
+    use super::super::session::Session;
     use super::super::{Admission, Database, Operation};
     use super::*;
 
@@ -364,10 +365,14 @@ mod tests {
         session.begin_write().unwrap();
         open(&session, 0, "env_around", None);
         open(&session, 1, "env_in", Some("env_around"));
-        session.book("env_in", "units", 1).unwrap();
+        session.budgets().book("env_in", "units", 1).unwrap();
         for number in 2..5 {
             let mut row = operation(number, Some("env_in"), NOW);
-            match session.admit("env_in", Charge::Mutations(1), 0, NOW).unwrap() {
+            match session
+                .envelopes()
+                .admit("env_in", Charge::Mutations(1), 0, NOW)
+                .unwrap()
+            {
                 Admission::Admitted(admitted) => row.counters = admitted.counters,
                 Admission::Refused { event, .. } => {
                     assert_eq!(number, 4);
@@ -375,10 +380,11 @@ mod tests {
                 }
                 Admission::Unknown => unreachable!(),
             }
-            session.record(&row).unwrap();
+            session.ledger().record(&row).unwrap();
         }
         let ended = session
-            .interrupt_envelopes("h", None, (NOW, 0), "HOST_GONE")
+            .envelopes()
+            .interrupt_all("h", None, (NOW, 0), "HOST_GONE")
             .unwrap();
         assert_eq!(ended, 1);
         session.commit().unwrap();
@@ -390,19 +396,19 @@ mod tests {
         one.opened_at = NOW.to_owned();
         one.parent = parent.map(str::to_owned);
         one.standing.limits.max_mutations = parent.map(|_| 2);
-        session.open_envelope(&one).unwrap();
+        session.envelopes().open(&one).unwrap();
         let budgets: BTreeMap<String, i64> = parent.map(|_| ("units".to_owned(), 2)).into_iter().collect();
-        session.open_budgets(id, &budgets).unwrap();
+        session.budgets().open(id, &budgets).unwrap();
         let events = Value::from(vec![opened(&one, &budgets)]).to_string();
         let row = Operation {
             events: Some(events),
             ..operation(number, Some(id), NOW)
         };
-        session.record(&row).unwrap();
+        session.ledger().record(&row).unwrap();
     }
 
     fn faults(session: &Session) -> Vec<String> {
-        let verified = session.verify(None, &[key().public()]).unwrap();
+        let verified = session.ledger().verify(None, &[key().public()]).unwrap();
         assert_eq!(verified.broken.is_some(), !verified.around.is_empty());
         verified.around
     }
@@ -411,9 +417,9 @@ mod tests {
     fn what_rows_say_is_what_envelopes_are() {
         let (_place, session) = story();
         assert_eq!(faults(&session), [] as [String; 0]);
-        let inner = session.envelope("env_in").unwrap().unwrap();
+        let inner = session.envelopes().get("env_in").unwrap().unwrap();
         assert_eq!(inner.standing.state, State::ClosedFailed);
-        let around = session.envelope("env_around").unwrap().unwrap();
+        let around = session.envelopes().get("env_around").unwrap().unwrap();
         assert_eq!(
             (around.standing.mutations, around.standing.state),
             (2, State::ClosedInterrupted)
@@ -423,7 +429,7 @@ mod tests {
     #[test]
     fn nothing_is_pruned_by_envelopes_that_were_changed() {
         let (_place, session) = story();
-        session.check_before_prune().unwrap();
+        session.maintenance().check_before_prune().unwrap();
         session
             .db
             .execute(
@@ -431,7 +437,7 @@ mod tests {
                 [],
             )
             .unwrap();
-        let refused = session.check_before_prune().unwrap_err();
+        let refused = session.maintenance().check_before_prune().unwrap_err();
         assert!(
             matches!(&refused, PruneError::Envelopes(fault) if fault.contains("the end of envelope")),
             "{refused}"
@@ -450,16 +456,20 @@ mod tests {
         one.detached_until_ms = Some(1);
         one.standing.opened_boot_ms = 100_000;
         one.standing.limits.max_duration_sec = Some(60);
-        session.open_envelope(&one).unwrap();
+        session.envelopes().open(&one).unwrap();
         for boot_ms in [99_999, 100_000, 159_999] {
-            assert_eq!(session.end_detached(boot_ms, NOW).unwrap(), 0, "{boot_ms}");
+            assert_eq!(
+                session.envelopes().end_detached(boot_ms, NOW).unwrap(),
+                0,
+                "{boot_ms}"
+            );
         }
-        assert_eq!(session.end_detached(160_000, NOW).unwrap(), 1);
+        assert_eq!(session.envelopes().end_detached(160_000, NOW).unwrap(), 1);
         let mut other = one.clone();
         other.id = "env_two".to_owned();
-        session.open_envelope(&other).unwrap();
+        session.envelopes().open(&other).unwrap();
         assert_eq!(
-            session.end_detached(1_000, NOW).unwrap(),
+            session.envelopes().end_detached(1_000, NOW).unwrap(),
             1,
             "the machine was started again"
         );

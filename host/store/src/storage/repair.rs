@@ -1,6 +1,7 @@
 //! Taking out of the database what should not be there.
 
 use super::error::StoreResult;
+use super::handles::Maintenance;
 use super::migrate;
 use super::schema::{Cure, Misplaced, pristine, quoted};
 use super::session::Session;
@@ -21,9 +22,9 @@ impl Database {
             .db
             .authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>)?;
         // Rows that somebody moved away are not dropped as a stranger's.
-        if session.has_migrations()? {
+        if session.maintenance().has_migrations()? {
             for table in OWN {
-                if !session.has_table(table)? {
+                if !session.maintenance().has_table(table)? {
                     return Err(MigrationError::Missing { table });
                 }
             }
@@ -36,10 +37,10 @@ impl Database {
     }
 }
 
-impl Session {
-    pub(super) fn has_table(&self, name: &str) -> StoreResult<bool> {
+impl Maintenance<'_> {
+    pub(super) fn has_table(self, name: &str) -> StoreResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
-        Ok(self.db.query_row(sql, [name], |row| row.get(0))?)
+        Ok(self.0.db.query_row(sql, [name], |row| row.get(0))?)
     }
 }
 
@@ -56,8 +57,8 @@ fn cure(session: &Session, cure: Cure) -> Result<Vec<Misplaced>, MigrationError>
 }
 
 fn cure_in_transaction(session: &Session, cure: Cure) -> Result<Vec<Misplaced>, MigrationError> {
-    let mut wrong = if session.has_migrations()? {
-        session.misplaced()?
+    let mut wrong = if session.maintenance().has_migrations()? {
+        session.maintenance().misplaced()?
     } else {
         Vec::new()
     };

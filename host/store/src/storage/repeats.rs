@@ -3,7 +3,7 @@
 use super::error::StoreResult;
 use rusqlite::{OptionalExtension, params};
 
-use super::session::Session;
+use super::handles::Evidence;
 
 /// Verdicts on the newest test run of each workspace, as their component wrote them into the rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,18 +27,19 @@ pub struct RepeatedFailure {
     pub stands: bool,
 }
 
-impl Session {
+impl Evidence<'_> {
     /// Distance to an equal fingerprint among the newest mutations of an envelope, 1 being
     /// the one before. What changed rows is compared with what changed rows, and what changed
     /// files, which `run` calls report, with what changed files.
     pub fn repeated_mutation(
-        &self,
+        self,
         id: &str,
         fingerprint: &str,
         effect: &str,
         before: Option<i64>,
     ) -> StoreResult<Option<usize>> {
         let newest: Vec<String> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT mutation_fingerprint FROM core_operations
@@ -55,14 +56,14 @@ impl Session {
 
     /// Distance from the newest mutation of an envelope to an equal earlier one. Where calls looked at a work tree, its
     /// states say so, whoever edited it.
-    pub fn newest_mutation_repeated(&self, id: &str) -> StoreResult<Option<usize>> {
+    pub fn newest_mutation_repeated(self, id: &str) -> StoreResult<Option<usize>> {
         let mut oscillation = None;
-        for workspace in self.seen_workspaces(id)? {
-            let progress = self.work_tree_progress(id, &workspace)?;
+        for workspace in self.0.work_trees().seen_workspaces(id)? {
+            let progress = self.0.work_trees().progress(id, &workspace)?;
             oscillation = oscillation.max(progress.and_then(|progress| progress.oscillation));
         }
         let newest: Option<(i64, String, String, Option<String>, bool)> = self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT seq, mutation_fingerprint, effect, events, repo_before_hash IS NOT NULL FROM core_operations
                  WHERE envelope_id = ?1 AND mutation_fingerprint IS NOT NULL ORDER BY seq DESC LIMIT 1",
@@ -84,8 +85,8 @@ impl Session {
 
     /// Verdicts on the newest test run of each workspace that calls of an envelope looked at. `None` without such a
     /// run. A run that the caller reports as passed tells nothing where the host ran tests itself.
-    pub fn said_of_tests(&self, id: &str) -> StoreResult<Option<SaidOfTests>> {
-        let mut statement = self.db.prepare_cached(
+    pub fn said_of_tests(self, id: &str) -> StoreResult<Option<SaidOfTests>> {
+        let mut statement = self.0.db.prepare_cached(
             "SELECT max(o.seq), o.events FROM core_operations o
              JOIN core_work_tree_states s ON s.envelope_id = o.envelope_id AND s.state = o.repo_before_hash
              WHERE o.envelope_id = ?1 AND (o.op_type = 'test_run' OR o.outcome IS NOT NULL) AND o.success = 1
@@ -109,9 +110,10 @@ impl Session {
     }
 
     /// Number of an envelope's operations that failed in this way.
-    pub fn repeated_failure(&self, id: &str, fingerprint: &str) -> StoreResult<Option<RepeatedFailure>> {
+    pub fn repeated_failure(self, id: &str, fingerprint: &str) -> StoreResult<Option<RepeatedFailure>> {
         let workspace = self.workspace_of_failure(id, fingerprint)?;
         let (seen, first, last): (i64, Option<i64>, Option<i64>) = self
+            .0
             .db
             .prepare_cached(
                 "SELECT count(*), min(seq), max(seq) FROM core_operations o
@@ -133,6 +135,7 @@ impl Session {
             }));
         }
         let mutations = self
+            .0
             .db
             .prepare_cached(
                 "SELECT count(*) FROM core_operations WHERE envelope_id = ?1 AND seq > ?2 AND seq < ?3
@@ -141,6 +144,7 @@ impl Session {
             .query_row(params![id, first, last], |row| row.get(0))?;
         // A run that the caller reports as passed settles only what the caller reported.
         let later: bool = self
+            .0
             .db
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM core_operations
@@ -159,14 +163,15 @@ impl Session {
 
     /// Edits of the work tree that the second of two operations of an envelope looked at, from one operation to the other.
     /// `None` if it looked at none.
-    pub fn edits_over_rows(&self, id: &str, first: i64, last: i64) -> StoreResult<Option<i64>> {
+    pub fn edits_over_rows(self, id: &str, first: i64, last: i64) -> StoreResult<Option<i64>> {
         let state: Option<Option<String>> = self
+            .0
             .db
             .prepare_cached("SELECT repo_before_hash FROM core_operations WHERE seq = ?1")?
             .query_row([last], |row| row.get(0))
             .optional()?;
         let workspace = match state.flatten() {
-            Some(state) => self.workspace_of_state(id, &state)?,
+            Some(state) => self.0.work_trees().workspace_of_state(id, &state)?,
             None => None,
         };
         workspace
@@ -175,8 +180,9 @@ impl Session {
     }
 
     /// The workspace that the newest operation with a failure looked at.
-    fn workspace_of_failure(&self, id: &str, fingerprint: &str) -> StoreResult<Option<String>> {
+    fn workspace_of_failure(self, id: &str, fingerprint: &str) -> StoreResult<Option<String>> {
         let state: Option<Option<String>> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT repo_before_hash FROM core_operations
@@ -185,14 +191,15 @@ impl Session {
             .query_row([fingerprint, id], |row| row.get(0))
             .optional()?;
         match state.flatten() {
-            Some(state) => self.workspace_of_state(id, &state),
+            Some(state) => self.0.work_trees().workspace_of_state(id, &state),
             None => Ok(None),
         }
     }
 
     /// Edits of a workspace that were found after one operation and until another.
-    fn edits_between(&self, id: &str, workspace: &str, first: i64, last: i64) -> StoreResult<i64> {
+    fn edits_between(self, id: &str, workspace: &str, first: i64, last: i64) -> StoreResult<i64> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT count(*) FROM core_work_tree_states s JOIN core_operations o ON o.op_id = s.op_id

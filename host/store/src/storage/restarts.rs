@@ -4,8 +4,8 @@ use tollgate_core::effect::Effect;
 use tollgate_core::hash;
 
 use super::error::StoreResult;
+use super::handles::WorkTrees;
 use super::ledger::{OpType, Operation};
-use super::session::Session;
 use super::work_trees::Sighting;
 
 /// Most envelopes that one restart compares.
@@ -54,10 +54,11 @@ impl LeftState {
     }
 }
 
-impl Session {
+impl WorkTrees<'_> {
     /// Work trees of envelopes that ended with their host, and that nobody compared since.
-    pub fn left_states(&self) -> StoreResult<Vec<LeftState>> {
+    pub fn left_states(self) -> StoreResult<Vec<LeftState>> {
         let envelopes: Vec<(String, String)> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT id, connection FROM core_envelopes
@@ -83,8 +84,9 @@ impl Session {
     }
 
     /// Stores the outcome of a comparison. False if another host was faster. Wants a write transaction.
-    pub fn note_comparison(&self, envelope: &str, is_moved: bool) -> StoreResult<bool> {
+    pub fn note_comparison(self, envelope: &str, is_moved: bool) -> StoreResult<bool> {
         let noted = self
+            .0
             .db
             .prepare_cached(
                 "UPDATE core_envelopes SET restart_moved = ?2 WHERE id = ?1 AND restart_moved IS NULL",
@@ -115,30 +117,32 @@ mod tests {
             ..Sighting::default()
         };
         for id in ["env_gone", "env_unseen"] {
-            session.open_envelope(&envelope(id, None)).unwrap();
+            session.envelopes().open(&envelope(id, None)).unwrap();
         }
         for (state, at) in [("A", 1), ("B", 2)] {
             session
+                .work_trees()
                 .note_baseline("env_gone", &seen(state, at), "op_1", NOW)
                 .unwrap();
         }
-        assert_eq!(session.left_states().unwrap(), []);
+        assert_eq!(session.work_trees().left_states().unwrap(), []);
         session
-            .interrupt_envelopes("h", None, (NOW, 0), "HOST_GONE")
+            .envelopes()
+            .interrupt_all("h", None, (NOW, 0), "HOST_GONE")
             .unwrap();
-        let left = session.left_states().unwrap();
+        let left = session.work_trees().left_states().unwrap();
         assert_eq!(left.len(), 1);
         assert_eq!(
             (left[0].envelope_id.as_str(), left[0].seen.state.as_str()),
             ("env_gone", "B")
         );
-        assert!(session.note_comparison("env_gone", true).unwrap());
-        assert!(!session.note_comparison("env_gone", false).unwrap());
-        assert_eq!(session.left_states().unwrap(), []);
-        let shown = session.envelope("env_gone").unwrap().unwrap();
+        assert!(session.work_trees().note_comparison("env_gone", true).unwrap());
+        assert!(!session.work_trees().note_comparison("env_gone", false).unwrap());
+        assert_eq!(session.work_trees().left_states().unwrap(), []);
+        let shown = session.envelopes().get("env_gone").unwrap().unwrap();
         assert_eq!(shown.restart_moved, Some(true));
         let row = left[0].moved("op_2", "h", NOW, &seen("C", 3));
-        session.record(&row).unwrap();
+        session.ledger().record(&row).unwrap();
         session.commit().unwrap();
     }
 }

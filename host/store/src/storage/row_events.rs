@@ -4,13 +4,13 @@ use rusqlite::types::ValueRef;
 use serde_json::Value;
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Ledger;
 
-impl Session {
+impl Ledger<'_> {
     /// Visits each event of a type with the number of its row, in the order of rows. Events that are no JSON are passed over: the
     /// chain shows that somebody changed them.
-    pub(super) fn each_event(&self, kind: &str, mut visit: impl FnMut(i64, &Value)) -> StoreResult<()> {
-        let mut statement = self.db.prepare(
+    pub(super) fn each_event(self, kind: &str, mut visit: impl FnMut(i64, &Value)) -> StoreResult<()> {
+        let mut statement = self.0.db.prepare(
             "SELECT seq, events FROM core_operations
              WHERE events IS NOT NULL AND instr(events, ?1) > 0 ORDER BY seq",
         )?;

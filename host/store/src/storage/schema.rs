@@ -14,8 +14,8 @@ use tollgate_core::text;
 
 use super::access::{CORE_PREFIX, Namespace};
 use super::error::{StoreError, StoreResult};
+use super::handles::Maintenance;
 use super::operations::StoredOperation;
-use super::session::Session;
 use super::{MigrationError, scratch};
 
 /// Most objects that an error names.
@@ -122,7 +122,7 @@ pub(super) fn pristine() -> Result<&'static [Object], MigrationError> {
     if let Some(known) = PRISTINE.get() {
         return Ok(known);
     }
-    let objects = scratch(std::iter::empty())?.objects()?;
+    let objects = scratch(std::iter::empty())?.maintenance().objects()?;
     Ok(PRISTINE.get_or_init(|| objects))
 }
 
@@ -249,10 +249,11 @@ fn changed_core(found: &[Object], core: &[Object]) -> Vec<Misplaced> {
     wrong
 }
 
-impl Session {
+impl Maintenance<'_> {
     /// Everything in the schema.
-    pub(super) fn objects(&self) -> StoreResult<Vec<Object>> {
+    pub(super) fn objects(self) -> StoreResult<Vec<Object>> {
         Ok(self
+            .0
             .db
             .prepare("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name")?
             .query_map([], |row| {
@@ -267,15 +268,16 @@ impl Session {
     }
 
     /// True if a host has worked with this database.
-    pub(super) fn has_migrations(&self) -> StoreResult<bool> {
+    pub(super) fn has_migrations(self) -> StoreResult<bool> {
         let mut found = self
+            .0
             .db
             .prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'core_migrations'")?;
         Ok(found.exists([])?)
     }
 
     /// Objects in the database that should not exist, or differ from what they should be: the host's own first.
-    pub fn misplaced(&self) -> Result<Vec<Misplaced>, MigrationError> {
+    pub fn misplaced(self) -> Result<Vec<Misplaced>, MigrationError> {
         let core = pristine()?;
         let found = self.objects()?;
         let mut wrong = changed_core(&found, core);
@@ -284,19 +286,19 @@ impl Session {
     }
 
     /// Faults of a component's objects.
-    pub(super) fn misplaced_of(&self, namespace: &Namespace) -> Result<Vec<Misplaced>, MigrationError> {
+    pub(super) fn misplaced_of(self, namespace: &Namespace) -> Result<Vec<Misplaced>, MigrationError> {
         let is_its = |object: &Object| namespace.owns(&object.name) || namespace.owns(&object.table);
         self.strangers(&self.objects()?, pristine()?, Some(namespace), is_its)
     }
 
     fn strangers(
-        &self,
+        self,
         found: &[Object],
         core: &[Object],
         also: Option<&Namespace>,
         looked_at: impl Fn(&Object) -> bool,
     ) -> Result<Vec<Misplaced>, MigrationError> {
-        let known = super::migrate::packs(self)?;
+        let known = super::migrate::packs(self.0)?;
         let known = known.iter().map(|pack| Namespace::of_pack(pack));
         let owners = Owners(known.chain(also.cloned()).collect());
         let targets = self.references()?;
@@ -311,9 +313,9 @@ impl Session {
     }
 
     /// The tables that the foreign keys of each table refer to.
-    fn references(&self) -> StoreResult<BTreeMap<String, Vec<String>>> {
+    fn references(self) -> StoreResult<BTreeMap<String, Vec<String>>> {
         let mut references: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let mut statement = self.db.prepare(
+        let mut statement = self.0.db.prepare(
             "SELECT tables.name, keys.\"table\"
              FROM sqlite_master AS tables, pragma_foreign_key_list(tables.name) AS keys
              WHERE tables.type = 'table'",
@@ -327,7 +329,7 @@ impl Session {
 
     /// Checks that every statement of the host's on its own tables can be prepared, and the ledger takes a row. In
     /// the caller's transaction, of which nothing is kept.
-    pub(super) fn probe(&self) -> StoreResult<()> {
+    pub(super) fn probe(self) -> StoreResult<()> {
         let tables: Vec<String> = self
             .objects()?
             .into_iter()
@@ -336,7 +338,7 @@ impl Session {
             .collect();
         for name in tables {
             let table = quoted(&name);
-            let mut columns = self.db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            let mut columns = self.0.db.prepare("SELECT name FROM pragma_table_info(?1)")?;
             let columns: Vec<String> = columns
                 .query_map([&name], |row| {
                     let column = quoted(&row.get::<_, String>(0)?);
@@ -349,18 +351,18 @@ impl Session {
                 format!("UPDATE {table} SET {} WHERE 0", columns.join(", ")),
                 format!("DELETE FROM {table} WHERE 0"),
             ] {
-                self.db.prepare(&sql)?;
+                self.0.db.prepare(&sql)?;
             }
         }
-        self.host_statement("SAVEPOINT probe")?;
+        self.0.host_statement("SAVEPOINT probe")?;
         let recorded = self.record_probe();
-        self.known_head.set(None);
-        self.host_statement("ROLLBACK TO probe")?;
-        self.host_statement("RELEASE probe")?;
+        self.0.known_head.set(None);
+        self.0.host_statement("ROLLBACK TO probe")?;
+        self.0.host_statement("RELEASE probe")?;
         recorded
     }
 
-    fn record_probe(&self) -> StoreResult<()> {
+    fn record_probe(self) -> StoreResult<()> {
         let probe = StoredOperation {
             op_id: "op_probe".to_owned(),
             op_type: "control".to_owned(),
@@ -370,11 +372,11 @@ impl Session {
             ..StoredOperation::default()
         };
         let probe = probe.operation().ok_or(rusqlite::Error::InvalidQuery)?;
-        self.record(&probe)
+        self.0.ledger().record(&probe)
     }
 
     /// The same failure with the objects that are in the way of the host's own statements, if there are any.
-    pub fn explain(&self, err: StoreError) -> StoreError {
+    pub fn explain(self, err: StoreError) -> StoreError {
         let could_be = match err.sqlite() {
             rusqlite::Error::StatementChangedRows(_) => true,
             err => matches!(
@@ -407,7 +409,7 @@ impl Session {
     }
 }
 
-/// Prefix of a failure that [`Session::explain`] explained.
+/// Prefix of a failure that [`Maintenance::explain`] explained.
 const IN_THE_WAY: &str = "something in the database is in the way of the host's own statements";
 
 /// Obstacle, if a failure names one.

@@ -407,26 +407,6 @@ impl Session {
         Ok(())
     }
 
-    /// Pages of the database that a component's rows take.
-    pub fn used_pages(&self, namespace: &Namespace) -> StoreResult<i64> {
-        Ok(self
-            .db
-            .prepare_cached("SELECT coalesce(max(pages), 0) FROM core_usage WHERE pack = ?1")?
-            .query_row([namespace.pack()], |row| row.get(0))?)
-    }
-
-    /// Books pages that a component's call took or gave back.
-    pub fn book_pages(&self, namespace: &Namespace, pages: i64) -> StoreResult<()> {
-        Ok(self
-            .db
-            .prepare_cached(
-                "INSERT INTO core_usage (pack, pages) VALUES (?1, ?2)
-                 ON CONFLICT (pack) DO UPDATE SET pages = pages + excluded.pages",
-            )?
-            .execute((namespace.pack(), pages))
-            .map(drop)?)
-    }
-
     pub(super) fn host_statement(&self, sql: &str) -> StoreResult<()> {
         Ok(self.db.prepare_cached(sql)?.execute([]).map(drop)?)
     }

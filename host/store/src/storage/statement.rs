@@ -6,8 +6,9 @@ use rusqlite::{CachedStatement, ErrorCode, StatementStatus, ToSql};
 use thiserror::Error;
 
 use super::access::Namespace;
+use super::handles::Components;
 use super::memory::{self, Charged, Denial};
-use super::session::{SQL_MEMORY, Session};
+use super::session::SQL_MEMORY;
 use super::value::{Statement, Value};
 
 /// Rows one query may return.
@@ -55,10 +56,10 @@ pub enum SqlError {
     Internal(#[source] StoreError),
 }
 
-impl Session {
-    /// Runs a component's query. The session must have [entered](Session::enter) its namespace.
+impl<'s> Components<'s> {
+    /// Runs a component's query. The session must have [entered](super::Session::enter) its namespace.
     pub fn query(
-        &self,
+        self,
         namespace: &Namespace,
         sql: &str,
         params: &[Value],
@@ -67,7 +68,7 @@ impl Session {
     }
 
     /// Runs a component's statement and returns how many rows it changed.
-    pub fn execute(&self, namespace: &Namespace, sql: &str, params: &[Value]) -> Result<u64, SqlError> {
+    pub fn execute(self, namespace: &Namespace, sql: &str, params: &[Value]) -> Result<u64, SqlError> {
         let changed =
             self.with_statement(namespace, sql, |statement| Ok(statement.execute(bind(params))?))?;
         Ok(changed as u64)
@@ -75,7 +76,7 @@ impl Session {
 
     /// Prepares a component's statement and runs it, both within the memory that its call may take.
     fn with_statement<T>(
-        &self,
+        self,
         namespace: &Namespace,
         sql: &str,
         run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
@@ -84,8 +85,8 @@ impl Session {
         let read = namespace
             .read(sql)
             .map_err(|refusal| SqlError::Refused(refusal.to_string()))?;
-        self.name_with(&read.with);
-        let _armed = self.bound_memory();
+        self.0.name_with(&read.with);
+        let _armed = self.0.bound_memory();
         let done = self
             .prepare(&read.sql)
             .and_then(|statement| self.run_prepared(&read.sql, statement, run));
@@ -97,19 +98,19 @@ impl Session {
     }
 
     /// Runs statements in order; the first failure undoes all of them.
-    pub fn batch(&self, namespace: &Namespace, statements: &[Statement]) -> Result<Vec<u64>, SqlError> {
-        self.as_host(|| self.host_statement("SAVEPOINT batch"))?;
+    pub fn batch(self, namespace: &Namespace, statements: &[Statement]) -> Result<Vec<u64>, SqlError> {
+        self.0.as_host(|| self.0.host_statement("SAVEPOINT batch"))?;
         let result = statements
             .iter()
             .map(|statement| self.execute(namespace, &statement.sql, &statement.params))
             .collect::<Result<Vec<_>, _>>();
-        self.as_host(|| match &result {
-            Ok(_) => self.host_statement("RELEASE batch"),
+        self.0.as_host(|| match &result {
+            Ok(_) => self.0.host_statement("RELEASE batch"),
             // If SQLite rolled the transaction back itself, there is no savepoint left to undo.
-            Err(_) if !self.in_transaction() => Ok(()),
+            Err(_) if !self.0.in_transaction() => Ok(()),
             Err(_) => {
-                self.host_statement("ROLLBACK TO batch")?;
-                self.host_statement("RELEASE batch")
+                self.0.host_statement("ROLLBACK TO batch")?;
+                self.0.host_statement("RELEASE batch")
             }
         })?;
         result
@@ -117,18 +118,18 @@ impl Session {
 
     /// The statement of this text, which the component's tag leads. The tag keeps one component's cached
     /// statements from another, which the authorizer would never be asked about again.
-    fn prepare(&self, tagged: &str) -> Result<CachedStatement<'_>, SqlError> {
+    fn prepare(self, tagged: &str) -> Result<CachedStatement<'s>, SqlError> {
         // Some failures make SQLite roll the whole transaction back. What came after would commit by
         // itself, past the savepoint and the ledger.
-        if !self.in_transaction() {
+        if !self.0.in_transaction() {
             return Err(SqlError::TransactionState("the transaction is over".to_owned()));
         }
-        Ok(self.db.prepare_cached(tagged)?)
+        Ok(self.0.db.prepare_cached(tagged)?)
     }
 
     /// Runs a statement, and keeps it for later calls unless it is large or has very many steps.
     fn run_prepared<T>(
-        &self,
+        self,
         tagged: &str,
         mut statement: CachedStatement<'_>,
         run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::error::StoreResult;
+use super::handles::WorkTrees;
 use super::schema::exactly_one;
-use super::session::Session;
 use super::work_trees::Sighting;
 
 /// Type of the event that holds a state. Components' events have no field `op_id`.
@@ -28,10 +28,11 @@ pub(super) fn events(states: &[StateAfter]) -> Vec<Value> {
     states.iter().map(event).collect()
 }
 
-impl Session {
+impl WorkTrees<'_> {
     /// Stores the state that a call left behind whose row is written already. Wants a write transaction.
-    pub fn note_state_after(&self, envelope: &str, op_id: &str, seen: &Sighting) -> StoreResult<()> {
+    pub fn note_state_after(self, envelope: &str, op_id: &str, seen: &Sighting) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "INSERT INTO core_states_after (op_id, envelope_id, state)
@@ -43,8 +44,8 @@ impl Session {
     }
 
     /// States that no row holds yet.
-    pub(super) fn unchained_states(&self) -> StoreResult<Vec<StateAfter>> {
-        let mut statement = self.db.prepare_cached(
+    pub(super) fn unchained_states(self) -> StoreResult<Vec<StateAfter>> {
+        let mut statement = self.0.db.prepare_cached(
             "SELECT op_id, state FROM core_states_after WHERE chained_seq IS NULL ORDER BY op_id LIMIT ?1",
         )?;
         let states = statement.query_map([MAX_OF_ROW], |row| {
@@ -57,9 +58,10 @@ impl Session {
     }
 
     /// Notes the row that holds states.
-    pub(super) fn chain_states(&self, states: &[StateAfter], seq: i64) -> StoreResult<()> {
+    pub(super) fn chain_states(self, states: &[StateAfter], seq: i64) -> StoreResult<()> {
         for one in states {
-            self.db
+            self.0
+                .db
                 .prepare_cached("UPDATE core_states_after SET chained_seq = ?2 WHERE op_id = ?1")?
                 .execute((&one.op_id, seq))
                 .and_then(exactly_one)?;
@@ -68,10 +70,10 @@ impl Session {
     }
 
     /// States that differ from the ledger's rows, a sentence each.
-    pub(super) fn faults_of_states(&self) -> StoreResult<Vec<String>> {
+    pub(super) fn faults_of_states(self) -> StoreResult<Vec<String>> {
         let mut told = self.told_states()?;
         let mut faults = Vec::new();
-        let mut statement = self.db.prepare(
+        let mut statement = self.0.db.prepare(
             "SELECT op_id, state, chained_seq,
                  EXISTS (SELECT 1 FROM core_anchors WHERE chained_seq BETWEEN first_seq AND last_seq)
              FROM core_states_after ORDER BY op_id",
@@ -91,7 +93,7 @@ impl Session {
             }
         }
         // Pruning takes states away with their envelope, and rows before it.
-        let mut kept = self.db.prepare(
+        let mut kept = self.0.db.prepare(
             "SELECT 1 FROM core_operations JOIN core_envelopes ON core_envelopes.id = core_operations.envelope_id
              WHERE op_id = ?1",
         )?;
@@ -106,9 +108,9 @@ impl Session {
     }
 
     /// States that rows hold, with the row, by operation. Of several the first counts.
-    fn told_states(&self) -> StoreResult<BTreeMap<String, (i64, String)>> {
+    fn told_states(self) -> StoreResult<BTreeMap<String, (i64, String)>> {
         let mut told = BTreeMap::new();
-        self.each_event(AFTER, |seq, event| {
+        self.0.ledger().each_event(AFTER, |seq, event| {
             if let (Some(op_id), Some(state)) = (event["op_id"].as_str(), event["state"].as_str()) {
                 told.entry(op_id.to_owned())
                     .or_insert_with(|| (seq, state.to_owned()));
@@ -122,6 +124,7 @@ impl Session {
 mod tests {
     use super::super::OperationFilter;
     use super::super::fixture::{add, disarm, key, ledger, prune, rearm};
+    use super::super::session::Session;
     use super::*;
 
     fn seen(state: &str) -> Sighting {
@@ -137,7 +140,10 @@ mod tests {
         let (place, session) = ledger("kk");
         session.begin_write().unwrap();
         for (op_id, state) in [("op_0", "A"), ("op_1", "B")] {
-            session.note_state_after("env_k", op_id, &seen(state)).unwrap();
+            session
+                .work_trees()
+                .note_state_after("env_k", op_id, &seen(state))
+                .unwrap();
         }
         session.commit().unwrap();
         (place, session)
@@ -150,7 +156,7 @@ mod tests {
     }
 
     fn faults(session: &Session) -> Vec<String> {
-        session.verify(None, &[key().public()]).unwrap().around
+        session.ledger().verify(None, &[key().public()]).unwrap().around
     }
 
     fn tamper(session: &Session, sql: &str) {
@@ -160,12 +166,12 @@ mod tests {
     #[test]
     fn a_state_after_a_row_is_shown_with_it_and_the_next_row_holds_it() {
         let (_place, session) = story();
-        let found = session.operations(&OperationFilter::default(), 2).unwrap();
+        let found = session.operations().list(&OperationFilter::default(), 2).unwrap();
         assert_eq!(found[0].repo_after_hash.as_deref(), Some("B"));
         assert_eq!(faults(&session), [] as [String; 0], "no row came since");
         next(&session, "kk", 2);
-        assert_eq!(session.unchained_states().unwrap(), []);
-        let told = session.told_states().unwrap();
+        assert_eq!(session.work_trees().unchained_states().unwrap(), []);
+        let told = session.work_trees().told_states().unwrap();
         assert_eq!(told["op_0"], (3, "A".to_owned()));
         assert_eq!(told["op_1"], (3, "B".to_owned()));
         assert_eq!(faults(&session), [] as [String; 0]);
@@ -218,7 +224,12 @@ mod tests {
              UPDATE core_operations SET events = replace(events, '\"B\"', '\"X\"') WHERE seq = 3",
         );
         rearm(&session);
-        let broken = session.verify(None, &[key().public()]).unwrap().broken.unwrap();
+        let broken = session
+            .ledger()
+            .verify(None, &[key().public()])
+            .unwrap()
+            .broken
+            .unwrap();
         assert_eq!((broken.seq, broken.what.as_str()), (3, "the row was changed"));
     }
 
@@ -228,15 +239,16 @@ mod tests {
         session.begin_write().unwrap();
         for number in 0..70 {
             session
+                .work_trees()
                 .note_state_after("env_k", &format!("op_{number}"), &seen("A"))
                 .unwrap();
         }
         session.commit().unwrap();
         // An old row outside of the envelope takes the first of them, and goes.
         next(&session, "o", 70);
-        assert_eq!(session.unchained_states().unwrap().len(), 6);
+        assert_eq!(session.work_trees().unchained_states().unwrap().len(), 6);
         next(&session, "y", 71);
-        assert_eq!(session.unchained_states().unwrap(), []);
+        assert_eq!(session.work_trees().unchained_states().unwrap(), []);
         assert_eq!(faults(&session), [] as [String; 0]);
         assert_eq!(prune(&session, 10).unwrap().rows_outside, 1);
         assert_eq!(faults(&session), [] as [String; 0]);

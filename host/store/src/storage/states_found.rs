@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tollgate_core::hash;
 
 use super::error::StoreResult;
+use super::handles::WorkTrees;
 use super::schema::exactly_one;
-use super::session::Session;
 
 /// Type of the event that holds a state. Components' events have no field `op_id`.
 const FOUND: &str = "work_tree.state";
@@ -74,10 +74,10 @@ pub(super) fn events(states: &[FoundState]) -> Vec<Value> {
     states.iter().map(event).collect()
 }
 
-impl Session {
+impl WorkTrees<'_> {
     /// States that no row holds yet.
-    pub(super) fn unchained_finds(&self) -> StoreResult<Vec<FoundState>> {
-        let mut statement = self.db.prepare_cached(&format!(
+    pub(super) fn unchained_finds(self) -> StoreResult<Vec<FoundState>> {
+        let mut statement = self.0.db.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM core_work_tree_states WHERE chained_seq IS NULL ORDER BY id LIMIT ?1"
         ))?;
         let states = statement.query_map([MAX_OF_ROW], FoundState::read)?;
@@ -85,9 +85,10 @@ impl Session {
     }
 
     /// Notes the row that holds states.
-    pub(super) fn chain_finds(&self, states: &[FoundState], seq: i64) -> StoreResult<()> {
+    pub(super) fn chain_finds(self, states: &[FoundState], seq: i64) -> StoreResult<()> {
         for one in states {
-            self.db
+            self.0
+                .db
                 .prepare_cached("UPDATE core_work_tree_states SET chained_seq = ?2 WHERE id = ?1")?
                 .execute((one.id, seq))
                 .and_then(exactly_one)?;
@@ -96,10 +97,10 @@ impl Session {
     }
 
     /// States that differ from the ledger's rows, a sentence each.
-    pub(super) fn faults_of_finds(&self) -> StoreResult<Vec<String>> {
+    pub(super) fn faults_of_finds(self) -> StoreResult<Vec<String>> {
         let mut told = self.told_finds()?;
         let mut faults = Vec::new();
-        let mut statement = self.db.prepare(&format!(
+        let mut statement = self.0.db.prepare(&format!(
             "SELECT {COLUMNS}, chained_seq,
                  EXISTS (SELECT 1 FROM core_anchors WHERE chained_seq BETWEEN first_seq AND last_seq)
              FROM core_work_tree_states ORDER BY id"
@@ -124,7 +125,7 @@ impl Session {
             }
         }
         // Pruning takes states away with their envelope.
-        let mut kept = self.db.prepare("SELECT 1 FROM core_envelopes WHERE id = ?1")?;
+        let mut kept = self.0.db.prepare("SELECT 1 FROM core_envelopes WHERE id = ?1")?;
         for (id, told) in told {
             if kept.exists([&told.envelope_id])? {
                 faults.push(format!(
@@ -138,8 +139,9 @@ impl Session {
 
     /// True if the ledger has the call that found a state, or may have had it: the call runs, or its row was pruned. The
     /// row of the call is not before the one that took the state.
-    fn has_call_of(&self, found: &FoundState, seq: i64) -> StoreResult<bool> {
+    fn has_call_of(self, found: &FoundState, seq: i64) -> StoreResult<bool> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM core_operations WHERE op_id = ?1
@@ -154,9 +156,9 @@ impl Session {
     }
 
     /// States that rows hold, by number. Of several the first counts.
-    fn told_finds(&self) -> StoreResult<BTreeMap<i64, Told>> {
+    fn told_finds(self) -> StoreResult<BTreeMap<i64, Told>> {
         let mut told = BTreeMap::new();
-        self.each_event(FOUND, |seq, event| {
+        self.0.ledger().each_event(FOUND, |seq, event| {
             let text = |field: &str| event[field].as_str().unwrap_or_default().to_owned();
             if let Some(number) = event["number"].as_i64() {
                 told.entry(number).or_insert_with(|| Told {
@@ -174,8 +176,8 @@ impl Session {
 mod tests {
     use super::super::Sighting;
     use super::super::fixture::{NOW, add, disarm, key, ledger, operation, prune, rearm};
+    use super::super::session::Session;
     use super::super::work_trees::Cause;
-    use super::*;
 
     fn seen(state: &str, looked_boot_ms: i64) -> Sighting {
         Sighting {
@@ -203,9 +205,10 @@ mod tests {
         row.repo_before_hash = Some(state.to_owned());
         let at = i64::try_from(number).unwrap();
         session
+            .work_trees()
             .note_sighting("env_k", &seen(state, at), Cause::Observed, &row.op_id, NOW)
             .unwrap();
-        session.record(&row).unwrap();
+        session.ledger().record(&row).unwrap();
     }
 
     fn next(session: &Session, rows: &str, from: usize) {
@@ -215,24 +218,25 @@ mod tests {
     }
 
     fn faults(session: &Session) -> Vec<String> {
-        session.verify(None, &[key().public()]).unwrap().around
+        session.ledger().verify(None, &[key().public()]).unwrap().around
     }
 
     #[test]
     fn the_next_row_holds_a_state() {
         let (_place, session) = story(&["A", "B", "A"]);
         // The first row of the transaction took the first of them.
-        assert_eq!(session.unchained_finds().unwrap().len(), 2);
+        assert_eq!(session.work_trees().unchained_finds().unwrap().len(), 2);
         assert_eq!(faults(&session), [] as [String; 0]);
         next(&session, "k", 9);
-        assert_eq!(session.unchained_finds().unwrap(), []);
-        let told = session.told_finds().unwrap();
+        assert_eq!(session.work_trees().unchained_finds().unwrap(), []);
+        let told = session.work_trees().told_finds().unwrap();
         let rows: Vec<i64> = told.values().map(|told| told.seq).collect();
         assert_eq!(rows, [1, 4, 4]);
         assert_eq!(faults(&session), [] as [String; 0]);
         // Another look at the same state is no change of it.
         session.begin_write().unwrap();
         session
+            .work_trees()
             .note_sighting("env_k", &seen("A", 50), Cause::Observed, "op_9", NOW)
             .unwrap();
         session.commit().unwrap();
@@ -309,7 +313,12 @@ mod tests {
             )
             .unwrap();
         rearm(&session);
-        let broken = session.verify(None, &[key().public()]).unwrap().broken.unwrap();
+        let broken = session
+            .ledger()
+            .verify(None, &[key().public()])
+            .unwrap()
+            .broken
+            .unwrap();
         assert_eq!((broken.seq, broken.what.as_str()), (1, "the row was changed"));
     }
 
@@ -319,8 +328,9 @@ mod tests {
         // A call that began before has no row yet.
         let running = operation(7, Some("env_k"), NOW);
         session.begin_write().unwrap();
-        session.intend(&running).unwrap();
+        session.intents().insert(&running).unwrap();
         session
+            .work_trees()
             .note_sighting("env_k", &seen("B", 5), Cause::Observed, "op_7", NOW)
             .unwrap();
         session.commit().unwrap();

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreResult;
-use super::session::Session;
+use super::handles::Stats;
 
 /// Rows before a time's place in the ledger that are looked at too: rows are in order of their calls' ends.
 const SLACK: i64 = 1_000;
@@ -177,9 +177,9 @@ struct Conditions {
     cut_at: Option<i64>,
 }
 
-impl Session {
+impl Stats<'_> {
     /// The calls of each tool since a time, of one pack or of all.
-    pub fn stats(&self, since: &str, pack: Option<&str>) -> StoreResult<Vec<ToolStats>> {
+    pub fn of_tools(self, since: &str, pack: Option<&str>) -> StoreResult<Vec<ToolStats>> {
         let tallied = self.tallies(&TallyQuery {
             since: since.to_owned(),
             pack: pack.map(str::to_owned),
@@ -202,7 +202,7 @@ impl Session {
     }
 
     /// Counts calls.
-    pub fn tallies(&self, query: &TallyQuery) -> StoreResult<Tallied<Tally>> {
+    pub fn tallies(self, query: &TallyQuery) -> StoreResult<Tallied<Tally>> {
         let groupings = [(query.by.as_slice(), query.bucket)];
         let (mut counted, cut_at) = self.tallies_of(query, &groupings)?;
         Ok(Tallied {
@@ -214,7 +214,7 @@ impl Session {
     /// Counts the same calls in several ways, and reads them once. Also the first place that was looked at, if there are
     /// older rows.
     pub fn tallies_of(
-        &self,
+        self,
         query: &TallyQuery,
         groupings: &[(&[By], Option<Bucket>)],
     ) -> StoreResult<(Vec<Vec<Tally>>, Option<i64>)> {
@@ -225,7 +225,7 @@ impl Session {
              FROM core_operations WHERE {}",
             conditions.sql
         );
-        let mut statement = self.db.prepare_cached(&sql)?;
+        let mut statement = self.0.db.prepare_cached(&sql)?;
         let mut rows = statement.query(params_from_iter(&conditions.params))?;
         while let Some(row) = rows.next()? {
             for ((by, bucket), counts) in groupings.iter().zip(&mut counts) {
@@ -240,7 +240,7 @@ impl Session {
     }
 
     /// Counts verdicts of policies.
-    pub fn policy_tallies(&self, query: &TallyQuery) -> StoreResult<Tallied<PolicyTally>> {
+    pub fn policy_tallies(self, query: &TallyQuery) -> StoreResult<Tallied<PolicyTally>> {
         let (mut counted, cut_at) = self.policy_tallies_of(query, &[query.bucket])?;
         Ok(Tallied {
             rows: counted.pop().unwrap_or_default(),
@@ -250,7 +250,7 @@ impl Session {
 
     /// Counts the same verdicts by several widths of time, and reads them once.
     pub fn policy_tallies_of(
-        &self,
+        self,
         query: &TallyQuery,
         buckets: &[Option<Bucket>],
     ) -> StoreResult<(Vec<Vec<PolicyTally>>, Option<i64>)> {
@@ -260,7 +260,7 @@ impl Session {
             "SELECT timestamp, verdicts FROM core_operations WHERE {} AND verdicts IS NOT NULL",
             conditions.sql
         );
-        let mut statement = self.db.prepare_cached(&sql)?;
+        let mut statement = self.0.db.prepare_cached(&sql)?;
         let mut rows = statement.query(params_from_iter(&conditions.params))?;
         while let Some(row) = rows.next()? {
             let verdicts: String = row.get(1)?;
@@ -279,12 +279,13 @@ impl Session {
     }
 
     /// A place in the ledger before all rows of calls since a time, found without reading them.
-    pub fn first_place_since(&self, time: &str) -> StoreResult<i64> {
+    pub fn first_place_since(self, time: &str) -> StoreResult<i64> {
         let mut statement = self
+            .0
             .db
             .prepare_cached("SELECT timestamp FROM core_operations WHERE seq >= ?1 ORDER BY seq LIMIT 1")?;
-        let mut low = self.oldest_operation()?.unwrap_or(1);
-        let mut high = self.head()?.seq.saturating_add(1);
+        let mut low = self.0.operations().oldest()?.unwrap_or(1);
+        let mut high = self.0.ledger().head()?.seq.saturating_add(1);
         while low < high {
             let middle = low + (high - low) / 2;
             let found: Option<String> = statement.query_row([middle], |row| row.get(0)).optional()?;
@@ -297,7 +298,7 @@ impl Session {
         Ok(low.saturating_sub(SLACK).max(1))
     }
 
-    fn conditions(&self, query: &TallyQuery) -> StoreResult<Conditions> {
+    fn conditions(self, query: &TallyQuery) -> StoreResult<Conditions> {
         let since = self.first_place_since(&query.since)?;
         let bound = query.most.map_or(0, |most| self.head_place() - most + 1);
         let text = |text: &Option<String>| text.clone().map(SqlValue::Text);
@@ -324,8 +325,8 @@ impl Session {
         })
     }
 
-    fn head_place(&self) -> i64 {
-        self.head().map_or(0, |head| head.seq)
+    fn head_place(self) -> i64 {
+        self.0.ledger().head().map_or(0, |head| head.seq)
     }
 }
 
@@ -478,7 +479,7 @@ mod tests {
                 r#"[{"policy":"freeze","phase":"request","mode":"audit","verdict":"deny","code":"X","us":40,"times":2}]"#
                     .to_owned(),
             );
-            session.record(&row).unwrap();
+            session.ledger().record(&row).unwrap();
         }
         session.commit().unwrap();
         let query = TallyQuery {
@@ -486,7 +487,7 @@ mod tests {
             by: vec![By::Tool],
             ..TallyQuery::default()
         };
-        let tools = session.tallies(&query).unwrap().rows;
+        let tools = session.stats().tallies(&query).unwrap().rows;
         let told: Vec<_> = tools
             .iter()
             .map(|tally| {
@@ -506,14 +507,14 @@ mod tests {
             most: Some(6),
             ..query.clone()
         };
-        let tallied = session.tallies(&hours).unwrap();
+        let tallied = session.stats().tallies(&hours).unwrap();
         let told: Vec<_> = tallied
             .rows
             .iter()
             .map(|tally| (tally.bucket.as_deref().unwrap(), tally.calls))
             .collect();
         assert_eq!(told, [("2026-03-01T00", 3), ("2026-03-01T01", 3)]);
-        let policies = session.policy_tallies(&query).unwrap().rows;
+        let policies = session.stats().policy_tallies(&query).unwrap().rows;
         assert_eq!(policies.len(), 1);
         assert_eq!(
             (policies[0].judged, policies[0].denied, policies[0].p99_us),
@@ -524,6 +525,7 @@ mod tests {
             ..query
         };
         let calls: i64 = session
+            .stats()
             .tallies(&later)
             .unwrap()
             .rows
@@ -536,9 +538,12 @@ mod tests {
     #[test]
     fn a_time_is_found_in_a_long_ledger_and_none_of_its_rows_is_before() {
         let (_place, session) = fixture::ledger(&("o".repeat(2_500) + &"y".repeat(300)));
-        let place = session.first_place_since(fixture::YOUNG).unwrap();
+        let place = session.stats().first_place_since(fixture::YOUNG).unwrap();
         assert!((1_000..=2_501).contains(&place), "{place}");
-        assert_eq!(session.first_place_since(fixture::OLD).unwrap(), 1);
-        assert_eq!(session.stats(fixture::YOUNG, None).unwrap()[0].calls, 300);
+        assert_eq!(session.stats().first_place_since(fixture::OLD).unwrap(), 1);
+        assert_eq!(
+            session.stats().of_tools(fixture::YOUNG, None).unwrap()[0].calls,
+            300
+        );
     }
 }

@@ -162,7 +162,7 @@ fn rewrite_from(session: &Session, seq: i64) {
                 )
                 .unwrap();
         }
-        let hash = session.hash_of_row(row).unwrap();
+        let hash = session.ledger().hash_of_row(row).unwrap();
         session
             .db
             .execute(
@@ -188,7 +188,7 @@ fn rewrite_from(session: &Session, seq: i64) {
 #[test]
 fn history_rewritten_from_the_middle_is_found_with_a_head() {
     let (_place, session) = ledger("yyyyy");
-    let head = session.head().unwrap();
+    let head = session.ledger().head().unwrap();
     disarm(&session);
     rewrite_from(&session, 3);
     rearm(&session);
@@ -211,7 +211,7 @@ fn history_rewritten_before_a_pruned_stretch_is_found_without_a_head() {
 #[test]
 fn rows_taken_from_the_end_are_found_with_a_head() {
     let (_place, session) = ledger("yyyyy");
-    let head = session.head().unwrap();
+    let head = session.ledger().head().unwrap();
     disarm(&session);
     session
         .db
@@ -255,11 +255,11 @@ fn anchors_of_another_key_do_not_count() {
     let (_place, session) = ledger("oy");
     prune(&session, 100).unwrap();
     for keys in [vec![], vec![LedgerKey::of_seed(2).public()]] {
-        let broken = session.verify(None, &keys).unwrap().broken.unwrap();
+        let broken = session.ledger().verify(None, &keys).unwrap().broken.unwrap();
         assert!(broken.what.contains("no key"), "{broken:?}");
     }
     let both = [LedgerKey::of_seed(2).public(), key().public()];
-    assert_eq!(session.verify(None, &both).unwrap().broken, None);
+    assert_eq!(session.ledger().verify(None, &both).unwrap().broken, None);
 }
 
 /// A connection to the same file without anything that a session of the host's has: what a stranger's tool is.
@@ -271,9 +271,9 @@ fn stranger(session: &Session) -> rusqlite::Connection {
 
 fn record_one(session: &Session) -> StoreResult<()> {
     session.begin_write()?;
-    let recorded = session.record(&operation(99, None, YOUNG));
+    let recorded = session.ledger().record(&operation(99, None, YOUNG));
     session.rollback()?;
-    recorded.map_err(|err| session.explain(err))
+    recorded.map_err(|err| session.maintenance().explain(err))
 }
 
 /// Objects that take rows away or change them, and what is named. The ledger took rows before they came, so its
@@ -318,7 +318,7 @@ fn a_call_without_exactly_one_row_fails_and_says_what_is_in_the_way() {
         stranger(&session).execute_batch(sql).unwrap();
         let err = record_one(&session).expect_err(sql).to_string();
         assert!(err.contains(name), "{sql}: {err}");
-        let broken = session.verify(None, &[key().public()]).unwrap();
+        let broken = session.ledger().verify(None, &[key().public()]).unwrap();
         assert!(
             broken.around.iter().any(|fault| fault.contains(name)),
             "{sql}: {broken:?}"
@@ -334,12 +334,14 @@ fn a_counter_that_somebody_keeps_from_moving_fails_its_call() {
         let (_place, session) = ledger("");
         session.begin_write().unwrap();
         let limits = [("units".to_owned(), 3)].into();
-        session.open_budgets("env_k", &limits).unwrap();
+        session.budgets().open("env_k", &limits).unwrap();
         session.commit().unwrap();
         let charge = || -> StoreResult<()> {
-            session.admit("env_k", Charge::Mutations(1), 0, YOUNG)?;
-            session.book("env_k", "units", 1)?;
-            session.intend(&operation(7, None, YOUNG))
+            session
+                .envelopes()
+                .admit("env_k", Charge::Mutations(1), 0, YOUNG)?;
+            session.budgets().book("env_k", "units", 1)?;
+            session.intents().insert(&operation(7, None, YOUNG))
         };
         session.begin_write().unwrap();
         charge().unwrap();
@@ -351,7 +353,10 @@ fn a_counter_that_somebody_keeps_from_moving_fails_its_call() {
             stranger(&session).execute_batch(&sql).unwrap();
         }
         session.begin_write().unwrap();
-        let err = session.explain(charge().expect_err(table)).to_string();
+        let err = session
+            .maintenance()
+            .explain(charge().expect_err(table))
+            .to_string();
         session.rollback().unwrap();
         assert!(err.contains("core_still"), "{table}: {err}");
     }
@@ -394,7 +399,7 @@ fn whatever_is_done_around_the_rows_is_named() {
         let session = Database::existing(&place.path().join("t.db"))
             .read_session()
             .unwrap();
-        let verified = session.verify(None, &[key().public()]).unwrap();
+        let verified = session.ledger().verify(None, &[key().public()]).unwrap();
         assert!(verified.broken.is_some(), "{sql}");
         for name in *names {
             assert!(
@@ -415,7 +420,7 @@ fn a_trigger_with_the_names_of_a_component_is_named_and_dropped() {
              CREATE TRIGGER shop_quiet AFTER INSERT ON shop_items BEGIN DELETE FROM shop_items; END",
         )
         .unwrap();
-    let verified = session.verify(None, &[key().public()]).unwrap();
+    let verified = session.ledger().verify(None, &[key().public()]).unwrap();
     assert_eq!(
         verified.around,
         ["trigger shop_quiet is a trigger, and no component may have one"]
@@ -437,7 +442,7 @@ fn a_repair_leaves_a_database_that_takes_rows_and_verifies() {
             continue;
         }
         let (place, session) = ledger("yyoc");
-        let head = session.head().unwrap();
+        let head = session.ledger().head().unwrap();
         stranger(&session).execute_batch(sql).unwrap();
         let database = Database::existing(&place.path().join("t.db"));
         let done = database.repair().unwrap();
@@ -445,7 +450,7 @@ fn a_repair_leaves_a_database_that_takes_rows_and_verifies() {
         assert_eq!(verify(&session, Some(&head)), None, "{sql}");
         record_one(&session).unwrap();
         prune(&session, 10).unwrap();
-        assert!(session.misplaced().unwrap().is_empty(), "{sql}");
+        assert!(session.maintenance().misplaced().unwrap().is_empty(), "{sql}");
         assert!(database.repair().unwrap().is_empty(), "{sql}");
     }
 }
@@ -471,7 +476,7 @@ fn nothing_that_hangs_on_the_ledger_runs_with_the_hosts_rights() {
         panic!("the host's statement set a stranger's trigger off");
     };
     session.rollback().unwrap();
-    let err = session.explain(err).to_string();
+    let err = session.maintenance().explain(err).to_string();
     assert!(err.contains("LEECH_skin"), "{err}");
     let text: String = session
         .db

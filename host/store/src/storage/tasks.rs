@@ -14,12 +14,12 @@ use tollgate_sdk::ApprovalStatus;
 
 use super::approvals::{Answered, NewApproval};
 use super::error::StoreResult;
+use super::handles::Tasks;
 use super::schema::exactly_one;
-use super::session::Session;
 use stored::{COLUMNS, stored};
 
 pub use lost::MAX_RESUMED;
-pub use stored::{NewTask, StoredTask, TaskEnd, TaskFilter, Tasks};
+pub use stored::{NewTask, StoredTask, TaskCounts, TaskEnd, TaskFilter};
 
 /// Bytes of one part of a reply, well below the longest value.
 const PART: usize = 400_000;
@@ -30,19 +30,19 @@ pub const QUESTIONS_OF_TASKS: &str = "mcp/tasks";
 /// Most expired tasks that go for each new one.
 const EXPIRED_BATCH: u32 = 16;
 
-impl Session {
+impl Tasks<'_> {
     /// Stores a task that begins, unless the call that it is about is over. Whether it is stored. Wants a write
     /// transaction.
-    pub fn add_task(&self, new: &NewTask) -> StoreResult<bool> {
-        self.forget_tasks(new.now_ms, EXPIRED_BATCH)?;
-        if new.asked.is_none() && self.find_operation(&new.op_id)?.is_some() {
+    pub fn insert(self, new: &NewTask) -> StoreResult<bool> {
+        self.forget(new.now_ms, EXPIRED_BATCH)?;
+        if new.asked.is_none() && self.0.operations().find(&new.op_id)?.is_some() {
             return Ok(false);
         }
         let state = match &new.asked {
             None => TaskState::Working,
             Some(_) => TaskState::InputRequired,
         };
-        self.db
+        self.0.db
             .prepare_cached(
                 "INSERT INTO core_tasks (id, owner, tool, args_hash, envelope_id, op_id, state, created_at, updated_at,
                      until_ms, poll_ms, host_id, asked, arguments)
@@ -68,8 +68,9 @@ impl Session {
     }
 
     /// The task with an id, unless it is over and its time as well.
-    pub fn task(&self, id: &str, now_ms: i64) -> StoreResult<Option<StoredTask>> {
+    pub fn get(self, id: &str, now_ms: i64) -> StoreResult<Option<StoredTask>> {
         let found = self
+            .0
             .db
             .prepare_cached(&format!("SELECT {COLUMNS} FROM core_tasks WHERE id = ?1"))?
             .query_row([id], stored)
@@ -78,8 +79,9 @@ impl Session {
     }
 
     /// The kept reply of a task.
-    pub fn task_reply(&self, id: &str) -> StoreResult<Option<String>> {
+    pub fn reply(self, id: &str) -> StoreResult<Option<String>> {
         let parts: Vec<String> = self
+            .0
             .db
             .prepare_cached("SELECT content FROM core_task_replies WHERE task_id = ?1 ORDER BY part")?
             .query_map([id], |row| row.get(0))?
@@ -88,8 +90,9 @@ impl Session {
     }
 
     /// Stores how far a task is. Nothing, if it is over. Wants a write transaction.
-    pub fn note_task(&self, id: &str, note: &str, now_ms: i64) -> StoreResult<()> {
+    pub fn note(self, id: &str, note: &str, now_ms: i64) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "UPDATE core_tasks SET note = ?2, updated_at = ?3 WHERE id = ?1 AND state = 'working'",
@@ -99,8 +102,9 @@ impl Session {
     }
 
     /// Stores the call that a task makes now. Wants a write transaction.
-    pub fn task_calls(&self, id: &str, op_id: &str) -> StoreResult<()> {
+    pub fn note_call(self, id: &str, op_id: &str) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached("UPDATE core_tasks SET op_id = ?2 WHERE id = ?1 AND state = 'working'")?
             .execute((id, op_id))
@@ -108,8 +112,8 @@ impl Session {
     }
 
     /// Has a task wait for answers. Whether it was working. Wants a write transaction.
-    pub fn task_asks(&self, id: &str, asked: &Value, now_ms: i64) -> StoreResult<bool> {
-        self.move_task(id, TaskEvent::Asked, now_ms, |task| {
+    pub fn ask(self, id: &str, asked: &Value, now_ms: i64) -> StoreResult<bool> {
+        self.transition(id, TaskEvent::Asked, now_ms, |task| {
             task.asked = Some(asked.clone());
             task.answers = Map::new();
             task.note = None;
@@ -118,8 +122,8 @@ impl Session {
 
     /// Notes that a waiting task's question, which had no room before, is in the list of approvals. Whether the task still
     /// waits with it. Wants a write transaction.
-    pub fn task_is_listed(&self, id: &str, new: &NewApproval, now_ms: i64) -> StoreResult<bool> {
-        let Some(mut task) = self.task(id, now_ms)? else {
+    pub fn note_listed(self, id: &str, new: &NewApproval, now_ms: i64) -> StoreResult<bool> {
+        let Some(mut task) = self.get(id, now_ms)? else {
             return Ok(false);
         };
         let is_same = task.state == TaskState::InputRequired && task.op_id == new.by.op_id;
@@ -128,13 +132,13 @@ impl Session {
             return Ok(false);
         };
         asked["approvals"] = json!([new.id]);
-        self.write_task(&task, TaskState::InputRequired, now_ms)
+        self.write(&task, TaskState::InputRequired, now_ms)
     }
 
     /// Has a task go on that waited. Whether it waited. Wants a write transaction.
-    pub fn task_goes_on(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
+    pub fn resume(self, id: &str, now_ms: i64) -> StoreResult<bool> {
         let mut waited = None;
-        let moved = self.move_task(id, TaskEvent::Answered, now_ms, |task| {
+        let moved = self.transition(id, TaskEvent::Answered, now_ms, |task| {
             waited = Some(task.clone());
             task.asked = None;
             task.answers = Map::new();
@@ -147,7 +151,7 @@ impl Session {
 
     /// Takes the question of a task that does not wait any more out of the list of approvals, if it is there. Wants a
     /// write transaction.
-    fn withdraw_question(&self, task: &StoredTask, now_ms: i64) -> StoreResult<()> {
+    fn withdraw_question(self, task: &StoredTask, now_ms: i64) -> StoreResult<()> {
         if task.approvals().next().is_none() {
             return Ok(());
         }
@@ -159,27 +163,29 @@ impl Session {
             note: Some("the task does not wait any more".to_owned()),
             at_ms: now_ms,
         };
-        self.settle_approval(QUESTIONS_OF_TASKS, &task.id, &withdrawn)
+        self.0
+            .approvals()
+            .settle(QUESTIONS_OF_TASKS, &task.id, &withdrawn)
             .map(drop)
     }
 
     /// Stores an answer to something that a task waits for. Whether it was asked and not answered before. Wants a write
     /// transaction.
-    pub fn answer_task(&self, id: &str, key: &str, answer: &Value, now_ms: i64) -> StoreResult<bool> {
-        let Some(mut task) = self.task(id, now_ms)? else {
+    pub fn answer(self, id: &str, key: &str, answer: &Value, now_ms: i64) -> StoreResult<bool> {
+        let Some(mut task) = self.get(id, now_ms)? else {
             return Ok(false);
         };
         if task.state != TaskState::InputRequired || !task.is_outstanding(key) {
             return Ok(false);
         }
         task.answers.insert(key.to_owned(), answer.clone());
-        self.write_task(&task, TaskState::InputRequired, now_ms)
+        self.write(&task, TaskState::InputRequired, now_ms)
     }
 
     /// Ends a task with its reply. Whether it was not over before. Wants a write transaction.
-    pub fn end_task(&self, id: &str, end: &TaskEnd, now_ms: i64) -> StoreResult<bool> {
+    pub fn end(self, id: &str, end: &TaskEnd, now_ms: i64) -> StoreResult<bool> {
         let mut waited = None;
-        let moved = self.move_task(id, end.event, now_ms, |task| {
+        let moved = self.transition(id, end.event, now_ms, |task| {
             waited = Some(task.clone()).filter(|task| task.asked.is_some());
             task.asked = None;
             task.answers = Map::new();
@@ -201,8 +207,9 @@ impl Session {
     }
 
     /// Notes that somebody wants a task to end. Whether it is not over yet. Wants a write transaction.
-    pub fn want_task_cancelled(&self, id: &str, now_ms: i64) -> StoreResult<bool> {
+    pub fn want_cancelled(self, id: &str, now_ms: i64) -> StoreResult<bool> {
         let changed = self
+            .0
             .db
             .prepare_cached(
                 "UPDATE core_tasks SET cancel = 1, updated_at = ?2
@@ -213,8 +220,9 @@ impl Session {
     }
 
     /// The same for all tasks of an envelope that ended. Wants a write transaction.
-    pub(super) fn want_tasks_cancelled(&self, envelope: &str) -> StoreResult<()> {
+    pub(super) fn want_all_cancelled(self, envelope: &str) -> StoreResult<()> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "UPDATE core_tasks SET cancel = 1
@@ -225,9 +233,9 @@ impl Session {
     }
 
     /// Open tasks of a host that somebody wants to end, and those that have all their answers.
-    pub fn tasks_to_wake(&self, host_id: &str) -> StoreResult<Vec<StoredTask>> {
+    pub fn to_wake(self, host_id: &str) -> StoreResult<Vec<StoredTask>> {
         let found: Vec<StoredTask> = self
-            .db
+            .0.db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_tasks WHERE state IN ('working', 'input_required') AND host_id = ?1
                    AND (cancel = 1 OR answers IS NOT NULL) ORDER BY created_at, id"
@@ -241,7 +249,7 @@ impl Session {
     }
 
     /// Tasks that fit a filter, the newest first.
-    pub fn tasks(&self, filter: &TaskFilter, limit: u32) -> StoreResult<Vec<StoredTask>> {
+    pub fn list(self, filter: &TaskFilter, limit: u32) -> StoreResult<Vec<StoredTask>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM core_tasks WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR owner = ?2)
                AND (?3 IS NULL OR envelope_id = ?3)
@@ -251,6 +259,7 @@ impl Session {
         let state = filter.state.map(TaskState::as_str);
         let values = params![state, filter.owner, filter.envelope, filter.now_ms];
         Ok(self
+            .0
             .db
             .prepare_cached(&sql)?
             .query_map(values, stored)?
@@ -258,11 +267,12 @@ impl Session {
     }
 
     /// Ids of the tasks whose latest calls are among operations, by operation.
-    pub fn tasks_of_operations<'a>(
-        &self,
+    pub fn of_operations<'a>(
+        self,
         op_ids: impl Iterator<Item = &'a str>,
     ) -> StoreResult<HashMap<String, String>> {
         let mut statement = self
+            .0
             .db
             .prepare_cached("SELECT id FROM core_tasks WHERE op_id = ?1")?;
         let mut found = HashMap::new();
@@ -274,15 +284,15 @@ impl Session {
     }
 
     /// Numbers of an owner's tasks.
-    pub fn count_tasks(&self, owner: Option<&str>) -> StoreResult<Tasks> {
+    pub fn count(self, owner: Option<&str>) -> StoreResult<TaskCounts> {
         Ok(self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT coalesce(sum(state IN ('working', 'input_required')), 0), count(*), coalesce(sum(reply_bytes), 0)
                  FROM core_tasks WHERE owner IS ?1",
             )?
             .query_row([owner], |row| {
-                Ok(Tasks {
+                Ok(TaskCounts {
                     open: row.get(0)?,
                     all: row.get(1)?,
                     bytes: row.get(2)?,
@@ -291,9 +301,9 @@ impl Session {
     }
 
     /// Forgets tasks that are over and whose time is as well. Wants a write transaction.
-    pub fn forget_tasks(&self, now_ms: i64, limit: u32) -> StoreResult<usize> {
+    pub fn forget(self, now_ms: i64, limit: u32) -> StoreResult<usize> {
         let ids: Vec<String> = self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT id FROM core_tasks WHERE state NOT IN ('working', 'input_required') AND until_ms <= ?1
                  ORDER BY until_ms LIMIT ?2",
@@ -304,21 +314,22 @@ impl Session {
             let places = vec!["?"; batch.len()].join(", ");
             for (table, column) in [("core_task_replies", "task_id"), ("core_tasks", "id")] {
                 let sql = format!("DELETE FROM {table} WHERE {column} IN ({places})");
-                self.db.execute(&sql, params_from_iter(batch))?;
+                self.0.db.execute(&sql, params_from_iter(batch))?;
             }
         }
         Ok(ids.len())
     }
 
     /// Moves a task by an event, if that can happen in its state, with what changes besides.
-    fn move_task(
-        &self,
+    fn transition(
+        self,
         id: &str,
         event: TaskEvent,
         now_ms: i64,
         change: impl FnOnce(&mut StoredTask),
     ) -> StoreResult<bool> {
         let found = self
+            .0
             .db
             .prepare_cached(&format!("SELECT {COLUMNS} FROM core_tasks WHERE id = ?1"))?
             .query_row([id], stored)
@@ -330,13 +341,14 @@ impl Session {
         };
         task.state = next;
         change(&mut task);
-        self.write_task(&task, seen, now_ms)
+        self.write(&task, seen, now_ms)
     }
 
     /// Writes a task that was seen in a state. Whether it still was.
-    fn write_task(&self, task: &StoredTask, seen: TaskState, now_ms: i64) -> StoreResult<bool> {
+    fn write(self, task: &StoredTask, seen: TaskState, now_ms: i64) -> StoreResult<bool> {
         let answers = (!task.answers.is_empty()).then(|| Value::Object(task.answers.clone()).to_string());
         let changed = self
+            .0
             .db
             .prepare_cached(
                 "UPDATE core_tasks SET state = ?3, note = ?4, updated_at = ?5, asked = ?6, answers = ?7,
@@ -360,8 +372,9 @@ impl Session {
         Ok(changed == 1)
     }
 
-    fn keep_reply(&self, id: &str, reply: &str) -> StoreResult<()> {
+    fn keep_reply(self, id: &str, reply: &str) -> StoreResult<()> {
         let mut insert = self
+            .0
             .db
             .prepare_cached("INSERT INTO core_task_replies (task_id, part, content) VALUES (?1, ?2, ?3)")?;
         let mut rest = reply;

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::MigrationError;
 use super::anchors::Anchor;
+use super::handles::Ledger;
 use super::ledger::{CHAIN_COLUMNS, Head, Link, RowHasher, link};
-use super::session::Session;
 use crate::key::PublicKey;
 
 /// Result of verifying.
@@ -57,18 +57,18 @@ impl Broken {
     }
 }
 
-impl Session {
+impl Ledger<'_> {
     /// Follows the chain from its start to its end, over the anchors of pruned rows, which one of
     /// the keys must have signed. `head` is one that was exported before: it must be on the chain,
     /// or rows were taken from its end, or history was rewritten.
-    pub fn verify(&self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
-        self.begin_read()?;
+    pub fn verify(self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
+        self.0.begin_read()?;
         let verified = self.verify_snapshot(head, keys);
-        self.commit()?;
+        self.0.commit()?;
         verified
     }
 
-    fn verify_snapshot(&self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
+    fn verify_snapshot(self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
         let mut walk = Walk {
             at: Head::before_all(),
             rows: 0,
@@ -94,8 +94,8 @@ impl Session {
         })
     }
 
-    fn walk(&self, walk: &mut Walk<'_>, anchors: &[Anchor]) -> StoreResult<Result<(), Broken>> {
-        let mut statement = self.db.prepare(&format!(
+    fn walk(self, walk: &mut Walk<'_>, anchors: &[Anchor]) -> StoreResult<Result<(), Broken>> {
+        let mut statement = self.0.db.prepare(&format!(
             "SELECT {CHAIN_COLUMNS} FROM core_operations NOT INDEXED ORDER BY seq"
         ))?;
         let mut rows = statement.query([])?;
@@ -117,8 +117,8 @@ impl Session {
 
     /// Faults of the schema and of the files' pages for which rows cannot be believed: without its triggers the
     /// table could be changed through SQL, another one swallows rows, and a lying index hides them.
-    fn faults_around(&self) -> StoreResult<Vec<String>> {
-        let misplaced = match self.misplaced() {
+    fn faults_around(self) -> StoreResult<Vec<String>> {
+        let misplaced = match self.0.maintenance().misplaced() {
             Ok(misplaced) => misplaced,
             Err(MigrationError::Record(err)) => return Err(err),
             Err(err) => return Ok(vec![err.to_string()]),
@@ -129,12 +129,12 @@ impl Session {
             .map(ToString::to_string)
             .collect();
         for table in ["core_operations", "core_anchors"] {
-            let found = self.faults_of(table)?.into_iter();
+            let found = self.0.maintenance().faults_of(table)?.into_iter();
             faults.extend(found.map(|fault| format!("table {table}: {fault}")));
         }
-        faults.extend(self.faults_of_envelopes()?);
-        faults.extend(self.faults_of_states()?);
-        faults.extend(self.faults_of_finds()?);
+        faults.extend(self.0.envelopes().faults()?);
+        faults.extend(self.0.work_trees().faults_of_states()?);
+        faults.extend(self.0.work_trees().faults_of_finds()?);
         Ok(faults)
     }
 }

@@ -7,6 +7,7 @@ use super::error::StoreResult;
 use rusqlite::limits::Limit;
 use rusqlite::{CachedStatement, StatementStatus};
 
+use super::handles::Components;
 use super::session::Session;
 
 /// Bytes of a prepared statement that cannot have many steps.
@@ -27,13 +28,13 @@ pub(super) struct Narrow<'a> {
     pub(super) longest: usize,
 }
 
-impl Session {
+impl<'s> Components<'s> {
     /// Shortens the values that a new statement may work on, if it has very many steps.
     pub(super) fn narrow(
-        &self,
+        self,
         sql: &str,
         statement: &CachedStatement<'_>,
-    ) -> StoreResult<Option<Narrow<'_>>> {
+    ) -> StoreResult<Option<Narrow<'s>>> {
         if statement.get_status(StatementStatus::MemUsed) <= SMALL {
             return Ok(None);
         }
@@ -42,19 +43,19 @@ impl Session {
             return Ok(None);
         }
         let longest = (LOOKED_AT / steps).max(SHORTEST);
-        let before = self.db.limit(Limit::SQLITE_LIMIT_LENGTH)?;
+        let before = self.0.db.limit(Limit::SQLITE_LIMIT_LENGTH)?;
         let limit = i32::try_from(longest).unwrap_or(i32::MAX).min(before);
-        self.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit)?;
+        self.0.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit)?;
         Ok(Some(Narrow {
-            session: self,
+            session: self.0,
             before,
             longest,
         }))
     }
 
     /// Steps of a statement whose time grows with the length of a value.
-    fn steps(&self, sql: &str) -> StoreResult<usize> {
-        let mut explained = self.db.prepare(&["EXPLAIN ", sql].concat())?;
+    fn steps(self, sql: &str) -> StoreResult<usize> {
+        let mut explained = self.0.db.prepare(&["EXPLAIN ", sql].concat())?;
         let mut rows = explained.raw_query();
         let mut steps = 0;
         while let Some(row) = rows.next()? {

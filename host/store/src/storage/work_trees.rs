@@ -3,8 +3,8 @@
 use rusqlite::{OptionalExtension, params};
 
 use super::error::StoreResult;
+use super::handles::WorkTrees;
 use super::schema::exactly_one;
-use super::session::Session;
 
 /// Most edits back that an oscillation is searched for.
 const MAX_PERIOD: i64 = 8;
@@ -101,10 +101,10 @@ struct Newest {
     looked_boot_ms: i64,
 }
 
-impl Session {
+impl WorkTrees<'_> {
     /// Number of edits between the newest known state of an envelope's work tree and a look at it: 0 or 1. A look that
     /// began before the newest known one shows nothing new.
-    pub fn edits_until(&self, envelope: &str, seen: &Sighting) -> StoreResult<i64> {
+    pub fn edits_until(self, envelope: &str, seen: &Sighting) -> StoreResult<i64> {
         let newest = self.newest_state(envelope, &seen.workspace)?;
         let is_edit = newest
             .is_some_and(|newest| newest.state != seen.state && newest.looked_boot_ms <= seen.looked_boot_ms);
@@ -113,7 +113,7 @@ impl Session {
 
     /// Stores a state, unless it is the newest known one. Wants a write transaction.
     pub fn note_sighting(
-        &self,
+        self,
         envelope: &str,
         seen: &Sighting,
         cause: Cause,
@@ -128,20 +128,21 @@ impl Session {
     /// notes nothing, if the limit of edits leaves no room for it. The newest known state of the workspace stays, so that
     /// time windows count the edit with the next call.
     pub fn see_at_closing(
-        &self,
+        self,
         envelope: &str,
         seen: &Sighting,
         op_id: &str,
         now: &str,
     ) -> StoreResult<bool> {
         let edits = self.edits_until(envelope, seen)?;
-        let Some(standing) = self.standing(envelope)? else {
+        let Some(standing) = self.0.envelopes().standing(envelope)? else {
             return Ok(true);
         };
         let Ok(next) = standing.see(edits) else {
             return Ok(false);
         };
-        self.db
+        self.0
+            .db
             .prepare_cached("UPDATE core_envelopes SET edit_count = ?2 WHERE id = ?1")?
             .execute((envelope, next.edits))
             .and_then(exactly_one)?;
@@ -151,7 +152,7 @@ impl Session {
 
     /// Stores a state of an envelope, unless it is the newest known one.
     fn note_state(
-        &self,
+        self,
         envelope: &str,
         seen: &Sighting,
         cause: Cause,
@@ -163,6 +164,7 @@ impl Session {
             Some(newest) if newest.looked_boot_ms > seen.looked_boot_ms => return Ok(()),
             Some(newest) if newest.state == seen.state => {
                 return Ok(self
+                    .0
                     .db
                     .prepare_cached("UPDATE core_work_tree_states SET looked_boot_ms = ?2 WHERE id = ?1")?
                     .execute((newest.id, seen.looked_boot_ms))
@@ -175,7 +177,7 @@ impl Session {
             (_, cause) => cause.as_str(),
         };
         Ok(self
-            .db
+            .0.db
             .prepare_cached(
                 "INSERT INTO core_work_tree_states (envelope_id, workspace, state, git_head, differs, cause, op_id,
                      seen_at, looked_boot_ms)
@@ -197,7 +199,7 @@ impl Session {
 
     /// Stores what a call left behind, for its envelope and those around it.
     pub fn note_sighting_around(
-        &self,
+        self,
         envelope: &str,
         seen: &Sighting,
         cause: Cause,
@@ -208,14 +210,14 @@ impl Session {
         for _ in 0..=super::MAX_DEPTH {
             let Some(id) = at.take() else { break };
             self.note_sighting(&id, seen, cause, op_id, now)?;
-            at = self.envelope(&id)?.and_then(|envelope| envelope.parent);
+            at = self.0.envelopes().get(&id)?.and_then(|envelope| envelope.parent);
         }
         Ok(())
     }
 
     /// Stores the state in which an envelope was opened, and its number as the envelope's.
     pub fn note_baseline(
-        &self,
+        self,
         envelope: &str,
         seen: &Sighting,
         op_id: &str,
@@ -223,18 +225,23 @@ impl Session {
     ) -> StoreResult<Option<i64>> {
         self.note_sighting(envelope, seen, Cause::Opened, op_id, now)?;
         // Envelopes around it that know nothing of the workspace begin to count here as well.
-        let mut at = self.envelope(envelope)?.and_then(|envelope| envelope.parent);
+        let mut at = self
+            .0
+            .envelopes()
+            .get(envelope)?
+            .and_then(|envelope| envelope.parent);
         for _ in 0..=super::MAX_DEPTH {
             let Some(id) = at.take() else { break };
             if self.newest_state(&id, &seen.workspace)?.is_none() {
                 self.note_sighting(&id, seen, Cause::Observed, op_id, now)?;
             }
-            at = self.envelope(&id)?.and_then(|envelope| envelope.parent);
+            at = self.0.envelopes().get(&id)?.and_then(|envelope| envelope.parent);
         }
         let newest = self
             .newest_state(envelope, &seen.workspace)?
             .map(|newest| newest.id);
-        self.db
+        self.0
+            .db
             .prepare_cached("UPDATE core_envelopes SET index_version = ?2 WHERE id = ?1")?
             .execute((envelope, newest))
             .and_then(exactly_one)?;
@@ -242,16 +249,12 @@ impl Session {
     }
 
     /// Edits of a workspace in an envelope. `None` if nobody looked at it yet.
-    pub fn work_tree_progress(
-        &self,
-        envelope: &str,
-        workspace: &str,
-    ) -> StoreResult<Option<WorkTreeProgress>> {
+    pub fn progress(self, envelope: &str, workspace: &str) -> StoreResult<Option<WorkTreeProgress>> {
         let Some(newest) = self.newest_state(envelope, workspace)? else {
             return Ok(None);
         };
         let (edits, observed_edits, has_baseline, git_head): (i64, i64, bool, Option<String>) = self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT coalesce(sum(cause IN ('observed', 'call')), 0), coalesce(sum(cause = 'observed'), 0),
                      coalesce(sum(cause = 'opened'), 0) > 0,
@@ -272,9 +275,9 @@ impl Session {
     }
 
     /// Workspaces that calls of an envelope looked at.
-    pub fn seen_workspaces(&self, envelope: &str) -> StoreResult<Vec<String>> {
+    pub fn seen_workspaces(self, envelope: &str) -> StoreResult<Vec<String>> {
         Ok(self
-            .db
+            .0.db
             .prepare_cached(
                 "SELECT DISTINCT workspace FROM core_work_tree_states WHERE envelope_id = ?1 ORDER BY workspace",
             )?
@@ -284,8 +287,9 @@ impl Session {
 
     /// Workspaces that calls of an envelope looked at, the one of the newest look first, whether that found a change or
     /// not.
-    pub fn last_seen_workspaces(&self, envelope: &str) -> StoreResult<Vec<String>> {
+    pub fn last_seen_workspaces(self, envelope: &str) -> StoreResult<Vec<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1
@@ -296,8 +300,9 @@ impl Session {
     }
 
     /// States of an envelope's work trees, the oldest first.
-    pub fn work_tree_states(&self, envelope: &str, limit: u32) -> StoreResult<Vec<TreeState>> {
+    pub fn states(self, envelope: &str, limit: u32) -> StoreResult<Vec<TreeState>> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT workspace, state, cause, op_id, seen_at FROM core_work_tree_states
@@ -317,12 +322,12 @@ impl Session {
 
     /// Tells of the newest states of an envelope's work tree, the newest first, until `hear` has heard enough.
     pub fn each_state_back(
-        &self,
+        self,
         envelope: &str,
         workspace: &str,
         mut hear: impl FnMut(Cause, Option<&str>) -> bool,
     ) -> StoreResult<()> {
-        let mut statement = self.db.prepare_cached(
+        let mut statement = self.0.db.prepare_cached(
             "SELECT cause, differs FROM core_work_tree_states
              WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT ?3",
         )?;
@@ -337,8 +342,9 @@ impl Session {
     }
 
     /// The workspace in which an envelope's work tree was in a state. States of two workspaces are never the same.
-    pub fn workspace_of_state(&self, envelope: &str, state: &str) -> StoreResult<Option<String>> {
+    pub fn workspace_of_state(self, envelope: &str, state: &str) -> StoreResult<Option<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1 AND state = ?2 LIMIT 1",
@@ -348,8 +354,9 @@ impl Session {
     }
 
     /// Edits since the newest state was there before. A state that a test run left is none to come back to.
-    fn oscillation(&self, envelope: &str, workspace: &str, newest: &Newest) -> StoreResult<Option<u32>> {
+    fn oscillation(self, envelope: &str, workspace: &str, newest: &Newest) -> StoreResult<Option<u32>> {
         let before: Option<i64> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT max(id) FROM core_work_tree_states
@@ -362,6 +369,7 @@ impl Session {
             return Ok(None);
         };
         let period: i64 = self
+            .0
             .db
             .prepare_cached(
                 "SELECT count(*) FROM core_work_tree_states
@@ -374,12 +382,13 @@ impl Session {
     }
 
     /// The newest known state of a work tree in an envelope.
-    pub fn newest_sighting(&self, envelope: &str, workspace: &str) -> StoreResult<Option<Sighting>> {
+    pub fn newest_sighting(self, envelope: &str, workspace: &str) -> StoreResult<Option<Sighting>> {
         self.sighting_before(envelope, workspace, i64::MAX)
     }
 
-    fn sighting_before(&self, envelope: &str, workspace: &str, id: i64) -> StoreResult<Option<Sighting>> {
+    fn sighting_before(self, envelope: &str, workspace: &str, id: i64) -> StoreResult<Option<Sighting>> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT state, git_head, differs, looked_boot_ms FROM core_work_tree_states
@@ -400,12 +409,13 @@ impl Session {
 
     /// The newest known state after a number of edits in an envelope.
     pub fn state_after_edits(
-        &self,
+        self,
         envelope: &str,
         workspace: &str,
         edits: u64,
     ) -> StoreResult<Option<Sighting>> {
         let next: Option<i64> = self
+            .0
             .db
             .prepare_cached(
                 "SELECT id FROM core_work_tree_states
@@ -420,8 +430,9 @@ impl Session {
         self.sighting_before(envelope, workspace, next.unwrap_or(i64::MAX))
     }
 
-    fn newest_state(&self, envelope: &str, workspace: &str) -> StoreResult<Option<Newest>> {
+    fn newest_state(self, envelope: &str, workspace: &str) -> StoreResult<Option<Newest>> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT id, state, looked_boot_ms FROM core_work_tree_states
@@ -443,6 +454,7 @@ mod tests {
     use tollgate_core::envelope::{Charge, Refusal, State};
 
     use super::super::fixture::{NOW, envelope};
+    use super::super::session::Session;
     use super::super::{Admission, Database};
     use super::*;
 
@@ -463,16 +475,17 @@ mod tests {
             .unwrap();
         session.begin_write().unwrap();
         let around = envelope("env_around", None);
-        session.open_envelope(&around).unwrap();
+        session.envelopes().open(&around).unwrap();
         let mut inner = envelope("env_in", None);
         inner.parent = Some("env_around".to_owned());
         inner.standing.limits.max_edits = max_edits;
-        session.open_envelope(&inner).unwrap();
+        session.envelopes().open(&inner).unwrap();
         (place, session)
     }
 
     fn admit(session: &Session, sighting: &Sighting) -> Result<i64, Refusal> {
         let admission = session
+            .envelopes()
             .admit_seeing("env_in", Charge::TestRun, 0, NOW, Some((sighting, "op_1")))
             .unwrap();
         match admission {
@@ -486,6 +499,7 @@ mod tests {
     fn states_that_no_call_made_are_edits_by_workspace() {
         let (_place, session) = session(None);
         session
+            .work_trees()
             .note_baseline("env_in", &seen("one", "A", 1), "op_0", NOW)
             .unwrap();
         let mut counted = Vec::new();
@@ -502,21 +516,21 @@ mod tests {
             counted.push(admit(&session, &seen(workspace, state, at)).unwrap());
         }
         assert_eq!(counted, [0, 1, 1, 1, 1, 2, 3]);
-        let one = session.work_tree_progress("env_in", "one").unwrap().unwrap();
+        let one = session.work_trees().progress("env_in", "one").unwrap().unwrap();
         assert_eq!((one.edits, one.observed_edits, one.oscillation), (2, 2, Some(2)));
         assert!(one.has_baseline);
-        let other = session.work_tree_progress("env_in", "other").unwrap().unwrap();
+        let other = session.work_trees().progress("env_in", "other").unwrap().unwrap();
         assert_eq!(
             (other.edits, other.oscillation, other.has_baseline),
             (1, None, false)
         );
-        assert_eq!(session.work_tree_progress("env_in", "third").unwrap(), None);
-        let around = session.envelope("env_around").unwrap().unwrap();
+        assert_eq!(session.work_trees().progress("env_in", "third").unwrap(), None);
+        let around = session.envelopes().get("env_around").unwrap().unwrap();
         assert_eq!(
             around.standing.edits, 3,
             "its baseline is the first call of the part"
         );
-        let opened = session.envelope("env_in").unwrap().unwrap();
+        let opened = session.envelopes().get("env_in").unwrap().unwrap();
         assert_eq!(opened.index_version, Some(1));
     }
 
@@ -524,17 +538,26 @@ mod tests {
     fn a_look_at_closing_counts_within_the_limit_and_leaves_the_edit_to_windows() {
         let (_place, session) = session(Some(1));
         session
+            .work_trees()
             .note_baseline("env_in", &seen("one", "A", 1), "op_0", NOW)
             .unwrap();
         let close = |state: &str, at: i64| {
-            let found = session.see_at_closing("env_in", &seen("one", state, at), "op_9", NOW);
-            let edits = session.standing("env_in").unwrap().unwrap().edits;
+            let found = session
+                .work_trees()
+                .see_at_closing("env_in", &seen("one", state, at), "op_9", NOW);
+            let edits = session.envelopes().standing("env_in").unwrap().unwrap().edits;
             (found.unwrap(), edits)
         };
         assert_eq!(close("A", 2), (true, 0));
         assert_eq!(close("B", 3), (true, 1));
         assert_eq!(close("C", 4), (false, 1), "one more than the limit is not noted");
-        assert_eq!(session.edits_over_envelopes(&seen("one", "B", 5)).unwrap(), 1);
+        assert_eq!(
+            session
+                .work_trees()
+                .edits_over_envelopes(&seen("one", "B", 5))
+                .unwrap(),
+            1
+        );
     }
 
     #[test]
@@ -544,11 +567,16 @@ mod tests {
         for (state, cause, at) in [("B", Cause::TestRun, 2), ("C", Cause::Call, 3)] {
             let after = seen("one", state, at);
             session
+                .work_trees()
                 .note_sighting_around("env_in", &after, cause, "op_2", NOW)
                 .unwrap();
             assert_eq!(admit(&session, &after), Ok(0));
         }
-        let progress = session.work_tree_progress("env_around", "one").unwrap().unwrap();
+        let progress = session
+            .work_trees()
+            .progress("env_around", "one")
+            .unwrap()
+            .unwrap();
         assert_eq!((progress.edits, progress.observed_edits), (1, 0));
     }
 
@@ -562,7 +590,7 @@ mod tests {
             admit(&session, &seen("one", "D", 4)),
             Err(Refusal::Edits { limit: 2 })
         );
-        let closed = session.envelope("env_in").unwrap().unwrap();
+        let closed = session.envelopes().get("env_in").unwrap().unwrap();
         assert_eq!(closed.standing.state, State::ClosedFailed);
         assert_eq!(closed.standing.edits, 2);
         assert_eq!(closed.closed_by.as_deref(), Some("EDIT_BUDGET_EXHAUSTED"));

@@ -68,11 +68,13 @@ pub(super) fn fill(data_dir: &Path, operations: usize) -> anyhow::Result<String>
             let envelope = id(number / group * AT_A_TIME + number % AT_A_TIME);
             let now = time(number)?;
             if number % group < AT_A_TIME {
-                session.open_envelope(&open(&envelope, &now))?;
+                session.envelopes().open(&open(&envelope, &now))?;
             }
-            session.record(&operation(number, &envelope, &now))?;
+            session.ledger().record(&operation(number, &envelope, &now))?;
             if number % group >= group - AT_A_TIME {
-                session.close_envelope(&envelope, Ending::by_host(State::ClosedSuccess, "BENCH", &now, 0))?;
+                session
+                    .envelopes()
+                    .close(&envelope, Ending::by_host(State::ClosedSuccess, "BENCH", &now, 0))?;
             }
         }
         session.commit()?;
@@ -259,7 +261,7 @@ fn verify(setup: &Setup, report: &mut Report, data_dir: &Path) -> anyhow::Result
     let session = Database::open(&DataDir::open(data_dir)?.database())?.read_session()?;
     let round: Round<'_> = Box::new(|| {
         let started = Instant::now();
-        let verified = session.verify(None, &[])?;
+        let verified = session.ledger().verify(None, &[])?;
         anyhow::ensure!(verified.broken.is_none(), "{:?}", verified.broken);
         Ok(started.elapsed().as_secs_f64() * 1e6 / verified.rows as f64)
     });
@@ -294,7 +296,7 @@ fn prune(report: &mut Report, data_dir: &Path, began: String) -> anyhow::Result<
     let pruned = retention::prune(&data, &database, &retention, 0, |batch| {
         let since = Instant::now();
         session.begin_write()?;
-        session.prune(&batch)?;
+        session.maintenance().prune(&batch)?;
         session.commit()?;
         held.push(since.elapsed());
         Ok(Taken::Out(since.elapsed()))
@@ -328,7 +330,9 @@ fn prune(report: &mut Report, data_dir: &Path, began: String) -> anyhow::Result<
 }
 
 fn holds_together(data: &DataDir, session: &Session) -> anyhow::Result<()> {
-    let verified = session.verify(None, &[LedgerKey::open(data)?.public()])?;
+    let verified = session
+        .ledger()
+        .verify(None, &[LedgerKey::open(data)?.public()])?;
     anyhow::ensure!(verified.broken.is_none(), "{:?}", verified.broken);
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(in crate::cli) struct Compact {
 impl Compact {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let opened = open(global)?;
-        let free = opened.session.free_bytes()?;
+        let free = opened.session.maintenance().free_bytes()?;
         if self.dry_run {
             if global.json {
                 out::print_json(&json!({ "dry_run": true, "free_bytes": free }));

@@ -32,8 +32,8 @@ impl Export {
         // One snapshot, so that the head is that of the rows.
         session.begin_read()?;
         let is_read = self.head_only || rows(session)?;
-        let pruned = session.pruned_rows()?;
-        let head = session.head()?;
+        let pruned = session.ledger().pruned_rows()?;
+        let head = session.ledger().head()?;
         session.commit()?;
         let head = if self.sign {
             let key = LedgerKey::open(&opened.data)?;
@@ -54,7 +54,7 @@ impl Export {
 fn rows(session: &Session) -> anyhow::Result<bool> {
     let mut last = 0;
     loop {
-        let page = session.export(last, PAGE)?;
+        let page = session.ledger().export(last, PAGE)?;
         let Some(end) = page.last() else {
             return Ok(true);
         };

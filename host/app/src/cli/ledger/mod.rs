@@ -136,7 +136,7 @@ type Tasks = HashMap<String, String>;
 
 fn tasks_of(session: &Session, operations: &[StoredOperation]) -> anyhow::Result<Tasks> {
     let ids = operations.iter().map(|operation| operation.op_id.as_str());
-    Ok(session.tasks_of_operations(ids)?)
+    Ok(session.tasks().of_operations(ids)?)
 }
 
 fn cells(operation: &StoredOperation, tasks: &Tasks, shown: &Shown) -> Vec<String> {

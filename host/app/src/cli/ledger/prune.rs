@@ -25,13 +25,13 @@ impl Prune {
         let now_ms = SystemClock.now_ms();
         let retention = opened.config.ledger.retention(now_ms);
         let pruned = if self.dry_run {
-            opened.session.prunable(&retention)?
+            opened.session.maintenance().prunable(&retention)?
         } else {
             let session = opened.database.write_session()?;
             retention::prune(&opened.data, &opened.database, &retention, now_ms, |batch| {
                 session.begin_write()?;
                 let since = Instant::now();
-                session.prune(&batch)?;
+                session.maintenance().prune(&batch)?;
                 session.commit()?;
                 Ok(Taken::Out(since.elapsed()))
             })?

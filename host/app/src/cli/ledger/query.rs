@@ -44,7 +44,7 @@ impl Query {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let limit = self.limit;
         let opened = open(global)?;
-        let operations = opened.session.operations(&self.filter(), limit)?;
+        let operations = opened.session.operations().list(&self.filter(), limit)?;
         let tasks = tasks_of(&opened.session, &operations)?;
         if global.json {
             operations

@@ -26,11 +26,16 @@ impl Report {
         let boot_ms = SystemClock.boot_ms();
         let envelope = match &self.envelope {
             Some(id) => session
-                .envelope(id)?
+                .envelopes()
+                .get(id)?
                 .with_context(|| format!("there is no envelope {id}; `tollgate envelopes` lists them"))?,
-            None => session.envelopes(&EnvelopeFilter::default(), 1)?.pop().context(
-                "there is no envelope yet; operations outside of any are in `tollgate ledger tail`",
-            )?,
+            None => session
+                .envelopes()
+                .list(&EnvelopeFilter::default(), 1)?
+                .pop()
+                .context(
+                    "there is no envelope yet; operations outside of any are in `tollgate ledger tail`",
+                )?,
         };
         let report = core_tools::report(&session, envelope, boot_ms)?;
         session.commit()?;

@@ -32,12 +32,12 @@ impl Tail {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let Opened { session, data, .. } = open(global)?;
         session.begin_read()?;
-        let mut last = session.head()?.seq;
+        let mut last = session.ledger().head()?.seq;
         let filter = OperationFilter {
             policy: self.shown.policy.clone(),
             ..OperationFilter::default()
         };
-        let mut operations = session.operations(&filter, self.lines)?;
+        let mut operations = session.operations().list(&filter, self.lines)?;
         let tasks = tasks_of(&session, &operations)?;
         session.commit()?;
         operations.reverse();
@@ -97,7 +97,7 @@ impl Printer<'_> {
                 policy: self.shown.policy.clone(),
                 ..OperationFilter::default()
             };
-            let operations = session.operations(&filter, PAGE)?;
+            let operations = session.operations().list(&filter, PAGE)?;
             let Some(newest) = operations.last() else {
                 return Ok(true);
             };

@@ -60,7 +60,10 @@ impl Verify {
             },
         };
         let known = exported.as_ref().or(noted.as_ref());
-        let mut verified = opened.session.verify(known.map(|known| &known.head), &keys)?;
+        let mut verified = opened
+            .session
+            .ledger()
+            .verify(known.map(|known| &known.head), &keys)?;
         if let (Some(exported), Some(file)) = (&exported, &self.head)
             && verified
                 .broken
@@ -188,7 +191,7 @@ fn first_difference(session: &Session, file: &str) -> anyhow::Result<Option<Brok
     }
     for line in lines(file)? {
         if let Line::Row(row) = line?
-            && let Some(hash) = session.hash_of(row.seq)?
+            && let Some(hash) = session.ledger().hash_of(row.seq)?
             && hash != row.hash
         {
             return Ok(Some(Broken {

@@ -42,7 +42,7 @@ impl Accept {
 impl Accept {
     /// Refuses a name that no pack has.
     fn check_known(&self, config: &Config, database: &Database) -> anyhow::Result<()> {
-        let seen = database.read_session()?.defined_packs()?;
+        let seen = database.read_session()?.components().defined_packs()?;
         let mut known: BTreeSet<&str> = builtin::names().collect();
         known.extend(config.packs.keys().map(String::as_str));
         known.extend(
@@ -64,7 +64,7 @@ impl Accept {
 pub(in crate::cli) fn accept(database: &Database, pack: &str) -> anyhow::Result<usize> {
     let session = database.write_session()?;
     session.begin_write()?;
-    let accepted = session.accept_definitions(pack)?;
+    let accepted = session.components().accept_definitions(pack)?;
     session.commit()?;
     Ok(accepted)
 }

@@ -79,7 +79,7 @@ impl Publish {
                 "published"
             };
             let signed = if published.is_signed {
-                ", and signed it"
+                ", signed by this key"
             } else {
                 ""
             };

@@ -100,7 +100,7 @@ fn has_calls(site: &Site, since: &str) -> anyhow::Result<bool> {
         since: Some(since.to_owned()),
         ..OperationFilter::default()
     };
-    let found = site.database().read_session()?.operations(&filter, 1)?;
+    let found = site.database().read_session()?.operations().list(&filter, 1)?;
     Ok(!found.is_empty())
 }
 

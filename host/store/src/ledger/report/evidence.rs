@@ -252,14 +252,17 @@ fn runs_of(row: &TestRow) -> Vec<(Option<String>, Command, bool, String)> {
 /// host. A command whose newest run did not pass is told as such.
 pub(super) fn untested(session: &Session, envelope: &str, runs: &[NewestRun]) -> StoreResult<Vec<Untested>> {
     let mut found = Vec::new();
-    for workspace in session.seen_workspaces(envelope)? {
+    for workspace in session.work_trees().seen_workspaces(envelope)? {
         let is_here = |run: &&NewestRun| {
             let here = run.workspace.as_deref();
             !run.is_claim && here.is_none_or(|here| here == workspace)
         };
         let here: Vec<&NewestRun> = runs.iter().filter(is_here).collect();
         let after = |passed: Option<&NewestRun>| -> StoreResult<Option<Untested>> {
-            let edits = session.observed_edits_after(envelope, &workspace, passed.map(|run| run.seq))?;
+            let edits =
+                session
+                    .evidence()
+                    .observed_edits_after(envelope, &workspace, passed.map(|run| run.seq))?;
             Ok((edits > 0).then(|| Untested {
                 workspace: workspace.clone(),
                 test: passed.and_then(|run| run.test.clone()),
@@ -274,7 +277,9 @@ pub(super) fn untested(session: &Session, envelope: &str, runs: &[NewestRun]) ->
         for run in here.into_iter().filter(|run| run.passed) {
             let Some(edits) = after(Some(run))? else { continue };
             if let Some((before, left)) = run.tree.put_back() {
-                let mut paths = session.paths_between(envelope, &workspace, (before, left))?;
+                let mut paths = session
+                    .evidence()
+                    .paths_between(envelope, &workspace, (before, left))?;
                 paths.truncate(MAX_PATHS);
                 found.push(Untested {
                     in_run: Some(paths),
@@ -283,12 +288,18 @@ pub(super) fn untested(session: &Session, envelope: &str, runs: &[NewestRun]) ->
             } else if !run.tree.is_now(run.passed) {
                 found.push(edits);
             } else if let Some((before, left)) = run.tree.changed_in_run() {
-                match session.found_before(envelope, &workspace, (left, run.seq))? {
+                match session
+                    .evidence()
+                    .found_before(envelope, &workspace, (left, run.seq))?
+                {
                     (true, _) => {}
                     // Somebody edited while the test ran.
                     (false, true) => found.push(edits),
                     (false, false) => {
-                        let mut paths = session.paths_between(envelope, &workspace, (before, left))?;
+                        let mut paths =
+                            session
+                                .evidence()
+                                .paths_between(envelope, &workspace, (before, left))?;
                         paths.truncate(MAX_PATHS);
                         found.push(Untested {
                             in_run: Some(paths),

@@ -3,6 +3,7 @@
 use serde_json::json;
 use tollgate_sdk::{Answerers, Answering, ApprovalRequest, NextCall};
 
+use super::super::session::Session;
 use super::stored::nobody;
 use super::*;
 
@@ -11,7 +12,7 @@ fn request(key: &str, to: &str) -> ApprovalRequest {
 }
 
 fn ask(session: &Session, request: &ApprovalRequest, identity: Option<&str>, now_ms: i64) -> String {
-    let newest = session.newest_approval("pack", &request.key).unwrap();
+    let newest = session.approvals().newest("pack", &request.key).unwrap();
     if let Some(newest) = newest.as_ref().filter(|newest| newest.stands(request, now_ms)) {
         return newest.approval.id.clone();
     }
@@ -21,7 +22,7 @@ fn ask(session: &Session, request: &ApprovalRequest, identity: Option<&str>, now
         ..AskedBy::default()
     };
     let new = NewApproval::new("pack", request.clone(), by, (round, now_ms));
-    session.add_approval(&new).unwrap();
+    session.approvals().insert(&new).unwrap();
     new.id
 }
 
@@ -44,22 +45,25 @@ fn the_same_key_is_the_same_request_until_its_content_changes() {
     assert_eq!(ask(&session, &request("k", "staging"), None, 2), first);
     let other = ask(&session, &request("k", "production"), None, 3);
     assert_ne!(other, first);
-    let status = |id: &str| session.approval(id).unwrap().unwrap().status(4);
+    let status = |id: &str| session.approvals().get(id).unwrap().unwrap().status(4);
     assert_eq!(status(&first), ApprovalStatus::Withdrawn);
     assert!(
         !session
-            .answer_approval(&first, &answer(ApprovalStatus::Approved, 4))
+            .approvals()
+            .answer(&first, &answer(ApprovalStatus::Approved, 4))
             .unwrap()
     );
     assert!(
         session
-            .answer_approval(&other, &answer(ApprovalStatus::Approved, 4))
+            .approvals()
+            .answer(&other, &answer(ApprovalStatus::Approved, 4))
             .unwrap()
     );
     // One answer settles it.
     assert!(
         !session
-            .answer_approval(&other, &answer(ApprovalStatus::Rejected, 5))
+            .approvals()
+            .answer(&other, &answer(ApprovalStatus::Rejected, 5))
             .unwrap()
     );
     assert_eq!(status(&other), ApprovalStatus::Approved);
@@ -78,9 +82,9 @@ fn hosts_that_ask_the_same_on_one_snapshot_have_one_request() {
     session.begin_write().unwrap();
     let new = |to: &str| NewApproval::new("pack", request("k", to), AskedBy::default(), (1, 1));
     for to in ["staging", "staging", "production", "staging"] {
-        session.add_approval(&new(to)).unwrap();
+        session.approvals().insert(&new(to)).unwrap();
     }
-    let all = session.approvals(&ApprovalFilter::default(), 10).unwrap();
+    let all = session.approvals().list(&ApprovalFilter::default(), 10).unwrap();
     let rounds: Vec<_> = all
         .iter()
         .map(|found| (found.title.as_str(), found.round, found.approval.status))
@@ -112,7 +116,7 @@ fn a_request_is_open_until_its_time_and_a_new_one_follows() {
             now_ms,
             ..ApprovalFilter::default()
         };
-        session.approvals(&filter, 10).unwrap().len()
+        session.approvals().list(&filter, 10).unwrap().len()
     };
     assert_eq!(
         (
@@ -130,7 +134,8 @@ fn a_request_is_open_until_its_time_and_a_new_one_follows() {
     );
     assert!(
         !session
-            .answer_approval(&first, &answer(ApprovalStatus::Approved, 100))
+            .approvals()
+            .answer(&first, &answer(ApprovalStatus::Approved, 100))
             .unwrap()
     );
     let later = ApprovalRequest {
@@ -145,7 +150,7 @@ fn a_request_is_open_until_its_time_and_a_new_one_follows() {
 fn nobody_fills_the_list_for_others() {
     let session = crate::storage::scratch(std::iter::empty()).unwrap();
     session.begin_write().unwrap();
-    let full = |identity: Option<&str>| session.approvals_full("pack", identity, 1).unwrap();
+    let full = |identity: Option<&str>| session.approvals().full("pack", identity, 1).unwrap();
     for number in 0..MAX_PENDING_OF_ONE {
         assert_eq!(full(Some("token:ada")), None);
         ask(
@@ -157,7 +162,7 @@ fn nobody_fills_the_list_for_others() {
     }
     assert_eq!(full(Some("token:ada")), Some(MAX_PENDING_OF_ONE));
     assert_eq!(full(Some("token:bob")), None);
-    let room = |identity: Option<&str>| session.room_for_approvals("pack", identity, 1).unwrap();
+    let room = |identity: Option<&str>| session.approvals().room("pack", identity, 1).unwrap();
     assert_eq!(
         [Some("token:ada"), Some("token:bob"), None].map(room),
         [0, MAX_PENDING_OF_ONE, MAX_PENDING_OF_ONE]
@@ -166,7 +171,7 @@ fn nobody_fills_the_list_for_others() {
         ask(&session, &request(&format!("a{number}"), "x"), None, 1);
     }
     assert_eq!(full(None), Some(MAX_PENDING));
-    assert_eq!(session.approvals_full("other", None, 1).unwrap(), None);
+    assert_eq!(session.approvals().full("other", None, 1).unwrap(), None);
     session.commit().unwrap();
 }
 
@@ -178,16 +183,17 @@ fn each_request_is_told_once_and_pages_follow_each_other() {
         ask(&session, &request(&format!("k{number}"), "x"), None, number);
     }
     session
-        .settle_approval("pack", "k0", &answer(ApprovalStatus::Withdrawn, 9))
+        .approvals()
+        .settle("pack", "k0", &answer(ApprovalStatus::Withdrawn, 9))
         .unwrap();
-    assert!(session.has_unheard_approvals().unwrap());
-    assert_eq!(session.take_unheard_approvals(9, 3).unwrap().len(), 2);
-    assert_eq!(session.take_unheard_approvals(9, 3).unwrap().len(), 2);
-    assert!(!session.has_unheard_approvals().unwrap());
+    assert!(session.approvals().has_unheard().unwrap());
+    assert_eq!(session.approvals().take_unheard(9, 3).unwrap().len(), 2);
+    assert_eq!(session.approvals().take_unheard(9, 3).unwrap().len(), 2);
+    assert!(!session.approvals().has_unheard().unwrap());
     let mut keys = Vec::new();
     let mut filter = ApprovalFilter::default();
     loop {
-        let page = session.approvals(&filter, 2).unwrap();
+        let page = session.approvals().list(&filter, 2).unwrap();
         let Some(last) = page.last() else { break };
         filter.after = Some(last.approval.id.clone());
         keys.extend(page.into_iter().map(|found| found.approval.key));
@@ -215,7 +221,7 @@ fn what_is_stored_reads_as_it_was_asked() {
         ..request("k", "x")
     };
     let id = ask(&session, &whole, Some("token:ada"), 1);
-    let found = session.approval(&id).unwrap().unwrap();
+    let found = session.approvals().get(&id).unwrap().unwrap();
     assert_eq!(
         (&found.answering, &found.answerers),
         (&whole.answering, &whole.answerers)
@@ -226,7 +232,7 @@ fn what_is_stored_reads_as_it_was_asked() {
         .db
         .execute("UPDATE core_approvals SET answerers = '[]'", [])
         .unwrap();
-    let broken = session.approval(&id).unwrap().unwrap();
+    let broken = session.approvals().get(&id).unwrap().unwrap();
     assert_eq!(broken.answerers, Some(nobody()));
     session.commit().unwrap();
 }
@@ -245,14 +251,14 @@ fn nobodys_many_requests_hide_those_of_others() {
     }
     ask(&session, &request("eve", "staging"), Some("token:eve"), 9);
     let keys = |page| -> Vec<String> {
-        let found = session.approvals_by_turns(20, page).unwrap();
+        let found = session.approvals().list_by_turns(20, page).unwrap();
         found.into_iter().map(|found| found.title).collect()
     };
     let all = keys((0, 10));
     assert_eq!(all.len(), 6);
-    assert_eq!(session.count_open_approvals(20).unwrap(), 6);
+    assert_eq!(session.approvals().count_open(20).unwrap(), 6);
     let by = |place: u32| {
-        session.approvals_by_turns(20, (place, 1)).unwrap()[0]
+        session.approvals().list_by_turns(20, (place, 1)).unwrap()[0]
             .by
             .identity
             .clone()

@@ -39,7 +39,7 @@ fn tried_unread(sql: &str) -> Result<(), String> {
     let tried = in_transaction(&session, || {
         session.migrating(&namespace, |db| db.execute_batch(sql))?;
         check_objects(&session, &namespace)?;
-        Ok(session.probe()?)
+        Ok(session.maintenance().probe()?)
     });
     tried.map_err(|err| err.to_string())?;
     match others(&session, &namespace).unwrap() == before {

@@ -5,7 +5,7 @@ use tollgate_core::task::TaskEvent;
 use tollgate_sdk::ToolError;
 
 use super::super::error::StoreResult;
-use super::super::session::Session;
+use super::super::handles::Tasks;
 use super::COLUMNS;
 use super::stored::{StoredTask, TaskEnd, stored};
 
@@ -28,10 +28,11 @@ enum Known {
     Refused(String),
 }
 
-impl Session {
+impl Tasks<'_> {
     /// The hosts of tasks that are not over.
-    pub fn hosts_of_tasks(&self) -> StoreResult<Vec<String>> {
+    pub fn hosts(self) -> StoreResult<Vec<String>> {
         Ok(self
+            .0
             .db
             .prepare_cached(
                 "SELECT DISTINCT host_id FROM core_tasks WHERE state IN ('working', 'input_required')",
@@ -42,9 +43,9 @@ impl Session {
 
     /// Ends the open tasks of a host that is gone or stops, once its intents are given up. How many ended. Those that
     /// another host may take up stay open while there is time. Wants a write transaction.
-    pub fn give_up_tasks(&self, host_id: &str, why: &str, now_ms: i64) -> StoreResult<usize> {
+    pub fn give_up_all(self, host_id: &str, why: &str, now_ms: i64) -> StoreResult<usize> {
         let open: Vec<StoredTask> = self
-            .db
+            .0.db
             .prepare_cached(&format!(
                 "SELECT {COLUMNS} FROM core_tasks WHERE state IN ('working', 'input_required') AND host_id = ?1
                  ORDER BY created_at, id"
@@ -57,18 +58,18 @@ impl Session {
             if why == GONE && now_ms < task.until_ms && may_be_taken_up(task, &known) {
                 continue;
             }
-            self.end_task(&task.id, &end(task, &known, why), now_ms)?;
+            self.end(&task.id, &end(task, &known, why), now_ms)?;
             ended += 1;
         }
         Ok(ended)
     }
 
     /// Ends an open task of a host that is gone, which no host takes up. Whether it was open. Wants a write transaction.
-    pub fn give_up_task(&self, seen: &StoredTask, now_ms: i64) -> StoreResult<bool> {
-        match self.task(&seen.id, now_ms)? {
+    pub fn give_up(self, seen: &StoredTask, now_ms: i64) -> StoreResult<bool> {
+        match self.get(&seen.id, now_ms)? {
             Some(task) if task.host_id == seen.host_id => {
                 let end = end(&task, &self.known(&task)?, GONE);
-                self.end_task(&task.id, &end, now_ms)
+                self.end(&task.id, &end, now_ms)
             }
             _ => Ok(false),
         }
@@ -76,8 +77,8 @@ impl Session {
 
     /// Gives an open task of a host that is gone to another host, which makes its call again. Whether no other host was
     /// first, and the call may be made again. Wants a write transaction.
-    pub fn take_up_task(&self, seen: &StoredTask, host_id: &str, now_ms: i64) -> StoreResult<bool> {
-        let Some(task) = self.task(&seen.id, now_ms)? else {
+    pub fn take_up(self, seen: &StoredTask, host_id: &str, now_ms: i64) -> StoreResult<bool> {
+        let Some(task) = self.get(&seen.id, now_ms)? else {
             return Ok(false);
         };
         let is_free = task.host_id == seen.host_id && !task.state.is_over();
@@ -86,6 +87,7 @@ impl Session {
         }
         self.withdraw_question(&task, now_ms)?;
         let changed = self
+            .0
             .db
             .prepare_cached(
                 "UPDATE core_tasks SET host_id = ?2, state = 'working', resumed = resumed + 1, asked = NULL,
@@ -96,15 +98,17 @@ impl Session {
         Ok(changed == 1)
     }
 
-    fn has_intent(&self, op_id: &str) -> StoreResult<bool> {
+    fn has_intent(self, op_id: &str) -> StoreResult<bool> {
         let mut statement = self
+            .0
             .db
             .prepare_cached("SELECT 1 FROM core_intents WHERE op_id = ?1")?;
         Ok(statement.exists([op_id])?)
     }
 
-    fn known(&self, task: &StoredTask) -> StoreResult<Known> {
+    fn known(self, task: &StoredTask) -> StoreResult<Known> {
         let mut statement = self
+            .0
             .db
             .prepare_cached("SELECT success, error_code FROM core_operations WHERE op_id = ?1")?;
         let mut rows = statement.query([&task.op_id])?;

@@ -116,7 +116,7 @@ pub struct TaskFilter {
 
 /// Numbers of tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tasks {
+pub struct TaskCounts {
     /// Tasks that are not over.
     pub open: i64,
     /// All.

@@ -17,7 +17,10 @@ fn differs(state: &str) -> String {
 fn edits(after: &str, states: &[(&str, char)]) -> Vec<Untested> {
     let (_dir, session) = fixture::ledger("");
     session.begin_write().unwrap();
-    session.open_envelope(&fixture::envelope("env_1", None)).unwrap();
+    session
+        .envelopes()
+        .open(&fixture::envelope("env_1", None))
+        .unwrap();
     let note = |state: &str, cause: Cause, op_id: &str, at: usize| {
         let seen = Sighting {
             workspace: "shop".to_owned(),
@@ -26,9 +29,13 @@ fn edits(after: &str, states: &[(&str, char)]) -> Vec<Untested> {
             looked_boot_ms: i64::try_from(at).unwrap(),
             ..Sighting::default()
         };
-        session.note_sighting("env_1", &seen, cause, op_id, NOW).unwrap();
+        session
+            .work_trees()
+            .note_sighting("env_1", &seen, cause, op_id, NOW)
+            .unwrap();
     };
     session
+        .ledger()
         .record(&fixture::operation(1, Some("env_1"), NOW))
         .unwrap();
     note("A", Cause::Opened, "op_1", 1);
@@ -44,7 +51,7 @@ fn edits(after: &str, states: &[(&str, char)]) -> Vec<Untested> {
         ..Outcome::default()
     };
     run.outcome = serde_json::to_string(&outcome).ok();
-    session.record(&run).unwrap();
+    session.ledger().record(&run).unwrap();
     for (at, (state, cause)) in states.iter().enumerate() {
         match cause {
             't' => note(state, Cause::TestRun, "op_2", at + 2),
@@ -53,8 +60,8 @@ fn edits(after: &str, states: &[(&str, char)]) -> Vec<Untested> {
         }
     }
     session.commit().unwrap();
-    let now = session.newest_states("env_1").unwrap();
-    let runs = newest_runs("env_1", &session.test_rows("env_1").unwrap(), &now);
+    let now = session.evidence().newest_states("env_1").unwrap();
+    let runs = newest_runs("env_1", &session.evidence().test_rows("env_1").unwrap(), &now);
     untested(&session, "env_1", &runs).unwrap()
 }
 

@@ -73,7 +73,8 @@ impl Session {
         writeln!(input, "{message}").context("the server reads nothing")
     }
 
-    fn request(&mut self, request: &Value) -> anyhow::Result<Value> {
+    /// Sends a request and returns the answer.
+    pub(crate) fn request(&mut self, request: &Value) -> anyhow::Result<Value> {
         self.send(request)?;
         loop {
             let line = self

@@ -1,0 +1,61 @@
+//! Handles on a [`Session`]: one for each subject, with the statements that belong to it.
+//!
+//! A handle borrows the session and is as cheap as the reference that it is. What it does is in the transaction that the
+//! session has open.
+
+use super::session::Session;
+
+/// Declares each handle, and the method of [`Session`] that returns it.
+macro_rules! handles {
+    ($($(#[doc = $doc:literal])+ $accessor:ident: $handle:ident,)+) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Clone, Copy)]
+            pub struct $handle<'s>(pub(super) &'s Session);
+        )+
+
+        impl Session {
+            $(
+                $(#[doc = $doc])+
+                pub fn $accessor(&self) -> $handle<'_> {
+                    $handle(self)
+                }
+            )+
+        }
+    };
+}
+
+handles! {
+    /// Rows of the ledger and the chain of hashes: appending, verifying, exporting.
+    ledger: Ledger,
+    /// Rows of the ledger as they are looked up: by filter, by id, by time.
+    operations: Operations,
+    /// Statistics over rows of the ledger.
+    stats: Stats,
+    /// Test runs, edits and repetitions among the operations of an envelope.
+    evidence: Evidence,
+    /// Envelopes and their counters: opening, admission, closing.
+    envelopes: Envelopes,
+    /// Named budgets of envelopes, and units that are set aside.
+    budgets: Budgets,
+    /// States of work trees, by envelope and by workspace.
+    work_trees: WorkTrees,
+    /// Requests for approval and their answers.
+    approvals: Approvals,
+    /// Permits and slots that count once.
+    permits: Permits,
+    /// Calls whose clients do not wait for the reply.
+    tasks: Tasks,
+    /// `run` calls that were admitted and are not recorded yet.
+    intents: Intents,
+    /// Artifacts of operations.
+    artifacts: Artifacts,
+    /// Client connections that components asked about.
+    connections: Connections,
+    /// Components: their statements, the pages that they use, the definitions of their tools.
+    components: Components,
+    /// Entries that policies remember between calls.
+    policy_memory: PolicyMemory,
+    /// The database as a whole: health, schema, retention, sizes.
+    maintenance: Maintenance,
+}
