@@ -6,8 +6,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate::host::{self, Authority, Site};
-use tollgate_components::packs::Loader;
+use tollgate::host::{Authority, Site};
+use tollgate::sources;
+use tollgate_components::loading::Loader;
 use tollgate_sandbox::workspaces::Workspaces;
 
 use crate::harness::{Place, Session, guest};
@@ -298,7 +299,7 @@ async fn a_backtest_brings_in_no_code_of_packs() {
         cache_dir: None,
     };
     let site = Site::frozen(&place.data(), authority).unwrap();
-    let policy = host::named_policy(&config, "secret-scan").unwrap();
+    let policy = sources::named_policy(&config, "secret-scan").unwrap();
     let loaded = site
         .load_to_try(&config, &Workspaces::default(), policy)
         .await

@@ -1,5 +1,7 @@
 //! `cargo xtask`: everything one does with the project, as one command each.
 
+#[cfg(test)]
+mod arrows;
 mod bench;
 mod bundle;
 mod check;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use tollgate_components::packs::Catalog;
+use tollgate_components::catalog::Catalog;
 use tollgate_components::policies::{Member, Mode};
 use tollgate_console::{
     ConsoleSettings, Equipment, Finding, HostFacts, HostView, PackRow, PolicyRow, Reader, Severity,

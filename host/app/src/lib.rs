@@ -12,5 +12,6 @@ pub mod host;
 pub mod notify;
 pub mod policy_test;
 pub mod scaffold;
+pub mod sources;
 pub mod user;
 pub mod watch;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollgate_sandbox::Limits;
 
-use crate::packs::World;
+use crate::world::World;
 
 /// A multiple of the page size of every system there is.
 const PAGE: usize = 64 << 10;

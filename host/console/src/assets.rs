@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use tollgate_core::hash::sha256_hex;
 
-use crate::pages::Name;
+use crate::address::Name;
 
 /// A file, its type and its hash.
 pub(crate) struct Asset {

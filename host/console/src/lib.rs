@@ -4,6 +4,7 @@
 //! store as the command line does and leave no row in the ledger.
 
 mod access;
+mod address;
 mod answers;
 pub mod app;
 mod assets;
@@ -121,7 +122,7 @@ pub fn router(
         .route("/console/views/{tool}", get(pages::views::one))
         .route("/console/host", get(pages::host::show))
         .route("/console/logout", post(pages::login::log_out))
-        .route("/console/{*rest}", get(pages::missing))
+        .route("/console/{*rest}", get(address::missing))
         .route_layer(from_fn_with_state(Arc::clone(&console), guard::admit));
     Ok(Router::new()
         .route("/console", get(async || guard::see_other(PATH, None)))

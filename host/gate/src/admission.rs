@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::{Body, Catalog, DeclaredCharge, ENVELOPE_ARGUMENT, ToolEntry};
+use tollgate_components::catalog::{Body, Catalog, ENVELOPE_ARGUMENT, ToolEntry};
+use tollgate_components::tools::DeclaredCharge;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Charge, Refusal, State};
 use tollgate_core::scopes::Calls;

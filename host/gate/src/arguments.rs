@@ -3,7 +3,7 @@
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
-use tollgate_components::packs::ToolEntry;
+use tollgate_components::catalog::ToolEntry;
 use tollgate_sdk::{Blocker, ToolError};
 
 use super::fields;

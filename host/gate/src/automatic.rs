@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::{Body, ToolEntry};
+use tollgate_components::catalog::{Body, ToolEntry};
 use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::progress::Progress;

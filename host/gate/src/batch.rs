@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::{Catalog, ToolEntry};
+use tollgate_components::catalog::{Catalog, ToolEntry};
 use tollgate_core::effect::Effect;
 use tollgate_core::hash;
 use tollgate_sdk::{Blocker, ToolError};

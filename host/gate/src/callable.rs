@@ -1,7 +1,7 @@
 //! Suggested calls that their reader cannot make: of tools that the operator left out, or that a token is not for.
 
 use serde_json::Value;
-use tollgate_components::packs::Catalog;
+use tollgate_components::catalog::Catalog;
 use tollgate_core::effect::Effect;
 use tollgate_core::identity::Identity;
 use tollgate_core::scopes::Calls;

@@ -1,7 +1,8 @@
 //! Files that another host left unwritten: it was killed after a commit, before the files that follow it.
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::{Pack, ToolEntry};
+use tollgate_components::catalog::ToolEntry;
+use tollgate_components::packs::Pack;
 use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::progress::Progress;

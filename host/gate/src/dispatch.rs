@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::{Catalog, ENVELOPE_ARGUMENT, ToolEntry};
+use tollgate_components::catalog::{Catalog, ENVELOPE_ARGUMENT, ToolEntry};
 use tollgate_sdk::ApprovalStatus;
 use tollgate_store::storage::StoredApproval;
 

@@ -17,7 +17,8 @@ use tollgate_store::ledger::heads;
 use tollgate_store::storage::{Database, HeadOf, Session, StoredApproval, TaskEnd};
 
 use super::backlog::Backlog;
-use super::guest::{GuestCall, Runtime};
+use super::guest::Runtime;
+use super::guest_call::GuestCall;
 use super::maintenance::{Maintenance, MaintenanceThread, Mirrorer};
 use super::pending_operation::Recording;
 use super::queue::Queue;

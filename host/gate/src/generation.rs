@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_components::packs::Catalog;
+use tollgate_components::catalog::Catalog;
 use tollgate_core::meter::Figures;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_store::storage::HeadOf;

@@ -12,7 +12,7 @@ use tollgate_core::share::Share;
 use tollgate_store::storage::StoreResult;
 
 use super::Settled;
-use super::guest::Ended;
+use super::ended::Ended;
 use super::turns::Turns;
 use super::writer::Job;
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tollgate_components::packs::{Body, ENVELOPE_ARGUMENT, Pack, ToolEntry};
+use tollgate_components::catalog::{Body, ENVELOPE_ARGUMENT, ToolEntry};
+use tollgate_components::packs::Pack;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Charge, State};
 use tollgate_core::identity::Identity;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tollgate_components::packs::{Body, ToolEntry};
+use tollgate_components::catalog::{Body, ToolEntry};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::Limits;
 use tollgate_sandbox::bindings::exports::tollgate::host::pack::Context;
@@ -12,7 +12,7 @@ use tollgate_store::storage::PolicyRow;
 
 use super::callable::{self, Callable};
 use super::executors::Judged;
-use super::guest::GuestCall;
+use super::guest_call::GuestCall;
 use super::looks::{self, Watch};
 use super::pending_operation::{PendingOperation, Recording, content};
 use super::policy::Judging;
@@ -57,7 +57,7 @@ impl Gate {
             Err(refusal) => {
                 let mut draft = draft;
                 // Nobody has judged what it says.
-                if generation.catalog.policies().judges_words_of(tool) {
+                if generation.catalog.policies().judges_words_of(&tool.spec) {
                     draft.forget_words();
                 }
                 self.refuse(draft, refusal).await

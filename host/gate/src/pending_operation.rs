@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::{Body, ToolEntry};
+use tollgate_components::catalog::{Body, ToolEntry};
 use tollgate_components::policies::Verdict;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Charge;

@@ -6,15 +6,16 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use tollgate_components::loading::{PooledInstance, RetiredInstance};
 use tollgate_components::packs::Pack;
-use tollgate_components::policies::{PooledInstance, RetiredInstance};
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::CallState;
 use tollgate_sandbox::bindings::ToolPack;
+use tollgate_sandbox::facts::{Facts, Transactions};
 use tollgate_sandbox::guest::{CallStore, GuestResult, Stopped};
 use tollgate_sandbox::progress::Progress;
-use tollgate_sandbox::state::{Facts, Setup, Transactions};
+use tollgate_sandbox::state::Setup;
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{self, Session};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate_components::packs::{Body, Catalog, ToolEntry};
+use tollgate_components::catalog::{Body, Catalog, ToolEntry};
 use tollgate_sandbox::Limits;
 use tollgate_sdk::ToolError;
 

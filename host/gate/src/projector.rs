@@ -7,12 +7,13 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender};
 use serde_json::Value;
 use tokio::sync::oneshot;
-use tollgate_components::packs::Body;
+use tollgate_components::catalog::Body;
 use tollgate_sdk::stale;
 use tollgate_store::liveness::{Host, Projection};
 
+use super::ended::Ended;
 use super::executors::Waiting;
-use super::guest::{Ended, GuestCall};
+use super::guest_call::GuestCall;
 use super::{Reply, Settled};
 
 /// Queued work.

@@ -12,7 +12,7 @@ use tollgate_sdk::{NextCall, ToolError};
 use tollgate_store::storage::{Operation, PolicyRow, TestRun};
 
 use super::approval::Pending;
-use super::guest::Ended;
+use super::ended::Ended;
 use super::mutation::Mutation;
 use super::programs::Noted;
 use super::reply::Reply;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tollgate_components::packs::{Body, ToolEntry};
+use tollgate_components::catalog::{Body, ToolEntry};
 use tollgate_core::client_name;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Charge;

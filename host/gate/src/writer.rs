@@ -17,20 +17,23 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use tokio::sync::oneshot;
-use tollgate_components::packs::{Body, Pack};
+use tollgate_components::catalog::Body;
+use tollgate_components::packs::Pack;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
 use tollgate_core::share::Share;
-use tollgate_sandbox::state::Transactions;
+use tollgate_sandbox::facts::Transactions;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{
     Admitted, Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreResult, TaskEnd,
 };
 
 use super::backlog::Backlog;
+use super::ended::{Changed, Ended, cancelled};
 use super::executors::Waiting;
 use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
-use super::guest::{Changed, Ended, GuestCall, Runtime, cancelled};
+use super::guest::Runtime;
+use super::guest_call::GuestCall;
 use super::intake::{Intake, Pending, Turn};
 use super::permits;
 use super::projector::{self, Work as Projection};

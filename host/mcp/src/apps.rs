@@ -5,7 +5,8 @@ use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, MetaObject, ReadResourceResult, ResourceContents, Tool};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::{Catalog, View};
+use tollgate_components::catalog::Catalog;
+use tollgate_components::tools::View;
 use tollgate_console::app;
 use tollgate_gate::Outcome;
 

@@ -6,7 +6,7 @@
 //! or `x-unlisted` is accepted and not listed.
 
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::ENVELOPE_ARGUMENT;
+use tollgate_components::catalog::ENVELOPE_ARGUMENT;
 use tollgate_sdk::surface;
 
 /// An input schema of more characters than this loses more words.

@@ -18,6 +18,7 @@ mod request;
 mod resources;
 pub mod sanitize;
 mod seen;
+mod sender;
 mod stdio;
 mod subscriptions;
 mod tasks;

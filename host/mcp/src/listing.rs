@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rmcp::model::{Prompt, PromptArgument, Tool, ToolAnnotations};
 use serde_json::Value;
-use tollgate_components::packs::{Catalog, ToolSpec};
+use tollgate_components::catalog::Catalog;
+use tollgate_components::tools::ToolSpec;
 use tollgate_core::effect::Effect;
 use tollgate_gate::core_tools::RELAY;
 

@@ -17,7 +17,7 @@ use tollgate_sandbox::progress::{Line, Progress, Wanted, Word};
 
 use super::elicitation::{Conversation, Step};
 use super::handler::Handler;
-use super::http::{self, Sender};
+use super::sender::Sender;
 use super::{logs, replies, sanitize};
 
 /// Key in a request's `_meta` for the envelope of its call.
@@ -247,13 +247,13 @@ fn sender(context: &RequestContext<RoleServer>) -> Option<&Sender> {
 /// by connection would count to one; so those of one identity are one, and those of one peer if nobody is asked who
 /// they are.
 fn lasting_connection(context: &RequestContext<RoleServer>) -> Option<String> {
-    let parts = context.extensions.get::<axum::http::request::Parts>()?;
+    let sender = sender(context)?;
     if !is_stateless(context) {
         return None;
     }
-    let who = match identity(context) {
+    let who = match &sender.identity {
         Some(identity) => format!("identity {identity}"),
-        None => format!("peer {}", http::peer(parts)?),
+        None => format!("peer {}", sender.peer?),
     };
     let name = hash::sha256_hex(who.as_bytes());
     Some(format!("con_{}", name.get(..26)?))

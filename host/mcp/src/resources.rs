@@ -9,7 +9,8 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::{Catalog, Resource, Values};
+use tollgate_components::catalog::Catalog;
+use tollgate_components::tools::{Resource, Values};
 use tollgate_gate::Reply;
 use tollgate_sdk::ToolError;
 

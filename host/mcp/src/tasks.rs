@@ -7,7 +7,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
-use tollgate_components::packs::TaskMode;
+use tollgate_components::tools::TaskMode;
 use tollgate_core::task::TaskState;
 use tollgate_core::text;
 use tollgate_gate::{Again, Asked, Attended, Began, Caller, Outcome, TASKS_REQUIRED, TaskReply};

@@ -14,16 +14,16 @@ wasmtime::component::bindgen!({
     additional_derives: [PartialEq, serde::Serialize, serde::Deserialize],
     trappable_error_type: {
         "tollgate:host/storage.error" => tollgate_store::storage::SqlError,
-        "tollgate:host/budget.error" => crate::view::budget::BudgetError,
-        "tollgate:host/ledger.error" => crate::view::ledger::LedgerError,
+        "tollgate:host/budget.error" => crate::bound_types::BudgetError,
+        "tollgate:host/ledger.error" => crate::bound_types::LedgerError,
         "tollgate:host/approvals.error" => tollgate_sdk::ApprovalError,
         "tollgate:host/artifacts.error" => tollgate_sdk::ArtifactError,
         "tollgate:host/workspace.error" => tollgate_sdk::WorkspaceError,
         "tollgate:host/process.error" => tollgate_sdk::ProcessError,
     },
     with: {
-        "tollgate:host/storage.transaction": crate::view::storage::Transaction,
-        "tollgate:host/budget.reservation": crate::view::budget::Reservation,
+        "tollgate:host/storage.transaction": crate::bound_types::Transaction,
+        "tollgate:host/budget.reservation": crate::bound_types::Reservation,
     },
 });
 

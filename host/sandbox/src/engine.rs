@@ -11,8 +11,7 @@ use wasmtime::{Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationCon
 
 use super::limits;
 use super::state::CallState;
-use super::waiting;
-use crate::view;
+use crate::capabilities;
 
 /// Interval at which a running guest looks at its deadline.
 const TICK: Duration = Duration::from_millis(10);
@@ -105,8 +104,7 @@ fn pooling_engine() -> wasmtime::Result<Engine> {
 
 fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_sync(linker)?;
-    waiting::add_to_linker(linker)?;
-    view::add_to_linker(linker)
+    capabilities::link(linker)
 }
 
 /// Moves the engine's epoch on while guests run, and sleeps while none does.

@@ -4,12 +4,17 @@
 
 pub mod annotations;
 pub mod bindings;
+pub mod bound_types;
+mod capabilities;
 pub mod counted_programs;
 mod engine;
+pub mod facts;
+mod git;
 pub mod granted;
 pub mod guest;
 pub mod judged;
 mod limits;
+mod looked;
 pub mod memory;
 mod output;
 pub mod permit;

@@ -17,14 +17,13 @@ use wasmtime_wasi::runtime::in_tokio;
 use wasmtime_wasi_io::bindings::wasi::io::poll as unbounded;
 
 use super::limits;
-use super::state::CallState;
 
 /// Interval at which a waiting guest looks at its deadline, which may be cancelled or moved.
 const TICK: Duration = Duration::from_millis(5);
 
-struct View<'a> {
-    table: &'a mut ResourceTable,
-    deadline: &'a Deadline,
+pub(super) struct View<'a> {
+    pub(super) table: &'a mut ResourceTable,
+    pub(super) deadline: &'a Deadline,
 }
 
 impl poll::Host for View<'_> {
@@ -81,12 +80,12 @@ impl HasData for HasView {
 }
 
 /// Puts the bounded functions in the place of those that wait for as long as a guest likes.
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+pub(super) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
-    let added = poll::add_to_linker::<_, HasView>(linker, |state| View {
-        table: &mut state.table,
-        deadline: &state.deadline,
-    });
+    let added = poll::add_to_linker::<_, HasView>(linker, view);
     linker.allow_shadowing(false);
     added
 }

@@ -11,7 +11,7 @@ use tollgate_sdk::permit::{Asked, GitTerms};
 use tollgate_sdk::tree::{FileWrite, Tree};
 use tollgate_sdk::{WorkspaceError, WorkspaceInfo};
 
-use crate::work_tree::Memory;
+use crate::looked::Memory;
 
 /// A registered directory.
 #[derive(Debug)]

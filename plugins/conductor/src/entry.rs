@@ -5,7 +5,7 @@ use tollgate_sdk::{Cx, Effect, Entry, Reply, Tool, ToolError};
 
 use crate::entity;
 use crate::error::Refusals;
-use crate::tools::conductor::{ConductorAnswer, with_known_answers};
+use crate::tools::answer::{ConductorAnswer, with_known_answers};
 
 /// Argument with the name of the caller.
 const ACTOR: &str = "actor";

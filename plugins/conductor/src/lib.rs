@@ -51,9 +51,10 @@ mod workspaces;
 use tollgate_sdk::{GitAccess, Pack, Want, migration};
 
 use crate::prompts::{ExecuteJob, PlanJob};
+use crate::tools::answer::ConductorAnswer;
 use crate::tools::approval::{StepApprove, StepRevokeApproval};
 use crate::tools::archive::{JobExportBundle, JobImport};
-use crate::tools::conductor::{ConductorAnswer, ConductorInit, ConductorNextQuestions};
+use crate::tools::conductor::{ConductorInit, ConductorNextQuestions};
 use crate::tools::context::{
     ContextAddBlock, ContextDeleteBlock, ContextGetBlock, ContextSearch, ContextUpdateBlock,
 };
@@ -61,7 +62,8 @@ use crate::tools::delete::JobDelete;
 use crate::tools::documents::RepoDocumentsWrite;
 use crate::tools::execute::{JobNextStepPrompt, JobStart};
 use crate::tools::git::{GitDiffSummary, GitLog, GitStatus};
-use crate::tools::git_write::{GitBranch, GitCommit, GitTag};
+use crate::tools::git_refs::{GitBranch, GitTag};
+use crate::tools::git_write::GitCommit;
 use crate::tools::jobs::{JobGet, JobList, JobUpdatePolicies};
 use crate::tools::lifecycle::{JobArchive, JobFail, JobPause, JobResume, JobSetReady};
 use crate::tools::logs::{DecisionRecord, DevlogAppend, DevlogExport, DevlogList};

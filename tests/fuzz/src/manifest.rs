@@ -1,7 +1,9 @@
 //! Targets for components before any of their code runs, and for their manifests.
 
 use arbitrary::{Result, Unstructured};
-use tollgate_components::packs::{self, Manifest};
+use tollgate_components::loading;
+use tollgate_components::packs::Manifest;
+use tollgate_components::world::World;
 use tollgate_sandbox::bindings::exports::tollgate::host::pack::{
     Manifest as Said, Migration, Prompt, PromptArgument, Tier, Tool,
 };
@@ -9,7 +11,7 @@ use tollgate_sandbox::bindings::tollgate::host::component::{ClientPart, Effect, 
 
 /// Checks that no bytes of a component make the reader panic.
 pub(crate) fn component(bytes: &[u8]) {
-    let _ = packs::check_component(bytes, packs::World::ToolPack);
+    let _ = loading::check_component(bytes, World::ToolPack);
 }
 
 /// Checks that an accepted manifest has no control characters in texts for people, and has valid names.

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 /// Deepest nesting of what is made up, and most entries of one array.
 const MOST: usize = 32;
 /// The argument that the host itself fills, and which names nothing that could be made up.
-const ENVELOPE: &str = tollgate_components::packs::ENVELOPE_ARGUMENT;
+const ENVELOPE: &str = tollgate_components::catalog::ENVELOPE_ARGUMENT;
 
 /// Extent of generated values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
-use tollgate_components::packs::{self, Grants, Inspection, Said};
+use tollgate_components::catalog::{self, Inspection, Said};
+use tollgate_components::grants::Grants;
 use tollgate_core::deadline::{Cancel, Deadline};
 
 use crate::host::Authority;
@@ -48,7 +49,7 @@ pub struct Subject {
 /// asks for, in an empty folder that the caller throws away. The check ends with its time, whatever the component does.
 pub async fn check(subject: Subject, folder: &Path, authority: Authority) -> anyhow::Result<Report> {
     let (time, folder) = (subject.time, folder.to_owned());
-    let unfinished = packs::anatomy_of(&subject.bytes);
+    let unfinished = catalog::anatomy_of(&subject.bytes);
     let (found, report) = oneshot::channel();
     // On a thread that nobody has to wait for: migrations and what else runs in the host block it.
     std::thread::Builder::new()
@@ -90,9 +91,9 @@ async fn find_out(
     let umask = authority.umask;
     let place = Place::make(folder, &subject.bytes, authority, subject.programs)?;
     place.loader().end_by(deadline.end());
-    let inspecting = place.loader().inspect(&subject.bytes);
+    let inspecting = Inspection::of(place.loader(), &subject.bytes);
     let Ok(inspection) = tokio::time::timeout(deadline.remaining(), inspecting).await else {
-        let mut report = beginning(&packs::anatomy_of(&subject.bytes));
+        let mut report = beginning(&catalog::anatomy_of(&subject.bytes));
         report.problem(too_long(ITSELF, subject.time));
         return Ok(report);
     };

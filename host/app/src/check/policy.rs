@@ -1,7 +1,7 @@
 //! A policy: its manifest, its settings, and verdicts on calls of the host's own tools.
 
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::Grants;
+use tollgate_components::grants::Grants;
 use tollgate_components::policies::{LIMITS, Manifest, Mode, Phase, Source};
 use tollgate_core::deadline::Cancel;
 use tollgate_sdk::ToolError;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::{Catalog, Resource};
+use tollgate_components::catalog::Catalog;
+use tollgate_components::tools::Resource;
 use tollgate_core::deadline::Cancel;
 use tollgate_gate::{Gate, Reply};
 

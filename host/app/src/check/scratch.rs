@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde_json::{Map, Value};
-use tollgate_components::packs::{self, Catalog, Haste, Loader, Origin, Selection, Tables};
+use tollgate_components::catalog::{Catalog, Selection};
+use tollgate_components::loading::{Haste, Loader, Origin, Tables};
+use tollgate_components::packs;
 use tollgate_components::policies;
 use tollgate_core::deadline::Cancel;
+use tollgate_gate::core_tools;
 use tollgate_gate::{Answers, Call, Caller, Gate, Generation, Reply, Tasking};
 use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::workspaces::Workspaces;
@@ -73,6 +76,7 @@ impl Place {
         let loader = self.loader();
         let catalog = Catalog::load(
             loader,
+            core_tools::TOOLS,
             &workspaces,
             packs,
             policies,

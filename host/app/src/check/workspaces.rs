@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use serde_json::Value;
-use tollgate_components::packs::{Inspection, Said};
+use tollgate_components::catalog::{Inspection, Said};
 use tollgate_core::text;
 use tollgate_sandbox::workspaces::{Registration, Workspaces, overlap};
 use tollgate_sdk::permit::GitTerms;

@@ -7,7 +7,9 @@ use clap::Args;
 use tollgate::config::Config;
 use tollgate::host::Site;
 use tollgate_components::builtin;
-use tollgate_components::packs::{self, Fetched, Grants, Inspection, Wanted};
+use tollgate_components::catalog::{Inspection, Wanted};
+use tollgate_components::grants::Grants;
+use tollgate_components::loading::{self, Fetched};
 use tollgate_core::hash::sha256_hex;
 
 use super::{Global, registry, utf8};
@@ -39,7 +41,7 @@ impl Component {
         let is_url = self.source.contains("://");
         if !is_url {
             let path = std::path::absolute(&self.source)?;
-            let bytes = packs::read(&path)
+            let bytes = loading::read(&path)
                 .map_err(|why| anyhow::anyhow!("{}: {why}{}", path.display(), builtin_meant(&self.source)))?;
             self.check_hash(&bytes)?;
             return Ok((utf8(&path)?, bytes));
@@ -60,7 +62,7 @@ impl Component {
                 .await?;
             return Ok((self.source.clone(), bytes));
         }
-        let found = sha256_hex(&packs::fetch(&self.source).await?);
+        let found = sha256_hex(&loading::fetch(&self.source).await?);
         bail!(
             "its SHA-256 is {found}; if that is what its author published, add --sha256 {found} (nothing was changed)"
         )
@@ -192,10 +194,10 @@ pub(super) async fn look_at(global: &Global, source: &str) -> anyhow::Result<(Ve
         return Ok((fetched.bytes.clone(), Some(fetched)));
     }
     if source.contains("://") {
-        return Ok((packs::fetch(source).await?, None));
+        return Ok((loading::fetch(source).await?, None));
     }
     let own = source.strip_prefix("builtin:").unwrap_or(source);
-    match packs::read(Path::new(source)) {
+    match loading::read(Path::new(source)) {
         Ok(bytes) => Ok((bytes, None)),
         Err(why) => match builtin::policy(own).or_else(|| builtin::component(own)) {
             Some(bytes) => Ok((bytes.to_vec(), None)),

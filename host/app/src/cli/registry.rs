@@ -6,7 +6,9 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate_components::packs::{Fetched, Inspection, Registries, Said, ToolSpec};
+use tollgate_components::catalog::{Inspection, Said};
+use tollgate_components::loading::{Fetched, Registries};
+use tollgate_components::tools::ToolSpec;
 use tollgate_registry::change::Description;
 use tollgate_registry::{Reference, SCHEME};
 

@@ -13,7 +13,7 @@ use tollgate::config::{Caps, Config, Server};
 use tollgate::host::Site;
 use tollgate::notify;
 use tollgate::watch::Watch;
-use tollgate_components::packs::Haste;
+use tollgate_components::loading::Haste;
 use tollgate_console::ConsoleSettings;
 use tollgate_gate::Gate;
 use tollgate_gate::telemetry::{Exporter, Queue, Settings};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate_components::packs::Tier;
+use tollgate_components::tools::Tier;
 
 use super::{Filters, Global, out};
 

@@ -10,7 +10,9 @@ use serde_json::json;
 use tollgate::config::Config;
 use tollgate::config::edit::{self, Entry, Section};
 use tollgate::host::Site;
-use tollgate_components::packs::{Fetched, Grants, Inspection};
+use tollgate_components::catalog::Inspection;
+use tollgate_components::grants::Grants;
+use tollgate_components::loading::Fetched;
 use tollgate_registry::change::{Change, changes};
 use tollgate_registry::{Reference, versions_after};
 
@@ -55,7 +57,7 @@ impl Update {
             return Ok(ExitCode::SUCCESS);
         }
         registry::judge(&mut fetched)?;
-        let inspection = site.loader().inspect(&fetched.bytes).await;
+        let inspection = Inspection::of(site.loader(), &fetched.bytes).await;
         let changes = self
             .compare(&site, &config, &current, &fetched, &inspection)
             .await?;
@@ -144,7 +146,8 @@ impl Update {
             (Some(tag), _) => tag.clone(),
             (None, Some(tag)) => {
                 let (client, of) = (std::sync::Arc::clone(&registries), reference.clone());
-                let tags = tollgate_components::packs::run_registry(move || client.client.tags(&of)).await?;
+                let tags =
+                    tollgate_components::loading::run_registry(move || client.client.tags(&of)).await?;
                 versions_after(tag, &tags)
                     .into_iter()
                     .next()
@@ -170,7 +173,7 @@ impl Update {
             Some(bytes) => bytes,
             None => registry::open(config)?.fetch(&current.reference).await?.bytes,
         };
-        let old = site.loader().inspect(&old).await;
+        let old = Inspection::of(site.loader(), &old).await;
         let old = registry::describe(&current.reference.to_string(), &old)?;
         ensure!(
             old.kind == new.kind && old.name == new.name,
@@ -209,7 +212,7 @@ impl Update {
 fn owner(section: Section, name: &str) -> String {
     match section {
         Section::Packs => name.to_owned(),
-        Section::Policies => tollgate_components::packs::policy_owner(name),
+        Section::Policies => tollgate_components::catalog::policy_owner(name),
     }
 }
 

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::table::{Format, Row, Variable};
+use super::row::{Format, Row, Variable};
 use super::{ENTRY, INPUT, json, toml, yaml};
 
 /// Reason why a file was left as it is.

@@ -7,6 +7,7 @@ mod edit;
 mod json;
 pub mod look;
 mod places;
+mod row;
 mod shape;
 mod table;
 #[cfg(test)]
@@ -22,7 +23,7 @@ pub use edit::EditError;
 pub use places::Places;
 pub(crate) use places::is_program;
 
-use table::{Format, Row};
+use row::{Format, Row, Variable};
 
 /// A client this host knows how to be added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -182,7 +183,7 @@ impl Client {
     /// True if the client can read a token from an environment variable.
     #[must_use]
     pub fn reads_variables(self) -> bool {
-        !matches!(self.row().http.token, table::Variable::None)
+        !matches!(self.row().http.token, Variable::None)
     }
 
     /// A whole file that holds the entry alone.

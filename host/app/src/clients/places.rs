@@ -2,7 +2,7 @@
 
 use std::path::{Path as FilePath, PathBuf};
 
-use super::table::{Base, Path};
+use super::row::{Base, Path};
 
 /// The folders of a user, with the variables that move some of them.
 #[derive(Debug, Clone)]

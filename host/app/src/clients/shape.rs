@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::edit::EditError;
-use super::table::{Extra, Own, Row, Start, Variable};
+use super::row::{Extra, Own, Row, Start, Variable};
 use super::{ENTRY, INPUT, Scope, Server, Token};
 
 const BEARER: &str = "Bearer ";

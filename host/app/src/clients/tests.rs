@@ -70,7 +70,7 @@ fn an_entry_reads_back_as_it_was_meant() {
             };
             let entry = client.found(&text).unwrap().unwrap();
             let expected = match (&server, &client.row().http.token) {
-                (Server::Http { url, token: Some(_) }, table::Variable::Asked) => Server::Http {
+                (Server::Http { url, token: Some(_) }, Variable::Asked) => Server::Http {
                     url: url.clone(),
                     token: Some(Token::Asked),
                 },

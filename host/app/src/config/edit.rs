@@ -1,7 +1,7 @@
 //! Changing packs and policies in a configuration's text, with everything else in it as it is.
 
 use thiserror::Error;
-use tollgate_components::packs::Grants;
+use tollgate_components::grants::Grants;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// Reason why a configuration was left as it is.

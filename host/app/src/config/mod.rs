@@ -3,8 +3,10 @@
 mod address;
 mod check;
 pub mod edit;
+mod envelope;
 mod http;
 mod keys;
+mod limits;
 mod packs;
 mod policies;
 pub mod protections;
@@ -12,37 +14,37 @@ pub mod reference;
 mod telemetry;
 pub mod template;
 pub mod trust;
+mod workspaces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 use etcetera::BaseStrategy;
 use serde::Deserialize;
 use thiserror::Error;
-use tollgate_components::packs::{Grants, Origin, Tier};
-use tollgate_core::{clock, envelope, file};
-use tollgate_gate::core_tools::{EnvelopeSettings, Require};
-use tollgate_gate::{ApprovalSettings, By, Window};
-use tollgate_registry::{HostSettings, Reference};
-use tollgate_sandbox::Limits;
+use tollgate_components::tools::Tier;
+use tollgate_core::file;
+use tollgate_gate::ApprovalSettings;
+use tollgate_registry::HostSettings;
 use tollgate_sandbox::workspaces::Registration;
-use tollgate_sdk::permit::GitTerms;
-use tollgate_sdk::{GitAccess, TestCommand, WorkspaceInfo};
 use tollgate_store::artifacts::ArtifactSettings;
 use tollgate_store::ledger::LedgerSettings;
 
 pub use address::address;
 pub use check::Problem;
+pub use envelope::EnvelopeConfig;
 pub use http::HttpLimits;
 pub use keys::doc;
+pub use limits::LimitsConfig;
+pub use packs::PackConfig;
+pub(crate) use packs::pinned;
 pub use policies::PolicyConfig;
 pub use telemetry::TelemetryConfig;
 pub use tollgate_console::ConsoleSettings;
 pub use tollgate_mcp::auth::Auth;
 pub use tollgate_mcp::http::Caps;
 pub use trust::TrustConfig;
+pub use workspaces::{Git, WorkspaceConfig};
 
 /// Most bytes of a configuration file.
 const MAX_BYTES: u64 = 1 << 20;
@@ -177,67 +179,6 @@ pub struct Server {
     pub output_schemas: bool,
 }
 
-/// The `[envelope]` table.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct EnvelopeConfig {
-    require: Require,
-    auto: bool,
-    max_mutations: Option<i64>,
-    max_test_runs: Option<i64>,
-    max_duration_sec: Option<i64>,
-    max_edits: Option<i64>,
-    budgets: BTreeMap<String, i64>,
-    ceiling: envelope::Limits,
-    window: Vec<WindowConfig>,
-}
-
-/// One `[[envelope.window]]` table.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct WindowConfig {
-    by: By,
-    per: String,
-    max_mutations: Option<u32>,
-    max_test_runs: Option<u32>,
-    max_envelopes: Option<u32>,
-    max_edits: Option<u32>,
-}
-
-impl WindowConfig {
-    fn window(&self) -> Window {
-        Window {
-            by: self.by,
-            // The check of keys let it pass.
-            per_ms: clock::span_ms(&self.per).unwrap_or(i64::MAX),
-            per: self.per.clone(),
-            max_mutations: self.max_mutations,
-            max_test_runs: self.max_test_runs,
-            max_envelopes: self.max_envelopes,
-            max_edits: self.max_edits,
-        }
-    }
-}
-
-impl EnvelopeConfig {
-    /// Settings for the gate.
-    pub fn settings(&self) -> EnvelopeSettings {
-        EnvelopeSettings {
-            require: self.require,
-            auto: self.auto,
-            windows: Arc::new(self.window.iter().map(WindowConfig::window).collect()),
-            default: envelope::Limits {
-                max_mutations: self.max_mutations,
-                max_test_runs: self.max_test_runs,
-                max_duration_sec: self.max_duration_sec,
-                max_edits: self.max_edits,
-            },
-            ceiling: self.ceiling,
-            budgets: self.budgets.clone(),
-        }
-    }
-}
-
 /// The `[approvals]` table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -257,155 +198,6 @@ impl ApprovalsConfig {
             approvers.push("local".to_owned());
         }
         ApprovalSettings { approvers }
-    }
-}
-
-/// One `[workspaces.NAME]` table.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct WorkspaceConfig {
-    /// Its path.
-    pub path: PathBuf,
-    /// Below these, packs that ask for it may write.
-    pub write: Vec<String>,
-    /// Git commands for packs that ask.
-    pub git: Git,
-    /// A directory that holds the Git repository, where that is not in `path`.
-    pub repository: Option<PathBuf>,
-    /// Settings of the repository's own configuration that are accepted.
-    pub git_config: Vec<String>,
-    /// Commands that packs may run as tests, by name.
-    pub tests: BTreeMap<String, Vec<String>>,
-}
-
-/// Git commands that packs may run in a workspace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Git {
-    /// Nothing.
-    None,
-    /// Commands that only read.
-    #[default]
-    Read,
-    /// Commits, branches and tags too.
-    Write,
-}
-
-impl WorkspaceConfig {
-    /// Registration that the host opens.
-    fn registration(&self, name: &str) -> Registration {
-        let tests = self.tests.iter().map(|(name, argv)| TestCommand {
-            name: name.clone(),
-            argv: argv.clone(),
-        });
-        Registration {
-            path: self.path.clone(),
-            info: WorkspaceInfo {
-                name: name.to_owned(),
-                write_prefixes: self.write.clone(),
-                git: match self.git {
-                    Git::None => None,
-                    Git::Read => Some(GitAccess::Read),
-                    Git::Write => Some(GitAccess::Write),
-                },
-                tests: tests.collect(),
-            },
-            git: GitTerms {
-                repository: self.repository.clone(),
-                accepted: self.git_config.clone(),
-            },
-        }
-    }
-}
-
-/// One `[packs.NAME]` table.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct PackConfig {
-    /// True if the pack is loaded. Absent: true.
-    pub enabled: Option<bool>,
-    /// `builtin`, a path, or an address that starts with `https://` or `oci://`.
-    pub source: Option<String>,
-    /// The hash its bytes must have.
-    pub sha256: Option<String>,
-    /// Tools that must not exist, as globs.
-    pub exclude: Vec<String>,
-    /// True if its schemas may use all of JSON Schema, although some clients refuse such lists.
-    pub full_schemas: bool,
-    /// True if tasks of its idempotent tools are repeated whose hosts are gone.
-    pub resume: bool,
-    /// Grants of the pack.
-    pub grants: Grants,
-    /// Limits of the pack's calls.
-    pub limits: LimitsConfig,
-    /// Its own settings.
-    pub config: serde_json::Map<String, serde_json::Value>,
-}
-
-impl PackConfig {
-    /// Origin of the pack's bytes. `None` if it names no source and is not built in, which the check of the
-    /// file has reported.
-    pub fn origin(&self, builtin: Option<&'static [u8]>) -> Option<Origin> {
-        match self.source.as_deref() {
-            None | Some(BUILTIN) => builtin.map(Origin::Builtin),
-            Some(url) if url.starts_with(HTTPS) => Some(Origin::Https {
-                url: url.to_owned(),
-                sha256: self.sha256.clone()?,
-            }),
-            Some(source) if source.starts_with(OCI) => pinned(source, self.sha256.as_deref()),
-            Some(path) => Some(Origin::File(path.into())),
-        }
-    }
-}
-
-/// Origin in a registry, if the source is pinned, which the check of the file has made sure of.
-pub(crate) fn pinned(source: &str, sha256: Option<&str>) -> Option<Origin> {
-    let reference: Reference = source.parse().ok()?;
-    reference.digest()?;
-    Some(Origin::Oci {
-        reference,
-        sha256: sha256?.to_owned(),
-    })
-}
-
-/// Reason why a source in a registry cannot be loaded, if there is one.
-fn unpinned(path: &str, source: &str, has_hash: bool) -> Option<String> {
-    let reference: Reference = match source.parse() {
-        Ok(reference) => reference,
-        Err(err) => return Some(format!("{path}.source: {err}")),
-    };
-    let (section, _) = path.split_once('.').unwrap_or((path, ""));
-    let is_pinned = reference.digest().is_some() && has_hash;
-    (!is_pinned).then(|| {
-        format!(
-            "{path} comes from a registry and needs the digest of its manifest in source, after @, and sha256; \
-             `tollgate {section} add {reference}` writes both"
-        )
-    })
-}
-
-/// One `[packs.NAME.limits]` table. Absent values are the defaults.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LimitsConfig {
-    memory_mib: Option<usize>,
-    storage_mib: Option<u64>,
-    read_ms: Option<u64>,
-    write_ms: Option<u64>,
-    run_ms: Option<u64>,
-}
-
-impl LimitsConfig {
-    /// The limits, with defaults for what is absent.
-    pub fn limits(&self, default: &Limits) -> Limits {
-        let time = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
-        Limits {
-            memory: self.memory_mib.map_or(default.memory, |mib| mib << 20),
-            read: time(self.read_ms, default.read),
-            write: time(self.write_ms, default.write),
-            run: time(self.run_ms, default.run),
-            storage: self.storage_mib.map_or(default.storage, |mib| mib << 20),
-        }
     }
 }
 

@@ -1,11 +1,66 @@
-//! Checks of a `[packs.NAME]` table as a whole: its source.
+//! `[packs.NAME]` tables, and checks of each as a whole: its source.
 
+use serde::Deserialize;
 use tollgate_components::builtin;
+use tollgate_components::grants::Grants;
+use tollgate_components::loading::Origin;
+use tollgate_registry::Reference;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::check::Problem;
-use super::{BUILTIN, HTTPS, OCI, unpinned};
+use super::limits::LimitsConfig;
+use super::{BUILTIN, HTTPS, OCI};
+
+/// One `[packs.NAME]` table.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PackConfig {
+    /// True if the pack is loaded. Absent: true.
+    pub enabled: Option<bool>,
+    /// `builtin`, a path, or an address that starts with `https://` or `oci://`.
+    pub source: Option<String>,
+    /// The hash its bytes must have.
+    pub sha256: Option<String>,
+    /// Tools that must not exist, as globs.
+    pub exclude: Vec<String>,
+    /// True if its schemas may use all of JSON Schema, although some clients refuse such lists.
+    pub full_schemas: bool,
+    /// True if tasks of its idempotent tools are repeated whose hosts are gone.
+    pub resume: bool,
+    /// Grants of the pack.
+    pub grants: Grants,
+    /// Limits of the pack's calls.
+    pub limits: LimitsConfig,
+    /// Its own settings.
+    pub config: serde_json::Map<String, serde_json::Value>,
+}
+
+impl PackConfig {
+    /// Origin of the pack's bytes. `None` if it names no source and is not built in, which the check of the
+    /// file has reported.
+    pub fn origin(&self, builtin: Option<&'static [u8]>) -> Option<Origin> {
+        match self.source.as_deref() {
+            None | Some(BUILTIN) => builtin.map(Origin::Builtin),
+            Some(url) if url.starts_with(HTTPS) => Some(Origin::Https {
+                url: url.to_owned(),
+                sha256: self.sha256.clone()?,
+            }),
+            Some(source) if source.starts_with(OCI) => pinned(source, self.sha256.as_deref()),
+            Some(path) => Some(Origin::File(path.into())),
+        }
+    }
+}
+
+/// Origin in a registry, if the source is pinned, which the check of the file has made sure of.
+pub(crate) fn pinned(source: &str, sha256: Option<&str>) -> Option<Origin> {
+    let reference: Reference = source.parse().ok()?;
+    reference.digest()?;
+    Some(Origin::Oci {
+        reference,
+        sha256: sha256?.to_owned(),
+    })
+}
 
 /// Every pack whose component cannot be found by what its table says.
 pub(super) fn check(text: &str, whole: &DeTable<'_>) -> Vec<Problem> {
@@ -71,4 +126,20 @@ fn nearest(name: &str) -> String {
         Some(near) => format!("; did you mean {near}?"),
         None => format!(" (built in: {})", builtin::names().collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// Reason why a source in a registry cannot be loaded, if there is one.
+pub(super) fn unpinned(path: &str, source: &str, has_hash: bool) -> Option<String> {
+    let reference: Reference = match source.parse() {
+        Ok(reference) => reference,
+        Err(err) => return Some(format!("{path}.source: {err}")),
+    };
+    let (section, _) = path.split_once('.').unwrap_or((path, ""));
+    let is_pinned = reference.digest().is_some() && has_hash;
+    (!is_pinned).then(|| {
+        format!(
+            "{path} comes from a registry and needs the digest of its manifest in source, after @, and sha256; \
+             `tollgate {section} add {reference}` writes both"
+        )
+    })
 }

@@ -6,14 +6,16 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tollgate_components::builtin;
-use tollgate_components::packs::{Grants, Origin};
+use tollgate_components::grants::Grants;
+use tollgate_components::loading::Origin;
 use tollgate_components::policies::{self, Mode, Phase};
 use tollgate_sandbox::Limits;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::check::Problem;
-use super::{HTTPS, OCI, unpinned};
+use super::packs::unpinned;
+use super::{HTTPS, OCI};
 
 /// Prefix of the source of a built-in policy.
 const BUILTIN: &str = "builtin:";

@@ -117,7 +117,7 @@ fn write_comment(text: &mut String, comment: &str) {
 mod tests {
     use std::path::Path;
 
-    use tollgate_components::packs::Tier;
+    use tollgate_components::tools::Tier;
     use toml::Value;
 
     use super::super::Config;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
-use tollgate_components::packs::Registries;
+use tollgate_components::loading::Registries;
 use tollgate_core::file;
 use tollgate_registry::{Client, Credentials, Signer, Trust, Unsigned};
 

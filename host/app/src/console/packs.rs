@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
-use tollgate_components::packs::{Form, ToolEntry, View};
+use tollgate_components::catalog::ToolEntry;
+use tollgate_components::tools::{Form, View};
 use tollgate_console::{PackPage, PackPages, Refusal, Replied};
 use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;

@@ -1,7 +1,8 @@
 //! The components: which loaded and why others did not, what they were granted, and whether the
 //! programs that they may run are there.
 
-use tollgate_components::packs::{Catalog, Pack};
+use tollgate_components::catalog::Catalog;
+use tollgate_components::packs::Pack;
 use tollgate_components::policies::Member;
 use tollgate_sandbox::process::Environment;
 use tollgate_sandbox::workspaces::Registration;

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use tollgate_components::packs::{Catalog, Origin};
+use tollgate_components::catalog::Catalog;
+use tollgate_components::loading::Origin;
 use tollgate_components::policies::{Decision, Described, Phase, Source};
 use tollgate_core::effect::Effect;
 use tollgate_gate::{Heard, Trial};

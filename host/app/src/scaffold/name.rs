@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use tollgate_components::builtin;
-use tollgate_components::packs::{RESERVED, is_component_name, prefixes_clash};
+use tollgate_components::names::{RESERVED, is_component_name, prefixes_clash};
 
 use super::Kind;
 

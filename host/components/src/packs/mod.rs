@@ -1,51 +1,10 @@
-//! Loading components: from bytes to packs whose tools the gate can call.
+//! Packs: components that offer tools.
 
-mod alternate_schema;
-mod bring;
-mod cache;
-mod catalog;
-mod code_cache;
-pub mod compile;
-mod confine;
-mod definitions;
-mod download;
-mod grants;
-mod headers;
-mod inspect;
-pub mod lint;
 mod load;
-mod looks;
 mod manifest;
-mod origin;
+mod pack;
 mod ready;
-mod registry;
-mod resources;
-pub mod search;
-mod task_mode;
-mod version;
-mod views;
-pub mod wants;
-mod wording;
-mod workspace_of;
 
-pub use cache::How;
-pub use catalog::{Body, Catalog, ENVELOPE_ARGUMENT, Preparing, Selection, ToolEntry};
-pub use code_cache::Code;
-pub use definitions::{Change, policy_owner};
-pub use download::{DownloadError, Downloads, fetch};
-pub use grants::Grants;
-pub use grants::Wish;
-pub use grants::granted;
-pub use inspect::{Inspection, Said, Wanted, anatomy_of};
-pub use load::{Haste, Keep, LoadError, Loader, Pack, Source, Tables};
-pub use load::{Prepared, config_problems, migration_problems, missing_grants, one};
-pub use looks::Looks;
-pub use manifest::{Manifest, Tier, ToolSpec};
-pub use manifest::{RESERVED, is_component_name, line, prefixes_clash};
-pub use origin::{Origin, read};
-pub use registry::{Fetched, Registries, run as run_registry};
-pub use resources::{DeclaredCharge, Resource, Source as ValueSource, Values};
-pub use task_mode::TaskMode;
-pub use version::{Anatomy, NotAPack, World, check as check_component};
-pub use views::{Form, Items, Opens, View};
-pub use workspace_of::WorkspaceOf;
+pub(crate) use load::describe;
+pub use manifest::Manifest;
+pub use pack::{LoadError, Pack, Source};

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use tollgate_sandbox::CallState;
 use tollgate_sandbox::bindings::ToolPackPre;
 
-use super::code_cache::Code;
+use crate::loading::Code;
 
 /// Pre-instantiated component of a pack, and the code behind it.
 pub(super) struct Linked {

@@ -9,10 +9,10 @@ use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::judged::Bound;
 use tollgate_sdk::{Blocker, NextCall, ToolError};
 
-use super::load::{Policy, Unloaded};
 use super::member::{Member, Mode, Phase};
+use super::policy::{Policy, Unloaded};
 use super::verdict::{Answer, Cause, Fault, Verdict, Word};
-use crate::packs::ToolEntry;
+use crate::tools::ToolSpec;
 
 /// Longest text of a denial or a question, in bytes.
 const MAX_TEXT: usize = 2 << 10;
@@ -157,8 +157,8 @@ impl<P> Chain<P> {
     }
 
     /// True if a policy judges the words of a tool's callers, or may judge those of the calls inside it.
-    pub fn judges_words_of(&self, tool: &ToolEntry) -> bool {
-        self.judges(Phase::Request, &tool.spec.name) || (tool.spec.members.is_some() && !self.is_empty())
+    pub fn judges_words_of(&self, tool: &ToolSpec) -> bool {
+        self.judges(Phase::Request, &tool.name) || (tool.members.is_some() && !self.is_empty())
     }
 
     /// True if a policy judges this tool in this phase.

@@ -6,7 +6,9 @@ use tollgate_sandbox::bindings::tollgate::host::component::Want;
 use tollgate_store::storage::Step;
 
 use super::member::Phase;
-use crate::packs::{is_component_name, line, wants};
+use crate::grants::wants;
+use crate::names::is_component_name;
+use crate::tools::wording::line;
 
 /// A policy's manifest.
 #[derive(Debug, Clone)]

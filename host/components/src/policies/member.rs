@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use globset::GlobSet;
 use serde::{Deserialize, Serialize};
 
-use super::load::{Policy, Unloaded};
+use super::policy::{Policy, Unloaded};
 
 /// Effect of a policy's verdicts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,20 +4,19 @@
 //! anything; the gate runs them.
 
 mod chain;
-mod change;
-mod instance_pool;
+mod clashes;
+mod described;
 mod load;
 mod manifest;
 mod member;
+mod policy;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
 pub use chain::{Chain, Decision, Hearing, Question, Spoken, Subject};
-pub use change::PolicyChange;
-pub use instance_pool::{InstancePool, PooledInstance, RetiredInstance};
-pub use load::Described;
-pub use load::{LIMITS, Policy, Source, Unloaded};
+pub use described::Described;
 pub use manifest::Manifest;
 pub use member::{Member, Mode, Phase};
+pub use policy::{LIMITS, Policy, Source, Unloaded};
 pub use verdict::{Answer, Cause, Fault, Verdict};

@@ -8,8 +8,8 @@ use globset::{Glob, GlobSetBuilder};
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 
 use super::chain::{Chain, Decision, Hearing, Spoken, Subject};
-use super::load::Unloaded;
 use super::member::{Member, Mode, Phase};
+use super::policy::Unloaded;
 use super::verdict::{Answer, Cause, Fault};
 
 /// `name:words`, the words being `pass`, `deny`, `ask`, `amend`, `mangle`, `trap` or `missing`, `audit`, `open`,

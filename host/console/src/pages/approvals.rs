@@ -14,9 +14,10 @@ use tollgate_sdk::{ApprovalStatus, Timestamp};
 use tollgate_store::storage::{Session, StoreResult, StoredApproval};
 
 use super::live::query;
-use super::{Name, Shown, nothing, parts};
+use super::{Shown, parts};
 use crate::Console;
 use crate::access::Viewer;
+use crate::address::{Name, nothing};
 use crate::answers::{PersonAnswer, Refusal};
 use crate::envelope::{Card, span};
 use crate::guard;

@@ -10,9 +10,10 @@ use tollgate_store::ledger::report::{Changed, Story};
 use tollgate_store::storage::{EnvelopeFilter, OperationFilter, Session, StoreResult, StoredOperation};
 
 use super::live::query;
-use super::{Name, Shown, nothing, parts};
+use super::{Shown, parts};
 use crate::Console;
 use crate::access::Viewer;
+use crate::address::{Name, nothing};
 use crate::envelope::{Card, span};
 use crate::layout::{self, Page};
 use crate::rows::{self, Row, path_part};

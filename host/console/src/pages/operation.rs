@@ -12,9 +12,10 @@ use tollgate_store::storage::{
     OperationFilter, SaidByPolicy, Session, StoreResult, StoredApproval, StoredArtifact, StoredOperation,
 };
 
-use super::{Name, Shown, nothing, parts};
+use super::{Shown, parts};
 use crate::Console;
 use crate::access::Viewer;
+use crate::address::{Name, nothing};
 use crate::diff;
 use crate::layout::{self, Page, pill};
 use crate::rows::{micros, path_part, short_id, told, who};

@@ -10,9 +10,10 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::live::query;
-use super::{Name, Shown, nothing, parts};
+use super::{Shown, parts};
 use crate::Console;
 use crate::access::Viewer;
+use crate::address::{Name, nothing};
 use crate::answers::Refusal;
 use crate::layout::{self, Page};
 use crate::structured::{self, Entry};

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tollgate_components::packs::Tier;
+use tollgate_components::tools::Tier;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::{NextCall, ToolError};
 use tollgate_store::artifacts::ArtifactKind;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::{Catalog, Tier, ToolEntry};
+use tollgate_components::catalog::{Catalog, ToolEntry};
+use tollgate_components::tools::Tier;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::{Blocker, NextCall, ToolError};
 

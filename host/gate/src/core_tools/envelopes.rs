@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tollgate_components::packs::Tier;
+use tollgate_components::tools::Tier;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::{Limits, Refusal, Standing, State};
 use tollgate_core::identity::Identity;

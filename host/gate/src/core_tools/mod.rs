@@ -18,8 +18,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tollgate_components::host_tool::{HostTool, HostTools};
-use tollgate_components::packs::{Catalog, Tier, ToolSpec};
+use tollgate_components::catalog::Catalog;
+use tollgate_components::tools::host_tool::{HostTool, HostTools};
+use tollgate_components::tools::{Tier, ToolSpec};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Limits;
 use tollgate_core::identity::Identity;
@@ -40,7 +41,7 @@ pub use discovery::RELAY;
 pub(crate) use envelopes::unknown as unknown_envelope;
 pub use operations::{ReportView, report};
 
-pub use tollgate_components::host_tool::PACK;
+pub use tollgate_components::tools::host_tool::PACK;
 
 /// Context of a core tool's call.
 pub struct CoreCx<'a> {

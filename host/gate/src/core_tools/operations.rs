@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::Tier;
+use tollgate_components::tools::Tier;
 use tollgate_core::clock;
 use tollgate_core::effect::Effect;
 use tollgate_core::text;

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_components::packs::Tier;
+use tollgate_components::tools::Tier;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Bucket, By, PolicyTally, Tally, TallyQuery};

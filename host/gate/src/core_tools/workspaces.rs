@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate_components::packs::Tier;
+use tollgate_components::tools::Tier;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::{GitAccess, ToolError};
 

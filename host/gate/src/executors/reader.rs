@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
-use tollgate_components::packs::Body;
+use tollgate_components::catalog::Body;
 use tollgate_components::policies::Decision;
 use tollgate_core::effect::Effect;
-use tollgate_sandbox::state::Transactions;
+use tollgate_sandbox::facts::Transactions;
 use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
 
 use super::{Judged, Waiting};
 use crate::backlog::Backlog;
-use crate::guest::{GuestCall, Runtime};
+use crate::guest::Runtime;
+use crate::guest_call::GuestCall;
 use crate::queue::Queue;
 use crate::writer::Job;
 use crate::{PendingOperation, Reply, Settled, admission, core_tools, failure};

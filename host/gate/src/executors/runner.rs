@@ -6,11 +6,13 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
 use tollgate_core::deadline::Cancel;
-use tollgate_sandbox::state::Transactions;
+use tollgate_sandbox::facts::Transactions;
 use tollgate_store::storage::Database;
 
 use super::{looked, record, record_with, stopping};
-use crate::guest::{Changed, Ended, GuestCall, Runtime, cancelled};
+use crate::ended::{Changed, Ended, cancelled};
+use crate::guest::Runtime;
+use crate::guest_call::GuestCall;
 use crate::policy::Review;
 use crate::programs::Programs;
 use crate::runners::Runners;

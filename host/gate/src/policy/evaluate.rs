@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate_components::packs::ToolEntry;
-use tollgate_components::policies::{
-    Answer, Cause, Chain, Fault, Mode, Policy, PooledInstance, RetiredInstance,
-};
+use tollgate_components::catalog::ToolEntry;
+use tollgate_components::loading::{PooledInstance, RetiredInstance};
+use tollgate_components::policies::{Answer, Cause, Chain, Fault, Mode, Policy};
 use tollgate_core::deadline::{Cancel, Deadline};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::Exceeded;
 use tollgate_sandbox::bindings::policy::Policy as Instance;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
+use tollgate_sandbox::facts::{Facts, Transactions};
 use tollgate_sandbox::guest::{CallStore, GuestResult, StopReason, Stopped};
 use tollgate_sandbox::judged::{Bound, Judged, SchemaOf};
 use tollgate_sandbox::memory::{Memories, Memory};
 use tollgate_sandbox::progress::Progress;
 use tollgate_sandbox::sitting::Sitting;
-use tollgate_sandbox::state::{CallState, Facts, Setup, Transactions};
+use tollgate_sandbox::state::{CallState, Setup};
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::{self, AskedBy, MemoryOwner, Session};

@@ -12,7 +12,7 @@ use tollgate_sdk::{AnsweredBy, Asking, Content, Media};
 use tollgate_store::artifacts::CallArtifacts;
 
 use super::super::Reply;
-use super::super::guest::Ended;
+use super::super::ended::Ended;
 
 /// Shortest readable stretch of bytes that are no text, in bytes.
 const MIN_STRETCH: usize = 8;

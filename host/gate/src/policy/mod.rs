@@ -10,7 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::{Catalog, ToolEntry};
+use tollgate_components::catalog::{Catalog, ToolEntry};
 use tollgate_components::policies::{Answer, Decision, Hearing, Phase, Policy, Spoken, Subject};
 use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
@@ -22,7 +22,9 @@ use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::storage::{PolicyRow, Session};
 
 use super::batch::{self, Member};
-use super::guest::{Changed, GuestCall, Runtime, cancelled};
+use super::ended::{Changed, cancelled};
+use super::guest::Runtime;
+use super::guest_call::GuestCall;
 use super::pending_operation::PendingOperation;
 use super::{admission, arguments};
 

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tollgate_components::packs::Catalog;
+use tollgate_components::catalog::Catalog;
 use tollgate_components::policies::{Answer, Decision, Hearing, Policy};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
@@ -12,7 +12,9 @@ use tollgate_sandbox::memory::Memories;
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{PAGE, Session};
 
-use super::super::guest::{Ended, GuestCall, Runtime};
+use super::super::ended::Ended;
+use super::super::guest::Runtime;
+use super::super::guest_call::GuestCall;
 use super::evaluate::{Evaluator, Place, host_failed};
 use super::{leaving, panicked};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::Catalog;
+use tollgate_components::catalog::Catalog;
 use tollgate_components::policies::{Answer, Decision, Hearing, Phase, Policy, Subject};
 use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;

@@ -1,40 +1,24 @@
-//! The way of a call that may become a task: it runs by itself, whoever waits for it, and asks as often as it takes.
+//! Calls that may become tasks, as their clients wait for them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tollgate_components::packs::TaskMode;
-use tollgate_core::deadline::{Cancel, Reason};
-use tollgate_core::identity::Identity;
-use tollgate_core::task::TaskEvent;
+use tollgate_components::tools::TaskMode;
+use tollgate_core::deadline::Cancel;
 use tollgate_sandbox::progress::{Progress, Wanted, Word};
-use tollgate_sdk::{ApprovalStatus, ToolError};
-use tollgate_store::storage::{NewTask, StoredTask, TaskEnd};
+use tollgate_store::storage::{NewTask, StoredTask};
 
-use super::live::{LiveTasks, Place};
-use super::notes::Notes;
-use super::reply::KeptReply;
+use super::attending::{Attending, Client};
 use super::slot::{Latest, TaskSlot, Tasking};
 use super::waiting::{CanAnswer, Waiting};
-use super::{Fit, TTL_MS, ending, listed};
+use super::{Fit, ending};
 use crate::Gate;
-use crate::approval::Consent;
 use crate::call::{Answers, Call, Caller, Outcome, UnknownTool};
-use crate::pending_operation::failure_class;
 
-/// Time that a client waits for the reply of a call before it gets a task.
-const PATIENCE: Duration = Duration::from_millis(250);
-/// Time between two looks whether a call began whose client waits for its task.
-const BEGUN_INTERVAL: Duration = Duration::from_millis(50);
 /// Words that wait for the client.
 const WORDS: usize = 16;
-/// Most rounds of questions on one host.
-pub(super) const MAX_ROUNDS: u32 = 10;
-
 /// A call that can be made again.
 #[derive(Debug, Clone)]
 pub struct Again {
@@ -52,7 +36,12 @@ pub struct Again {
 
 impl Again {
     /// The call, and what its component says meanwhile.
-    fn call(&self, slot: &TaskSlot, cancel: Cancel, answers: Answers) -> (Call, mpsc::Receiver<Word>) {
+    pub(super) fn call(
+        &self,
+        slot: &TaskSlot,
+        cancel: Cancel,
+        answers: Answers,
+    ) -> (Call, mpsc::Receiver<Word>) {
         let (progress, words) = Progress::listened(Wanted {
             notes: true,
             lines: None,
@@ -130,17 +119,6 @@ impl Drop for Attended {
     }
 }
 
-/// Reason why a task does not wait any more.
-enum Woken {
-    /// There are answers, or somebody else settled the question.
-    Go(Answers),
-    Cancelled(Reason),
-    /// Its time is over.
-    Late,
-    /// The task ended by other hands.
-    Over,
-}
-
 impl Gate {
     /// Begins a call that becomes a task if it takes long, unless its tool keeps clients waiting.
     pub fn attend(self: &Arc<Gate>, again: Again, answers: Answers, lines: Wanted) -> Attended {
@@ -214,367 +192,6 @@ impl Gate {
         });
         stored.await.ok().flatten()
     }
-}
-
-/// Client of a call that did not become a task yet.
-struct Client {
-    say: mpsc::Sender<Word>,
-    wanted: Wanted,
-    tell: oneshot::Sender<Began>,
-}
-
-impl Client {
-    fn hear(&self, word: Word) {
-        let is_wanted = match &word {
-            Word::Note(_) => self.wanted.notes,
-            Word::Line(line) => self.wanted.lines.is_some_and(|least| line.severity >= least),
-        };
-        if is_wanted {
-            // A client that does not take its words misses some.
-            let _ = self.say.try_send(word);
-        }
-    }
-}
-
-/// A call and its task, with who runs them.
-pub(super) struct Attending {
-    pub(super) gate: Arc<Gate>,
-    pub(super) slot: TaskSlot,
-    pub(super) again: Again,
-    pub(super) cancel: Cancel,
-    /// Number of its first round of questions. Rounds of earlier hosts had others.
-    pub(super) first_round: u32,
-}
-
-impl Attending {
-    /// Runs the call. It is the client's until it becomes a task.
-    async fn run(self, answers: Answers, client: Client) {
-        let agreed = answers.agreed();
-        let (mut call, mut words) = self.again.call(&self.slot, self.cancel.clone(), answers);
-        // The client hears the component's lines only while it waits.
-        call.progress = call.progress.with_lines(client.wanted.lines);
-        let gate = Arc::clone(&self.gate);
-        // Apart, so that a task does not keep the room of a call while it waits.
-        let mut running = Box::pin(gate.call(call));
-        let mut due = Some(Instant::now() + PATIENCE);
-        let mut client = Some(client);
-        let mut place = None;
-        let mut notes = Notes::default();
-        let ended = loop {
-            tokio::select! {
-                ended = &mut running => break ended,
-                Some(word) = words.recv() => match &client {
-                    Some(client) => client.hear(word),
-                    None => notes.hear(word),
-                },
-                () = at(due) => (place, due) = self.try_begin(&mut client).await,
-                () = notes.due(), if place.is_some() => self.store_note(&mut notes).await,
-            }
-        };
-        drop(running);
-        if let Some(place) = place {
-            return self.follow(&place, ended, 1, agreed).await;
-        }
-        let Some(client) = client else { return };
-        while let Ok(word) = words.try_recv() {
-            client.hear(word);
-        }
-        let _ = client.tell.send(Began::Replied(ended));
-    }
-
-    /// Makes the call a task, if it began and its client is still there. Otherwise when to try again, if ever.
-    async fn try_begin(&self, client: &mut Option<Client>) -> (Option<Place>, Option<Instant>) {
-        let is_gone = client.as_ref().is_none_or(|client| client.tell.is_closed());
-        if is_gone {
-            return (None, None);
-        }
-        if self.slot.latest().is_none() {
-            return (None, Some(Instant::now() + BEGUN_INTERVAL));
-        }
-        // Only now is it sure that its pack is known.
-        let mode = self.gate.task_mode(&self.again.tool, &self.again.arguments);
-        if !mode.may_take_long() {
-            return (None, None);
-        }
-        (self.begin(client).await, None)
-    }
-
-    /// Makes the call a task. The client stays if that cannot be.
-    async fn begin(&self, client: &mut Option<Client>) -> Option<Place> {
-        let new = self.new_task(self.slot.latest()?);
-        if self.gate.store_task(&self.slot, new, None).await != Fit::Stored {
-            return None;
-        }
-        let place = self.enter();
-        let task = self.stored().await;
-        if task.as_ref().is_some_and(|task| task.is_cancelled) {
-            // Somebody was faster than the watch.
-            self.cancel.cancel();
-        }
-        if let (Some(task), Some(client)) = (task, client.take()) {
-            let _ = client.tell.send(Began::Task(task));
-        }
-        Some(place)
-    }
-
-    /// The row of a task about a call.
-    fn new_task(&self, latest: Latest) -> NewTask {
-        let owner = self.again.caller.identity.as_ref().map(Identity::as_str);
-        NewTask {
-            id: self.slot.id().to_owned(),
-            owner: owner.map(str::to_owned),
-            tool: latest.tool,
-            args_hash: latest.args_hash,
-            envelope_id: latest.envelope_id,
-            op_id: latest.op_id,
-            arguments: self.gate.kept_call(&self.again),
-            ..NewTask::default()
-        }
-    }
-
-    /// Puts the task among those of this host that are not over.
-    pub(super) fn enter(&self) -> Place {
-        let revoked = self.again.caller.revoked.clone();
-        LiveTasks::enter(&self.gate, self.slot.id(), self.cancel.clone(), revoked)
-    }
-
-    /// Makes the call of a task again whose host is gone, and follows the task to its end.
-    pub(super) async fn resume(self, place: Place) {
-        let ended = self.call_again(&place, Answers::default()).await;
-        self.follow(&place, ended, self.first_round, None).await;
-    }
-
-    async fn stored(&self) -> Option<StoredTask> {
-        let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
-        self.gate
-            .look(move |session| session.tasks().get(&id, now_ms))
-            .await
-            .ok()
-            .flatten()
-    }
-
-    /// Ends the task with what its call came to, or waits for answers and calls again.
-    async fn follow(
-        &self,
-        place: &Place,
-        ended: Result<Outcome, UnknownTool>,
-        round: u32,
-        agreed: Option<Consent>,
-    ) {
-        let outcome = match ended {
-            Ok(outcome) => outcome,
-            Err(unknown) => {
-                let failure = ToolError::new("UNKNOWN_TOOL", unknown.to_string());
-                return self.end_with(TaskEvent::Broke, failure).await;
-            }
-        };
-        let is_last = round >= self.first_round + MAX_ROUNDS;
-        if outcome.is_overtaken && !is_last && !place.cancel().is_cancelled() {
-            // An equal call used the approval first. The policy says what it wants now.
-            let ended = self.call_again(place, Answers::default()).await;
-            return Box::pin(self.follow(place, ended, round + 1, None)).await;
-        }
-        let waiting = match !is_last {
-            true => Waiting::of(&outcome, self.again.can, round),
-            false => None,
-        };
-        let Some(waiting) = waiting else {
-            return self.end(outcome).await;
-        };
-        if place.cancel().is_cancelled() {
-            let reason = place.cancel().reason().cloned();
-            return self.end_waiting(reason.unwrap_or_else(ending::cancelled)).await;
-        }
-        let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
-        let latest = Latest {
-            op_id: outcome.op_id.clone(),
-            ..self.slot.latest().unwrap_or_default()
-        };
-        let waiting = waiting.listed(&id, &self.again, &latest, (round, now_ms));
-        let (asked, listed) = (waiting.asked.clone(), waiting.listed.clone());
-        let slot = self.slot.clone();
-        let is_asked = self
-            .gate
-            .change_task(move |session| {
-                session.tasks().note_call(&id, &latest.op_id)?;
-                let (asked, is_listed) = listed::enter(session, listed.as_deref(), &asked)?;
-                slot.set_listed(is_listed);
-                session.tasks().ask(&id, &asked, now_ms)
-            })
-            .await;
-        if is_asked == Ok(true) {
-            Box::pin(self.wait(place, waiting.after(agreed), round)).await;
-        } else {
-            self.end(outcome).await;
-        }
-    }
-
-    /// Waits for answers, and calls again with them.
-    async fn wait(&self, place: &Place, waiting: Waiting, round: u32) {
-        let (approvals, queued) = waiting.watched(self.slot.is_listed());
-        place.wait_for(approvals, queued);
-        let woken = self.woken(place, waiting).await;
-        place.wait_for(Vec::new(), None);
-        let answers = match woken {
-            Woken::Go(answers) => answers,
-            Woken::Over => return,
-            Woken::Cancelled(reason) => return self.end_waiting(reason).await,
-            Woken::Late => return self.end_with(TaskEvent::Broke, late()).await,
-        };
-        let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
-        let goes_on = self
-            .gate
-            .change_task(move |session| session.tasks().resume(&id, now_ms))
-            .await;
-        if goes_on != Ok(true) {
-            return;
-        }
-        let agreed = answers.agreed();
-        let ended = self.call_again(place, answers).await;
-        Box::pin(self.follow(place, ended, round + 1, agreed)).await;
-    }
-
-    /// Makes the call of a task once more.
-    async fn call_again(&self, place: &Place, answers: Answers) -> Result<Outcome, UnknownTool> {
-        let (call, mut words) = self.again.call(&self.slot, place.cancel().clone(), answers);
-        let mut running = Box::pin(self.gate.call(call));
-        let mut notes = Notes::default();
-        loop {
-            tokio::select! {
-                ended = &mut running => return ended,
-                Some(word) = words.recv() => notes.hear(word),
-                () = notes.due() => self.store_note(&mut notes).await,
-            }
-        }
-    }
-
-    async fn woken(&self, place: &Place, waiting: Waiting) -> Woken {
-        let until = Instant::now() + Duration::from_millis(TTL_MS.unsigned_abs());
-        let envelope = self.slot.latest().and_then(|latest| latest.envelope_id);
-        loop {
-            if self.again.caller.is_revoked() {
-                return Woken::Cancelled(ending::revoked());
-            }
-            let (envelope, boot_ms) = (envelope.clone(), self.gate.clock.boot_ms());
-            let (id, approvals) = (self.slot.id().to_owned(), waiting.approvals.clone());
-            let listed = waiting.listed.as_ref().map(|new| new.id.clone());
-            let now_ms = self.gate.clock.now_ms();
-            let looked = self.gate.look(move |session| {
-                let task = session.tasks().get(&id, now_ms)?;
-                let mut is_settled = false;
-                for approval in &approvals {
-                    is_settled |= !session.approvals().is_open(approval, now_ms)?;
-                }
-                let listed = match listed {
-                    Some(listed) => session.approvals().get(&listed)?,
-                    None => None,
-                };
-                let closed = ending::by_envelope(session, envelope.as_deref(), boot_ms)?;
-                let left_ms = match &envelope {
-                    Some(envelope) => session.envelopes().remaining_ms(envelope, boot_ms)?,
-                    None => None,
-                };
-                let status = listed.map(|found| found.status(now_ms));
-                Ok((task, is_settled, status, (closed, left_ms)))
-            });
-            let mut next = until;
-            match looked.await {
-                Ok((None, ..)) => return Woken::Over,
-                Ok((Some(task), ..)) if task.state.is_over() => return Woken::Over,
-                // An envelope whose time is over is closed by the next call in it, and its tasks need not wait for that.
-                Ok((.., (Some(closed), _))) => return Woken::Cancelled(closed),
-                Ok((Some(task), ..)) if task.is_cancelled || place.cancel().is_cancelled() => {
-                    let reason = place.cancel().reason().cloned();
-                    return Woken::Cancelled(reason.unwrap_or_else(ending::cancelled));
-                }
-                Ok((Some(task), ..)) if task.has_all_answers() => return Woken::Go(waiting.answered(&task)),
-                Ok((Some(_), true, ..)) => return Woken::Go(Answers::default()),
-                Ok((Some(_), false, Some(ApprovalStatus::Approved), _)) => {
-                    return Woken::Go(waiting.decided(true));
-                }
-                Ok((Some(_), false, Some(ApprovalStatus::Rejected), _)) => {
-                    return Woken::Go(waiting.decided(false));
-                }
-                Ok((Some(_), false, _, (None, left_ms))) => {
-                    let left = left_ms.map(|ms| Duration::from_millis(ms.max(0).unsigned_abs()));
-                    next = left.map_or(until, |left| until.min(Instant::now() + left));
-                }
-                Err(err) => tracing::warn!(%err, "a task that waits was not read"),
-            }
-            tokio::select! {
-                () = place.woken() => {}
-                () = tokio::time::sleep_until(next) => {
-                    if next >= until {
-                        return Woken::Late;
-                    }
-                }
-            }
-        }
-    }
-
-    async fn end_waiting(&self, reason: Reason) {
-        self.end_with(TaskEvent::Stopped, ending::while_it_waited(&reason))
-            .await;
-    }
-
-    async fn end(&self, outcome: Outcome) {
-        let is_recorded = outcome
-            .result
-            .as_ref()
-            .err()
-            .is_none_or(|refusal| failure_class(&refusal.code) != "host");
-        if self.slot.is_over() && is_recorded {
-            return;
-        }
-        let latest = Latest {
-            op_id: outcome.op_id,
-            envelope_id: outcome.envelope_id,
-            ..Latest::default()
-        };
-        let end = KeptReply::of(&latest, outcome.duration, &outcome.result).end();
-        self.store_end(end).await;
-    }
-
-    async fn end_with(&self, event: TaskEvent, failure: ToolError) {
-        let latest = self.slot.latest().unwrap_or_default();
-        let end = KeptReply::of(&latest, Duration::ZERO, &Err(failure)).end();
-        self.store_end(TaskEnd { event, ..end }).await;
-    }
-
-    async fn store_end(&self, end: TaskEnd) {
-        let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
-        let ended = self
-            .gate
-            .change_task(move |session| session.tasks().end(&id, &end, now_ms))
-            .await;
-        if let Err(err) = ended {
-            // The next host that looks at it ends it, with what the ledger knows.
-            tracing::error!(%err, task = self.slot.id(), "the end of a task was not stored");
-        }
-    }
-
-    async fn store_note(&self, notes: &mut Notes) {
-        let Some(note) = notes.take() else { return };
-        let (id, now_ms) = (self.slot.id().to_owned(), self.gate.clock.now_ms());
-        let noted = self
-            .gate
-            .change_task(move |session| session.tasks().note(&id, &note, now_ms).map(|()| true));
-        if let Err(err) = noted.await {
-            tracing::debug!(%err, "the progress of a task was not stored");
-        }
-    }
-}
-
-/// Waits until a time. Without one it never comes.
-async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn late() -> ToolError {
-    ToolError::new("TASK_EXPIRED", "nobody answered in time; nothing was changed").remediation("Call again.")
 }
 
 fn hash_of(arguments: &Map<String, Value>) -> String {

@@ -4,6 +4,7 @@
 //! that says how it stands, on any host. The row ends in the commit of the call's own row.
 
 mod attend;
+mod attending;
 mod ending;
 mod listed;
 mod live;
@@ -18,7 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Map, Value};
-use tollgate_components::packs::{TaskMode, ToolEntry};
+use tollgate_components::catalog::ToolEntry;
+use tollgate_components::tools::TaskMode;
 use tollgate_core::identity::Identity;
 use tollgate_sdk::{ApprovalStatus, ToolError};
 use tollgate_store::storage::{

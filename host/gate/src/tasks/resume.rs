@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tollgate_components::packs::Body;
+use tollgate_components::catalog::Body;
 use tollgate_core::deadline::Cancel;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::StoredTask;
 
-use super::attend::{Again, Attending, MAX_ROUNDS};
+use super::attend::Again;
+use super::attending::{Attending, MAX_ROUNDS};
 use super::slot::TaskSlot;
 use super::waiting::CanAnswer;
 use super::{TaskReply, dispatch};

@@ -33,6 +33,7 @@ use super::sessions::{InUse, Place, Sessions, Use};
 use super::{answer, faults, metadata, page};
 use crate::auth::{Authenticator, Bearer, Refused};
 use crate::sanitize;
+use crate::sender::Sender;
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
@@ -346,6 +347,7 @@ async fn let_in(door: &Arc<Admission>, request: Request, next: Next) -> Result<R
     let session = named.and_then(|id| door.sessions.use_by(id, identity.as_ref(), purpose));
     let busy = |work| seat.as_ref().map(|seat| seat.let_in(identity.as_ref(), work));
     parts.extensions.insert(Sender {
+        peer: seat.as_ref().map(|seat| seat.peer),
         identity: identity.clone(),
         share: share.clone(),
         given_up: session.as_ref().map(InUse::given_up).or_else(|| revoked.clone()),
@@ -406,19 +408,6 @@ pub(super) async fn count(State(door): State<Arc<Admission>>, request: Request, 
     let response = next.run(request).await;
     door.count(response.status());
     response
-}
-
-/// Sender of a request, for the layers that serve it.
-#[derive(Debug, Clone)]
-pub(crate) struct Sender {
-    /// Proven by a token.
-    pub(crate) identity: Option<Identity>,
-    /// With whom it shares.
-    pub(crate) share: Share,
-    /// Cancelled when nobody waits any more for what the session's requests began.
-    pub(crate) given_up: Option<CancellationToken>,
-    /// Cancelled when the token is removed or expires.
-    pub(crate) revoked: Option<CancellationToken>,
 }
 
 /// Resources that a response holds until it is sent or given up.

@@ -40,8 +40,6 @@ use super::handler::Handler;
 use crate::auth::{Auth, Authenticator, Issuer, KeyError, Keyring};
 
 pub use caps::Caps;
-pub(super) use middleware::Sender;
-pub(super) use seats::peer;
 
 use hosts::Hosts;
 use middleware::Admission;

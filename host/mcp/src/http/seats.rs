@@ -8,7 +8,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::request::Parts;
 use tokio_util::sync::CancellationToken;
 use tollgate_core::identity::Identity;
 
@@ -283,11 +282,6 @@ impl Drop for Busy {
         *state.count(self.work) -= 1;
         state.idle_since = Instant::now();
     }
-}
-
-/// The address that a request came from; of IPv6, the network.
-pub(crate) fn peer(parts: &Parts) -> Option<IpAddr> {
-    Some(parts.extensions.get::<Arc<Seat>>()?.peer)
 }
 
 /// Network of a peer: an address of IPv4, or a network of IPv6, whose addresses it may change at will.

@@ -16,19 +16,18 @@ use tollgate_store::storage::{
 };
 use wasmtime::component::{HasData, Linker};
 
-use crate::CallState;
 use crate::bindings::tollgate::host::approvals::{self, Request, Status};
 use crate::bindings::tollgate::host::component;
+use crate::facts::{Facts, Transactions};
 use crate::sitting::Sitting;
-use crate::state::{Facts, Transactions};
 
-struct View<'a> {
-    facts: &'a Facts,
-    effect: Effect,
-    session: &'a Session,
-    clock: &'a dyn Clock,
-    transactions: Transactions,
-    namespace: &'a Namespace,
+pub(crate) struct View<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) effect: Effect,
+    pub(crate) session: &'a Session,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) transactions: Transactions,
+    pub(crate) namespace: &'a Namespace,
 }
 
 impl approvals::Host for View<'_> {
@@ -310,13 +309,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    approvals::add_to_linker::<_, HasView>(linker, |state| View {
-        facts: &state.facts,
-        effect: state.effect,
-        session: &state.session,
-        clock: &*state.clock,
-        transactions: state.transactions,
-        namespace: &state.namespace,
-    })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    approvals::add_to_linker::<_, HasView>(linker, view)
 }

@@ -5,14 +5,13 @@ use tollgate_sdk::ArtifactError;
 use tollgate_store::artifacts::{ArtifactKind, CallArtifacts};
 use wasmtime::component::{HasData, Linker};
 
-use crate::CallState;
 use crate::bindings::tollgate::host::artifacts::{self, Error, Kind};
-use crate::state::Facts;
+use crate::facts::Facts;
 
-struct View<'a> {
-    facts: &'a Facts,
-    effect: Effect,
-    artifacts: &'a CallArtifacts,
+pub(crate) struct View<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) effect: Effect,
+    pub(crate) artifacts: &'a CallArtifacts,
 }
 
 impl artifacts::Host for View<'_> {
@@ -46,10 +45,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    artifacts::add_to_linker::<_, HasView>(linker, |state| View {
-        facts: &state.facts,
-        effect: state.effect,
-        artifacts: &state.artifacts,
-    })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    artifacts::add_to_linker::<_, HasView>(linker, view)
 }

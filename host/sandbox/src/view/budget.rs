@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use thiserror::Error;
 use tollgate_core::budget::{Budget, Exhausted, booked};
 use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
@@ -16,54 +15,20 @@ use tollgate_core::text;
 use tollgate_store::storage::{self, Session, StoreError};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
-use crate::CallState;
 use crate::bindings::tollgate::host::budget::{self, Counter, Envelope};
+use crate::bound_types::{BudgetError, Reservation};
+use crate::facts::{Facts, Transactions};
 use crate::sitting::Sitting;
-use crate::state::{Facts, Transactions};
 
-/// Units that a call holds.
-pub struct Reservation {
-    name: String,
-    units: i64,
-    /// Its row, in a `run` call.
-    id: Option<String>,
-}
-
-/// Reason why a reservation failed.
-#[derive(Debug, Error)]
-pub enum BudgetError {
-    /// There is no open envelope around the call.
-    #[error("the call belongs to no open envelope")]
-    NoEnvelope,
-    /// Not configured or not granted.
-    #[error("there is no budget `{0}`")]
-    Unknown(String),
-    /// Not enough is left.
-    #[error("budget `{0}` is exhausted")]
-    Exhausted(String, Budget),
-    /// A `read` tool cannot reserve.
-    #[error("a `read` tool cannot reserve")]
-    ReadOnly,
-    /// A `run` tool's storage transaction is open.
-    #[error("a transaction is open")]
-    TransactionOpen,
-    /// The host's own storage failed.
-    #[error("storage failed")]
-    Storage(#[from] StoreError),
-    /// The call holds too many resources.
-    #[error("too many resources")]
-    Table(#[from] wasmtime::component::ResourceTableError),
-}
-
-struct View<'a> {
-    facts: &'a Facts,
-    effect: Effect,
-    session: &'a Session,
-    clock: &'a dyn Clock,
-    transactions: Transactions,
+pub(crate) struct View<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) effect: Effect,
+    pub(crate) session: &'a Session,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) transactions: Transactions,
     /// Units that a `write` call has reserved, by budget.
-    held: &'a mut BTreeMap<String, i64>,
-    table: &'a mut ResourceTable,
+    pub(crate) held: &'a mut BTreeMap<String, i64>,
+    pub(crate) table: &'a mut ResourceTable,
 }
 
 impl budget::Host for View<'_> {
@@ -344,14 +309,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    budget::add_to_linker::<_, HasView>(linker, |state| View {
-        facts: &state.facts,
-        effect: state.effect,
-        session: &state.session,
-        clock: &*state.clock,
-        transactions: state.transactions,
-        held: &mut state.held,
-        table: &mut state.table,
-    })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    budget::add_to_linker::<_, HasView>(linker, view)
 }

@@ -3,14 +3,13 @@
 use tollgate_core::clock::Clock;
 use wasmtime::component::{HasData, Linker};
 
-use crate::CallState;
 use crate::bindings::tollgate::host::clock_and_ids;
 
 /// Longest prefix of an identifier.
 const MAX_PREFIX: usize = 16;
 
-struct View<'a> {
-    clock: &'a dyn Clock,
+pub(crate) struct View<'a> {
+    pub(crate) clock: &'a dyn Clock,
 }
 
 impl clock_and_ids::Host for View<'_> {
@@ -34,6 +33,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    clock_and_ids::add_to_linker::<_, HasView>(linker, |state| View { clock: &*state.clock })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    clock_and_ids::add_to_linker::<_, HasView>(linker, view)
 }

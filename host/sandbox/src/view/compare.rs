@@ -1,7 +1,8 @@
 //! Comparison of a work tree with the one in which an operation ran its tests.
 
-use super::ledger::{LedgerError, View};
+use super::ledger::View;
 use crate::bindings::tollgate::host::ledger::TestedTree;
+use crate::bound_types::LedgerError;
 
 /// A comparison that failed, with the reason.
 pub(super) fn unknown(why: &str) -> TestedTree {

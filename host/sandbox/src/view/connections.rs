@@ -5,19 +5,18 @@ use tollgate_core::hash;
 use tollgate_store::storage::Session;
 use wasmtime::component::{HasData, Linker};
 
-use crate::CallState;
 use crate::bindings::tollgate::host::connections;
-use crate::state::Facts;
+use crate::facts::Facts;
 
 /// Longest name that is looked up.
 const MAX_NAME: usize = 100;
 /// Characters of the hash in a name.
 const HASH: usize = 32;
 
-struct View<'a> {
-    facts: &'a Facts,
-    effect: Effect,
-    session: &'a Session,
+pub(crate) struct View<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) effect: Effect,
+    pub(crate) session: &'a Session,
 }
 
 impl connections::Host for View<'_> {
@@ -58,10 +57,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    connections::add_to_linker::<_, HasView>(linker, |state| View {
-        facts: &state.facts,
-        effect: state.effect,
-        session: &state.session,
-    })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    connections::add_to_linker::<_, HasView>(linker, view)
 }

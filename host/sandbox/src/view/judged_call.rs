@@ -5,7 +5,6 @@ use tollgate_store::storage::SaidByPolicy;
 use wasmtime::component::{HasData, Linker};
 
 use super::ledger::View;
-use crate::CallState;
 use crate::bindings::policy::tollgate::host::judged_call::{
     self, Error, Filter, JudgedOperation, OwnVerdict,
 };
@@ -77,6 +76,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    judged_call::add_to_linker::<_, HasView>(linker, View::of)
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    judged_call::add_to_linker::<_, HasView>(linker, view)
 }

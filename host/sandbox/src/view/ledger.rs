@@ -1,26 +1,24 @@
 //! `ledger`: adding to the current operation's record, and looking at past ones.
 
-use thiserror::Error;
 use tollgate_core::clock::Clock;
 use tollgate_core::effect::Effect;
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{
-    Namespace, OperationFilter, Outcome, Ran, SaidByPolicy, Session, Slots, StoreError, StoreResult,
-    StoredOperation,
+    Namespace, OperationFilter, Outcome, Ran, SaidByPolicy, Session, Slots, StoreResult, StoredOperation,
 };
 use wasmtime::component::{HasData, Linker};
 
 use super::compare;
-use crate::CallState;
 use crate::annotations::{Annotations, BadEvent};
 use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::ledger::{
     self, Event, Filter, FoundOperation, Operation, Slot as WireSlot, TestOutcome, TestResult, TestedTree,
     WorkTree, WorkTreeChange,
 };
-use crate::permit::{BadPermit, Slot};
+use crate::bound_types::LedgerError;
+use crate::facts::{Facts, Transactions};
+use crate::permit::Slot;
 use crate::process::Launcher;
-use crate::state::{Facts, Transactions};
 use crate::work_tree::{self, Change};
 use crate::workspaces::Access;
 
@@ -29,32 +27,15 @@ const MAX_LIMIT: u32 = 200;
 /// Number of newest operations that are looked at when no index leads to the wanted ones.
 const NEWEST: i64 = 10_000;
 
-/// Reason why a request of a component failed.
-#[derive(Debug, Error)]
-pub enum LedgerError {
-    /// Queries were not granted, or a policy tried to append.
-    #[error("that was not granted")]
-    Denied,
-    /// Its event is not recorded.
-    #[error(transparent)]
-    Event(#[from] BadEvent),
-    /// A key that is none.
-    #[error(transparent)]
-    Permit(#[from] BadPermit),
-    /// The host's own storage failed.
-    #[error("storage failed")]
-    Storage(#[from] StoreError),
-}
-
-pub(super) struct View<'a> {
-    pub(super) facts: &'a Facts,
-    pub(super) session: &'a Session,
-    additions: &'a mut Annotations,
-    pub(super) namespace: &'a Namespace,
-    clock: &'a dyn Clock,
-    access: &'a Access,
-    launcher: &'a Launcher,
-    transactions: Transactions,
+pub(crate) struct View<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) session: &'a Session,
+    pub(crate) additions: &'a mut Annotations,
+    pub(crate) namespace: &'a Namespace,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) access: &'a Access,
+    pub(crate) launcher: &'a Launcher,
+    pub(crate) transactions: Transactions,
 }
 
 impl ledger::Host for View<'_> {
@@ -257,20 +238,6 @@ impl View<'_> {
         }
     }
 
-    /// The view on a call's state.
-    pub(super) fn of(state: &mut CallState) -> View<'_> {
-        View {
-            facts: &state.facts,
-            session: &state.session,
-            additions: &mut state.additions,
-            namespace: &state.namespace,
-            clock: &*state.clock,
-            access: &state.access,
-            launcher: &state.launcher,
-            transactions: state.transactions,
-        }
-    }
-
     /// Operations as a policy sees them, also by code, each with all verdicts on it.
     pub(super) fn judged_rows(
         &self,
@@ -444,6 +411,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    ledger::add_to_linker::<_, HasView>(linker, View::of)
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    ledger::add_to_linker::<_, HasView>(linker, view)
 }

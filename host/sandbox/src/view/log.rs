@@ -3,17 +3,16 @@
 use tollgate_core::effect::Effect;
 use wasmtime::component::{HasData, Linker};
 
-use crate::CallState;
 use crate::bindings::tollgate::host::log::{self, Level};
 use crate::progress::{Progress, Severity};
 
 /// Longest line, in bytes.
 const MAX_LINE: usize = 4 << 10;
 
-struct View<'a> {
-    pack: &'a str,
-    effect: Effect,
-    progress: &'a mut Progress,
+pub(crate) struct View<'a> {
+    pub(crate) pack: &'a str,
+    pub(crate) effect: Effect,
+    pub(crate) progress: &'a mut Progress,
 }
 
 impl log::Host for View<'_> {
@@ -52,10 +51,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    log::add_to_linker::<_, HasView>(linker, |state| View {
-        pack: state.namespace.pack(),
-        effect: state.effect,
-        progress: &mut state.progress,
-    })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    log::add_to_linker::<_, HasView>(linker, view)
 }

@@ -4,15 +4,14 @@ use tollgate_sdk::policy::{MemoryChange, MemoryError, Remembered};
 use tollgate_store::storage::{Namespace, Session, StoreResult};
 use wasmtime::component::{HasData, Linker};
 
-use crate::CallState;
 use crate::bindings::policy::tollgate::host::memory::{self, Entry, Error};
+use crate::facts::Facts;
 use crate::memory::Memory;
-use crate::state::Facts;
 
-struct View<'a> {
-    facts: &'a Facts,
-    session: &'a Session,
-    namespace: &'a Namespace,
+pub(crate) struct View<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) session: &'a Session,
+    pub(crate) namespace: &'a Namespace,
 }
 
 impl memory::Host for View<'_> {
@@ -103,10 +102,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    memory::add_to_linker::<_, HasView>(linker, |state| View {
-        facts: &state.facts,
-        session: &state.session,
-        namespace: &state.namespace,
-    })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    memory::add_to_linker::<_, HasView>(linker, view)
 }

@@ -12,13 +12,12 @@ use tollgate_store::artifacts::{ArtifactKind, ArtifactWriter, CallArtifacts};
 use tollgate_store::storage::{Ran, Session, TestRun};
 use wasmtime::component::{HasData, Linker};
 
-use crate::CallState;
 use crate::bindings::tollgate::host::process::{self, Command, Ending as WireEnding, Error};
 use crate::counted_programs::{CountPrograms, Counted};
+use crate::facts::Transactions;
+use crate::git;
 use crate::process::{Job, Launcher, Sink, Stream};
 use crate::progress::{Narrator, Progress};
-use crate::state::Transactions;
-use crate::view::git;
 use crate::view::prefetch::Prefetcher;
 use crate::workspaces::Access;
 
@@ -28,17 +27,17 @@ const RESERVE: Duration = Duration::from_millis(500);
 /// Longest list of words in a refusal, in bytes.
 const MAX_LINE: usize = 300;
 
-struct View<'a> {
-    access: &'a Access,
-    launcher: &'a Launcher,
-    effect: Effect,
-    transactions: Transactions,
-    deadline: &'a Deadline,
-    progress: &'a mut Progress,
-    artifacts: &'a CallArtifacts,
-    ahead: &'a mut Prefetcher,
-    session: &'a Session,
-    programs: Option<&'a dyn CountPrograms>,
+pub(crate) struct View<'a> {
+    pub(crate) access: &'a Access,
+    pub(crate) launcher: &'a Launcher,
+    pub(crate) effect: Effect,
+    pub(crate) transactions: Transactions,
+    pub(crate) deadline: &'a Deadline,
+    pub(crate) progress: &'a mut Progress,
+    pub(crate) artifacts: &'a CallArtifacts,
+    pub(crate) ahead: &'a mut Prefetcher,
+    pub(crate) session: &'a Session,
+    pub(crate) programs: Option<&'a dyn CountPrograms>,
 }
 
 impl View<'_> {
@@ -252,17 +251,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    process::add_to_linker::<_, HasView>(linker, |state| View {
-        access: &state.access,
-        launcher: &state.launcher,
-        effect: state.effect,
-        transactions: state.transactions,
-        deadline: &state.deadline,
-        progress: &mut state.progress,
-        artifacts: &state.artifacts,
-        ahead: &mut state.ahead,
-        session: &state.session,
-        programs: state.facts.programs.as_deref(),
-    })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    process::add_to_linker::<_, HasView>(linker, view)
 }

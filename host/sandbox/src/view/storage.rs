@@ -6,22 +6,19 @@ use tollgate_core::deadline::Deadline;
 use tollgate_store::storage::{Namespace, Session, SqlError, Statement, Value};
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
-use crate::CallState;
 use crate::bindings::tollgate::host::storage::{self, Error, Statement as WireStatement, Value as WireValue};
-use crate::state::Transactions;
+use crate::bound_types::Transaction;
+use crate::facts::Transactions;
 
-/// A transaction of a `run` tool. What it stands for is in the call's state.
-pub struct Transaction(());
-
-struct View<'a> {
-    namespace: &'a Namespace,
-    session: &'a Session,
-    transactions: &'a mut Transactions,
-    commits: &'a mut u32,
+pub(crate) struct View<'a> {
+    pub(crate) namespace: &'a Namespace,
+    pub(crate) session: &'a Session,
+    pub(crate) transactions: &'a mut Transactions,
+    pub(crate) commits: &'a mut u32,
     /// The call's end. While a transaction is open it is the transaction's.
-    deadline: &'a Deadline,
-    transaction_time: Duration,
-    table: &'a mut ResourceTable,
+    pub(crate) deadline: &'a Deadline,
+    pub(crate) transaction_time: Duration,
+    pub(crate) table: &'a mut ResourceTable,
 }
 
 impl View<'_> {
@@ -208,14 +205,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    storage::add_to_linker::<_, HasView>(linker, |state| View {
-        namespace: &state.namespace,
-        session: &state.session,
-        transactions: &mut state.transactions,
-        commits: &mut state.commits,
-        deadline: &state.deadline,
-        transaction_time: state.transaction_time,
-        table: &mut state.table,
-    })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    storage::add_to_linker::<_, HasView>(linker, view)
 }

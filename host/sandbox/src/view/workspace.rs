@@ -7,7 +7,6 @@ use tollgate_sdk::{FileEntry, FileKind, GitAccess, WorkspaceError, WorkspaceInfo
 use wasmtime::Trap;
 use wasmtime::component::{HasData, Linker};
 
-use crate::CallState;
 use crate::bindings::tollgate::host::component;
 use crate::bindings::tollgate::host::workspace::{
     self, Description, Entry, Error, Kind, Listing as WireListing, TestCommand, Upcoming as WireUpcoming,
@@ -20,12 +19,12 @@ const MAX_HELD_BACK: usize = 16 << 20;
 /// Most files of it.
 const MAX_FILES: usize = 1_000;
 
-struct View<'a> {
-    access: &'a Access,
-    effect: Effect,
-    deferred_writes: &'a mut Vec<DeferredWrite>,
-    ahead: &'a mut Prefetcher,
-    deadline: &'a Deadline,
+pub(crate) struct View<'a> {
+    pub(crate) access: &'a Access,
+    pub(crate) effect: Effect,
+    pub(crate) deferred_writes: &'a mut Vec<DeferredWrite>,
+    pub(crate) ahead: &'a mut Prefetcher,
+    pub(crate) deadline: &'a Deadline,
 }
 
 impl View<'_> {
@@ -237,12 +236,9 @@ impl HasData for HasView {
     type Data<'a> = View<'a>;
 }
 
-pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    workspace::add_to_linker::<_, HasView>(linker, |state| View {
-        access: &state.access,
-        effect: state.effect,
-        deferred_writes: &mut state.deferred_writes,
-        ahead: &mut state.ahead,
-        deadline: &state.deadline,
-    })
+pub(crate) fn add_to_linker<T: 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> View<'_>,
+) -> wasmtime::Result<()> {
+    workspace::add_to_linker::<_, HasView>(linker, view)
 }

@@ -12,9 +12,10 @@ use tollgate_sdk::Ending;
 
 use super::change::MAX_FILE;
 use super::index::Submodules;
-use super::nested::{Folders, Hashes, Outlined};
-use super::status::{Difference, File};
-use super::{LINK, Look, Memory, SUBMODULE, Stamp};
+use super::nested::{Folders, Outlined};
+use super::status::Difference;
+use super::{LINK, Look, SUBMODULE};
+use crate::looked::{File, Hashes, Memory, Stamp};
 
 /// Most files that one command hashes.
 const HASHED_AT_ONCE: usize = 1_000;

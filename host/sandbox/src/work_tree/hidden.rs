@@ -5,8 +5,9 @@ use std::collections::HashSet;
 
 use tollgate_sdk::Ending;
 
-use super::status::{Difference, File};
-use super::{Look, Memory};
+use super::Look;
+use super::status::Difference;
+use crate::looked::{File, Memory};
 
 /// Name of the files with rules.
 const RULES: &[u8] = b".gitignore";

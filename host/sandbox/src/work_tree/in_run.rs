@@ -1,20 +1,18 @@
 //! Files that changed while tests ran. Tests write files themselves, and nobody can say which process wrote one. So only a
 //! file counts as edited that somebody edited before, and that no test run ever made or changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tollgate_store::storage::{Cause, Sighting};
 
 use super::{Differs, Entry, remembered};
+use crate::looked::OfTests;
 use crate::workspaces::Workspace;
 
 /// Most files of test runs whose names are kept. With more, no change in a test run counts as an edit.
 const MAX_OF_TESTS: usize = 20_000;
 /// Beginning of the modes of regular files.
 const REGULAR: &str = "100";
-
-/// Untracked files that test runs made, or changed though nobody had edited them before.
-pub(super) type OfTests = BTreeSet<String>;
 
 /// Untracked files that changed while tests ran, with what earlier states tell of each.
 #[derive(Debug, Default)]

@@ -4,26 +4,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::status::{Difference, File};
-use super::{LINK, Look, Memory, SUBMODULE, Stamp};
-
-/// An entry of the index that `git status` does not look at closely.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
-    path: Vec<u8>,
-    file: File,
-    /// True if Git was told not to look at the file.
-    is_flagged: bool,
-    /// True if the file may be absent, as files outside of a sparse checkout are.
-    is_skipped: bool,
-}
-
-/// Entries of interest, and the index that they were read from.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    index: Option<Stamp>,
-    entries: Vec<Entry>,
-}
+use super::status::Difference;
+use super::{LINK, Look, SUBMODULE};
+use crate::looked::{File, IndexEntry, Known, Memory, Stamp};
 
 /// Tracked files of each submodule, by its path.
 pub(super) type Submodules = HashMap<Vec<u8>, HashSet<Vec<u8>>>;
@@ -126,7 +109,7 @@ impl Known {
 }
 
 /// Entries of interest of `git ls-files -v -s -z`: `tag mode hash stage`, a tab, and the path.
-fn parse(output: &[u8], prefix: &[u8]) -> Vec<Entry> {
+fn parse(output: &[u8], prefix: &[u8]) -> Vec<IndexEntry> {
     let entries = output.split(|byte| *byte == 0);
     let read = |entry: &[u8]| {
         let is_flagged = matches!(entry.first(), Some(b'S' | b'a'..=b'z'));
@@ -137,7 +120,7 @@ fn parse(output: &[u8], prefix: &[u8]) -> Vec<Entry> {
         let tab = entry.iter().position(|byte| *byte == b'\t')?;
         let mut words = std::str::from_utf8(entry.get(..tab)?).ok()?.split(' ');
         let (tag, mode, hash) = (words.next()?, words.next()?, words.next()?);
-        Some(Entry {
+        Some(IndexEntry {
             path: entry.get(tab + 1..)?.strip_prefix(prefix)?.to_owned(),
             file: File {
                 mode: mode.to_owned(),

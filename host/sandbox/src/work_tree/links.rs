@@ -10,8 +10,9 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use super::nested::{Folders, Outlined};
-use super::status::{Difference, File};
-use super::{LINK, Look, Stamp};
+use super::status::Difference;
+use super::{LINK, Look};
+use crate::looked::{File, Stamp};
 
 /// Most links that are followed.
 const MAX_LINKS: usize = 100;

@@ -11,12 +11,10 @@ mod index;
 mod lines;
 mod links;
 mod nested;
-mod stamp;
 mod status;
-mod sum;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -26,17 +24,14 @@ use tollgate_sdk::permit::{self, Permitted};
 use tollgate_sdk::{Command, Ending, ProcessError};
 use tollgate_store::storage::Sighting;
 
+use crate::git;
+use crate::looked::{File, Memory, Sum};
 use crate::process::{Job, Launcher, Sink, Stream};
-use crate::view::git;
 use crate::workspaces::Workspace;
 pub use change::{Change, MAX_PATHS};
 use contents::{Special, mode_of};
 pub use in_run::ChangedInRun;
-use in_run::OfTests;
-use nested::Hashes;
-use stamp::Stamp;
-use status::{Difference, File};
-use sum::Sum;
+use status::Difference;
 
 /// Time limit of one look.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -67,25 +62,6 @@ const PLAIN: [&str; 6] = [
 
 const LINK: &str = "120000";
 const SUBMODULE: &str = "160000";
-
-/// Data of earlier looks at a workspace, for reuse by later ones.
-#[derive(Debug, Default)]
-pub(crate) struct Memory {
-    /// Sums of commits.
-    commits: HashMap<String, Sum>,
-    /// Hashes of files that differed when they were last looked at.
-    hashes: Hashes,
-    /// Contents of files that differ or lately did, by hash, so that the next change of them can be told.
-    contents: HashMap<String, Arc<[u8]>>,
-    /// Facts of the index that Git does not show.
-    index: index::Known,
-    /// Texts of ignore files, by commit and path.
-    rules: HashMap<(String, String), Vec<u8>>,
-    /// Files that test runs write.
-    of_tests: OfTests,
-    /// The latest look that took too long, such as one in which Git waits for a pipe that is named like a file of its own.
-    timed_out: Option<Instant>,
-}
 
 impl Memory {
     /// Forgets contents that no file of these has, once there are too many.

@@ -1,7 +1,7 @@
 //! Content of folders that Git does not look into: repositories inside of the work tree, submodules, folders that only
 //! an ignore file outside of the commits hides, and folders outside that links lead to.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,8 +12,8 @@ use tollgate_core::deadline::Deadline;
 use tollgate_core::file;
 use tollgate_core::hash::{self, Hasher};
 
-use super::sum::Sum;
-use super::{LINK, Stamp, mode_of};
+use super::{LINK, mode_of};
+use crate::looked::{Hashes, Stamp, Sum};
 
 /// Most files of all folders in one look that have to be read as a whole.
 const MAX_FILES: usize = 50_000;
@@ -31,9 +31,6 @@ const MAX_READ_IN_ALL: u64 = 32 << 20;
 const MAX_DEPTH: usize = 64;
 /// Bytes that are read at once.
 const PART: usize = 64 << 10;
-
-/// Hashes of files by path, with the metadata that they had.
-pub(super) type Hashes = HashMap<Vec<u8>, (Stamp, String)>;
 
 /// Reads folders in one look.
 pub(super) struct Folders<'a> {

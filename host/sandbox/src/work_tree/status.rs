@@ -1,13 +1,6 @@
 //! Reader of `git status --porcelain=v2 -z`, for what differs from the last commit.
 
-/// A file as a commit or the work tree has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct File {
-    /// Mode, as `100644`.
-    pub(super) mode: String,
-    /// Hash of the content. Absent where Git does not tell it.
-    pub(super) hash: Option<String>,
-}
+use crate::looked::File;
 
 /// A path that is not as the last commit has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tollgate_sdk::{Cx, WorkspaceInfo};
 
 use super::data::{self, Anywhere};
-use super::decide::{self, Change};
+use super::decide;
+use super::known::Change;
 use super::{Gate, TEST_FILES, facts, unchanged};
 use crate::access::{self, Access};
 use crate::arguments;

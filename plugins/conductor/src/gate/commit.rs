@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::decide::{Commit, GitFacts};
+use super::known::{Commit, GitFacts};
 use crate::arguments::clip;
 
 /// Mark of the summary in a filled message template.

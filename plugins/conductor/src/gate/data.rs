@@ -9,7 +9,7 @@ use crate::git::Git;
 use crate::git::look::Look;
 use crate::step::StepSpec;
 
-use super::decide::Change;
+use super::known::Change;
 
 /// Maximum number of tests that are searched for the names of changed files.
 const TESTS: usize = 3_000;

@@ -3,8 +3,8 @@
 use tollgate_sdk::workspace::MAX_ENTRIES;
 use tollgate_sdk::{Cx, FileKind};
 
-use super::decide::Presence;
-use super::facts::presence;
+use super::known::Presence;
+use super::learn::presence;
 use crate::access::{self, Access};
 use crate::evidence;
 use crate::model::EvidenceMode;

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use test_readers::Ended;
-use tollgate_sdk::{Command, Cx, Ending, FileKind, Workspace};
+use tollgate_sdk::Cx;
 
 use super::data::Anywhere;
-use super::decide::{Change, Facts, GitFacts, Presence, Run};
+use super::known::{Change, Facts, GitFacts};
+use super::learn::learn;
+use super::moved::{Moved, droppings, guard, moved};
 use super::newcomers::{Kind, Newcomer};
 use super::runners::{self, Runner};
 use super::runs::TestRuns;
 use super::{
-    Gate, Need, agreed, data, delivered, make, named, newcomers, owed, package, red, settings, suite,
-    unchanged,
+    Gate, Need, agreed, data, make, modules, named, newcomers, owed, package, red, settings, suite, unchanged,
 };
 use crate::access::{self, Access};
 use crate::error::GitFault;
@@ -24,10 +24,6 @@ use crate::git::untracked::is_built;
 use crate::store::job::{Baseline, Job, Tally};
 use crate::store::step::Step;
 
-/// Maximum size of a file that is checked against a schema or a pattern, in bytes.
-const CONTENT: usize = 1 << 20;
-/// Maximum bytes of a command's output that are read.
-const OUTPUT: u32 = 1 << 20;
 /// Longest time that a command of a gate takes.
 const TIME: Duration = Duration::from_secs(600);
 
@@ -274,7 +270,7 @@ fn planted(
         let is_plugin = || newcomers::names_plugin(git, path);
         let is_in_place = |newcomer: &Newcomer| newcomer.kind == Kind::Place;
         (unchanged::is_setting(path) && (!is_metadata || is_plugin()))
-            || newcomers::shadows(path)
+            || modules::shadows(path)
             || newcomers::is_collected(path)
             || (!is_metadata && is_loaded(path))
             || (!is_metadata && taking_part.get(*path).is_some_and(is_in_place))
@@ -406,113 +402,6 @@ pub(super) fn commands(access: &Result<Access<'_>, String>, gates: &[Gate]) -> V
         .collect()
 }
 
-/// Baseline of the next step that limits changes, if this step does not: what changes in it counts then.
-fn guard(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) -> Option<Box<Baseline>> {
-    if super::judge_changes(gates) {
-        return None;
-    }
-    let since = since?;
-    Some(Box::new(state_of(since.guard.as_deref().unwrap_or(since), next)))
-}
-
-/// State of a work tree without anything else, for a look over several steps.
-pub(super) fn state_of(since: &Baseline, next: &Baseline) -> Baseline {
-    Baseline {
-        guard: None,
-        judged: None,
-        planned: BTreeMap::new(),
-        owing: BTreeSet::new(),
-        tests: BTreeMap::new(),
-        commands: BTreeMap::new(),
-        runs: BTreeMap::new(),
-        named: BTreeMap::new(),
-        rewritten: BTreeSet::new(),
-        droppings: next.droppings.clone(),
-        dropped: next.dropped.clone(),
-        ..since.clone()
-    }
-}
-
-/// Changes between two looks.
-#[derive(Debug, Default)]
-pub(super) struct Moved {
-    /// Paths that no command of a gate may change.
-    pub unsteady: Vec<String>,
-    /// Files that were written and have the same content afterwards.
-    pub touched: BTreeSet<String>,
-    /// Untracked files that appeared, or that earlier gates left and these wrote anew.
-    pub written: BTreeMap<String, String>,
-}
-
-pub(super) fn moved(
-    since: Option<&Baseline>,
-    first: &Look,
-    second: &Look,
-    evidence: &Map<String, Value>,
-) -> Moved {
-    let mut moved = Moved::default();
-    if first.commit != second.commit {
-        moved.unsteady.push("HEAD".to_owned());
-    }
-    let claimed: BTreeSet<&str> = evidence
-        .get("changed_files")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(|path| path.strip_prefix("./").unwrap_or(path))
-        .collect();
-    let paths: BTreeSet<&String> = first.hashes.keys().chain(second.hashes.keys()).collect();
-    for path in paths {
-        let (before, after) = (first.hashes.get(path), second.hashes.get(path));
-        let is_untracked =
-            |look: &Look, hash: Option<&String>| hash.is_none() || look.untracked.contains(path);
-        let untracked = is_untracked(first, before) && is_untracked(second, after);
-        match (before, after) {
-            _ if before == after => {}
-            _ if !untracked || claimed.contains(path.as_str()) => moved.unsteady.push(path.clone()),
-            (None, Some(after)) => {
-                moved.written.insert(path.clone(), after.clone());
-            }
-            (Some(before), Some(after))
-                if since.is_some_and(|since| since.is_dropping(path, Some(before))) =>
-            {
-                moved.written.insert(path.clone(), after.clone());
-            }
-            _ => {}
-        }
-    }
-    let same = first.times.iter().filter(|(path, time)| {
-        let is_same = first.hashes.get(*path) == second.hashes.get(*path);
-        is_same && second.times.get(*path).is_some_and(|after| after != *time)
-    });
-    let own = |path: &String| {
-        since.is_some_and(|since| since.rewritten.contains(path) || since.droppings.contains(path))
-    };
-    moved.touched = same
-        .map(|(path, _)| path.clone())
-        .filter(|path| !own(path))
-        .collect();
-    moved
-}
-
-/// Untracked files of commands, of this submission and earlier ones, as far as they are still untracked and nobody
-/// else wrote them since.
-fn droppings(
-    since: Option<&Baseline>,
-    first: &Look,
-    second: &Look,
-    written: &BTreeMap<String, String>,
-) -> BTreeMap<String, String> {
-    let is_left =
-        |path: &&String| since.is_some_and(|since| since.is_dropping(path, first.hashes.get(*path)));
-    let earlier = since.into_iter().flat_map(|baseline| &baseline.droppings);
-    let all = earlier.filter(is_left).chain(written.keys());
-    let all = all.filter(|path| second.untracked.contains(*path));
-    all.filter_map(|path| Some((path.clone(), second.hashes.get(path)?.clone())))
-        .collect()
-}
-
 /// Numbers of the tests that ran, added to those of earlier runs.
 pub(super) fn tallies(facts: &Facts, gates: &[Gate]) -> BTreeMap<String, Tally> {
     let mut tallies = facts.before.clone();
@@ -523,111 +412,4 @@ pub(super) fn tallies(facts: &Facts, gates: &[Gate]) -> BTreeMap<String, Tally> 
         }
     }
     tallies
-}
-
-pub(super) fn learn(access: &Result<Access<'_>, String>, need: Need<'_>, time: Duration, facts: &mut Facts) {
-    match need {
-        Need::Git => {}
-        Need::Map if facts.unreachable.is_some() => {}
-        Need::Map => facts.unreachable = Some(with(access, crate::repo::reach::unreachable)),
-        Need::Path(path) => {
-            let known = with(access, |access| {
-                Ok(match presence(access, path)? {
-                    Presence::File if delivered::is_blank_file(access, path) => Presence::Empty,
-                    found => found,
-                })
-            });
-            facts.paths.insert(path.to_owned(), known);
-        }
-        Need::Content(path) => {
-            let known = with(access, |access| content(access, path));
-            facts.contents.insert(path.to_owned(), known);
-        }
-        // A command that several gates name runs once.
-        Need::Command(words) if facts.commands.contains_key(words) => {}
-        Need::Command(words) => {
-            let known = with(access, |access| run(&access.workspace, words, time));
-            facts.commands.insert(words.to_vec(), known);
-        }
-    }
-}
-
-fn with<T>(
-    access: &Result<Access<'_>, String>,
-    look: impl FnOnce(&Access<'_>) -> Result<T, String>,
-) -> Result<T, String> {
-    match access {
-        Ok(access) => look(access),
-        Err(why) => Err(why.clone()),
-    }
-}
-
-/// Kind of what is at a path below the repository.
-pub(crate) fn presence(access: &Access<'_>, path: &str) -> Result<Presence, String> {
-    let found = access
-        .workspace
-        .find(&access.root.join(path))
-        .map_err(|err| err.to_string())?;
-    Ok(match found.map(|entry| (entry.kind, entry.size)) {
-        None => Presence::Missing,
-        Some((FileKind::File, 0)) => Presence::Empty,
-        Some((FileKind::File, _)) => Presence::File,
-        Some((FileKind::Directory, _)) => Presence::Directory,
-        Some(_) => Presence::Other,
-    })
-}
-
-fn content(access: &Access<'_>, path: &str) -> Result<String, String> {
-    match presence(access, path)? {
-        // The reader names a missing file itself.
-        Presence::File | Presence::Missing | Presence::Empty => {}
-        Presence::Directory => return Err("it is a directory".to_owned()),
-        Presence::Other => return Err("it is a link or a special file".to_owned()),
-    }
-    let bytes = access.workspace.read(&access.root.join(path), CONTENT);
-    let bytes = bytes.map_err(|err| err.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
-}
-
-fn run(workspace: &Workspace<'_>, words: &[String], time: Duration) -> Result<Run, String> {
-    let words = access::command(workspace.info(), words);
-    let (program, arguments) = words.split_first().ok_or("no program is named")?;
-    let command = Command::new(program.as_str())
-        .args(arguments.iter().cloned())
-        .timeout(time)
-        .output_limit(OUTPUT);
-    let outcome = workspace.run(&command).map_err(|err| err.to_string())?;
-    let mut output = outcome.stdout.text().into_owned();
-    let errors = outcome.stderr.text();
-    if !output.is_empty() && !errors.is_empty() {
-        output.push('\n');
-    }
-    output += &errors;
-    let ended = match outcome.ending {
-        Ending::Exited(code) => Ended::Exited(code),
-        Ending::Signalled(signal) => Ended::Signalled(signal),
-        Ending::TimedOut => Ended::TimedOut,
-    };
-    Ok(Run {
-        exit: match ended {
-            Ended::Exited(code) => Some(code),
-            Ended::Signalled(_) | Ended::TimedOut | Ended::Unknown => None,
-        },
-        output,
-        ended,
-        is_cut_off: ended == Ended::TimedOut && outcome.duration < time,
-    })
-}
-
-/// Commands that the gates of a step ran, with their results, for the reply.
-pub(crate) fn runs(facts: &Facts) -> BTreeMap<String, String> {
-    let told = facts.commands.iter().map(|(words, run)| {
-        let ending = match run {
-            Ok(Run { exit: Some(code), .. }) => format!("exit code {code}"),
-            Ok(Run { exit: None, .. }) => "killed".to_owned(),
-            Err(why) => why.clone(),
-        };
-        (words.join(" "), ending)
-    });
-    told.collect()
 }

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::commands;
 use super::runners::Runner;
-use super::settings;
 use crate::git::Git;
 
 /// Names of the file of targets, in the order in which make looks for them.
@@ -17,7 +17,7 @@ pub(super) fn targets(git: &Git<'_>, base: Option<&str>, commands: &[Runner]) ->
     let mut found = BTreeSet::new();
     for call in commands
         .iter()
-        .flat_map(|runner| settings::simple(&runner.words))
+        .flat_map(|runner| commands::simple(&runner.words))
         .filter_map(|words| Call::of(&words))
     {
         let place = call.directory.clone();
@@ -40,7 +40,7 @@ pub(super) fn is_file(path: &str) -> bool {
 
 /// Checks whether words are those of a call of make.
 pub(super) fn is_call(words: &[String]) -> bool {
-    settings::simple(words)
+    commands::simple(words)
         .iter()
         .all(|words| Call::of(words).is_some())
 }
@@ -57,7 +57,7 @@ pub(super) fn differs(old: &str, new: &str, commands: &[Runner]) -> bool {
     }
     let calls: Vec<Call> = commands
         .iter()
-        .flat_map(|runner| settings::simple(&runner.words))
+        .flat_map(|runner| commands::simple(&runner.words))
         .filter_map(|words| Call::of(&words))
         .collect();
     let mut reached: BTreeSet<String> = calls.iter().flat_map(|call| call.goals.clone()).collect();
@@ -172,7 +172,7 @@ struct Call {
 impl Call {
     fn of(words: &[String]) -> Option<Call> {
         let (program, rest) = words.split_first()?;
-        if !matches!(settings::name_of(program), "make" | "gmake" | "${MAKE}") {
+        if !matches!(commands::name_of(program), "make" | "gmake" | "${MAKE}") {
             return None;
         }
         let mut call = Call {

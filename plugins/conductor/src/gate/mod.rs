@@ -4,6 +4,7 @@
 //! holds, given the facts that `facts` gathered.
 
 pub(crate) mod agreed;
+mod commands;
 pub(crate) mod commit;
 mod data;
 pub(crate) mod decide;
@@ -11,7 +12,11 @@ pub(crate) mod delivered;
 mod dependencies;
 mod describe;
 pub(crate) mod facts;
+pub(crate) mod known;
+pub(crate) mod learn;
 mod make;
+mod modules;
+mod moved;
 pub(crate) mod named;
 pub(crate) mod newcomers;
 mod owed;

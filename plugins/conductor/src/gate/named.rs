@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use regex_lite::Regex;
 
-use super::decide::{Change, GitFacts};
 use super::is_usual_test;
+use super::known::{Change, GitFacts};
 use crate::git::Git;
 use crate::git::look::Look;
 use crate::store::job::Baseline;

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::data::{self, Anywhere};
-use super::decide::{Change, GitFacts};
+use super::known::{Change, GitFacts};
 use super::runners::Runner;
-use super::{Gate, TEST_FILES, facts, glob_set, unchanged};
+use super::{Gate, TEST_FILES, facts, glob_set, moved, unchanged};
 use crate::error::GitFault;
 use crate::git::Git;
 use crate::git::look::Look;
@@ -49,7 +49,7 @@ pub(super) fn judged(since: Option<&Baseline>, gates: &[Gate], next: &Baseline) 
     }
     let since = since?;
     let from = since.judged.as_deref().unwrap_or(since);
-    Some(Box::new(facts::state_of(from, next)))
+    Some(Box::new(moved::state_of(from, next)))
 }
 
 /// Files that a step changed as its texts want, beside those of steps before, with the hash of their content; and tests that

@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
+use super::commands;
 use super::runners::Runner;
-use super::settings;
 
 /// Keys that decide how tests run.
 const KEYS: [&str; 10] = [
@@ -126,9 +126,9 @@ fn is_reached(name: &str, commands: &[Runner]) -> bool {
 }
 
 fn runs_scripts(commands: &[Runner]) -> bool {
-    let mut all = commands.iter().flat_map(|runner| settings::simple(&runner.words));
+    let mut all = commands.iter().flat_map(|runner| commands::simple(&runner.words));
     all.any(|words| {
-        let program = words.first().map_or("", |program| settings::name_of(program));
+        let program = words.first().map_or("", |program| commands::name_of(program));
         let is_of_node = program == "node" && words.iter().any(|word| word.starts_with("--run"));
         is_of_node || PROGRAMS.contains(&program)
     })

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use super::newcomers::MODULES;
 use super::runners::Runner;
-use super::{is_usual_test, settings};
+use super::{commands, is_usual_test};
 
 /// Extensions in the order in which Node and Jest look for a module that is named without one. The first is the name
 /// itself.
@@ -48,10 +48,10 @@ pub(super) struct Orders(Vec<&'static [&'static str]>);
 impl Orders {
     /// Orders of the programs that commands name.
     pub(super) fn of(commands: &[Runner]) -> Orders {
-        let lines = commands.iter().flat_map(|runner| settings::simple(&runner.words));
+        let lines = commands.iter().flat_map(|runner| commands::simple(&runner.words));
         let words: BTreeSet<String> = lines
             .flatten()
-            .map(|word| settings::name_of(&word).to_owned())
+            .map(|word| commands::name_of(&word).to_owned())
             .collect();
         let has = |names: &[&str]| names.iter().any(|name| words.contains(*name));
         let known = [

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::commands::name_of;
 use super::is_usual_test;
 use super::newcomers::{Candidate, Scene};
-use super::settings::name_of;
 
 /// Maximum number of files that are searched for imports of new modules.
 const SEARCHED: usize = 3_000;

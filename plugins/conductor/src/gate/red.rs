@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::decide::{Change, Facts, Run, some};
+use super::decide::some;
+use super::known::{Change, Facts, Run};
 use super::{Gate, is_usual_test, suite};
 use crate::error::GitFault;
 use crate::git::Git;

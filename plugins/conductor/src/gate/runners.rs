@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::settings::{self, SHELLS};
+use super::commands::{self, SHELLS};
 use crate::git::Git;
 
 /// Levels of scripts that are followed.
@@ -24,7 +24,7 @@ pub(super) struct Runner {
 impl Runner {
     /// Checks whether the command runs a file.
     pub(super) fn runs(&self, path: &str) -> bool {
-        settings::runs(&self.words, self.is_test, path)
+        commands::runs(&self.words, self.is_test, path)
     }
 
     /// Line of a script, as a shell would run it.
@@ -60,8 +60,8 @@ pub(super) fn followed(git: &Git<'_>, base: Option<&str>, commands: &[Runner]) -
 /// Commands that a command calls.
 fn called(runner: &Runner, texts: &mut Texts<'_, '_>) -> Vec<Runner> {
     let mut found = Vec::new();
-    for words in settings::simple(&runner.words) {
-        let program = words.first().map_or("", |program| settings::name_of(program));
+    for words in commands::simple(&runner.words) {
+        let program = words.first().map_or("", |program| commands::name_of(program));
         if PACKAGE_RUNNERS.contains(&program) {
             let (directory, script) = package_script(&words);
             let text = texts.of(&format!("{directory}package.json"));
@@ -73,7 +73,7 @@ fn called(runner: &Runner, texts: &mut Texts<'_, '_>) -> Vec<Runner> {
                 let recipes = text.lines().filter_map(|line| line.strip_prefix('\t'));
                 found.extend(recipes.map(|line| runner.line(line.trim_start_matches(['@', '-', '+']))));
             }
-        } else if let Some(path) = settings::script(&words) {
+        } else if let Some(path) = commands::script(&words) {
             let text = texts.of(path);
             let first = text.lines().next().unwrap_or_default();
             let by_shell = SHELLS.contains(&program)

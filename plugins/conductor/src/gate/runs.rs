@@ -8,7 +8,7 @@ use test_readers::{Ended, Normaliser, TestReport, fingerprint};
 use tollgate_kit::test_runs::{self, Told};
 use tollgate_sdk::{Cx, Db, DbError, TestOutcome, TestResult, ToolError};
 
-use super::decide::Facts;
+use super::known::Facts;
 use super::{Gate, Need};
 use crate::access::{self, Access};
 use crate::git::Git;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde_json::Map;
 use tollgate_sdk::{Cx, ToolError};
 
-use super::decide::{Facts, Run, some};
+use super::decide::some;
+use super::known::{Facts, Run};
 use super::runs::TestRuns;
-use super::{Gate, Need, TEST_FILES, agreed, facts, glob_set, named, red};
+use super::{Gate, Need, TEST_FILES, agreed, facts, glob_set, learn, moved, named, red};
 use crate::access::{self, Access};
 use crate::error::GitFault;
 use crate::git::Git;
@@ -44,7 +45,7 @@ pub(crate) fn begin(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Start, Too
     let allowed = allowed(cx, job, &git, &first, (&access, steps))?;
     let mut known = Facts::default();
     for words in gates.iter().filter_map(Gate::tests) {
-        facts::learn(&access, Need::Command(words), TIME, &mut known);
+        learn::learn(&access, Need::Command(words), TIME, &mut known);
     }
     let second = match (&git, &first) {
         (Ok(git), Ok(_)) if !known.commands.is_empty() => git.look(),
@@ -63,7 +64,7 @@ pub(crate) fn begin(cx: &Cx<'_>, job: &Job, steps: &[Step]) -> Result<Start, Too
     };
     let baseline = match (first, second) {
         (Ok(first), Ok(second)) => {
-            let moved = facts::moved(None, &first, &second, &Map::new());
+            let moved = moved::moved(None, &first, &second, &Map::new());
             warnings.extend(rewriting(&moved.touched));
             let written = moved.written;
             let mut begun = Baseline {

@@ -6,7 +6,8 @@
 use test_readers::readers::{self, Run as Output};
 use test_readers::{Normaliser, Outcome};
 
-use super::decide::{Facts, Run, failed as command_failed, some, tail};
+use super::decide::{failed as command_failed, some, tail};
+use super::known::{Facts, Run};
 use super::red;
 use crate::store::job::Tally;
 

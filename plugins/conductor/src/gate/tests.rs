@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::decide::{Change, Commit, CommitFacts, Facts, GitFacts, Presence, Run, Said, unmet};
+use super::decide::{Said, unmet};
+use super::known::{Change, Commit, CommitFacts, Facts, GitFacts, Presence, Run};
 use super::{Gate, GateKind, GateSpec};
 use crate::repo::reach::Reach;
 use crate::store::job::Tally;

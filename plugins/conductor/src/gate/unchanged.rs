@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use globset::GlobSet;
 
-use super::decide::{Change, GitFacts, some};
+use super::decide::some;
+use super::known::{Change, GitFacts};
 use super::newcomers::Kind;
 use super::settings::{TEST_PACKAGES, TEST_SETTINGS};
 use super::{Case, glob_set, set_of};

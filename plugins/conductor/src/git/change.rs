@@ -8,7 +8,7 @@ use super::Git;
 use super::history::Held;
 use super::look::Look;
 use crate::error::GitFault;
-use crate::gate::decide::{Change, GitFacts};
+use crate::gate::known::{Change, GitFacts};
 use crate::store::job::Baseline;
 
 /// Options of a diff that shows every change as text, whatever attributes say.

@@ -6,7 +6,7 @@ use tollgate_kit::git::text;
 
 use super::Git;
 use crate::error::GitFault;
-use crate::gate::decide::{Commit, CommitFacts};
+use crate::gate::known::{Commit, CommitFacts};
 use crate::store::job::Baseline;
 
 impl Git<'_> {

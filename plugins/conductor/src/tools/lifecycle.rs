@@ -10,9 +10,9 @@ use crate::access;
 use crate::arguments::ENTRY;
 use crate::error::Refusals;
 use crate::gate::agreed::{self, Agreement};
-use crate::gate::decide::Presence;
 use crate::gate::delivered;
-use crate::gate::facts;
+use crate::gate::known::Presence;
+use crate::gate::learn;
 use crate::model::{JobId, LogType, StepId};
 use crate::person;
 use crate::ready::{FAULTS_FROM, Gap, Readiness, gaps, refuse};
@@ -117,7 +117,7 @@ impl JobSetReady {
         warnings.extend(unchecked(cx, &job));
         let open = access::open(cx, job.repo_root.as_deref());
         let is_there = |path: &str| {
-            let found = open.as_ref().map(|access| facts::presence(access, path));
+            let found = open.as_ref().map(|access| learn::presence(access, path));
             matches!(found, Ok(Ok(Presence::File | Presence::Empty)))
         };
         warnings.extend(

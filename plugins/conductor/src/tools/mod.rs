@@ -1,5 +1,6 @@
 //! Tools of the pack, grouped by subject, and the code that several of them share.
 
+pub(crate) mod answer;
 pub(crate) mod approval;
 pub(crate) mod archive;
 pub(crate) mod conductor;
@@ -8,6 +9,7 @@ pub(crate) mod delete;
 pub(crate) mod documents;
 pub(crate) mod execute;
 pub(crate) mod git;
+pub(crate) mod git_refs;
 pub(crate) mod git_write;
 pub(crate) mod jobs;
 pub(crate) mod lifecycle;

@@ -15,6 +15,7 @@ use crate::evidence::COMMIT;
 use crate::gate::commit::{Rules, SUMMARY};
 use crate::gate::delivered;
 use crate::gate::facts::{self, Aftermath, Asked};
+use crate::gate::learn;
 use crate::git::Git;
 use crate::mistakes;
 use crate::model::{AttemptId, Claim, Exhausted, JobId, NextAction, StepId, StepStatus};
@@ -233,7 +234,7 @@ impl JobSubmitStepResult {
             facts.deliverables = delivered::found(cx, job);
         }
         let verdict = submission::gates(&step.spec, policies, &said, &facts);
-        looked_up.commands = facts::runs(&facts);
+        looked_up.commands = learn::runs(&facts);
         if !aftermath.written.is_empty() {
             let written: Vec<String> = aftermath.written.keys().cloned().collect();
             let written = crate::gate::decide::some(&written);

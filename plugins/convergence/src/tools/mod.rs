@@ -366,7 +366,7 @@ impl Changes {
         }
         let count = match &envelope {
             Some(envelope) => envelope.counter("mutations").map_or(0, |counter| counter.used),
-            None => store::mutation_counts(db, scope)?.all,
+            None => store::mutations::mutation_counts(db, scope)?.all,
         };
         Ok(Changes {
             count,

@@ -86,7 +86,7 @@ impl Tool for MutationRecord {
             None => SeenWorkTree::default(),
         };
         let before = match &seen.state {
-            Some(_) => cx.transaction(|db| store::last_recorded_edits(&db, &scope))?,
+            Some(_) => cx.transaction(|db| store::mutations::last_recorded_edits(&db, &scope))?,
             None => None,
         };
         let compared = match (&seen.state, before) {
@@ -104,12 +104,12 @@ impl Tool for MutationRecord {
             let cycle = match &seen.state {
                 Some(_) => cycle::seen(seen.edits, before, seen.oscillation),
                 None => {
-                    let before = store::newest_mutations(&db, &scope)?;
+                    let before = store::mutations::newest_mutations(&db, &scope)?;
                     cycle::mutation(fingerprint, before.iter().map(String::as_str))
                 }
             };
             let edits = seen.state.as_ref().map(|_| seen.edits);
-            store::add_mutation(&db, &scope, fingerprint, cycle, edits, cx.now())?;
+            store::mutations::add_mutation(&db, &scope, fingerprint, cycle, edits, cx.now())?;
             Ok::<_, ToolError>(cycle)
         })?;
         let message = told.verdict(cycle, compared);

@@ -6,7 +6,8 @@ use tollgate_sdk::{Cx, Effect, SeenWorkTree, Tier, Timestamp, Tool, ToolError};
 
 use super::{default_workspace, is_false, scope};
 use crate::cycle::{Repetition, Unit};
-use crate::store::{self, LastMutation, MutationCounts, RunCounts, Seen, Verdict};
+use crate::store::mutations::{LastMutation, MutationCounts};
+use crate::store::{self, RunCounts, Seen, Verdict};
 
 /// Most failures in a reply.
 const SHOWN: u32 = 20;
@@ -122,8 +123,8 @@ impl Tool for Status {
         let scope = scope(cx, &self.workspace);
         let runs = store::run_counts(&cx.db, &scope)?;
         let failures = store::failures(&cx.db, &scope, SHOWN)?;
-        let mutations = store::mutation_counts(&cx.db, &scope)?;
-        let last = store::last_mutation(&cx.db, &scope)?;
+        let mutations = store::mutations::mutation_counts(&cx.db, &scope)?;
+        let last = store::mutations::last_mutation(&cx.db, &scope)?;
         let envelope = cx.budget().current();
         let standing = failures
             .first()

@@ -9,7 +9,8 @@ use tollgate::config::Config;
 use tollgate::config::edit::{self, Entry, Section};
 use tollgate::host::{Choice, Site};
 use tollgate_components::builtin;
-use tollgate_components::packs::Haste;
+use tollgate_components::catalog::Inspection;
+use tollgate_components::loading::Haste;
 
 use super::accept::accept;
 use super::inspect;
@@ -33,7 +34,7 @@ impl Add {
         let config = Config::parse(&text, &path)?;
         let site = cli::site(global, &config)?;
         let (source, bytes) = component.bytes(&site, &config).await?;
-        let inspection = site.loader().inspect(&bytes).await;
+        let inspection = Inspection::of(site.loader(), &bytes).await;
         ensure!(
             !inspection.is_policy(),
             "{source} is a policy; add it with: tollgate policies add {source} (nothing was changed)"

@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate_components::packs::{self, Inspection, Manifest, Said, ToolSpec};
+use tollgate_components::catalog::{self, Inspection, Said};
+use tollgate_components::packs::Manifest;
 use tollgate_components::policies::Phase;
+use tollgate_components::tools::ToolSpec;
 use tollgate_store::storage::Step;
 
 use crate::cli::{self, Global, component, out, registry};
@@ -27,10 +29,10 @@ impl Inspect {
     pub(in crate::cli) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let (bytes, fetched) = component::look_at(global, &self.component).await?;
         let (inspection, workspaces) = if self.is_static {
-            (packs::anatomy_of(&bytes), Vec::new())
+            (catalog::anatomy_of(&bytes), Vec::new())
         } else {
             let config = Config::load(global.config.as_deref())?;
-            let inspection = cli::site(global, &config)?.loader().inspect(&bytes).await;
+            let inspection = Inspection::of(cli::site(global, &config)?.loader(), &bytes).await;
             (inspection, component::workspaces(global, &config)?)
         };
         if global.json {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use tollgate::config::Config;
 use tollgate::host::Choice;
-use tollgate_components::packs::Catalog;
+use tollgate_components::catalog::Catalog;
 
 use crate::cli::{self, Global, out};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate_components::packs::{self, Registries};
+use tollgate_components::loading::{self, Registries};
 use tollgate_registry::{Reference, RegistryError, versions_after};
 
 use crate::cli::{Global, out, registry};
@@ -84,7 +84,7 @@ fn sources(config: &Config) -> Vec<(&'static str, String, String)> {
 
 async fn state(registries: &Arc<Registries>, reference: &Reference) -> Result<State, RegistryError> {
     let (registries, reference) = (Arc::clone(registries), reference.clone());
-    packs::run_registry(move || {
+    loading::run_registry(move || {
         let Some(tag) = reference.tag() else {
             return Ok(State {
                 is_moved: false,

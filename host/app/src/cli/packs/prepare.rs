@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tollgate::config::Config;
 use tollgate::host::Choice;
-use tollgate_components::packs::{How, Loader};
+use tollgate_components::loading::{How, Loader};
 
 use crate::cli::{self, Global, out};
 

@@ -8,7 +8,8 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 use tollgate::config::Config;
-use tollgate_components::packs::{self, Inspection};
+use tollgate_components::catalog::Inspection;
+use tollgate_components::loading;
 use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_registry::{Publication, Reference, SigningKey};
 use tollgate_sdk::Timestamp;
@@ -45,9 +46,9 @@ impl Publish {
     pub(in crate::cli) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let reference: Reference = self.reference.parse()?;
         let bytes =
-            packs::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?;
+            loading::read(&self.file).map_err(|why| anyhow::anyhow!("{}: {why}", self.file.display()))?;
         let config = Config::load(global.config.as_deref())?;
-        let inspection = cli::site(global, &config)?.loader().inspect(&bytes).await;
+        let inspection = Inspection::of(cli::site(global, &config)?.loader(), &bytes).await;
         let publication = self.publication(&inspection)?;
         let key = self.sign_key.as_deref().map(|path| {
             let pem = file::read(path)?;
@@ -57,7 +58,7 @@ impl Publish {
         let key = key.transpose()?;
         let registries = registry::open(&config)?;
         let client = Arc::clone(&registries);
-        let published = packs::run_registry(move || {
+        let published = loading::run_registry(move || {
             client
                 .client
                 .publish(&reference, &bytes, &publication, key.as_ref())

@@ -8,7 +8,7 @@ use serde_json::json;
 use tollgate::config::Config;
 use tollgate::config::edit::{self, Section};
 use tollgate_components::builtin;
-use tollgate_components::packs::{Downloads, Origin};
+use tollgate_components::loading::{Downloads, Origin};
 use tollgate_store::data_dir::DataDir;
 
 use crate::cli::{self, Global, file, out};

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
 use tollgate::config::protections::Records;
-use tollgate_components::packs::policy_owner;
+use tollgate_components::catalog::policy_owner;
 use tollgate_store::data_dir::DataDir;
 
 use crate::cli::packs::accept;

@@ -10,7 +10,8 @@ use tollgate::config::edit::{self, Entry, Section};
 use tollgate::config::{Config, PolicyConfig};
 use tollgate::host::{Choice, Site};
 use tollgate_components::builtin;
-use tollgate_components::packs::{Grants, Inspection, policy_owner};
+use tollgate_components::catalog::{Inspection, policy_owner};
+use tollgate_components::grants::Grants;
 use tollgate_gate::core_tools;
 
 use crate::cli::component::{Component, workspaces};
@@ -48,7 +49,7 @@ impl Add {
         let config = Config::parse(&text, &path)?;
         let site = cli::site(global, &config)?;
         let (source, bytes) = self.bytes(&site, &config).await?;
-        let inspection = site.loader().inspect(&bytes).await;
+        let inspection = Inspection::of(site.loader(), &bytes).await;
         let name = self.name(&source, &inspection)?;
         let Some(grants) = self.granted(&config, &name, &inspection, &workspaces(global, &config)?)? else {
             return Ok(ExitCode::FAILURE);

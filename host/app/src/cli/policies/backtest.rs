@@ -8,8 +8,9 @@ use clap::Args;
 use globset::Glob;
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate::host::{self, Site};
+use tollgate::host::Site;
 use tollgate::policy_test::{self, Missing, Replay};
+use tollgate::sources;
 use tollgate_store::data_dir::DATABASE;
 use tollgate_store::storage::OperationFilter;
 
@@ -46,7 +47,7 @@ pub(in crate::cli) struct Backtest {
 impl Backtest {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let config = Config::load(global.config.as_deref())?;
-        let mut source = host::named_policy(&config, &self.policy)?;
+        let mut source = sources::named_policy(&config, &self.policy)?;
         if let Some(settings) = &self.settings {
             source.config = file::object(settings).context("the settings are not a JSON object")?;
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollgate::config::Config;
 use tollgate::host::Choice;
 use tollgate_components::builtin;
-use tollgate_components::packs::Catalog;
+use tollgate_components::catalog::Catalog;
 use tollgate_components::policies::{Member, Mode, Phase};
 
 use crate::cli::{self, Global, out};

@@ -10,7 +10,7 @@ use serde_json::json;
 use tollgate::config::Config;
 use tollgate::config::edit::{self, Section};
 use tollgate::config::protections::Records;
-use tollgate_components::packs::Downloads;
+use tollgate_components::loading::Downloads;
 use tollgate_store::data_dir::DataDir;
 
 use crate::cli::{self, Global, file, out};

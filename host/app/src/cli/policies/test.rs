@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate::host;
 use tollgate::policy_test::{self, Case, Ran};
+use tollgate::sources;
 
 use crate::cli::{self, Global, out};
 
@@ -32,7 +32,7 @@ impl Test {
     pub(super) async fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let cases = self.read()?;
         let config = Config::load(global.config.as_deref())?;
-        let source = host::named_policy(&config, &self.policy)?;
+        let source = sources::named_policy(&config, &self.policy)?;
         let site = cli::site(global, &config)?;
         let ran = policy_test::run(&site, source, &cases, Duration::from_secs(self.time)).await?;
         let failed = ran.iter().filter(|ran| !ran.passed).count();

@@ -1,0 +1,90 @@
+//! Names, tables and addresses that another pack has.
+
+use std::collections::BTreeSet;
+
+use super::Catalog;
+use super::selection::globs;
+use crate::builtin;
+use crate::names::prefixes_clash;
+use crate::packs::{LoadError, Pack};
+use crate::tools::{declared, host_tool};
+
+impl Catalog {
+    /// A pack whose tables or tools another one has is refused, naming both.
+    pub(super) fn check_free(&self, pack: &Pack, known: &[String]) -> Result<(), LoadError> {
+        let name = &pack.manifest.name;
+        let mut problems = Vec::new();
+        let loaded = self.packs.iter().map(|other| &other.manifest.name);
+        if loaded.clone().any(|other| other == name) {
+            problems.push(format!("a pack called `{name}` is loaded already"));
+        }
+        // Those of the program keep their names, also while they are switched off or before they had tables.
+        let mut others: Vec<&str> = loaded.map(String::as_str).collect();
+        if !pack.is_builtin() {
+            others.extend(known.iter().map(String::as_str));
+            for name in builtin::names() {
+                others.push(name);
+            }
+        }
+        if let Some(other) = others
+            .into_iter()
+            .find(|other| other != name && prefixes_clash(other, name))
+        {
+            problems.push(format!("its tables could be those of pack `{other}`; rename it"));
+        }
+        problems.extend(self.taken_addresses(pack));
+        let excluded = globs(&pack.exclude);
+        for tool in pack
+            .manifest
+            .named()
+            .filter(|tool| !excluded.is_match(&tool.name))
+        {
+            for name in std::iter::once(&tool.name).chain(&tool.aliases) {
+                if let Some(holder) = self.claimant(name) {
+                    problems.push(format!(
+                        "it claims tool `{name}`, which pack `{holder}` has; disable one, or exclude the tool from one"
+                    ));
+                }
+            }
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(LoadError::new(name, &pack.origin, problems))
+        }
+    }
+
+    /// The schemes of a pack's addresses that another pack answers for: a reader of one's address would get the
+    /// other's content.
+    fn taken_addresses(&self, pack: &Pack) -> Vec<String> {
+        let declared = pack.manifest.tools.iter().cloned();
+        let declared = declared.filter_map(|mut spec| declared::take(&pack.manifest.name, &mut spec).ok());
+        let bases: BTreeSet<String> = declared
+            .flat_map(|declared| declared.resources)
+            .map(|resource| resource.base)
+            .collect();
+        let taken = bases.into_iter().filter_map(|base| {
+            let holder = self.resources.iter().find(|resource| resource.base == base)?;
+            Some(format!(
+                "it has addresses that begin with {base}, which are those of pack `{}`; use another scheme",
+                holder.pack
+            ))
+        });
+        taken.collect()
+    }
+
+    /// The pack that declares a name and does not exclude it.
+    fn claimant(&self, name: &str) -> Option<&str> {
+        if self.host_tools.get(name).is_some() {
+            return Some(host_tool::PACK);
+        }
+        self.packs.iter().find_map(|pack| {
+            let excluded = globs(&pack.exclude);
+            let declares = pack.manifest.named().any(|tool| {
+                !excluded.is_match(&tool.name)
+                    && (tool.name == name || tool.aliases.iter().any(|alias| alias == name))
+            });
+            declares.then_some(pack.manifest.name.as_str())
+        })
+    }
+}

@@ -1,0 +1,281 @@
+//! Comparison of tools and policies with what they were when the operator accepted them.
+//!
+//! A component that is trusted can become another one, with a description that tells agents something
+//! else. Built-in packs change with this program, which the operator chose; those of others are
+//! reported until they are accepted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tollgate_core::hash::sha256_hex;
+use tollgate_store::storage::Remembered;
+
+use crate::grants::Wish;
+use crate::packs::Pack;
+use crate::policies::{Member, Policy};
+use crate::tools::ToolSpec;
+
+/// A tool that is not what the operator accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Pack of the tool.
+    pub pack: String,
+    /// Its name.
+    pub tool: String,
+    /// Which parts of it are others; none if the tool is new in its pack.
+    pub parts: Vec<String>,
+    /// Since when.
+    pub since: String,
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Change {
+            pack,
+            tool,
+            parts,
+            since,
+        } = self;
+        match parts.as_slice() {
+            [] => write!(f, "tool {tool} came into pack `{pack}` ({since})"),
+            parts => write!(
+                f,
+                "tool {tool} of pack `{pack}` has another {} ({since})",
+                parts.join(", ")
+            ),
+        }
+    }
+}
+
+/// Definitions to remember, and those that the operator has not accepted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Comparison {
+    pub(super) store: Vec<Remembered>,
+    pub(super) changes: Vec<Change>,
+}
+
+/// Compares the tools of packs with what is remembered of them.
+pub(super) fn compare<'a>(
+    packs: impl Iterator<Item = &'a Pack>,
+    remembered: &[Remembered],
+    now: &str,
+) -> Comparison {
+    let mut comparison = Comparison::default();
+    for pack in packs {
+        let tools = pack
+            .manifest
+            .named()
+            .map(|spec| (spec.name.as_str(), definition(spec)));
+        comparison.pack(&pack.manifest.name, pack.is_builtin(), tools, remembered, now);
+    }
+    comparison
+}
+
+/// Name of a policy's remembered definition. No pack has a dot in its name.
+const COMPONENT: &str = "component";
+
+/// As whose a policy's definition is remembered.
+pub fn policy_owner(policy: &str) -> String {
+    format!("policies.{policy}")
+}
+
+/// Compares policies with what is remembered of them.
+pub(super) fn compare_policies(members: &[Member], remembered: &[Remembered], now: &str) -> Comparison {
+    let mut comparison = Comparison::default();
+    let loaded = members
+        .iter()
+        .filter_map(|member| Some((&member.name, member.policy.as_deref().ok()?)));
+    for (name, policy) in loaded {
+        let definition = std::iter::once((COMPONENT, policy_definition(policy)));
+        let owner = policy_owner(name);
+        comparison.pack(&owner, policy.is_builtin(), definition, remembered, now);
+    }
+    comparison
+}
+
+/// Everything of a policy that the operator goes by. Who judges is in its bytes, so that they count too.
+fn policy_definition(policy: &Policy) -> String {
+    let manifest = &policy.manifest;
+    let wants: Vec<String> = manifest.wants.iter().map(|want| Wish::of(want).what).collect();
+    let whole = json!({
+        "sha256": policy.hash,
+        "name": manifest.name,
+        "version": manifest.version,
+        "phase": manifest.phase,
+        "wants": wants,
+        "config_schema": manifest.config_schema,
+    });
+    tollgate_sdk::canonical_json(&whole)
+}
+
+impl Comparison {
+    fn pack<'a>(
+        &mut self,
+        pack: &str,
+        is_builtin: bool,
+        tools: impl Iterator<Item = (&'a str, String)>,
+        remembered: &[Remembered],
+        now: &str,
+    ) {
+        let known: BTreeMap<&str, &Remembered> = remembered
+            .iter()
+            .filter(|known| known.pack == pack)
+            .map(|known| (known.tool.as_str(), known))
+            .collect();
+        for (tool, definition) in tools {
+            let hash = sha256_hex(definition.as_bytes());
+            let before = known.get(tool).copied();
+            let is_same = before.is_some_and(|before| before.hash == hash);
+            let accepted = match before {
+                // A pack is trusted as it is when it is added.
+                None => (is_builtin || known.is_empty()).then(|| definition.clone()),
+                Some(_) if is_builtin => Some(definition.clone()),
+                Some(before) => before.accepted.clone(),
+            };
+            let since = before
+                .filter(|_| is_same)
+                .map_or(now, |before| &before.changed_at);
+            if accepted.as_ref() != Some(&definition) {
+                self.changes.push(Change {
+                    pack: pack.to_owned(),
+                    tool: tool.to_owned(),
+                    parts: accepted
+                        .as_deref()
+                        .map(|accepted| parts(accepted, &definition))
+                        .unwrap_or_default(),
+                    since: since.to_owned(),
+                });
+            }
+            if !is_same {
+                self.store.push(Remembered {
+                    pack: pack.to_owned(),
+                    tool: tool.to_owned(),
+                    hash,
+                    changed_at: since.to_owned(),
+                    definition,
+                    accepted,
+                });
+            }
+        }
+    }
+}
+
+/// Everything of a tool that an agent or the gate goes by.
+fn definition(spec: &ToolSpec) -> String {
+    let whole = json!({
+        "title": spec.title,
+        "description": spec.description,
+        "effect": spec.effect,
+        "tier": spec.tier,
+        "destructive": spec.destructive,
+        "idempotent": spec.idempotent,
+        "open_world": spec.open_world,
+        "members": spec.members,
+        "aliases": spec.aliases,
+        "input_schema": spec.input_schema,
+        "output_schema": spec.output_schema,
+    });
+    tollgate_sdk::canonical_json(&whole)
+}
+
+/// The keys in which two definitions differ.
+fn parts(one: &str, other: &str) -> Vec<String> {
+    let read = |text: &str| serde_json::from_str::<BTreeMap<String, Value>>(text).unwrap_or_default();
+    let (one, other) = (read(one), read(other));
+    let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    keys.into_iter()
+        .filter(|key| one.get(*key) != other.get(*key))
+        .map(|key| key.replace('_', " "))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(description: &str) -> String {
+        json!({ "description": description }).to_string()
+    }
+
+    fn compared(
+        is_builtin: bool,
+        tools: &[(&str, &str)],
+        remembered: &[Remembered],
+        now: &str,
+    ) -> Comparison {
+        let mut comparison = Comparison::default();
+        let tools = tools.iter().map(|(name, description)| (*name, text(description)));
+        comparison.pack("mine", is_builtin, tools, remembered, now);
+        comparison
+    }
+
+    fn told(comparison: &Comparison) -> Vec<String> {
+        comparison.changes.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_pack_is_trusted_as_it_comes_and_changes_are_told_until_accepted() {
+        let first = compared(false, &[("a", "one"), ("b", "two")], &[], "day 1");
+        assert!(first.changes.is_empty());
+        let known = first.store;
+        assert_eq!(
+            compared(false, &[("a", "one"), ("b", "two")], &known, "day 2"),
+            Comparison::default()
+        );
+
+        let second = compared(
+            false,
+            &[("a", "other"), ("b", "two"), ("c", "new")],
+            &known,
+            "day 2",
+        );
+        let changes = [
+            "tool a of pack `mine` has another description (day 2)",
+            "tool c came into pack `mine` (day 2)",
+        ];
+        assert_eq!(told(&second), changes);
+        let mut known: Vec<Remembered> = second.store.into_iter().chain([known[1].clone()]).collect();
+        let third = compared(
+            false,
+            &[("a", "other"), ("b", "two"), ("c", "new")],
+            &known,
+            "day 3",
+        );
+        assert_eq!(
+            (told(&third), third.store.len()),
+            (changes.map(str::to_owned).to_vec(), 0)
+        );
+
+        for known in &mut known {
+            known.accepted = Some(known.definition.clone());
+        }
+        assert_eq!(
+            compared(
+                false,
+                &[("a", "other"), ("b", "two"), ("c", "new")],
+                &known,
+                "day 4"
+            ),
+            Comparison::default()
+        );
+        // Gone for a while is no way around it.
+        assert_eq!(
+            compared(false, &[("b", "two")], &known, "day 5"),
+            Comparison::default()
+        );
+        let back = compared(false, &[("a", "third"), ("b", "two")], &known, "day 6");
+        assert_eq!(
+            told(&back),
+            ["tool a of pack `mine` has another description (day 6)"]
+        );
+    }
+
+    #[test]
+    fn a_built_in_pack_changes_with_the_program() {
+        let known = compared(true, &[("a", "one")], &[], "day 1").store;
+        let second = compared(true, &[("a", "other"), ("b", "new")], &known, "day 2");
+        assert!(second.changes.is_empty());
+        assert_eq!(second.store.len(), 2);
+    }
+}

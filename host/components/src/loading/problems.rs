@@ -1,0 +1,42 @@
+//! Problems of components, in words.
+
+use serde_json::{Map, Value};
+use tollgate_store::storage::{Namespace, Problems};
+
+/// An error with all its causes, as one problem.
+pub fn one(err: impl std::error::Error) -> Vec<String> {
+    vec![tollgate_core::text::chain(&err)]
+}
+
+/// Problems of a component's migrations, one message each.
+pub fn migration_problems(read: &Result<Namespace, Problems>) -> Vec<String> {
+    let problems = read
+        .as_ref()
+        .err()
+        .map_or(&[][..], |Problems(problems)| problems.as_slice());
+    let said = problems
+        .iter()
+        .map(|problem| format!("its migrations cannot be run: {problem}"));
+    said.collect()
+}
+
+/// Problems of a component's `config` table by the component's own schema.
+pub fn config_problems(table: &str, schema: Option<&Value>, config: &Map<String, Value>) -> Vec<String> {
+    let Some(schema) = schema else {
+        return if config.is_empty() {
+            Vec::new()
+        } else {
+            vec![format!("it takes no configuration; remove [{table}.config]")]
+        };
+    };
+    match jsonschema::validator_for(schema) {
+        Err(err) => vec![format!("its config schema is no JSON Schema: {err}")],
+        Ok(validator) => validator
+            .iter_errors(&Value::Object(config.clone()))
+            .map(|err| {
+                let at = err.instance_path().to_string().replace('/', ".");
+                format!("[{table}.config]{at}: {err}")
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,255 @@
+//! Kind of a component, read from its bytes before compilation.
+
+use serde::Serialize;
+use thiserror::Error;
+use wasmparser::{Encoding, Parser, Payload};
+
+use crate::world::World;
+
+/// The version of `tollgate:host` this host offers.
+pub(super) const HOST_API: (u32, u32, u32) = (0, 1, 0);
+/// Capabilities of that version which this host links.
+const OFFERED: &[&str] = &[
+    "storage",
+    "budget",
+    "ledger",
+    "artifacts",
+    "approvals",
+    "memory",
+    "judged-call",
+    "clock-and-ids",
+    "connections",
+    "log",
+    "component",
+    "workspace",
+    "process",
+];
+/// Largest component that is looked at.
+pub(super) const MAX_SIZE: usize = 64 << 20;
+
+/// Reason why bytes cannot be a pack of this host.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum NotAPack {
+    /// Not WebAssembly, or damaged.
+    #[error("it is not a WebAssembly component ({0}); `cargo build --target wasm32-wasip2` makes one")]
+    NotAComponent(String),
+    /// A core module.
+    #[error("it is a core module, not a component; build it for wasm32-wasip2")]
+    CoreModule,
+    /// Too many bytes.
+    #[error("it has {0} bytes, more than the {MAX_SIZE} that are accepted")]
+    TooLarge(u64),
+    /// Not the export that is wanted of it.
+    #[error("it does not export tollgate:host/{0}; export the world `{1}`")]
+    NoExport(&'static str, &'static str),
+    /// The other export.
+    #[error("it exports tollgate:host/{0}; configure it under [{1}]")]
+    OtherWorld(&'static str, &'static str),
+    /// Made for another version.
+    #[error("it needs host API {needs}, this host has {}.{}.{}; use a release that was made for it", HOST_API.0, HOST_API.1, HOST_API.2)]
+    OtherVersion {
+        /// Required interface.
+        needs: String,
+    },
+    /// Imports that nobody offers.
+    #[error("it imports what this host does not offer: {}", .0.join(", "))]
+    UnknownImports(Vec<String>),
+}
+
+/// Description of a component that was not run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Anatomy {
+    /// The version of `tollgate:host` it was made for, if it names one.
+    pub host_api: Option<String>,
+    /// Interfaces that the component exports to the host: `pack` or `judge`.
+    pub exports: Vec<String>,
+    /// Capabilities of the host that its code can reach.
+    pub capabilities: Vec<String>,
+    /// Everything else that it imports.
+    pub other_imports: Vec<String>,
+}
+
+/// Reads what a component can reach from its bytes alone.
+pub(crate) fn anatomy(bytes: &[u8]) -> Result<Anatomy, NotAPack> {
+    check_size(bytes.len() as u64)?;
+    let names = top_level_names(bytes)?;
+    let all = names.imports.iter().chain(&names.exports);
+    let host_api = all
+        .filter_map(|name| host_version(name))
+        .next()
+        .map(str::to_owned);
+    let of_host = |names: &[String]| -> Vec<String> {
+        let interfaces = names.iter().filter_map(|name| host_interface(name));
+        interfaces.map(str::to_owned).collect()
+    };
+    Ok(Anatomy {
+        host_api,
+        exports: of_host(&names.exports),
+        capabilities: of_host(&names.imports),
+        other_imports: names
+            .imports
+            .iter()
+            .filter(|name| host_interface(name).is_none())
+            .map(|name| tollgate_core::text::clean(tollgate_core::text::cut(name, 200)))
+            .collect(),
+    })
+}
+
+/// Refuses what is too large to be looked at.
+pub(super) fn check_size(bytes: u64) -> Result<(), NotAPack> {
+    if bytes > MAX_SIZE as u64 {
+        return Err(NotAPack::TooLarge(bytes));
+    }
+    Ok(())
+}
+
+/// Checks that bytes are a component with the export that is wanted, of this host's version, and that
+/// its imports are offered.
+pub fn check(bytes: &[u8], world: World) -> Result<(), NotAPack> {
+    check_size(bytes.len() as u64)?;
+    let names = top_level_names(bytes)?;
+    let versions = names
+        .imports
+        .iter()
+        .chain(&names.exports)
+        .filter_map(|name| host_version(name));
+    for version in versions {
+        if !is_offered(version) {
+            return Err(NotAPack::OtherVersion {
+                needs: version.to_owned(),
+            });
+        }
+    }
+    let exports = |world: World| {
+        let mut exports = names.exports.iter();
+        exports.any(|name| host_interface(name) == Some(world.export()))
+    };
+    if !exports(world) {
+        let other = world.other();
+        return Err(if exports(other) {
+            NotAPack::OtherWorld(other.export(), other.table())
+        } else {
+            NotAPack::NoExport(world.export(), world.name())
+        });
+    }
+    let unknown: Vec<String> = names
+        .imports
+        .into_iter()
+        .filter(|name| !is_known_import(name))
+        .collect();
+    if unknown.is_empty() {
+        Ok(())
+    } else {
+        Err(NotAPack::UnknownImports(unknown))
+    }
+}
+
+struct Names {
+    imports: Vec<String>,
+    exports: Vec<String>,
+}
+
+fn top_level_names(bytes: &[u8]) -> Result<Names, NotAPack> {
+    if !bytes.starts_with(b"\0asm") {
+        return Err(NotAPack::NotAComponent("it does not begin as one".to_owned()));
+    }
+    let damaged = |err: wasmparser::BinaryReaderError| NotAPack::NotAComponent(err.message().to_owned());
+    let mut names = Names {
+        imports: Vec::new(),
+        exports: Vec::new(),
+    };
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(damaged)? {
+            Payload::Version { encoding, .. } if depth == 0 && encoding == Encoding::Module => {
+                return Err(NotAPack::CoreModule);
+            }
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                for import in section {
+                    names.imports.push(import.map_err(damaged)?.name.name.to_owned());
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 0 => {
+                for export in section {
+                    names.exports.push(export.map_err(damaged)?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(names)
+}
+
+/// `storage` of `tollgate:host/storage@0.1.0`.
+fn host_interface(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix("tollgate:host/")?;
+    Some(rest.split_once('@').map_or(rest, |(interface, _)| interface))
+}
+
+/// `0.1.0` of `tollgate:host/storage@0.1.0`.
+fn host_version(name: &str) -> Option<&str> {
+    name.strip_prefix("tollgate:host/")?
+        .split_once('@')
+        .map(|(_, version)| version)
+}
+
+/// Before 1.0 a minor version is a new interface; a patch only adds documentation.
+fn is_offered(version: &str) -> bool {
+    let mut parts = version.split('.').map(str::parse::<u32>);
+    matches!((parts.next(), parts.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) == (HOST_API.0, HOST_API.1))
+}
+
+fn is_known_import(name: &str) -> bool {
+    match host_interface(name) {
+        Some(interface) => OFFERED.contains(&interface),
+        None => [
+            "wasi:cli/",
+            "wasi:clocks/",
+            "wasi:filesystem/",
+            "wasi:io/",
+            "wasi:random/",
+            "wasi:sockets/",
+        ]
+        .iter()
+        .any(|package| name.starts_with(package)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+
+    #[test]
+    fn bytes_that_are_no_component_say_what_they_are() {
+        let check = |bytes: &[u8]| check(bytes, World::ToolPack);
+        assert!(matches!(check(b"hello"), Err(NotAPack::NotAComponent(_))));
+        assert!(matches!(check(b""), Err(NotAPack::NotAComponent(_))));
+        assert_eq!(check(b"\0asm\x01\0\0\0"), Err(NotAPack::CoreModule));
+        assert_eq!(
+            check(b"\0asm\x0d\0\x01\0"),
+            Err(NotAPack::NoExport("pack", "tool-pack"))
+        );
+    }
+
+    #[test]
+    fn versions_are_compared_by_minor() {
+        assert!(is_offered("0.1.0"));
+        assert!(is_offered("0.1.7"));
+        assert!(!is_offered("0.2.0"));
+        assert!(!is_offered("1.1.0"));
+        assert!(!is_offered("x"));
+    }
+
+    #[test]
+    fn built_in_components_are_what_they_are_taken_for() {
+        for name in builtin::names() {
+            check(builtin::component(name).unwrap(), World::ToolPack).unwrap();
+        }
+        for name in builtin::policies() {
+            check(builtin::policy(name).unwrap(), World::Policy).unwrap();
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Policies whose names would give them the tables of others.
+
+use tollgate_store::storage::Namespace;
+
+use super::member::Member;
+use super::policy::Unloaded;
+use crate::builtin;
+use crate::names::prefixes_clash;
+
+/// Two components of one name would share their tables, and what one of them remembers would be the other's
+/// word. One component under several names of the operator's is no namesake of itself.
+pub(super) fn refuse_namesakes(members: &mut [Member]) {
+    for place in 0..members.len() {
+        let (before, rest) = members.split_at_mut(place);
+        let Some(Member {
+            name,
+            policy: Ok(policy),
+            ..
+        }) = rest.first()
+        else {
+            continue;
+        };
+        let own = &policy.manifest.name;
+        let is_other = |hash: &str| hash != policy.hash;
+        let of_program =
+            builtin::policy(own).filter(|bytes| is_other(&tollgate_core::hash::sha256_hex(bytes)));
+        let others = before
+            .iter()
+            .filter_map(|other| other.policy.as_ref().ok().zip(Some(&other.name)));
+        let earlier = others
+            .filter(|(other, _)| other.manifest.name == *own && is_other(&other.hash))
+            .map(|(_, name)| name)
+            .next();
+        let problem = match (of_program, earlier) {
+            (Some(_), _) => {
+                format!("it calls itself `{own}`, which is another policy that is built in; rename it")
+            }
+            (None, Some(earlier)) => format!(
+                "it calls itself `{own}`, as the other component of [policies.{earlier}] does; rename one"
+            ),
+            (None, None) => continue,
+        };
+        let unloaded = Unloaded::of(name, &policy.origin, vec![problem]);
+        members[place].policy = Err(unloaded);
+    }
+}
+
+/// A policy whose tables could be another's is refused, naming both: with them it could write what the other one
+/// remembers, such as the answers of people.
+pub(super) fn refuse_clashes(members: &mut [Member], known: &[String]) {
+    for place in 0..members.len() {
+        let (before, rest) = members.split_at_mut(place);
+        let Some(Member {
+            name,
+            policy: Ok(policy),
+            ..
+        }) = rest.first()
+        else {
+            continue;
+        };
+        let loaded = before.iter().filter_map(|other| {
+            let policy = other.policy.as_ref().ok()?;
+            Some((
+                policy.manifest.name.as_str(),
+                other.name.as_str(),
+                policy.is_builtin(),
+            ))
+        });
+        let own = policy.manifest.name.as_str();
+        if let Some(problem) = clash(own, policy.is_builtin(), loaded, known) {
+            let unloaded = Unloaded::of(name, &policy.origin, vec![problem]);
+            members[place].policy = Err(unloaded);
+        }
+    }
+}
+
+/// Other owner of a policy's tables, with a remedy. `loaded` are names of policies, of their places in the chain
+/// and if they are built in, `known` the components that have tables in the database.
+fn clash<'a>(
+    own: &str,
+    is_builtin: bool,
+    mut loaded: impl Iterator<Item = (&'a str, &'a str, bool)>,
+    known: &[String],
+) -> Option<String> {
+    let clashes = |other: &str| other != own && prefixes_clash(other, own);
+    if is_builtin {
+        // Those of the program have names that fit each other, and keep them whoever took a like one before.
+        return None;
+    }
+    // A longer name reaches nothing of a built-in policy, which is trusted with what it reaches itself.
+    let is_trusted = |other: &str| other.len() < own.len();
+    if let Some(other) = builtin::policies().find(|other| clashes(other) && !is_trusted(other)) {
+        return Some(format!(
+            "it calls itself `{own}`, and its tables could be those of the built-in policy `{other}`; rename it"
+        ));
+    }
+    let theirs =
+        |&(other, _, is_builtin): &(&str, &str, bool)| clashes(other) && !(is_builtin && is_trusted(other));
+    if let Some((other, place, _)) = loaded.find(theirs) {
+        return Some(format!(
+            "it calls itself `{own}`, and its tables could be those of `{other}` in [policies.{place}]; rename one"
+        ));
+    }
+    let known = known
+        .iter()
+        .filter_map(|known| known.strip_prefix(Namespace::POLICIES));
+    // Of a built-in policy's name: whoever else takes it is compared with the tables that are there then.
+    let is_builtin = |other: &str| builtin::policies().any(|name| name == other);
+    let mut known = known.filter(|other| clashes(other) && !(is_builtin(other) && is_trusted(other)));
+    let other = known.next()?;
+    Some(format!(
+        "it calls itself `{own}`, and its tables could be those that policy `{other}` has in the database; rename it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clash_of(own: &str, loaded: &[(&str, &str)], known: &[&str]) -> Option<String> {
+        let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
+        clash(
+            own,
+            false,
+            loaded.iter().map(|&(name, place)| (name, place, false)),
+            &known,
+        )
+    }
+
+    #[test]
+    fn no_policy_gets_anothers_tables_by_its_name() {
+        for (own, loaded, known, other) in [
+            (
+                "side-effect",
+                vec![],
+                vec![],
+                "built-in policy `side-effect-approval`",
+            ),
+            ("side", vec![], vec![], "built-in policy `side-effect-approval`"),
+            (
+                "mine-too",
+                vec![("mine", "one")],
+                vec![],
+                "`mine` in [policies.one]",
+            ),
+            (
+                "mine",
+                vec![("mine-too", "one")],
+                vec![],
+                "`mine-too` in [policies.one]",
+            ),
+            ("mine", vec![], vec!["policy-mine-too"], "policy `mine-too`"),
+            ("mine-too", vec![], vec!["policy-mine"], "policy `mine`"),
+        ] {
+            let said = clash_of(own, &loaded, &known).expect(own);
+            assert!(
+                said.contains(&format!("`{own}`")) && said.contains(other),
+                "{said}"
+            );
+        }
+        // A pack's tables do not start with `policy_`, and a component is no namesake of itself here.
+        assert_eq!(
+            clash_of(
+                "mine",
+                &[("mine", "one"), ("mining", "two")],
+                &["mine-too", "policy-mine"]
+            ),
+            None
+        );
+        // A built-in policy is trusted with the longer names that it reaches, and nobody else with those of its name.
+        let loaded = [("cel", "one", true)];
+        assert_eq!(
+            clash("cel-x", false, loaded.into_iter(), &["policy-cel".to_owned()]),
+            None
+        );
+        let said = clash_of("cel-x", &[("cel", "one")], &[]).unwrap();
+        assert!(said.contains("`cel` in [policies.one]"), "{said}");
+        assert_eq!(
+            clash("cel", true, std::iter::empty(), &["policy-cel-x".to_owned()]),
+            None
+        );
+    }
+}

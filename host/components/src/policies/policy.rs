@@ -1,0 +1,125 @@
+//! A loaded policy, and what it is loaded from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+use tollgate_sandbox::bindings::policy::{Policy as Instance, PolicyPre};
+use tollgate_sandbox::granted::Granted;
+use tollgate_sandbox::guest::{CallStore, GuestResult};
+use tollgate_sandbox::workspaces::Access;
+use tollgate_sandbox::{CallState, Limits};
+use tollgate_store::storage::Namespace;
+
+use super::manifest::Manifest;
+use super::member::{Mode, Phase};
+use crate::grants::Grants;
+use crate::loading::{Code, InstancePool, Origin};
+
+/// Default limits of judging one call.
+pub const LIMITS: Limits = Limits {
+    memory: 16 << 20,
+    read: Duration::from_millis(50),
+    write: Duration::from_millis(50),
+    run: Duration::from_millis(50),
+    storage: 64 << 20,
+};
+
+/// A component that should become a policy, and the operator's settings for it.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The operator's name for this place in the chain.
+    pub name: String,
+    /// Origin of the bytes.
+    pub origin: Origin,
+    /// The hash its bytes must have, if pinned.
+    pub sha256: Option<String>,
+    /// Effect of the verdicts.
+    pub mode: Mode,
+    /// A call that it cannot judge passes.
+    pub fail_open: bool,
+    /// Phase in which the policy is asked.
+    pub phase: Phase,
+    /// Globs of the tools it judges; none means all.
+    pub tools: Vec<String>,
+    /// Its place: lower ones judge first.
+    pub order: i64,
+    /// Grants of the policy.
+    pub grants: Grants,
+    /// Limits of judging.
+    pub limits: Limits,
+    /// Its `config` table.
+    pub config: Map<String, Value>,
+}
+
+/// A loaded policy.
+pub struct Policy {
+    /// Manifest of the policy.
+    pub manifest: Manifest,
+    /// Origin of the bytes in words.
+    pub origin: String,
+    /// SHA-256 of its bytes, in hex.
+    pub hash: String,
+    /// Its size in bytes.
+    pub size: usize,
+    /// Limits of judging.
+    pub limits: Limits,
+    /// Its `config` table as JSON text.
+    pub settings: String,
+    /// Its tables.
+    pub namespace: Namespace,
+    /// Phase in which the policy is asked: of the phases it judges, those that the operator wants judged.
+    pub phase: Phase,
+    /// Granted use of the ledger.
+    pub granted: Arc<Granted>,
+    /// Workspaces it may read.
+    pub access: Arc<Access>,
+    pub(super) pre: PolicyPre<CallState>,
+    pub(super) spares: InstancePool<Instance>,
+    pub(super) _code: Code,
+}
+
+impl Policy {
+    /// Instances that were made before a call needs them.
+    pub fn spares(&self) -> &InstancePool<Instance> {
+        &self.spares
+    }
+
+    /// Makes an instance in the store of a judgement.
+    pub fn instantiate(&self, store: &mut CallStore) -> GuestResult<Instance> {
+        Ok(self.pre.instantiate(store)?)
+    }
+
+    /// True if the policy has tables of its own.
+    pub fn has_tables(&self) -> bool {
+        !self.manifest.migrations.is_empty()
+    }
+
+    /// True if the policy is part of this program.
+    pub fn is_builtin(&self) -> bool {
+        self.origin == Origin::Builtin(&[]).to_string()
+    }
+}
+
+/// Reason why a component did not become a policy: everything that is wrong, with remedies.
+#[derive(Debug, Clone, Error)]
+#[error("policy `{policy}` ({origin}) was not loaded: {}", .problems.join("; "))]
+pub struct Unloaded {
+    /// The operator's name for it.
+    pub policy: String,
+    /// Origin of the bytes.
+    pub origin: String,
+    /// Problems.
+    pub problems: Vec<String>,
+}
+
+impl Unloaded {
+    pub(super) fn of(name: &str, origin: &str, problems: Vec<String>) -> Unloaded {
+        Unloaded {
+            policy: name.to_owned(),
+            origin: origin.to_owned(),
+            problems,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The host's own tools, as far as a catalog has to know them: names, definitions and kinds. The gate runs them.
+
+use super::spec::ToolSpec;
+
+/// Owner's name of the host's tools.
+pub const PACK: &str = "core";
+
+/// One of the host's own tools.
+#[derive(Debug, Clone, Copy)]
+pub struct HostTool {
+    /// Name of the tool.
+    pub name: &'static str,
+    /// Definition of the tool.
+    pub spec: fn() -> ToolSpec,
+    /// Finds or calls other tools, and exists wherever not all tools are listed.
+    pub discovers: bool,
+    /// A pack may name the tool to list values of an argument: the tool reads, and tells its caller nothing new.
+    pub lists_values: bool,
+}
+
+/// All of the host's own tools.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HostTools(pub &'static [HostTool]);
+
+impl HostTools {
+    /// The tool of a name.
+    pub fn get(self, name: &str) -> Option<&'static HostTool> {
+        self.0.iter().find(|tool| tool.name == name)
+    }
+
+    /// Tools that find and call others.
+    pub fn discovery(self) -> impl Iterator<Item = &'static HostTool> {
+        self.0.iter().filter(|tool| tool.discovers)
+    }
+
+    /// Tools beside those that find and call others.
+    pub fn ordinary(self) -> impl Iterator<Item = &'static HostTool> {
+        self.0.iter().filter(|tool| !tool.discovers)
+    }
+
+    /// Names of the tools that a pack may name to list values.
+    pub fn listing(self) -> impl Iterator<Item = &'static str> {
+        self.0
+            .iter()
+            .filter(|tool| tool.lists_values)
+            .map(|tool| tool.name)
+    }
+}

@@ -1,0 +1,247 @@
+//! Pages of the console that show replies of tools that read: what a tool's schema declares beside its arguments.
+//!
+//! `x-views` at the root of an input schema says that the tool's reply makes a page, which arguments the page's address
+//! gives, which members of the reply hold the entries, and which page an entry opens. Lists of tools do not show the key.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tollgate_core::effect::Effect;
+use tollgate_core::text;
+
+use super::spec::ToolSpec;
+
+/// Key of a schema's page.
+pub(super) const VIEWS: &str = "x-views";
+/// Most levels of a tree.
+const LEVELS: usize = 6;
+
+/// Page of the console that shows a tool's reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Title of the page.
+    pub title: String,
+    /// Form in which the entries are shown.
+    pub form: Form,
+    /// Members of the reply that hold the entries, one for each level.
+    pub items: Vec<Items>,
+    /// Member of an entry by which trees are told apart.
+    pub group: Option<String>,
+    /// Arguments that are always the same.
+    pub arguments: Map<String, Value>,
+    /// Arguments that the page's address gives. A page without any is in the console's navigation.
+    pub asks: Vec<String>,
+    /// Page that an entry opens.
+    pub opens: Option<Opens>,
+    /// True if clients that show pages show the tool's result as one.
+    pub app: bool,
+    /// The tool.
+    pub tool: String,
+    /// Pack of the tool.
+    pub pack: String,
+}
+
+/// Form of a page's entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// A table.
+    List,
+    /// A tree: an entry's key says by its separators how deep it is.
+    Tree,
+}
+
+/// Entries of one level.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Items {
+    /// Member of the reply that is the list.
+    pub list: String,
+    /// Member of each entry that is its key.
+    pub key: Option<String>,
+}
+
+/// Page that an entry opens.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opens {
+    /// The tool, whose schema declares the page.
+    pub tool: String,
+    /// Member of the entry, or argument of this page, for each argument of the other. `key` is the entry's key.
+    pub arguments: BTreeMap<String, String>,
+}
+
+/// Page as a schema declares it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Declaration {
+    title: String,
+    form: Form,
+    #[serde(default)]
+    items: Vec<Items>,
+    group: Option<String>,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    #[serde(default)]
+    asks: Vec<String>,
+    opens: Option<Opens>,
+    #[serde(default)]
+    app: bool,
+}
+
+/// Takes the page that a tool declares out of its schema.
+pub(super) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Option<View>, String> {
+    let Some(declared) = spec.input_schema.remove(VIEWS) else {
+        return Ok(None);
+    };
+    let declared: Declaration = serde_json::from_value(declared).map_err(|err| format!("{VIEWS}: {err}"))?;
+    if spec.effect != Effect::Read {
+        return Err(format!(
+            "{VIEWS}: only the reply of a tool that reads makes a page"
+        ));
+    }
+    if declared.items.len() > LEVELS {
+        return Err(format!("{VIEWS}: a tree has at most {LEVELS} levels"));
+    }
+    let properties = spec.input_schema.get("properties").and_then(Value::as_object);
+    let is_argument = |name: &str| properties.is_some_and(|known| known.contains_key(name));
+    let named = declared.arguments.keys().chain(&declared.asks);
+    if let Some(unknown) = named.clone().find(|name| !is_argument(name)) {
+        let unknown = text::clean(text::cut(unknown, 64));
+        return Err(format!("{VIEWS}: {unknown} is not an argument of the tool"));
+    }
+    let required = spec.input_schema.get("required").and_then(Value::as_array);
+    let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+    if let Some(missing) = required.find(|name| !named.clone().any(|known| known == name)) {
+        return Err(format!(
+            "{VIEWS}: the page does not give the required argument {missing}"
+        ));
+    }
+    Ok(Some(View {
+        title: text::clean(text::cut(&declared.title, 60)),
+        form: declared.form,
+        items: declared.items,
+        group: declared.group,
+        arguments: declared.arguments,
+        asks: declared.asks,
+        opens: declared.opens,
+        app: declared.app,
+        tool: spec.name.clone(),
+        pack: pack.to_owned(),
+    }))
+}
+
+/// Checks that the page that entries open is one of the same pack, and gets its arguments.
+pub(crate) fn check_opens(pack: &str, tools: &[ToolSpec], view: &View) -> Result<(), String> {
+    let Some(opens) = &view.opens else {
+        return Ok(());
+    };
+    let own = tools.iter().find(|tool| tool.name == opens.tool);
+    let opened = own.and_then(|tool| take(pack, &mut tool.clone()).ok().flatten());
+    let name = text::clean(text::cut(&opens.tool, 64));
+    let Some(opened) = opened else {
+        return Err(format!("{VIEWS}: `{name}` is not a tool of the pack with a page"));
+    };
+    match opened
+        .asks
+        .iter()
+        .find(|asked| !opens.arguments.contains_key(*asked))
+    {
+        Some(missing) => Err(format!("{VIEWS}: the page of `{name}` asks for {missing}")),
+        None => Ok(()),
+    }
+}
+
+impl View {
+    /// True if the page is in the console's navigation.
+    pub fn is_entrance(&self) -> bool {
+        self.asks.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::spec::Tier;
+    use super::*;
+
+    fn spec(name: &str, view: Value) -> ToolSpec {
+        let schema = json!({"type": "object", "required": ["job_id"], "x-views": view,
+            "properties": {"job_id": {"type": "string"}, "limit": {"type": "integer"}}});
+        ToolSpec {
+            name: name.to_owned(),
+            title: "Show".to_owned(),
+            description: "Show a job.".to_owned(),
+            effect: Effect::Read,
+            tier: Tier::Core,
+            destructive: false,
+            idempotent: true,
+            open_world: false,
+            members: None,
+            input_schema: schema.as_object().unwrap().clone(),
+            output_schema: Map::new(),
+            aliases: Vec::new(),
+        }
+    }
+
+    fn job() -> Value {
+        json!({"title": "Job", "form": "tree", "items": [{"list": "steps", "key": "path"}], "asks": ["job_id"]})
+    }
+
+    #[test]
+    fn a_page_is_taken_out_of_the_schema() {
+        let mut tool = spec("job_get", job());
+        let view = take("conductor", &mut tool).unwrap().unwrap();
+        assert_eq!((view.title.as_str(), view.form), ("Job", Form::Tree));
+        assert!(!view.is_entrance());
+        assert!(!tool.input_schema.contains_key(VIEWS));
+        assert_eq!(take("conductor", &mut tool), Ok(None));
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_shown_is_refused() {
+        for (view, said) in [
+            (json!(7), "invalid type"),
+            (json!({"title": "Job", "form": "chart"}), "unknown variant"),
+            (
+                json!({"title": "Job", "form": "list", "asks": ["name"]}),
+                "name is not an argument",
+            ),
+            (
+                json!({"title": "Job", "form": "list"}),
+                "the required argument job_id",
+            ),
+        ] {
+            let err = take("conductor", &mut spec("job_get", view)).unwrap_err();
+            assert!(err.contains(said), "{err}");
+        }
+        let mut writes = spec("job_get", job());
+        writes.effect = Effect::Write;
+        assert!(take("conductor", &mut writes).unwrap_err().contains("that reads"));
+    }
+
+    #[test]
+    fn an_entry_opens_a_page_of_the_same_pack_with_all_its_arguments() {
+        let opens = |tool: &str, arguments: Value| {
+            let view = json!({"title": "Jobs", "form": "list", "asks": ["job_id"],
+                "opens": {"tool": tool, "arguments": arguments}});
+            let mut list = spec("job_list", view);
+            let tools = [spec("job_get", job()), list.clone()];
+            let view = take("conductor", &mut list).unwrap().unwrap();
+            check_opens("conductor", &tools, &view)
+        };
+        assert_eq!(opens("job_get", json!({"job_id": "id"})), Ok(()));
+        assert!(
+            opens("job_get", json!({}))
+                .unwrap_err()
+                .contains("asks for job_id")
+        );
+        assert!(
+            opens("git_push", json!({}))
+                .unwrap_err()
+                .contains("not a tool of the pack")
+        );
+    }
+}

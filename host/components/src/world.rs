@@ -1,0 +1,44 @@
+//! Worlds of components.
+
+/// World that a component is loaded into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum World {
+    /// The component offers tools.
+    ToolPack,
+    /// The component judges calls.
+    Policy,
+}
+
+impl World {
+    /// The interface it exports.
+    pub(crate) const fn export(self) -> &'static str {
+        match self {
+            World::ToolPack => "pack",
+            World::Policy => "judge",
+        }
+    }
+
+    /// Its name in the WIT.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            World::ToolPack => "tool-pack",
+            World::Policy => "policy",
+        }
+    }
+
+    /// Table of the configuration that holds such components.
+    pub(crate) const fn table(self) -> &'static str {
+        match self {
+            World::ToolPack => "packs",
+            World::Policy => "policies",
+        }
+    }
+
+    /// The other world.
+    pub(crate) const fn other(self) -> World {
+        match self {
+            World::ToolPack => World::Policy,
+            World::Policy => World::ToolPack,
+        }
+    }
+}
