@@ -62,10 +62,12 @@ fn built(place: &Place, kind: &str, name: &str) -> PathBuf {
     let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
     assert!(!manifest.contains(path(&checkout())), "{manifest}");
     let said = succeeded(&made);
-    assert!(
-        said.contains("cargo test") && said.contains("tollgate packs check"),
-        "{said}"
-    );
+    let check = if kind == "pack" {
+        "packs check"
+    } else {
+        "policies check"
+    };
+    assert!(said.contains("cargo test") && said.contains(check), "{said}");
     let tested = cargo(&folder, &["test"]);
     let said = succeeded(&tested);
     assert!(said.contains("2 passed"), "{said}");

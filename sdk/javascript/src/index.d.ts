@@ -131,8 +131,13 @@ export interface Request {
   connection: string;
   at: number;
   notes: Record<string, string>;
-  /** The proven identity, or else the argument `actor`, which any caller can set. */
+  /**
+   * The proven identity, else the claim in the argument `actor` or `actor_name`, which any caller can set. A claim in the form of an
+   * identity, such as `token:ada`, is ignored, because the transport would have proved it.
+   */
   actor?: string;
+  /** The actor as the ledger records it: the proven identity, or `claimed:` and the name in the arguments. */
+  recordedActor?: string;
 }
 
 /** What became of a judged call. */

@@ -165,6 +165,16 @@ function problems(definition, schema, settings) {
   return found.length > 0 ? found : (definition.problems?.(schema.parse(settings)) ?? []);
 }
 
+/** The name that a call claims for itself. */
+function claimedBy({ actor, actor_name }) {
+  return [actor, actor_name].find((name) => typeof name === "string" && name.trim() !== "");
+}
+
+/** True for the form of an identity: `token:NAME`, or an issuer's URL, `#` and the subject. */
+function isLikeIdentity(name = "") {
+  return name.trim().startsWith("token:") || (name.includes("#") && name.includes(":"));
+}
+
 /** A policy: export it under the name `judge`. */
 export function definePolicy(definition) {
   const schema = schemaOf(definition.settings ?? { type: "object", properties: {} });
@@ -178,8 +188,9 @@ export function definePolicy(definition) {
         arguments: JSON.parse(request.arguments),
         notes: Object.fromEntries(request.notes.map(({ key, value }) => [key, value])),
       };
-      const claimed = asked.arguments.actor;
-      asked.actor = request.identity ?? (typeof claimed === "string" ? claimed : undefined);
+      const claimed = claimedBy(asked.arguments);
+      asked.actor = request.identity ?? (isLikeIdentity(claimed) ? undefined : claimed);
+      asked.recordedActor = request.identity ?? (claimed === undefined ? undefined : `claimed:${claimed}`);
       return [verdict(work(asked, settings)), notes];
     } catch (err) {
       // An error says why there is no verdict; a denial would be one.

@@ -217,6 +217,6 @@ def _signature(function: Callable[..., Any]) -> tuple[list[Field], str | None, A
         if hints[name] is Call:
             call_parameter = name
             continue
-        is_required = parameter.default is inspect.Parameter.empty
-        fields.append(Field(name, hints[name], is_required, None if is_required else parameter.default))
+        has_no_default = parameter.default is inspect.Parameter.empty
+        fields.append(Field(name, hints[name], has_no_default, None if has_no_default else parameter.default))
     return fields, call_parameter, hints.get("return")

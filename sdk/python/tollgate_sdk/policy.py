@@ -37,9 +37,28 @@ class Request:
 
     @property
     def actor(self) -> str | None:
-        """The proven identity, or else the argument `actor`, which any caller can set."""
-        claimed = self.arguments.get("actor")
-        return self.identity or (claimed if isinstance(claimed, str) else None)
+        """The proven identity, else the claim in the argument `actor` or `actor_name`, which any caller can set.
+
+        A claim in the form of an identity, such as `token:ada`, is ignored, because the transport would have proved it.
+        """
+        claimed = self._claimed()
+        return self.identity or (None if claimed is None or _is_like_identity(claimed) else claimed)
+
+    @property
+    def recorded_actor(self) -> str | None:
+        """The actor as the ledger records it: the proven identity, or `claimed:` and the name in the arguments."""
+        claimed = self._claimed()
+        return self.identity or (None if claimed is None else f"claimed:{claimed}")
+
+    def _claimed(self) -> str | None:
+        names = (self.arguments.get(key) for key in ("actor", "actor_name"))
+        return next((name for name in names if isinstance(name, str) and name.strip()), None)
+
+
+def _is_like_identity(name: str) -> bool:
+    """True for the form of an identity: `token:NAME`, or an issuer's URL, `#` and the subject."""
+    name = name.strip()
+    return name.startswith("token:") or ("#" in name and ":" in name)
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,13 @@ class Field:
 
     name: str
     annotation: Any
-    is_required: bool
+    has_no_default: bool
     default: Any = None
+
+    @property
+    def is_required(self) -> bool:
+        """True if the member is always there. One that is `None` is left out."""
+        return self.has_no_default and not _may_be_none(self.annotation)
 
 
 _WORDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -138,6 +143,13 @@ def _apart(annotation: Any) -> tuple[Any, list[Any]]:
             annotation = kinds[0]
         else:
             return annotation, notes
+
+
+def _may_be_none(annotation: Any) -> bool:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        return _may_be_none(arguments[0])
+    return origin in (Union, types.UnionType) and type(None) in arguments
 
 
 def _plain_schema(plain: Any, closed: bool) -> dict[str, Any]:

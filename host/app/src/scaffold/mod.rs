@@ -129,6 +129,16 @@ impl Kind {
         }
     }
 
+    /// The command that tries a component of the template. The policy's settings have a key without a default.
+    pub fn check(self, component: &str) -> String {
+        match self {
+            Kind::Pack => format!("tollgate packs check {component}"),
+            Kind::Policy => {
+                format!("tollgate policies check {component} --settings '{{\"reason\": \"release day\"}}'")
+            }
+        }
+    }
+
     const fn templates(self) -> &'static [Template] {
         match self {
             Kind::Pack => PACK,

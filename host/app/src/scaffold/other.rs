@@ -74,10 +74,7 @@ impl Other {
 
     /// Commands from the new folder to a checked component.
     pub fn steps(self, kind: Kind, name: &Name) -> Vec<String> {
-        let (check, component) = match kind {
-            Kind::Pack => ("packs check", format!("{}.wasm", name.snake())),
-            Kind::Policy => ("policies check", format!("{}.wasm", name.snake())),
-        };
+        let component = format!("{}.wasm", name.snake());
         let mut steps: Vec<String> = match self {
             Other::Python => vec![
                 "python3 -m venv .venv".to_owned(),
@@ -89,7 +86,7 @@ impl Other {
                 .map(str::to_owned)
                 .to_vec(),
         };
-        steps.push(format!("tollgate {check} {component}"));
+        steps.push(kind.check(&component));
         steps
     }
 }

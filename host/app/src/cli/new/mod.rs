@@ -105,7 +105,7 @@ impl Crate {
 
 /// Next steps with the crate.
 fn next(kind: Kind, name: &Name, folder: &Path, language: Option<Other>) -> String {
-    let steps = language.map_or_else(|| rust_steps(name), |language| language.steps(kind, name));
+    let steps = language.map_or_else(|| rust_steps(kind, name), |language| language.steps(kind, name));
     let mut lines = vec![
         format!(
             "made the {} {} in {}; next:",
@@ -128,14 +128,11 @@ fn target() -> String {
         .unwrap_or_else(|| "target".to_owned())
 }
 
-fn rust_steps(name: &Name) -> Vec<String> {
-    let target = target();
+fn rust_steps(kind: Kind, name: &Name) -> Vec<String> {
+    let component = format!("{}/wasm32-wasip2/release/{}.wasm", target(), name.snake());
     vec![
         "cargo test".to_owned(),
         "cargo build --release --target wasm32-wasip2".to_owned(),
-        format!(
-            "tollgate packs check {target}/wasm32-wasip2/release/{}.wasm",
-            name.snake()
-        ),
+        kind.check(&component),
     ]
 }
