@@ -149,7 +149,8 @@ mod tests {
     #[allow(clippy::disallowed_methods, reason = "the test shows what cannot be opened")]
     fn a_confined_process_keeps_memory_and_threads_and_nothing_else() {
         if std::env::var_os(CONFINED).is_none() {
-            let name = "loading::confine::tests::a_confined_process_keeps_memory_and_threads_and_nothing_else";
+            let name =
+                "loading::confine::tests::a_confined_process_keeps_memory_and_threads_and_nothing_else";
             let child = Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", name, "--nocapture"])
                 .env(CONFINED, "1")
