@@ -12,8 +12,10 @@ fn a_signed_policy_is_published_added_and_updated() {
     let (private, public) = keys();
     let author = Party::with(&registry, "");
     let key = author.file("key.pem", private.as_bytes());
-    let to = |tag: &str| format!("oci://{}/team/require-actor:{tag}", registry.host);
-    let old = std::fs::read(policy_component("require-actor")).unwrap();
+    let to = |tag: &str| format!("oci://{}/team/require-owner:{tag}", registry.host);
+    // Nobody else's component has the name of a built-in policy.
+    let built_in = std::fs::read(policy_component("require-actor")).unwrap();
+    let old = reworded(&built_in, "require-actor", "require-owner");
     author.publish(&old, &to("1.0.0"), &["--sign-key", &key]);
     let host = Party::trusting(&registry, &public);
     let inspected = host.json(&["packs", "inspect", &to("1.0.0")]);
@@ -34,7 +36,7 @@ fn a_signed_policy_is_published_added_and_updated() {
         outdated.contains("policy") && outdated.contains("1.1.0"),
         "{outdated}"
     );
-    host.ok(&["policies", "update", "require-actor", "--yes"]);
+    host.ok(&["policies", "update", "require-owner", "--yes"]);
     assert!(
         host.config().contains(&format!("source = {second:?}")),
         "{}",
