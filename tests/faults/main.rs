@@ -9,5 +9,6 @@ mod harness;
 mod inject;
 mod load;
 mod rot;
+mod share;
 mod signals;
 mod wal;

@@ -8,9 +8,12 @@ use tollgate_store::storage::Database;
 
 use crate::harness::Place;
 use crate::load::{Load, texts};
+use crate::share::share;
 
 /// Distance of damaged bytes in the database.
 const STEP: usize = 1_021;
+/// One of so many of them is damaged in a usual run.
+const ONE_OF: usize = 8;
 
 /// Each row of the ledger, with all columns.
 fn rows(path: &Path) -> Vec<String> {
@@ -50,7 +53,7 @@ async fn a_ledger_that_verifies_has_the_rows_that_were_written() {
     let scratch = tempfile::tempdir().unwrap();
     let copy = scratch.path().join("tollgate.db");
     let (mut found, mut harmless) = (0, 0);
-    for at in (0..file.len()).step_by(STEP) {
+    for at in share((0..file.len()).step_by(STEP), ONE_OF) {
         let bit = 1 << (at % 8);
         file[at] ^= bit;
         for rest in ["tollgate.db-wal", "tollgate.db-shm"] {

@@ -8,6 +8,7 @@ use tollgate_store::storage::Database;
 
 use crate::harness::Place;
 use crate::load::{Load, texts};
+use crate::share::share;
 
 /// Bytes of the log's header, of a frame's header, and of a page.
 const HEADER: usize = 32;
@@ -66,7 +67,10 @@ fn has_tables(path: &Path) -> bool {
     found
 }
 
-/// The positions beside the ends of frames, and positions in between.
+/// One of so many positions is taken in a usual run.
+const ONE_OF: usize = 4;
+
+/// Positions beside the ends of frames, and positions in between.
 fn places(log: &[u8]) -> Vec<usize> {
     let frames = (log.len() - HEADER) / FRAME;
     let ends = (0..=frames).flat_map(|frame| {
@@ -77,7 +81,7 @@ fn places(log: &[u8]) -> Vec<usize> {
     places.retain(|place| *place < log.len());
     places.sort_unstable();
     places.dedup();
-    places
+    share(places.into_iter(), ONE_OF).collect()
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Rounds of torture for each change. Every run draws a fresh seed, so many runs cover what one long run does.
-const ROUNDS: u32 = 25;
+const ROUNDS: u32 = 10;
 /// Rounds of torture before a release or before an issue is closed.
 const ROUNDS_IN_FULL: u32 = 200;
 

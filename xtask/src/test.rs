@@ -1,9 +1,14 @@
 //! All tests, with their totals.
 
-use std::io::{BufRead, BufReader, Write as _};
-use std::process::Stdio;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
+use serde_json::Value;
 
 use crate::components;
 use crate::python;
@@ -11,45 +16,155 @@ use crate::run::{cargo, say};
 
 /// Python packages of the end-to-end tests: a client, and a test tool for gates to run.
 pub(crate) const PYTHON_PACKAGES: &[&str] = &["mcp==2.3.0", "pytest==9.2.0"];
+/// Packages whose tests run longest, these first. All others follow.
+const LONGEST: [&str; 4] = [
+    "host/app",
+    "plugins/conductor",
+    "plugins/tasks",
+    "plugins/convergence",
+];
+/// Test programs that run at the same time. Most wait for one long test at their end, and many for other programs.
+const AT_ONCE: usize = 2;
 
 /// Builds what the tests need, runs them, and returns how many there were.
 pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String> {
     components::build_packs(components::Profile::Dev)?;
     components::build_guests()?;
     let python = python::with("python", PYTHON_PACKAGES)?;
-    let mut test = cargo();
-    test.args(["test", "--workspace", "--exclude", "guests", "--no-fail-fast"])
-        .args(filter)
-        .env("TOLLGATE_TEST_PYTHON", python)
-        .stdout(Stdio::piped());
-    if length == Length::Long {
-        test.env("TOLLGATE_LONG", "1");
-    }
-    let mut child = test.spawn().context("cargo test cannot be run")?;
-    let mut totals = Totals::default();
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            let line = line?;
-            totals.add(&line);
-            writeln!(std::io::stdout(), "{line}")?;
+    let mut programs = built()?;
+    programs.push_back(Program::documentation());
+    let programs = Mutex::new(programs);
+    let totals = Mutex::new(Totals::default());
+    let work = || -> anyhow::Result<()> {
+        while let Some(program) = next(&programs) {
+            let mut test = program.command();
+            test.args(filter).env("TOLLGATE_TEST_PYTHON", &python);
+            if length == Length::Long {
+                test.env("TOLLGATE_LONG", "1");
+            }
+            let started = Instant::now();
+            let output = test.stdin(Stdio::null()).output();
+            let output = output.with_context(|| format!("{} cannot be run", program.name))?;
+            let said = String::from_utf8_lossy(&output.stdout);
+            let mut totals = totals.lock().unwrap_or_else(|broken| broken.into_inner());
+            // Programs without a test that fits the filter say nothing.
+            if totals.add(&said) || !output.status.success() {
+                say(&format!("{said}{}", String::from_utf8_lossy(&output.stderr)));
+                say(&format!("{}: {} s", program.name, started.elapsed().as_secs()));
+            }
+            if !output.status.success() {
+                totals.broken.push(program.name);
+            }
         }
-    }
-    let status = child.wait()?;
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let ended = workers.into_iter().map(|worker| {
+            let ended = worker.join();
+            ended.unwrap_or_else(|_| Err(anyhow::anyhow!("a thread that runs tests panicked")))
+        });
+        ended.collect::<anyhow::Result<Vec<()>>>()
+    })?;
+    let totals = totals.into_inner().unwrap_or_else(|broken| broken.into_inner());
     let counts = format!(
         "{} passed, {} failed, {} ignored",
         totals.passed, totals.failed, totals.ignored
     );
     say(&format!("tests: {counts}"));
-    ensure!(status.success() && totals.failed == 0, "tests failed");
+    ensure!(
+        totals.broken.is_empty() && totals.failed == 0,
+        "tests failed: {}",
+        totals.broken.join(", ")
+    );
     ensure!(totals.passed > 0 || filter.is_some(), "no test ran");
     Ok(counts)
 }
 
-/// Length of the random tests of packs.
+/// A program of tests, as cargo built it.
+struct Program {
+    /// Its source, as a person finds it.
+    name: String,
+    /// The program and the folder of its package, or nothing for what cargo runs itself.
+    built: Option<(PathBuf, PathBuf)>,
+}
+
+impl Program {
+    /// The examples in documentation.
+    fn documentation() -> Program {
+        Program {
+            name: "documentation".to_owned(),
+            built: None,
+        }
+    }
+
+    /// A message of cargo, if it tells of a program of tests.
+    fn of(message: &Value) -> Option<Program> {
+        if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+            return None;
+        }
+        let executable = PathBuf::from(message["executable"].as_str()?);
+        let manifest = PathBuf::from(message["manifest_path"].as_str()?);
+        let package = manifest.parent()?.to_owned();
+        let source = PathBuf::from(message["target"]["src_path"].as_str()?);
+        let shown = source.strip_prefix(crate::run::root()).unwrap_or(&source);
+        Some(Program {
+            name: shown.display().to_string(),
+            built: Some((executable, package)),
+        })
+    }
+
+    /// Position in the order: long ones first, so that no core waits for the last.
+    fn place(&self) -> usize {
+        let package = self.built.as_ref().map(|(_, package)| package);
+        let is = |name: &&str| package.is_some_and(|package| package.ends_with(name));
+        let place = LONGEST.iter().position(|name| is(&name));
+        place.unwrap_or(LONGEST.len())
+    }
+
+    /// The command that runs it as cargo would.
+    fn command(&self) -> Command {
+        let Some((executable, package)) = &self.built else {
+            let mut cargo = cargo();
+            cargo.args(["test", "--quiet", "--workspace", "--exclude", "guests", "--doc"]);
+            return cargo;
+        };
+        let mut test = Command::new(executable);
+        test.current_dir(package).env("CARGO_MANIFEST_DIR", package);
+        test
+    }
+}
+
+fn next(programs: &Mutex<VecDeque<Program>>) -> Option<Program> {
+    let mut programs = programs.lock().unwrap_or_else(|broken| broken.into_inner());
+    programs.pop_front()
+}
+
+/// Builds all tests, and returns their programs.
+fn built() -> anyhow::Result<VecDeque<Program>> {
+    let mut build = cargo();
+    build.args(["test", "--workspace", "--exclude", "guests", "--no-run"]);
+    build.args(["--message-format", "json-render-diagnostics"]);
+    let output = build.stderr(Stdio::inherit()).output();
+    let output = output.context("cargo test cannot be run")?;
+    ensure!(output.status.success(), "tests cannot be built");
+    let said = String::from_utf8(output.stdout).context("cargo says what is no text")?;
+    let messages = said.lines().map(serde_json::from_str::<Value>);
+    let mut programs = Vec::new();
+    for message in messages {
+        programs.extend(Program::of(&message.context("cargo says what is no JSON")?));
+    }
+    ensure!(!programs.is_empty(), "cargo built no tests");
+    programs.sort_by_key(Program::place);
+    Ok(programs.into())
+}
+
+/// Length of random tests, and of those that damage files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
+    /// A share of the cases, other ones in each run.
     Usual,
-    /// Tens of thousands of operations: `TOLLGATE_LONG` is set.
+    /// All cases and tens of thousands of operations: `TOLLGATE_LONG` is set.
     Long,
 }
 
@@ -58,18 +173,19 @@ struct Totals {
     passed: u32,
     failed: u32,
     ignored: u32,
+    /// Programs that failed.
+    broken: Vec<String>,
 }
 
 impl Totals {
-    /// Counts a line such as `test result: ok. 3 passed; 0 failed; 0 ignored; …`.
-    fn add(&mut self, line: &str) {
-        let Some(counts) = line
-            .strip_prefix("test result: ")
-            .and_then(|rest| rest.split_once(". "))
-        else {
-            return;
-        };
-        for part in counts.1.split("; ") {
+    /// Counts the lines such as `test result: ok. 3 passed; 0 failed; 0 ignored; …`. True if any test ran.
+    fn add(&mut self, said: &str) -> bool {
+        let before = self.passed + self.failed;
+        let counts = said.lines().filter_map(|line| {
+            let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+            Some(counts)
+        });
+        for part in counts.flat_map(|counts| counts.split("; ")) {
             if let Some((number, kind)) = part.split_once(' ')
                 && let Ok(number) = number.parse::<u32>()
             {
@@ -81,5 +197,6 @@ impl Totals {
                 }
             }
         }
+        self.passed + self.failed > before
     }
 }

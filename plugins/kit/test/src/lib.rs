@@ -1,7 +1,8 @@
 //! The tests that all packs have in common.
 //!
 //! [`script`] runs scripts and checks every call of them, [`never_panics`] feeds tools with arguments that fit their
-//! schemas or nearly do, [`edges_never_fail`] tries the edges of each argument, and [`table`] walks a pack's tools.
+//! schemas or nearly do, [`edges_never_fail`] tries the edges of each argument, and [`table`] walks a pack's tools. [`cases`] says how often a
+//! random test runs.
 
 mod arguments;
 mod edges;
@@ -14,6 +15,16 @@ use tollgate_sdk::{Pack, Tier};
 pub use arguments::{Arguments, never_panics};
 pub use edges::edges_never_fail;
 pub use well_formed::{well_formed, well_formed_with_nulls};
+
+/// Number of cases of a random test: all of them if `TOLLGATE_LONG` is set, and an eighth otherwise. Each run draws other
+/// ones, so the runs of some changes cover together what a long one does.
+#[must_use]
+pub fn cases(all: u32) -> u32 {
+    match std::env::var_os("TOLLGATE_LONG") {
+        Some(_) => all,
+        None => all.div_ceil(8),
+    }
+}
 
 /// Scripts in a session. Every call is checked by [`well_formed()`].
 #[must_use]

@@ -39,7 +39,7 @@ fn seqs(reply: &Value) -> Vec<i64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: tollgate_kit_test::cases(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_cursor_never_skips_or_repeats(ops in proptest::collection::vec(op(), 1..40), task in any::<bool>()) {

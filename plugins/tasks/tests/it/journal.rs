@@ -87,7 +87,7 @@ fn hangs_together(session: &Session) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: tollgate_kit_test::cases(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_hangs_together_stays_together(ops in proptest::collection::vec(op(), 1..40)) {

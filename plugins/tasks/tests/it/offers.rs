@@ -192,7 +192,7 @@ pub(crate) fn tried(session: &Session, tool: &str, mut arguments: Value) -> Vec<
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: tollgate_kit_test::cases(60), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_call_that_is_named_is_accepted(

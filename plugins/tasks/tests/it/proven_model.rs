@@ -168,7 +168,7 @@ impl Host {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: tollgate_kit_test::cases(60), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_is_confirmed_or_closed_without_a_run_on_the_work_tree_of_now(

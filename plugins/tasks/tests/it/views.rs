@@ -84,7 +84,7 @@ fn holds(session: &Session, view: &str, max: i64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: tollgate_kit_test::cases(40), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_view_passes_its_budget(

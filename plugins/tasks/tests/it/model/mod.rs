@@ -51,7 +51,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: tollgate_kit_test::cases(800), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_pack_does_what_the_model_does(ops in proptest::collection::vec(op(), 1..30)) {
