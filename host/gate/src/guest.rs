@@ -27,7 +27,7 @@ use super::failure::lost_transaction;
 use super::guest_call::GuestCall;
 use super::pending_operation::PendingOperation;
 use super::reply::{self, Reply};
-use super::settled::Told;
+use super::told::Told;
 use super::{Equipment, Generation};
 use crate::core_tools::{self, CoreCx};
 

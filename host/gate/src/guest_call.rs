@@ -12,11 +12,10 @@ use tollgate_sandbox::progress::Progress;
 use tollgate_store::artifacts::CallArtifacts;
 
 use super::Generation;
-use super::looks::LookedAt;
 use super::outstanding::Ticket;
-use super::pending_operation::Seen;
 use super::policy::{Judging, Review};
 use super::programs::Programs;
+use super::seen::{LookedAt, Seen};
 
 /// A call that was admitted. It may run more than once: if a neighbour in its batch costs the
 /// whole transaction, it runs again in the next.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tollgate_components::catalog::{Body, ENVELOPE_ARGUMENT, ToolEntry};
 use tollgate_components::packs::Pack;
 use tollgate_core::effect::Effect;
@@ -14,7 +14,8 @@ use tollgate_sandbox::workspaces::{Workspace, Workspaces};
 use tollgate_store::storage::{Cause, Database, Session, Sighting, StoreResult, TextOf};
 
 use super::guest::Runtime;
-use super::pending_operation::{PendingOperation, Unseen};
+use super::pending_operation::PendingOperation;
+use super::seen::{LookedAt, Unseen};
 use super::{Generation, core_tools};
 use crate::core_tools::EnvelopeChange;
 
@@ -43,25 +44,6 @@ struct Closing {
 const MAX_AT_CLOSING: usize = 4;
 /// Bytes of a reason that are kept.
 const MAX_WHY: usize = 200;
-
-/// Look at a work tree of an envelope that a call closes.
-#[derive(Debug, Clone)]
-pub(crate) struct LookedAt {
-    /// Name of the workspace.
-    pub(crate) workspace: String,
-    /// Its state, or why nobody knows it.
-    pub(crate) seen: Result<Arc<Sighting>, String>,
-}
-
-impl LookedAt {
-    /// The look as the row of the closing has it.
-    pub(crate) fn as_json(&self) -> Value {
-        match &self.seen {
-            Ok(seen) => json!({"workspace": self.workspace, "state": seen.state}),
-            Err(why) => json!({"workspace": self.workspace, "unseen": why}),
-        }
-    }
-}
 
 /// Possible effect of a call on a work tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

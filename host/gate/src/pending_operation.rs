@@ -17,24 +17,15 @@ use tollgate_sandbox::permit::Permit;
 use tollgate_sandbox::work_tree::Change;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
-use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Sighting, claimed_actor, started};
+use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, claimed_actor, started};
 
-use super::looks::{LookedAt, Watch};
+use super::looks::Watch;
 use super::programs::outcome_of;
+use super::seen::{LookedAt, Seen};
 use super::tasks::TaskSlot;
-use super::windows::{Use, Window};
+use super::windows::Use;
 use super::{Caller, Gate, Reply, Settled, admission};
-
-/// A work tree before a call, or why it was not seen.
-pub(super) type Seen = Result<Arc<Sighting>, Unseen>;
-
-/// Why a work tree was not seen.
-#[derive(Debug, Clone)]
-pub(super) struct Unseen {
-    pub(super) why: String,
-    /// The operator gave access to its repository, so it should have been.
-    pub(super) has_git: bool,
-}
+use crate::envelope_settings::Window;
 
 /// The row of a call whose end is not known yet.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::storage::{Admission, MAX_DEPTH, Ran, Session, StoreResult, TestRun};
 
 use super::pending_operation::PendingOperation;
-use super::{admission, windows};
+use super::{envelope_refusal, windows};
 
 /// Named budget that programs take from, if the operator configures it.
 const COMMANDS: &str = "commands";
@@ -104,7 +104,7 @@ impl Programs {
                 windows::undo(session, &draft.windows, &draft)?;
                 noted.limit = Some(refusal);
                 noted.events.extend(event);
-                Ok(Err(admission::refused(&envelope, refusal, boot_ms)))
+                Ok(Err(envelope_refusal::refused(&envelope, refusal, boot_ms)))
             }
             Admission::Unknown => Ok(Ok(())),
         }

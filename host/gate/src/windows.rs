@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tollgate_components::catalog::{Body, ToolEntry};
 use tollgate_core::client_name;
@@ -21,6 +20,7 @@ use super::batch::{self, Member};
 use super::looks;
 use super::pending_operation::PendingOperation;
 use crate::core_tools::{self, EnvelopeChange};
+use crate::envelope_settings::{By, Window};
 
 /// Owner of the slots. Components' names have none of these characters alone, and policies' a prefix.
 const OWNER: &str = "core";
@@ -28,51 +28,6 @@ const OWNER: &str = "core";
 const MAX_SUBJECT: usize = 200;
 /// Subject of callers and clients that have no name, and of calls that name no registered workspace.
 const UNNAMED: &str = "(unnamed)";
-
-/// Limits for one window of time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
-    /// Calls that are counted together.
-    pub by: By,
-    /// Length of the window as the operator writes it, such as `1h`.
-    pub per: String,
-    /// The same in milliseconds.
-    pub per_ms: i64,
-    /// Most mutations in it.
-    pub max_mutations: Option<u32>,
-    /// Most test runs in it.
-    pub max_test_runs: Option<u32>,
-    /// Most envelopes that are opened in it.
-    pub max_envelopes: Option<u32>,
-    /// Most edits in it that no call made.
-    pub max_edits: Option<u32>,
-}
-
-/// Calls that are counted together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// Calls about the same workspace.
-    #[default]
-    Workspace,
-    /// Calls of the same proven identity. Callers without one are one, because a claimed name can be changed.
-    Actor,
-    /// Calls of clients with the same name, as clients claim it.
-    Client,
-    /// All of the data directory.
-    Everyone,
-}
-
-impl By {
-    const fn as_str(self) -> &'static str {
-        match self {
-            By::Workspace => "workspace",
-            By::Actor => "actor",
-            By::Client => "client",
-            By::Everyone => "everyone",
-        }
-    }
-}
 
 /// Use of windows by a call.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@ use tollgate_store::storage::{Admission, Cause, StoreResult};
 
 use super::Writer;
 use crate::permits::{self, Taker};
-use crate::{Mutation, PendingOperation, Reply, Settled, admission, core_tools, edits, windows};
+use crate::{Mutation, PendingOperation, Reply, Settled, edits, envelope_refusal, windows};
 
 impl Writer {
     /// Names in the row of a call the workspace that a row of its pack names.
@@ -85,7 +85,7 @@ impl Writer {
             .envelopes()
             .is_visible(envelope, draft.operation.identity.as_ref())?
         {
-            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
+            return Ok(Settled::refused(envelope_refusal::unknown(envelope)));
         }
         let seen = draft
             .sighting()
@@ -117,10 +117,10 @@ impl Writer {
             } => {
                 settled.standing = Some(envelope.standing);
                 settled.limit = Some(refusal);
-                settled.result = Err(admission::refused(&envelope, refusal, boot_ms));
+                settled.result = Err(envelope_refusal::refused(&envelope, refusal, boot_ms));
                 settled.told.events.extend(event);
             }
-            Admission::Unknown => settled.result = Err(core_tools::unknown_envelope(envelope)),
+            Admission::Unknown => settled.result = Err(envelope_refusal::unknown(envelope)),
         }
         Ok(settled)
     }
