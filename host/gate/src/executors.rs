@@ -23,7 +23,7 @@ use super::maintenance::{Maintenance, MaintenanceThread, Mirrorer};
 use super::pending_operation::Recording;
 use super::queue::Queue;
 use super::runners::Runners;
-use super::tasks::TaskSlot;
+use super::task_slot::TaskSlot;
 use super::writer::{self, Job, Work};
 use super::{PendingOperation, Settled, projector};
 

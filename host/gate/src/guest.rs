@@ -13,7 +13,6 @@ use tollgate_core::budget::Budget;
 use tollgate_core::deadline::Deadline;
 use tollgate_sandbox::bindings::ToolPack;
 use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
-use tollgate_sandbox::counted_programs::CountPrograms;
 use tollgate_sandbox::facts::{Facts, Transactions};
 use tollgate_sandbox::guest::{CallStore, GuestResult};
 use tollgate_sandbox::state::{CallState, Setup};
@@ -265,10 +264,7 @@ impl Runtime {
             sitting: None,
             memory: None,
             judged: None,
-            programs: call
-                .programs
-                .clone()
-                .map(|programs| programs as Arc<dyn CountPrograms>),
+            programs: call.programs.clone(),
             seen: call.seen.as_ref().and_then(|seen| seen.as_ref().ok().cloned()),
             asked_by: AskedBy {
                 op_id: call.context.op_id.clone(),

@@ -13,6 +13,7 @@ mod batch;
 mod call;
 mod callable;
 mod catch_up;
+mod consent;
 pub mod core_tools;
 mod dispatch;
 mod edits;
@@ -47,6 +48,7 @@ mod runners;
 mod seen;
 mod settled;
 mod slots;
+mod task_slot;
 mod tasks;
 pub mod telemetry;
 mod told;
@@ -83,9 +85,9 @@ use settled::Settled;
 use slots::HostSlots;
 use tasks::Tasks;
 
-pub use approval::{Consent, Pending};
 pub use approvers::ApprovalSettings;
 pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
+pub use consent::{Consent, Pending};
 pub use elicit::misfit;
 pub use envelope_settings::{By, EnvelopeSettings, Require, Window};
 pub use generation::Generation;
@@ -94,7 +96,8 @@ pub use maintenance::Maintenance;
 pub use mutation::Mutation;
 pub use policy::{Heard, Trial};
 pub use reply::Reply;
-pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, Tasking, yes_field};
+pub use task_slot::Tasking;
+pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, yes_field};
 
 /// File of the key for questions to clients' users, in the data directory.
 const CONSENT_KEY: &str = "consent.key";

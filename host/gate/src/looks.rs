@@ -472,13 +472,14 @@ impl PendingOperation {
         self.watch.as_ref().is_some_and(|watch| watch.may == May::Close)
     }
 
-    /// Returns whether the call only records what holds of the work tree.
-    pub(super) fn records(&self) -> bool {
-        self.watch.as_ref().is_some_and(|watch| watch.may == May::Record)
-    }
-
     /// State of the work tree before the call, if the look succeeded.
     pub(super) fn sighting(&self) -> Option<&Sighting> {
         self.seen.as_ref()?.as_ref().ok().map(|seen| &**seen)
+    }
+
+    /// The same, unless the call only records what holds of the work tree.
+    pub(super) fn edited_sighting(&self) -> Option<&Sighting> {
+        let records = self.watch.as_ref().is_some_and(|watch| watch.may == May::Record);
+        self.sighting().filter(|_| !records)
     }
 }

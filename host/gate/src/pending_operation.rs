@@ -17,12 +17,11 @@ use tollgate_sandbox::permit::Permit;
 use tollgate_sandbox::work_tree::Change;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
-use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, claimed_actor, started};
+use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Ran, TestRun, claimed_actor, started};
 
 use super::looks::Watch;
-use super::programs::outcome_of;
 use super::seen::{LookedAt, Seen};
-use super::tasks::TaskSlot;
+use super::task_slot::TaskSlot;
 use super::windows::Use;
 use super::{Caller, Gate, Reply, Settled, admission};
 use crate::envelope_settings::Window;
@@ -308,6 +307,12 @@ impl Recording {
         }
         kept
     }
+}
+
+/// Outcome of several tests. One that did not pass outweighs those that did.
+fn outcome_of(runs: &[TestRun]) -> Option<Ran> {
+    let failed = runs.iter().find(|run| run.result != Ran::Passed);
+    failed.or(runs.first()).map(|run| run.result)
 }
 
 /// Names the tests that the host ran, and their outcome if the component told none.

@@ -10,10 +10,9 @@ use tollgate_sandbox::progress::Line;
 use tollgate_sdk::{NextCall, ToolError};
 use tollgate_store::storage::{PolicyRow, TestRun};
 
-use super::approval::Pending;
+use super::consent::Pending;
 use super::ended::Ended;
 use super::mutation::Mutation;
-use super::programs::Noted;
 use super::reply::Reply;
 use super::told::Told;
 
@@ -85,16 +84,6 @@ impl Settled {
         if self.result.is_ok() {
             self.told.add(ended.told);
         }
-    }
-
-    /// Takes over what its programs came to.
-    pub(super) fn count_programs(&mut self, noted: Noted) {
-        self.standing = noted.standing.or(self.standing);
-        self.counters = noted.counters.or(self.counters.take());
-        self.limit = noted.limit.or(self.limit);
-        self.other_limit = noted.other_limit;
-        self.told.events.extend(noted.events);
-        self.tests = noted.runs;
     }
 
     pub(super) fn refused(refusal: ToolError) -> Settled {

@@ -37,7 +37,8 @@ use super::guest_call::GuestCall;
 use super::intake::{Intake, Pending, Turn};
 use super::permits;
 use super::projector::{self, Work as Projection};
-use super::tasks::{self, TaskSlot};
+use super::task_slot::TaskSlot;
+use super::tasks;
 use super::{PendingOperation, Settled};
 
 use answer::answer;

@@ -12,7 +12,6 @@ mod notes;
 mod pace;
 mod reply;
 mod resume;
-mod slot;
 mod waiting;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +29,7 @@ use tollgate_store::storage::{
 use crate::call::Outcome;
 use crate::failure::storage_failed;
 use crate::reply::Reply;
+use crate::task_slot::{TaskSlot, Tasking};
 use crate::{Gate, PendingOperation, dispatch};
 use live::LiveTasks;
 use pace::Pace;
@@ -37,8 +37,6 @@ use reply::KeptReply;
 
 pub use attend::{Again, Attended, Began};
 pub use listed::yes_field;
-pub(crate) use slot::TaskSlot;
-pub use slot::Tasking;
 pub use waiting::CanAnswer;
 
 /// Time for which a task is kept, in milliseconds: a day.

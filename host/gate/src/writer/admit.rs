@@ -142,6 +142,12 @@ impl Writer {
         let text = format!("{}\n{asked}\n{changes:?}", draft.operation.tool);
         let tables = changes.into_keys().collect();
         let own = tollgate_core::hash::sha256_hex(text.as_bytes());
-        Mutation::of(session, draft, &settled.additions, Some((own, tables)))
+        Mutation::of(
+            session,
+            &draft.operation,
+            draft.edited_sighting(),
+            &settled.additions,
+            Some((own, tables)),
+        )
     }
 }
