@@ -17,12 +17,12 @@ use tollgate_store::ledger::heads;
 use tollgate_store::storage::{Database, HeadOf, Session, StoredApproval, TaskEnd};
 
 use super::backlog::Backlog;
-use super::guest::Runtime;
 use super::guest_call::GuestCall;
 use super::maintenance::{Maintenance, MaintenanceThread, Mirrorer};
 use super::pending_operation::Recording;
 use super::queue::Queue;
 use super::runners::Runners;
+use super::runtime::Runtime;
 use super::task_slot::TaskSlot;
 use super::writer::{self, Job, Work};
 use super::{PendingOperation, Settled, projector};

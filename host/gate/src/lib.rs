@@ -45,6 +45,7 @@ mod queue;
 mod reconcile;
 mod reply;
 mod runners;
+mod runtime;
 mod seen;
 mod settled;
 mod slots;
@@ -53,7 +54,10 @@ mod tasks;
 pub mod telemetry;
 mod told;
 mod turns;
+mod watched;
+mod window_use;
 mod windows;
+mod workspace_name;
 mod writer;
 
 use std::sync::Arc;
@@ -67,8 +71,6 @@ use tollgate_core::clock::Clock;
 use tollgate_core::deadline::{Cancel, Reason};
 use tollgate_core::effect::Effect;
 use tollgate_core::meter::{Figures, Vitals};
-use tollgate_sandbox::Sandbox;
-use tollgate_sandbox::process::Launcher;
 use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::Database;
@@ -78,9 +80,9 @@ use crate::telemetry::{Method, Spans};
 use admission::Connections;
 use executors::Executors;
 use generation::Reloads;
-use guest::Runtime;
 use outstanding::Outstanding;
 use pending_operation::PendingOperation;
+use runtime::Runtime;
 use settled::Settled;
 use slots::HostSlots;
 use tasks::Tasks;
@@ -96,6 +98,7 @@ pub use maintenance::Maintenance;
 pub use mutation::Mutation;
 pub use policy::{Heard, Trial};
 pub use reply::Reply;
+pub use runtime::Equipment;
 pub use task_slot::Tasking;
 pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, yes_field};
 
@@ -103,17 +106,6 @@ pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, ye
 const CONSENT_KEY: &str = "consent.key";
 /// Changes that wait for a listener before it is told that it missed some.
 const CHANGES: usize = 256;
-
-/// Equipment of calls.
-#[derive(Clone)]
-pub struct Equipment {
-    /// The engine.
-    pub sandbox: Arc<Sandbox>,
-    /// Starts programs.
-    pub launcher: Arc<Launcher>,
-    /// Time and ids.
-    pub clock: Arc<dyn Clock>,
-}
 
 /// The gate over one data directory.
 pub struct Gate {

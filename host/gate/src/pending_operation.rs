@@ -19,10 +19,10 @@ use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Ran, TestRun, claimed_actor, started};
 
-use super::looks::Watch;
 use super::seen::{LookedAt, Seen};
 use super::task_slot::TaskSlot;
-use super::windows::Use;
+use super::watched::Watch;
+use super::window_use::Use;
 use super::{Caller, Gate, Reply, Settled, admission};
 use crate::envelope_settings::Window;
 

@@ -12,9 +12,9 @@ use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
 
 use super::{Judged, Waiting};
 use crate::backlog::Backlog;
-use crate::guest::Runtime;
 use crate::guest_call::GuestCall;
 use crate::queue::Queue;
+use crate::runtime::Runtime;
 use crate::writer::Job;
 use crate::{PendingOperation, Reply, Settled, envelope_refusal, failure};
 

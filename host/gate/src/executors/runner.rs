@@ -11,11 +11,11 @@ use tollgate_store::storage::Database;
 
 use super::{looked, record, record_with, stopping};
 use crate::ended::{Changed, Ended, cancelled};
-use crate::guest::Runtime;
 use crate::guest_call::GuestCall;
 use crate::policy::Review;
 use crate::programs::Programs;
 use crate::runners::Runners;
+use crate::runtime::Runtime;
 use crate::writer::Job;
 use crate::{Mutation, PendingOperation, Reply, Settled, failure, tasks};
 

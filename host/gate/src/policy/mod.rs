@@ -23,9 +23,9 @@ use tollgate_store::storage::{PolicyRow, Session};
 
 use super::batch::{self, Member};
 use super::ended::{Changed, cancelled};
-use super::guest::Runtime;
 use super::guest_call::GuestCall;
 use super::pending_operation::PendingOperation;
+use super::runtime::Runtime;
 use super::{admission, arguments};
 
 use evaluate::{Evaluator, Place};

@@ -13,8 +13,8 @@ use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{PAGE, Session};
 
 use super::super::ended::Ended;
-use super::super::guest::Runtime;
 use super::super::guest_call::GuestCall;
+use super::super::runtime::Runtime;
 use super::evaluate::{Evaluator, Place, host_failed};
 use super::{leaving, panicked};
 

@@ -20,8 +20,8 @@ use tollgate_store::storage::{
     MigrationError, Operation, Session, StoreError, StoreResult, StoredOperation, scratch,
 };
 
-use super::super::Equipment;
 use super::super::batch;
+use super::super::runtime::Equipment;
 use super::evaluate::{Evaluator, Place};
 use super::{Judging, Review};
 
