@@ -13,8 +13,8 @@ use tollgate_sandbox::progress::Progress;
 use tollgate_store::artifacts::CallArtifacts;
 
 use super::Generation;
+use super::judging::{Judging, Review};
 use super::outstanding::Ticket;
-use super::policy::{Judging, Review};
 use super::seen::{LookedAt, Seen};
 
 /// A call that was admitted. It may run more than once: if a neighbour in its batch costs the

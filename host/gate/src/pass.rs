@@ -11,10 +11,10 @@ use tollgate_sdk::ToolError;
 use tollgate_store::storage::PolicyRow;
 
 use super::callable::{self, Callable};
-use super::executors::Judged;
 use super::guest_call::GuestCall;
+use super::judged::Judged;
+use super::judging::Judging;
 use super::pending_operation::{PendingOperation, Recording, content};
-use super::policy::Judging;
 use super::settled::{Settled, answer, name_envelope};
 use super::watched::Watch;
 use super::window_use::Use;

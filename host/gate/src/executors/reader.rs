@@ -10,13 +10,16 @@ use tollgate_core::effect::Effect;
 use tollgate_sandbox::facts::Transactions;
 use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
 
-use super::{Judged, Waiting};
 use crate::backlog::Backlog;
 use crate::guest_call::GuestCall;
+use crate::job::Job;
+use crate::judged::{Judged, Waiting};
+use crate::pending_operation::PendingOperation;
 use crate::queue::Queue;
+use crate::reply::Reply;
 use crate::runtime::Runtime;
-use crate::writer::Job;
-use crate::{PendingOperation, Reply, Settled, envelope_refusal, failure};
+use crate::settled::Settled;
+use crate::{envelope_refusal, failure};
 
 /// Fewest threads for `read` calls, and most.
 const READERS: (usize, usize) = (8, 16);

@@ -12,12 +12,16 @@ use tollgate_store::storage::Database;
 use super::{looked, record, record_with, stopping};
 use crate::ended::{Changed, Ended, cancelled};
 use crate::guest_call::GuestCall;
-use crate::policy::Review;
+use crate::job::Job;
+use crate::judging::Review;
+use crate::mutation::Mutation;
+use crate::pending_operation::PendingOperation;
 use crate::programs::Programs;
+use crate::reply::Reply;
 use crate::runners::Runners;
 use crate::runtime::Runtime;
-use crate::writer::Job;
-use crate::{Mutation, PendingOperation, Reply, Settled, failure, tasks};
+use crate::settled::Settled;
+use crate::{failure, tasks};
 
 /// Time that a `run` call has after its envelope's end, to report how what it ran ended.
 const TIME_TO_REPORT: Duration = Duration::from_secs(2);

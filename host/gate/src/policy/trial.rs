@@ -21,9 +21,9 @@ use tollgate_store::storage::{
 };
 
 use super::super::batch;
+use super::super::judging::{Judging, Review};
 use super::super::runtime::Equipment;
 use super::evaluate::{Evaluator, Place};
-use super::{Judging, Review};
 
 /// Earlier judgements of a call that nobody makes: none.
 fn sitting(request: &wit::Request) -> Sitting {

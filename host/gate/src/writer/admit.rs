@@ -4,8 +4,12 @@ use tollgate_core::envelope::Charge;
 use tollgate_store::storage::{Admission, Cause, StoreResult};
 
 use super::Writer;
+use crate::mutation::Mutation;
+use crate::pending_operation::PendingOperation;
 use crate::permits::{self, Taker};
-use crate::{Mutation, PendingOperation, Reply, Settled, edits, envelope_refusal, windows};
+use crate::reply::Reply;
+use crate::settled::Settled;
+use crate::{edits, envelope_refusal, windows};
 
 impl Writer {
     /// Names in the row of a call the workspace that a row of its pack names.
