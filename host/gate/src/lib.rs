@@ -84,9 +84,7 @@ use admission::Connections;
 use executors::Executors;
 use generation::Reloads;
 use outstanding::Outstanding;
-use pending_operation::PendingOperation;
 use runtime::Runtime;
-use settled::Settled;
 use slots::HostSlots;
 use tasks::Tasks;
 

@@ -10,6 +10,7 @@ use tollgate_sandbox::bindings::exports::tollgate::host::pack::Context;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::PolicyRow;
 
+use super::admission::Connections;
 use super::callable::{self, Callable};
 use super::guest_call::GuestCall;
 use super::judged::Judged;
@@ -19,8 +20,8 @@ use super::settled::{Settled, answer, name_envelope};
 use super::watched::Watch;
 use super::window_use::Use;
 use super::{
-    Asked, Call, Connections, Consent, Gate, Generation, Left, Outcome, Reply, admission, approval,
-    arguments, batch, elicit, permits, prepare, tasks, workspace_name,
+    Asked, Call, Consent, Gate, Generation, Left, Outcome, Reply, admission, approval, arguments, batch,
+    elicit, permits, prepare, tasks, workspace_name,
 };
 use crate::core_tools::{self, EnvelopeChange};
 use crate::telemetry::Method;

@@ -19,12 +19,15 @@ use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
 use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Ran, TestRun, claimed_actor, started};
 
+use super::call::Caller;
+use super::envelope_settings::Window;
+use super::reply::Reply;
 use super::seen::{LookedAt, Seen};
+use super::settled::Settled;
 use super::task_slot::TaskSlot;
 use super::watched::Watch;
 use super::window_use::Use;
-use super::{Caller, Gate, Reply, Settled, admission};
-use crate::envelope_settings::Window;
+use super::{Gate, admission};
 
 /// The row of a call whose end is not known yet.
 #[derive(Clone)]

@@ -28,9 +28,10 @@ use tollgate_store::storage::{
 
 use crate::call::Outcome;
 use crate::failure::storage_failed;
+use crate::pending_operation::PendingOperation;
 use crate::reply::Reply;
 use crate::task_slot::{TaskSlot, Tasking};
-use crate::{Gate, PendingOperation, dispatch};
+use crate::{Gate, dispatch};
 use live::LiveTasks;
 use pace::Pace;
 use reply::KeptReply;
