@@ -1,4 +1,4 @@
-//! What a call uses of windows by workspace: the workspaces that it names, and how often.
+//! Use of windows of time by a call: the workspaces that it counts for, and whether it opens an envelope.
 
 use std::collections::BTreeMap;
 
