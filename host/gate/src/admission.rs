@@ -1,21 +1,22 @@
 //! Which envelope a call belongs to, and what it is told when the envelope does not admit it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 use tollgate_components::catalog::{Body, Catalog, ENVELOPE_ARGUMENT, ToolEntry};
 use tollgate_components::tools::DeclaredCharge;
 use tollgate_core::effect::Effect;
-use tollgate_core::envelope::{Charge, Refusal, State};
+use tollgate_core::envelope::Charge;
 use tollgate_core::scopes::Calls;
 use tollgate_sdk::{Blocker, NextCall, ToolError};
-use tollgate_store::storage::{Envelope, OpType};
+use tollgate_store::storage::OpType;
 
 use super::batch::Member;
 use super::{Call, Caller};
-use crate::core_tools::{self, DESCRIBE, EnvelopeSettings, Require};
-use crate::left::Left;
+use crate::core_tools::DESCRIBE;
+use crate::envelope_refusal;
+use crate::envelope_settings::{EnvelopeSettings, Require};
 
 /// The envelope that each stateful connection opened last and has not closed.
 #[derive(Default)]
@@ -254,7 +255,7 @@ fn id(named: Option<String>) -> Result<Option<String>, ToolError> {
         (1..=ULID).contains(&rest.len()) && rest.bytes().all(is_letter)
     };
     match named {
-        Some(named) if !is_id(&named) => Err(core_tools::unknown_envelope(&tollgate_core::text::clean(
+        Some(named) if !is_id(&named) => Err(envelope_refusal::unknown(&tollgate_core::text::clean(
             tollgate_core::text::cut(&named, 64),
         ))),
         named => Ok(named),
@@ -276,112 +277,4 @@ fn text(what: &str, value: Option<Value>) -> Result<Option<String>, ToolError> {
                 ),
         ),
     }
-}
-
-/// A refusal by an envelope: which limit was reached, or how and by whom the envelope was closed.
-pub(crate) fn refused(envelope: &Envelope, refusal: Refusal, boot_ms: i64) -> ToolError {
-    let id = envelope.id.as_str();
-    let standing = &envelope.standing;
-    let message = match refusal {
-        Refusal::Closed(state) => format!("envelope {id} is {}{}", state.as_str(), how_it_ended(envelope)),
-        Refusal::Mutations { limit, left: 0 } => {
-            format!("envelope {id} had {limit} mutations and all are used; it is closed now")
-        }
-        Refusal::Mutations { limit, left } => {
-            format!("envelope {id} has {left} of {limit} mutations left, fewer than the call needs")
-        }
-        Refusal::TestRuns { limit } => {
-            format!("envelope {id} had {limit} test runs and all are used; other calls are still admitted")
-        }
-        Refusal::Edits { limit } => format!(
-            "the work tree was edited once more than the {limit} edits that envelope {id} had; it is closed now"
-        ),
-        Refusal::Duration { limit, .. } => {
-            format!("envelope {id} had {limit} s and they are over; it is closed now")
-        }
-    };
-    let (limit, used) = match refusal {
-        Refusal::Closed(_) => (None, None),
-        Refusal::Mutations { limit, .. } => (Some(limit), Some(standing.mutations)),
-        Refusal::TestRuns { limit } => (Some(limit), Some(standing.test_runs)),
-        Refusal::Edits { limit } => (Some(limit), Some(standing.edits)),
-        Refusal::Duration { limit, used } => (Some(limit), Some(used)),
-    };
-    let mut err = ToolError::new(refusal.code(), message)
-        .remediation(remediation(envelope, refusal))
-        .context("envelope_id", id)
-        .next_call(NextCall::new("ledger_report", json!({ "envelope_id": id })));
-    if let (Some(limit), Some(used)) = (limit, used) {
-        err = err.context("limit", limit).context("used", used);
-    }
-    if let Refusal::Closed(state) = refusal {
-        err = err.context("state", state.as_str());
-        let known = [
-            ("closed_by", &envelope.closed_by),
-            ("closed_actor", &envelope.closed_actor),
-            ("closed_at", &envelope.closed_at),
-            ("note", &envelope.note),
-        ];
-        for (name, value) in known {
-            if let Some(value) = value {
-                err = err.context(name, tollgate_core::text::clean(value));
-            }
-        }
-    }
-    let (left, _) = Left::of(standing, &BTreeMap::new(), boot_ms);
-    if standing.state == State::Open && !left.is_empty() {
-        err = err.context("left", json!(left));
-    }
-    err
-}
-
-fn remediation(envelope: &Envelope, refusal: Refusal) -> &'static str {
-    match (refusal, envelope.closed_by.as_deref()) {
-        (Refusal::Mutations { left: 1.., .. }, _) => {
-            "Make the call smaller, or report to your owner that the limit is too low for it."
-        }
-        (Refusal::TestRuns { .. }, _) => {
-            "Report to your owner what the tests showed. To run more tests, ask for a new envelope."
-        }
-        (
-            Refusal::Closed(_),
-            None | Some("DISCONNECTED" | "HOST_GONE" | "HOST_STOPPED" | "PARENT_CLOSED"),
-        ) => "To continue the work, open a new envelope with envelope_open.",
-        _ => {
-            "Stop, and report to your owner what was reached. To continue, ask for a new envelope and open it with envelope_open."
-        }
-    }
-}
-
-/// End of a closed envelope, as the rest of a sentence.
-fn how_it_ended(envelope: &Envelope) -> String {
-    let limits = &envelope.standing.limits;
-    let limit = |limit: Option<i64>| limit.unwrap_or_default();
-    let why = match (envelope.closed_by.as_deref(), &envelope.closed_actor) {
-        (None, Some(actor)) => format!("{} closed it", tollgate_core::client_name::caller(actor)),
-        (None, None) => "a caller closed it".to_owned(),
-        (Some("MUTATION_BUDGET_EXHAUSTED"), _) => {
-            format!("all {} mutations were used", limit(limits.max_mutations))
-        }
-        (Some("EDIT_BUDGET_EXHAUSTED"), _) => {
-            format!(
-                "its work tree was edited more than {} times",
-                limit(limits.max_edits)
-            )
-        }
-        (Some("DURATION_EXCEEDED"), _) => {
-            format!("its {} s were over", limit(limits.max_duration_sec))
-        }
-        (Some("DISCONNECTED"), _) => "its client disconnected".to_owned(),
-        (Some("HOST_GONE"), _) => "its host process ended".to_owned(),
-        (Some("HOST_STOPPED"), _) => "its host was stopped".to_owned(),
-        (Some("PARENT_CLOSED"), _) => "the envelope around it was closed".to_owned(),
-        (Some(other), _) => other.to_owned(),
-    };
-    let at = envelope.closed_at.as_deref().unwrap_or_default();
-    let note = envelope.note.iter().map(|note| {
-        let note = tollgate_core::text::clean(tollgate_core::text::cut(note, 200));
-        format!("; the note says: {note}")
-    });
-    format!(": {why} at {at}{}", note.collect::<String>())
 }

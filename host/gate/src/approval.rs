@@ -7,59 +7,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tollgate_components::policies::{Question, Verdict};
 use tollgate_core::hash;
 use tollgate_core::identity::Identity;
-use tollgate_sdk::{self as sdk, ApprovalStatus, Timestamp};
+use tollgate_sdk::{ApprovalStatus, Timestamp};
 use tollgate_store::storage::{Answered, PolicyRow, StoredApproval};
 
 use super::Gate;
+use super::consent::{Consent, Pending};
 use super::pending_operation::PendingOperation;
-
-/// Key of a policy's question, and of the answer in its form.
-const ALLOW: &str = "allow";
-
-/// A question to the client's user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pending {
-    /// Message for the user.
-    pub message: String,
-    /// Which question about which call it is.
-    pub about: String,
-}
-
-impl Pending {
-    /// The question as a form. Its answer goes to [`Consent::to`].
-    pub fn question(&self) -> sdk::Question {
-        let form = json!({
-            "type": "object",
-            "properties": {ALLOW: {"type": "boolean", "title": "Allow this call"}},
-            "required": [ALLOW],
-        });
-        sdk::Question::with_form(ALLOW, self.message.as_str(), form)
-    }
-}
-
-/// Answer of the client's user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Consent {
-    /// Which question about which call it was.
-    pub about: String,
-    /// True for a yes.
-    pub agreed: bool,
-}
-
-impl Consent {
-    /// The answer to the form of a question. Everything but an accepted form with a yes is a no.
-    pub fn to(about: String, answer: &sdk::Answer) -> Consent {
-        let is_yes = answer.content.get(ALLOW) == Some(&Value::Bool(true));
-        Consent {
-            about,
-            agreed: answer.action == sdk::Action::Accept && is_yes,
-        }
-    }
-}
 
 impl Gate {
     /// Uses up the answer to a question that was sealed with this id. Whether nobody did before, on any host of the
@@ -154,36 +111,4 @@ fn withdraw_requests(draft: &mut PendingOperation, answer: &str) {
         other @ (PolicyRow::Settle { .. } | PolicyRow::Remember(_)) => other,
     });
     draft.operation.policy_rows = rows.collect();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_accepted_form_with_a_yes_agrees() {
-        let pending = Pending {
-            message: "Really?".to_owned(),
-            about: "a".to_owned(),
-        };
-        let question = pending.question();
-        let agreed = |action, content| {
-            let key = question.key.clone();
-            let consent = Consent::to(pending.about.clone(), &sdk::Answer { key, action, content });
-            assert_eq!(consent.about, "a");
-            consent.agreed
-        };
-        let yes = json!({question.key.clone(): true});
-        assert!(agreed(sdk::Action::Accept, yes.clone()));
-        assert!(!agreed(sdk::Action::Decline, yes.clone()));
-        assert!(!agreed(sdk::Action::Cancel, yes));
-        for other in [
-            json!({"allow": false}),
-            json!({"allow": "true"}),
-            json!({}),
-            Value::Null,
-        ] {
-            assert!(!agreed(sdk::Action::Accept, other.clone()), "{other}");
-        }
-    }
 }

@@ -32,6 +32,19 @@ pub(super) fn text(arguments: &Value) -> String {
     arguments.to_string()
 }
 
+/// Text of an argument, or the default that its tool takes without it.
+pub(super) fn given<'a>(tool: &'a ToolEntry, arguments: &'a Value, name: &str) -> Option<&'a str> {
+    let given = arguments.get(name);
+    let default = || {
+        tool.spec
+            .input_schema
+            .get("properties")?
+            .get(name)?
+            .get("default")
+    };
+    given.filter(|given| !given.is_null()).or_else(default)?.as_str()
+}
+
 /// Refuses arguments that the tool cannot take, naming every problem.
 pub(super) fn check(
     tool: &ToolEntry,

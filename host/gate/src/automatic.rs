@@ -11,7 +11,7 @@ use tollgate_sdk::ToolError;
 
 use super::call::{Answers, Call, Caller};
 use super::settled::answer;
-use super::{Gate, Generation, Tasking, admission, looks};
+use super::{Gate, Generation, Tasking, admission, workspace_name};
 use crate::telemetry::Method;
 
 /// The tool that opens them, so that they are judged, counted and recorded like any other.
@@ -81,7 +81,7 @@ fn wants_envelope(tool: &ToolEntry, call: &Call) -> bool {
 /// The workspace that the call is about, or the only one there is.
 fn workspace(generation: &Generation, tool: &ToolEntry, call: &Call) -> Option<String> {
     let workspaces = &generation.workspaces;
-    let named = looks::registered(workspaces, tool, &Value::Object(call.arguments.clone()));
+    let named = workspace_name::registered(workspaces, tool, &Value::Object(call.arguments.clone()));
     if named.is_some() {
         return named;
     }

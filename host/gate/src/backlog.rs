@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use tollgate_core::share::{Holdings, Share};
 use tollgate_store::storage::Operation;
 
-use super::writer::Job;
+use super::job::Job;
 
 /// Rows that wait at most. Identities share them; who has its share waits until they are written.
 const MAX_BACKLOG: u64 = 8_192;

@@ -15,11 +15,11 @@ use tollgate_core::share::Share;
 use tollgate_sandbox::progress::{Line, Progress};
 use tollgate_sdk::{Answer, Asking, ToolError};
 
-use super::approval::{Consent, Pending};
+use super::consent::{Consent, Pending};
 use super::left::Left;
 use super::mutation::Mutation;
 use super::reply::Reply;
-use crate::tasks::Tasking;
+use crate::task_slot::Tasking;
 use crate::telemetry::Parent;
 
 /// One call as it comes in.

@@ -22,7 +22,7 @@ use super::callable::{self, Callable};
 use super::elicit;
 use super::guest_call::GuestCall;
 use super::reply::{self, Reply};
-use super::settled::Told;
+use super::told::Told;
 
 /// Longest text of an error that a component gives, in bytes.
 const MAX_TEXT: usize = 4 << 10;

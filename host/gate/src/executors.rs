@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use tokio::sync::oneshot;
-use tollgate_components::policies::Question;
 use tollgate_core::meter::Totals;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::data_dir::{DATABASE, DataDir};
@@ -17,15 +16,18 @@ use tollgate_store::ledger::heads;
 use tollgate_store::storage::{Database, HeadOf, Session, StoredApproval, TaskEnd};
 
 use super::backlog::Backlog;
-use super::guest::Runtime;
 use super::guest_call::GuestCall;
+use super::job::{Job, Work};
+use super::judged::{Judged, Waiting};
 use super::maintenance::{Maintenance, MaintenanceThread, Mirrorer};
-use super::pending_operation::Recording;
+use super::pending_operation::{PendingOperation, Recording};
+use super::projector;
 use super::queue::Queue;
 use super::runners::Runners;
-use super::tasks::TaskSlot;
-use super::writer::{self, Job, Work};
-use super::{PendingOperation, Settled, projector};
+use super::runtime::Runtime;
+use super::settled::Settled;
+use super::task_slot::TaskSlot;
+use super::writer;
 
 use reader::{ReadJob, Reader};
 use runner::Runner;
@@ -39,43 +41,6 @@ const RUNNERS_ALONE: u64 = 8;
 
 /// Time for which figures of the database are good enough: counting rows takes longer the more there are.
 const TOTALS_INTERVAL: Duration = Duration::from_secs(5);
-
-/// State in which a call left its reader.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "the large one is what every read comes to"
-)]
-pub(super) enum Judged {
-    /// The call is over, with its recording.
-    Settled(Settled, Recording),
-    /// The call is over, and its row is to be recorded before the reply, because policies remember it.
-    Unrecorded(Box<PendingOperation>, Box<Settled>, Recording),
-    /// The policies let it through, and it is to run outside any transaction.
-    Passed(Box<GuestCall>, Box<PendingOperation>),
-    /// Policies denied the result, or could not be asked. Nothing is recorded yet.
-    Denied(Box<PendingOperation>, ToolError),
-    /// Policies let the result through if the client's user agrees.
-    Asked(Box<GuestCall>, Box<PendingOperation>, Question),
-}
-
-/// Receiver of a call's outcome after the commit.
-pub(super) enum Waiting {
-    /// Its caller.
-    Caller(oneshot::Sender<Settled>),
-    /// Its caller, who has not heard yet what the policies said. The call came straight from the reader
-    /// that had it judged, which spares it a way through the caller's task.
-    Judged(oneshot::Sender<Judged>, Box<Recording>),
-}
-
-impl Waiting {
-    /// Tells how it ended. A caller that is gone needs no answer: the row is in the ledger.
-    pub(super) fn tell(self, settled: Settled) {
-        match self {
-            Waiting::Caller(reply) => drop(reply.send(settled)),
-            Waiting::Judged(reply, recording) => drop(reply.send(Judged::Settled(settled, *recording))),
-        }
-    }
-}
 
 /// The threads that run calls. They end when this is dropped, after what was queued.
 pub(super) struct Executors {

@@ -3,37 +3,8 @@
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{StoreError, StoreFailure};
 
-use super::Settled;
-use super::intake::Pending;
-use super::writer::Job;
-
 /// Prefix of a failure that names an obstacle.
 const NOTHING_CHANGED: &str = "nothing was changed: ";
-
-/// Answers a batch that could not be committed, nor its failure recorded.
-pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
-    for pending in batch {
-        match pending.job {
-            Job::Call { reply, .. } => reply.tell(Settled::refused(failure.clone())),
-            Job::Admit { reply, .. } => {
-                let _ = reply.send(Err(Settled::refused(failure.clone())));
-            }
-            Job::Record { operation, done, .. } => {
-                tracing::error!(
-                    op_id = operation.op_id,
-                    tool = operation.tool,
-                    "a ledger row could not be written"
-                );
-                let _ = done.send(Err(failure.clone()));
-            }
-            Job::Interrupt { done, .. } | Job::Flush(done) | Job::Pulse(done) => {
-                let _ = done.send(());
-            }
-            // Whoever asked hears that nothing was done.
-            Job::Maintain { .. } | Job::Backlog => {}
-        }
-    }
-}
 
 /// Error for the callers of a transaction that SQLite rolled back.
 pub(super) fn lost_transaction() -> ToolError {

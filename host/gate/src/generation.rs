@@ -9,7 +9,7 @@ use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_store::storage::HeadOf;
 
 use crate::approvers::ApprovalSettings;
-use crate::core_tools::EnvelopeSettings;
+use crate::envelope_settings::EnvelopeSettings;
 use crate::telemetry::Spans;
 
 /// Everything that calls are judged and run by, as far as the configuration can change it while a host

@@ -13,33 +13,21 @@ use tollgate_core::budget::Budget;
 use tollgate_core::deadline::Deadline;
 use tollgate_sandbox::bindings::ToolPack;
 use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
-use tollgate_sandbox::counted_programs::CountPrograms;
 use tollgate_sandbox::facts::{Facts, Transactions};
 use tollgate_sandbox::guest::{CallStore, GuestResult};
 use tollgate_sandbox::state::{CallState, Setup};
-use tollgate_sdk::{Timestamp, ToolError};
-use tollgate_store::artifacts::ArtifactStore;
-use tollgate_store::liveness::Host;
+use tollgate_sdk::ToolError;
 use tollgate_store::storage::{AskedBy, Session, StoreResult};
 
+use super::Generation;
 use super::ended::{Changed, Ended, cancelled, conclude, late};
 use super::failure::lost_transaction;
 use super::guest_call::GuestCall;
 use super::pending_operation::PendingOperation;
 use super::reply::{self, Reply};
-use super::settled::Told;
-use super::{Equipment, Generation};
+use super::runtime::Runtime;
+use super::told::Told;
 use crate::core_tools::{self, CoreCx};
-
-/// Runtime of guests.
-#[derive(Clone)]
-pub(super) struct Runtime {
-    pub(super) equipment: Equipment,
-    pub(super) host: Arc<Host>,
-    pub(super) artifacts: Option<Arc<ArtifactStore>>,
-    /// True if reads that succeed leave rows.
-    pub(super) records_reads: bool,
-}
 
 /// State in which a call left its worker: with the session it borrowed, unless the host itself panicked.
 pub(super) type Finished = (Option<Box<Session>>, Ended);
@@ -129,11 +117,6 @@ impl Runtime {
             }
             _ => Ok(BTreeMap::new()),
         }
-    }
-
-    /// The time as RFC 3339 text.
-    pub(super) fn now(&self) -> String {
-        Timestamp::from_ms(self.equipment.clock.now_ms()).to_string()
     }
 
     /// Runs a tool of the host's own.
@@ -265,10 +248,7 @@ impl Runtime {
             sitting: None,
             memory: None,
             judged: None,
-            programs: call
-                .programs
-                .clone()
-                .map(|programs| programs as Arc<dyn CountPrograms>),
+            programs: call.programs.clone(),
             seen: call.seen.as_ref().and_then(|seen| seen.as_ref().ok().cloned()),
             asked_by: AskedBy {
                 op_id: call.context.op_id.clone(),

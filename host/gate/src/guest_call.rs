@@ -8,15 +8,14 @@ use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_core::identity::Identity;
 use tollgate_sandbox::bindings::exports::tollgate::host::pack as wit;
+use tollgate_sandbox::counted_programs::CountPrograms;
 use tollgate_sandbox::progress::Progress;
 use tollgate_store::artifacts::CallArtifacts;
 
 use super::Generation;
-use super::looks::LookedAt;
+use super::judging::{Judging, Review};
 use super::outstanding::Ticket;
-use super::pending_operation::Seen;
-use super::policy::{Judging, Review};
-use super::programs::Programs;
+use super::seen::{LookedAt, Seen};
 
 /// A call that was admitted. It may run more than once: if a neighbour in its batch costs the
 /// whole transaction, it runs again in the next.
@@ -44,7 +43,7 @@ pub(super) struct GuestCall {
     pub(super) progress: Progress,
     pub(super) artifacts: CallArtifacts,
     /// Counts the programs that it starts.
-    pub(super) programs: Option<Arc<Programs>>,
+    pub(super) programs: Option<Arc<dyn CountPrograms>>,
     /// The work tree before the call, or why it was not seen, if somebody looked.
     pub(super) seen: Option<Seen>,
     /// Work trees of the envelope that the call closes.

@@ -11,10 +11,10 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tollgate_core::share::Share;
 use tollgate_store::storage::StoreResult;
 
-use super::Settled;
 use super::ended::Ended;
+use super::job::Job;
+use super::settled::Settled;
 use super::turns::Turns;
-use super::writer::Job;
 
 /// Most jobs of one commit.
 const MAX_BATCH: usize = 256;

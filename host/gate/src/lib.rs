@@ -13,11 +13,14 @@ mod batch;
 mod call;
 mod callable;
 mod catch_up;
+mod consent;
 pub mod core_tools;
 mod dispatch;
 mod edits;
 mod elicit;
 mod ended;
+mod envelope_refusal;
+mod envelope_settings;
 mod executors;
 mod failure;
 mod fields;
@@ -25,6 +28,9 @@ mod generation;
 mod guest;
 mod guest_call;
 mod intake;
+mod job;
+mod judged;
+mod judging;
 mod left;
 mod looks;
 mod maintenance;
@@ -42,12 +48,19 @@ mod queue;
 mod reconcile;
 mod reply;
 mod runners;
+mod runtime;
+mod seen;
 mod settled;
 mod slots;
+mod task_slot;
 mod tasks;
 pub mod telemetry;
+mod told;
 mod turns;
+mod watched;
+mod window_use;
 mod windows;
+mod workspace_name;
 mod writer;
 
 use std::sync::Arc;
@@ -61,8 +74,6 @@ use tollgate_core::clock::Clock;
 use tollgate_core::deadline::{Cancel, Reason};
 use tollgate_core::effect::Effect;
 use tollgate_core::meter::{Figures, Vitals};
-use tollgate_sandbox::Sandbox;
-use tollgate_sandbox::process::Launcher;
 use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::Database;
@@ -72,41 +83,30 @@ use crate::telemetry::{Method, Spans};
 use admission::Connections;
 use executors::Executors;
 use generation::Reloads;
-use guest::Runtime;
 use outstanding::Outstanding;
-use pending_operation::PendingOperation;
-use settled::Settled;
+use runtime::Runtime;
 use slots::HostSlots;
 use tasks::Tasks;
 
-pub use approval::{Consent, Pending};
 pub use approvers::ApprovalSettings;
 pub use call::{Answers, Asked, Call, Caller, Outcome, UnknownTool};
+pub use consent::{Consent, Pending};
 pub use elicit::misfit;
+pub use envelope_settings::{By, EnvelopeSettings, Require, Window};
 pub use generation::Generation;
 pub use left::Left;
 pub use maintenance::Maintenance;
 pub use mutation::Mutation;
 pub use policy::{Heard, Trial};
 pub use reply::Reply;
-pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, Tasking, yes_field};
-pub use windows::{By, Window};
+pub use runtime::Equipment;
+pub use task_slot::Tasking;
+pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, yes_field};
 
 /// File of the key for questions to clients' users, in the data directory.
 const CONSENT_KEY: &str = "consent.key";
 /// Changes that wait for a listener before it is told that it missed some.
 const CHANGES: usize = 256;
-
-/// Equipment of calls.
-#[derive(Clone)]
-pub struct Equipment {
-    /// The engine.
-    pub sandbox: Arc<Sandbox>,
-    /// Starts programs.
-    pub launcher: Arc<Launcher>,
-    /// Time and ids.
-    pub clock: Arc<dyn Clock>,
-}
 
 /// The gate over one data directory.
 pub struct Gate {

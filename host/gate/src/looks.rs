@@ -3,286 +3,19 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use tollgate_components::catalog::{Body, ENVELOPE_ARGUMENT, ToolEntry};
-use tollgate_components::packs::Pack;
-use tollgate_core::effect::Effect;
-use tollgate_core::envelope::{Charge, State};
-use tollgate_core::identity::Identity;
 use tollgate_sandbox::work_tree::{self, ChangedInRun};
-use tollgate_sandbox::workspaces::{Workspace, Workspaces};
-use tollgate_store::storage::{Cause, Database, Session, Sighting, StoreResult, TextOf};
+use tollgate_sandbox::workspaces::Workspace;
+use tollgate_store::storage::{Cause, Database, Sighting};
 
-use super::guest::Runtime;
-use super::pending_operation::{PendingOperation, Unseen};
-use super::{Generation, core_tools};
-use crate::core_tools::EnvelopeChange;
-
-/// Work tree to look at, and the possible effect of the call on it.
-#[derive(Clone)]
-pub(super) struct Watch {
-    generation: Arc<Generation>,
-    /// The workspace that the call names. Without one it is the envelope's.
-    named: Option<String>,
-    /// Place of the workspace's name in a table of the pack, which outweighs the envelope's.
-    stored: Option<TextOf>,
-    /// The envelope that the call closes. Without it the call's own is meant.
-    closes: Option<Closing>,
-    /// Possible effect of the call on the work tree.
-    pub(super) may: May,
-}
-
-/// An envelope that a call closes, and who calls.
-#[derive(Clone)]
-struct Closing {
-    envelope: String,
-    identity: Option<Identity>,
-}
+use super::pending_operation::PendingOperation;
+use super::runtime::Runtime;
+use super::seen::LookedAt;
+use super::watched::{Closing, May, Watch, look_at};
 
 /// Work trees at most that are looked at when an envelope is closed.
 const MAX_AT_CLOSING: usize = 4;
 /// Bytes of a reason that are kept.
 const MAX_WHY: usize = 200;
-
-/// Look at a work tree of an envelope that a call closes.
-#[derive(Debug, Clone)]
-pub(crate) struct LookedAt {
-    /// Name of the workspace.
-    pub(crate) workspace: String,
-    /// Its state, or why nobody knows it.
-    pub(crate) seen: Result<Arc<Sighting>, String>,
-}
-
-impl LookedAt {
-    /// The look as the row of the closing has it.
-    pub(crate) fn as_json(&self) -> Value {
-        match &self.seen {
-            Ok(seen) => json!({"workspace": self.workspace, "state": seen.state}),
-            Err(why) => json!({"workspace": self.workspace, "unseen": why}),
-        }
-    }
-}
-
-/// Possible effect of a call on a work tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum May {
-    /// Opens an envelope.
-    Open,
-    /// Closes an envelope.
-    Close,
-    /// Changes nothing itself.
-    Nothing,
-    /// Records what holds of the work tree: its tool asks for a look.
-    Record,
-    /// Runs tests, which leave files behind.
-    Test,
-    /// Changes files.
-    Change,
-}
-
-impl May {
-    /// True if the call may leave the work tree in another state.
-    const fn leaves(self) -> bool {
-        match self {
-            May::Test | May::Change => true,
-            May::Open | May::Close | May::Nothing | May::Record => false,
-        }
-    }
-}
-
-impl Watch {
-    /// The work tree that a call is about, if it is one whose edits count.
-    pub(super) fn of(
-        generation: &Arc<Generation>,
-        tool: &ToolEntry,
-        draft: &PendingOperation,
-        arguments: &Value,
-    ) -> Option<Watch> {
-        let named = registered(&generation.workspaces, tool, arguments);
-        let declared = tool.workspace.as_ref().filter(|_| named.is_none());
-        let stored = declared.and_then(|workspace| workspace.place(arguments));
-        let mut closes = None;
-        let may = match &tool.body {
-            Body::Core(_) => match core_tools::envelope_change(&tool.spec.name)? {
-                EnvelopeChange::Opened(_) => {
-                    named.as_ref()?;
-                    May::Open
-                }
-                EnvelopeChange::Closed(_) => {
-                    closes = Some(Closing {
-                        envelope: arguments.get(ENVELOPE_ARGUMENT)?.as_str()?.to_owned(),
-                        identity: draft.operation.identity.clone(),
-                    });
-                    May::Close
-                }
-            },
-            Body::Guest(pack) => {
-                // Tests are compared outside of envelopes as well, where they name their workspace.
-                let is_test = draft.charge == Charge::TestRun && named.is_some();
-                let own = draft.operation.envelope_id.is_some() || stored.is_some() || is_test;
-                let own = own.then(|| in_envelope(tool, draft.charge, pack, named.as_deref()));
-                let asks = || {
-                    let (looks, named) = (tool.looks.as_ref()?, named.as_ref()?);
-                    looks.apply(&pack.config, named).then_some(May::Record)
-                };
-                own.flatten().or_else(asks)?
-            }
-        };
-        Some(Watch {
-            generation: Arc::clone(generation),
-            named,
-            stored,
-            closes,
-            may,
-        })
-    }
-
-    /// Workspaces to look at before an envelope is closed: its own, then the others that its calls looked at, the one of
-    /// the newest look first.
-    fn at_closing(&self, session: &Session, closing: &Closing) -> StoreResult<Vec<String>> {
-        let Some(envelope) = session.envelopes().get(&closing.envelope)? else {
-            return Ok(Vec::new());
-        };
-        // A call that is refused looks at nothing.
-        let is_open = envelope.standing.state == State::Open;
-        if !is_open || !envelope.is_visible(closing.identity.as_ref()) {
-            return Ok(Vec::new());
-        }
-        let seen = session.work_trees().last_seen_workspaces(&closing.envelope)?;
-        let can_be_seen = |name: &String| {
-            let found = self.generation.workspaces.get(name);
-            seen.contains(name) || found.is_some_and(|workspace| workspace.info.git.is_some())
-        };
-        let mut all: Vec<String> = envelope.workspace.into_iter().filter(can_be_seen).collect();
-        all.extend(
-            seen.into_iter()
-                .filter(|name| Some(name) != all.first())
-                .collect::<Vec<_>>(),
-        );
-        Ok(all)
-    }
-
-    fn workspace(&self, database: &Database, envelope: Option<&str>) -> Result<Arc<Workspace>, String> {
-        let stored = || {
-            let stored = self.stored.as_ref()?;
-            let text = database
-                .read_session()
-                .ok()?
-                .components()
-                .text_at(stored)
-                .ok()?
-                .text()?;
-            let name = workspace_in(&text);
-            let is_known = self.generation.workspaces.get(name).is_some();
-            is_known.then(|| name.to_owned())
-        };
-        let of_envelope = || {
-            let session = database.read_session().ok()?;
-            session.envelopes().get(envelope?).ok()??.workspace
-        };
-        let name = self.named.clone().or_else(stored).or_else(of_envelope);
-        let Some(name) = name else {
-            return Err("neither the call nor its envelope names a workspace".to_owned());
-        };
-        self.registered(&name)
-    }
-
-    fn registered(&self, name: &str) -> Result<Arc<Workspace>, String> {
-        let found = self.generation.workspaces.get(name).cloned();
-        found.ok_or_else(|| {
-            let name = tollgate_core::text::clean(tollgate_core::text::cut(name, 100));
-            format!("workspace {name} is not registered")
-        })
-    }
-
-    /// Why nothing was to be seen.
-    fn unseen(&self, why: String, database: &Database, envelope: Option<&str>) -> Unseen {
-        let workspace = self.workspace(database, envelope);
-        Unseen {
-            why,
-            has_git: workspace.is_ok_and(|workspace| workspace.info.git.is_some()),
-        }
-    }
-
-    /// Looks at the work tree, on this thread.
-    fn look(
-        &self,
-        runtime: &Runtime,
-        database: &Database,
-        envelope: Option<&str>,
-    ) -> Result<Sighting, String> {
-        let workspace = self.workspace(database, envelope)?;
-        look_at(&workspace, runtime)
-    }
-}
-
-/// Looks at a work tree, on this thread.
-fn look_at(workspace: &Workspace, runtime: &Runtime) -> Result<Sighting, String> {
-    let equipment = &runtime.equipment;
-    work_tree::look(workspace, &equipment.launcher, &*equipment.clock)
-}
-
-/// Workspaces to look at before an envelope is closed, with the newest state of each that is known there.
-fn known_at_closing(
-    database: &Database,
-    watch: &Watch,
-    closing: &Closing,
-) -> anyhow::Result<Vec<(String, Option<Sighting>)>> {
-    let session = database.read_session()?;
-    let mut known = Vec::new();
-    for name in watch.at_closing(&session, closing)? {
-        let newest = session.work_trees().newest_sighting(&closing.envelope, &name)?;
-        known.push((name, newest));
-    }
-    Ok(known)
-}
-
-/// Possible effect of a call in an envelope, if that is one to look for.
-fn in_envelope(tool: &ToolEntry, charge: Charge, pack: &Pack, named: Option<&str>) -> Option<May> {
-    let reach = named.and_then(|name| pack.access.workspace(name).ok());
-    let info = reach.map(|reach| &reach.info);
-    let writes = info.is_none_or(|info| !info.write_prefixes.is_empty());
-    let changes = writes
-        || !pack.access.programs().is_empty()
-        || info.is_none_or(|info| info.git == Some(tollgate_sdk::GitAccess::Write));
-    match (tool.spec.effect, charge) {
-        (Effect::Run, Charge::TestRun) => Some(May::Test),
-        (Effect::Run, Charge::Mutations(_)) if changes => Some(May::Change),
-        (Effect::Run, Charge::Mutations(_)) | (Effect::Write, Charge::TestRun) => Some(May::Nothing),
-        // Only files that the call writes are of interest.
-        (Effect::Write, Charge::Mutations(_)) if writes && info.is_some() => Some(May::Change),
-        _ => None,
-    }
-}
-
-/// The registered workspace that a call names, or that its tool takes without a name.
-pub(super) fn registered(workspaces: &Workspaces, tool: &ToolEntry, arguments: &Value) -> Option<String> {
-    let name = named(tool, arguments)?;
-    workspaces.get(name).map(|_| name.to_owned())
-}
-
-/// Name of a workspace in a row of a pack. Packs keep paths in workspaces as well.
-pub(super) fn workspace_in(text: &str) -> &str {
-    text.trim().split('/').next().unwrap_or_default()
-}
-
-/// The workspace that a call names, or that its tool takes without a name.
-pub(super) fn named<'a>(tool: &'a ToolEntry, arguments: &'a Value) -> Option<&'a str> {
-    given(tool, arguments, "workspace")
-}
-
-/// Text of an argument, or the default that its tool takes without it.
-pub(super) fn given<'a>(tool: &'a ToolEntry, arguments: &'a Value, name: &str) -> Option<&'a str> {
-    let given = arguments.get(name);
-    let default = || {
-        tool.spec
-            .input_schema
-            .get("properties")?
-            .get(name)?
-            .get("default")
-    };
-    given.filter(|given| !given.is_null()).or_else(default)?.as_str()
-}
 
 /// A look at the work tree after a call.
 #[derive(Debug)]
@@ -334,7 +67,7 @@ impl PendingOperation {
 
     /// Looks at the work trees of the envelope that the call closes, on this thread. The row is about the first of them.
     fn look_at_closing(&mut self, runtime: &Runtime, database: &Database, watch: &Watch, closing: &Closing) {
-        let known = known_at_closing(database, watch, closing).unwrap_or_else(|err| {
+        let known = watch.known_at_closing(database, closing).unwrap_or_else(|err| {
             tracing::warn!(
                 op_id = self.operation.op_id,
                 "nothing is looked at before a closing: {err:#}"
@@ -490,13 +223,14 @@ impl PendingOperation {
         self.watch.as_ref().is_some_and(|watch| watch.may == May::Close)
     }
 
-    /// Returns whether the call only records what holds of the work tree.
-    pub(super) fn records(&self) -> bool {
-        self.watch.as_ref().is_some_and(|watch| watch.may == May::Record)
-    }
-
     /// State of the work tree before the call, if the look succeeded.
     pub(super) fn sighting(&self) -> Option<&Sighting> {
         self.seen.as_ref()?.as_ref().ok().map(|seen| &**seen)
+    }
+
+    /// The same, unless the call only records what holds of the work tree.
+    pub(super) fn edited_sighting(&self) -> Option<&Sighting> {
+        let records = self.watch.as_ref().is_some_and(|watch| watch.may == May::Record);
+        self.sighting().filter(|_| !records)
     }
 }

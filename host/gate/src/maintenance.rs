@@ -14,7 +14,7 @@ use tollgate_store::ledger::retention::{self, Taken};
 use tollgate_store::ledger::{LedgerSettings, heads};
 use tollgate_store::storage::{Database, PruneError, Pruned, Retention, Session};
 
-use super::writer::{Job, Work};
+use super::job::{Job, Work};
 
 /// Interval of looking for expired content.
 const EVERY: Duration = Duration::from_secs(3_600);

@@ -1,9 +1,7 @@
 //! Change of a call: as its component states it, else as the host saw it.
 
 use tollgate_sandbox::annotations::Annotations;
-use tollgate_store::storage::{Session, StoreResult};
-
-use super::pending_operation::PendingOperation;
+use tollgate_store::storage::{Operation, Session, Sighting, StoreResult};
 
 /// Change of a call, as far as the host sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +15,12 @@ pub struct Mutation {
 }
 
 impl Mutation {
-    /// Change of a call: as its component states it, else as the host saw it.
+    /// Change of a call: as its component states it, else as the host saw it. `edited` is the work tree before a call
+    /// that may have edited it.
     pub(super) fn of(
         session: &Session,
-        draft: &PendingOperation,
+        operation: &Operation,
+        edited: Option<&Sighting>,
         additions: &Annotations,
         seen: Option<(String, Vec<String>)>,
     ) -> StoreResult<Option<Mutation>> {
@@ -33,9 +33,9 @@ impl Mutation {
             [] => tables.unwrap_or_default(),
             named => named.to_vec(),
         };
-        let repeated = match &draft.operation.envelope_id {
+        let repeated = match &operation.envelope_id {
             // Its states say more than fingerprints do, whoever edited it.
-            Some(envelope) if draft.sighting().is_some() && !draft.records() => match draft.sighting() {
+            Some(envelope) if edited.is_some() => match edited {
                 Some(_) if additions.has_event("mutation.no_op") => Some(1),
                 Some(seen) if additions.has_event("mutation.oscillation") => session
                     .work_trees()
@@ -44,7 +44,7 @@ impl Mutation {
                 _ => None,
             },
             Some(envelope) => {
-                let effect = draft.operation.effect.as_str();
+                let effect = operation.effect.as_str();
                 session
                     .evidence()
                     .repeated_mutation(envelope, &fingerprint, effect, None)?

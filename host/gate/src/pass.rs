@@ -10,16 +10,18 @@ use tollgate_sandbox::bindings::exports::tollgate::host::pack::Context;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::PolicyRow;
 
+use super::admission::Connections;
 use super::callable::{self, Callable};
-use super::executors::Judged;
 use super::guest_call::GuestCall;
-use super::looks::{self, Watch};
+use super::judged::Judged;
+use super::judging::Judging;
 use super::pending_operation::{PendingOperation, Recording, content};
-use super::policy::Judging;
 use super::settled::{Settled, answer, name_envelope};
+use super::watched::Watch;
+use super::window_use::Use;
 use super::{
-    Asked, Call, Connections, Consent, Gate, Generation, Left, Outcome, Reply, admission, approval,
-    arguments, batch, elicit, permits, prepare, tasks, windows,
+    Asked, Call, Consent, Gate, Generation, Left, Outcome, Reply, admission, approval, arguments, batch,
+    elicit, permits, prepare, tasks, workspace_name,
 };
 use crate::core_tools::{self, EnvelopeChange};
 use crate::telemetry::Method;
@@ -342,11 +344,11 @@ impl Gate {
         }
         draft.charge = admission::charge(tool, &members);
         draft.joins = call.caller.stateful;
-        draft.test = looks::given(tool, &arguments, "test").map(str::to_owned);
-        draft.watch = Watch::of(generation, tool, &draft, &arguments);
+        draft.test = arguments::given(tool, &arguments, "test").map(str::to_owned);
+        draft.watch = Watch::of(generation, tool, (&draft.operation, draft.charge), &arguments);
         draft.windows = Arc::clone(&generation.envelopes.windows);
-        draft.window_use = windows::Use::of(tool, &arguments, &members, &generation.workspaces);
-        draft.operation.workspace = looks::registered(&generation.workspaces, tool, &arguments);
+        draft.window_use = Use::of(tool, &arguments, &members, &generation.workspaces);
+        draft.operation.workspace = workspace_name::registered(&generation.workspaces, tool, &arguments);
         let (limits, config) = match &tool.body {
             Body::Guest(pack) => (pack.limits.clone(), pack.config.clone()),
             Body::Core(_) => (Limits::default(), String::new()),

@@ -17,24 +17,17 @@ use tollgate_sandbox::permit::Permit;
 use tollgate_sandbox::work_tree::Change;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::artifacts::{Artifact, ArtifactKind, CallArtifacts};
-use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Sighting, claimed_actor, started};
+use tollgate_store::storage::{OpType, Operation, Outcome, PolicyRow, Ran, TestRun, claimed_actor, started};
 
-use super::looks::{LookedAt, Watch};
-use super::programs::outcome_of;
-use super::tasks::TaskSlot;
-use super::windows::{Use, Window};
-use super::{Caller, Gate, Reply, Settled, admission};
-
-/// A work tree before a call, or why it was not seen.
-pub(super) type Seen = Result<Arc<Sighting>, Unseen>;
-
-/// Why a work tree was not seen.
-#[derive(Debug, Clone)]
-pub(super) struct Unseen {
-    pub(super) why: String,
-    /// The operator gave access to its repository, so it should have been.
-    pub(super) has_git: bool,
-}
+use super::call::Caller;
+use super::envelope_settings::Window;
+use super::reply::Reply;
+use super::seen::{LookedAt, Seen};
+use super::settled::Settled;
+use super::task_slot::TaskSlot;
+use super::watched::Watch;
+use super::window_use::Use;
+use super::{Gate, admission};
 
 /// The row of a call whose end is not known yet.
 #[derive(Clone)]
@@ -317,6 +310,12 @@ impl Recording {
         }
         kept
     }
+}
+
+/// Outcome of several tests. One that did not pass outweighs those that did.
+fn outcome_of(runs: &[TestRun]) -> Option<Ran> {
+    let failed = runs.iter().find(|run| run.result != Ran::Passed);
+    failed.or(runs.first()).map(|run| run.result)
 }
 
 /// Names the tests that the host ran, and their outcome if the component told none.

@@ -12,7 +12,9 @@ use tollgate_sandbox::permit::{Permit, Slot, Terms};
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Namespace, Operation, Reservation, Session, Slots, StoreResult};
 
-use super::{Gate, PendingOperation, Settled};
+use super::Gate;
+use super::pending_operation::PendingOperation;
+use super::settled::Settled;
 
 /// Longest text of a refusal, in bytes.
 const MAX_TEXT: usize = 2 << 10;

@@ -19,7 +19,7 @@ use tollgate_sandbox::state::Setup;
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{self, Session};
 
-use super::guest::Runtime;
+use super::runtime::Runtime;
 
 impl Runtime {
     /// Clears away what calls used of a pack, and makes what the next will use, now that nobody waits.

@@ -10,10 +10,11 @@ use tollgate_core::deadline::Deadline;
 use tollgate_core::envelope::{Charge, Refusal, Standing};
 use tollgate_sandbox::counted_programs::{CountPrograms, Counted};
 use tollgate_sdk::{Timestamp, ToolError};
-use tollgate_store::storage::{Admission, MAX_DEPTH, Ran, Session, StoreResult, TestRun};
+use tollgate_store::storage::{Admission, MAX_DEPTH, Session, StoreResult, TestRun};
 
 use super::pending_operation::PendingOperation;
-use super::{admission, windows};
+use super::settled::Settled;
+use super::{envelope_refusal, windows};
 
 /// Named budget that programs take from, if the operator configures it.
 const COMMANDS: &str = "commands";
@@ -36,23 +37,29 @@ pub(super) struct Noted {
     /// Tests that were started.
     started: u32,
     /// Standing of the envelope after the last count.
-    pub(super) standing: Option<Standing>,
+    standing: Option<Standing>,
     /// The counters that belong to it.
-    pub(super) counters: Option<String>,
+    counters: Option<String>,
     /// Events of an envelope that a refused test closed.
-    pub(super) events: Vec<Value>,
+    events: Vec<Value>,
     /// The limit that refused a test.
-    pub(super) limit: Option<Refusal>,
+    limit: Option<Refusal>,
     /// Code of the limit that refused a program, if it is not one of the envelope's own.
-    pub(super) other_limit: Option<&'static str>,
+    other_limit: Option<&'static str>,
     /// Tests that ended.
-    pub(super) runs: Vec<TestRun>,
+    runs: Vec<TestRun>,
 }
 
-/// Outcome of several tests. One that did not pass outweighs those that did.
-pub(super) fn outcome_of(runs: &[TestRun]) -> Option<Ran> {
-    let failed = runs.iter().find(|run| run.result != Ran::Passed);
-    failed.or(runs.first()).map(|run| run.result)
+impl Noted {
+    /// Tells the end of the call.
+    pub(super) fn tell(self, settled: &mut Settled) {
+        settled.standing = self.standing.or(settled.standing);
+        settled.counters = self.counters.or(settled.counters.take());
+        settled.limit = self.limit.or(settled.limit);
+        settled.other_limit = self.other_limit;
+        settled.told.events.extend(self.events);
+        settled.tests = self.runs;
+    }
 }
 
 impl Programs {
@@ -104,7 +111,7 @@ impl Programs {
                 windows::undo(session, &draft.windows, &draft)?;
                 noted.limit = Some(refusal);
                 noted.events.extend(event);
-                Ok(Err(admission::refused(&envelope, refusal, boot_ms)))
+                Ok(Err(envelope_refusal::refused(&envelope, refusal, boot_ms)))
             }
             Admission::Unknown => Ok(Ok(())),
         }

@@ -12,9 +12,10 @@ use tollgate_sdk::stale;
 use tollgate_store::liveness::{Host, Projection};
 
 use super::ended::Ended;
-use super::executors::Waiting;
 use super::guest_call::GuestCall;
-use super::{Reply, Settled};
+use super::judged::Waiting;
+use super::reply::Reply;
+use super::settled::Settled;
 
 /// Queued work.
 pub(super) enum Work {

@@ -8,8 +8,8 @@ use tollgate_sandbox::work_tree::{self, Change};
 use tollgate_sdk::Timestamp;
 use tollgate_store::storage::{Database, LeftState, Operation, Session, Sighting, StoreResult};
 
-use super::guest::Runtime;
 use super::pending_operation::fill_changes;
+use super::runtime::Runtime;
 use super::{Gate, Generation};
 
 /// A work tree of an interrupted envelope, and the row that tells of its change, if there is one.

@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use tollgate_components::policies::Verdict;
 use tollgate_core::budget::Budget;
 use tollgate_core::envelope::{Refusal, Standing};
 use tollgate_sandbox::annotations::Annotations;
 use tollgate_sandbox::progress::Line;
 use tollgate_sdk::{NextCall, ToolError};
-use tollgate_store::storage::{Operation, PolicyRow, TestRun};
+use tollgate_store::storage::{PolicyRow, TestRun};
 
-use super::approval::Pending;
+use super::consent::Pending;
 use super::ended::Ended;
 use super::mutation::Mutation;
-use super::programs::Noted;
 use super::reply::Reply;
+use super::told::Told;
 
 /// End of a call, with the statements of the ledger and the reply beside the result.
 #[derive(Debug, Clone)]
@@ -87,16 +86,6 @@ impl Settled {
         }
     }
 
-    /// Takes over what its programs came to.
-    pub(super) fn count_programs(&mut self, noted: Noted) {
-        self.standing = noted.standing.or(self.standing);
-        self.counters = noted.counters.or(self.counters.take());
-        self.limit = noted.limit.or(self.limit);
-        self.other_limit = noted.other_limit;
-        self.told.events.extend(noted.events);
-        self.tests = noted.runs;
-    }
-
     pub(super) fn refused(refusal: ToolError) -> Settled {
         Settled::of(Err(refusal))
     }
@@ -123,30 +112,6 @@ pub(super) fn name_envelope(mut refusal: ToolError, envelope: Option<&str>) -> T
         refusal = refusal.next_call(NextCall::new("ledger_report", arguments));
     }
     refusal
-}
-
-/// Statements of a row about envelopes: one was opened, one ended.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Told {
-    /// The envelope that the call is about, though it does not belong to it.
-    pub(super) envelope: Option<String>,
-    /// Events of the host's own.
-    pub(super) events: Vec<Value>,
-}
-
-impl Told {
-    fn add(&mut self, other: Told) {
-        self.envelope = other.envelope.or(self.envelope.take());
-        self.events.extend(other.events);
-    }
-
-    /// Puts it into a row, beside the events of its component.
-    pub(super) fn fill(&self, operation: &mut Operation) {
-        if self.envelope.is_some() {
-            operation.envelope_id.clone_from(&self.envelope);
-        }
-        operation.add_events(&self.events);
-    }
 }
 
 /// Answer for the caller.

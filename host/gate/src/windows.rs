@@ -6,176 +6,21 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-use tollgate_components::catalog::{Body, ToolEntry};
+use serde_json::json;
 use tollgate_core::client_name;
-use tollgate_core::effect::Effect;
 use tollgate_core::envelope::Charge;
 use tollgate_core::text;
-use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::{NextCall, ToolError};
-use tollgate_store::storage::{Session, Slots, StoreResult, TextFound, TextOf};
+use tollgate_store::storage::{Session, Slots, StoreResult};
 
-use super::batch::{self, Member};
-use super::looks;
 use super::pending_operation::PendingOperation;
-use crate::core_tools::{self, EnvelopeChange};
+use crate::envelope_settings::{By, Window};
+use crate::window_use::UNNAMED;
 
 /// Owner of the slots. Components' names have none of these characters alone, and policies' a prefix.
 const OWNER: &str = "core";
 /// Longest name that is counted by, in bytes.
 const MAX_SUBJECT: usize = 200;
-/// Subject of callers and clients that have no name, and of calls that name no registered workspace.
-const UNNAMED: &str = "(unnamed)";
-
-/// Limits for one window of time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
-    /// Calls that are counted together.
-    pub by: By,
-    /// Length of the window as the operator writes it, such as `1h`.
-    pub per: String,
-    /// The same in milliseconds.
-    pub per_ms: i64,
-    /// Most mutations in it.
-    pub max_mutations: Option<u32>,
-    /// Most test runs in it.
-    pub max_test_runs: Option<u32>,
-    /// Most envelopes that are opened in it.
-    pub max_envelopes: Option<u32>,
-    /// Most edits in it that no call made.
-    pub max_edits: Option<u32>,
-}
-
-/// Calls that are counted together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// Calls about the same workspace.
-    #[default]
-    Workspace,
-    /// Calls of the same proven identity. Callers without one are one, because a claimed name can be changed.
-    Actor,
-    /// Calls of clients with the same name, as clients claim it.
-    Client,
-    /// All of the data directory.
-    Everyone,
-}
-
-impl By {
-    const fn as_str(self) -> &'static str {
-        match self {
-            By::Workspace => "workspace",
-            By::Actor => "actor",
-            By::Client => "client",
-            By::Everyone => "everyone",
-        }
-    }
-}
-
-/// Use of windows by a call.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Use {
-    /// The workspace that its arguments name, or that its tool takes without a name.
-    workspace: Option<String>,
-    /// Place of the workspace's name in a table of the pack, for a call that names none.
-    stored: Option<TextOf>,
-    /// The registered ones.
-    known: Workspaces,
-    /// Calls inside of the call that write, by the workspace that they name.
-    members: BTreeMap<String, i64>,
-    /// True if the call opens an envelope.
-    opens_envelope: bool,
-}
-
-impl Use {
-    /// Use of a call with these arguments, in which members have theirs as they run.
-    pub(super) fn of(tool: &ToolEntry, arguments: &Value, members: &[Member], known: &Workspaces) -> Use {
-        let workspace = looks::named(tool, arguments).map(str::to_owned);
-        let declared = tool.workspace.as_ref().filter(|_| workspace.is_none());
-        let listed = tool.spec.members.as_ref().and_then(|name| arguments.get(name));
-        let entries = listed.and_then(Value::as_array).into_iter().flatten();
-        let mut named = BTreeMap::new();
-        for (member, entry) in members.iter().zip(entries) {
-            let writes = member.tool.spec.effect != Effect::Read;
-            let given = entry.get(batch::ARGUMENTS).unwrap_or(&Value::Null);
-            if let Some(workspace) = looks::named(&member.tool, given).filter(|_| writes) {
-                *named.entry(workspace.to_owned()).or_default() += 1;
-            }
-        }
-        Use {
-            stored: declared.and_then(|workspace| workspace.place(arguments)),
-            known: known.clone(),
-            workspace,
-            members: named,
-            opens_envelope: matches!(&tool.body, Body::Core(_))
-                && matches!(
-                    core_tools::envelope_change(&tool.spec.name),
-                    Some(EnvelopeChange::Opened(_))
-                ),
-        }
-    }
-
-    /// Text that a row of the pack has for the workspace. A pack that declares a table which it does not have has none.
-    fn found(&self, session: &Session) -> Option<TextFound> {
-        let found = session.components().text_at(self.stored.as_ref()?);
-        let found = found.inspect_err(|err| tracing::warn!(%err, "the workspace of a call was not read"));
-        found.ok()
-    }
-
-    /// Subject for the name of a workspace. Names that nobody registered are one, so that no spelling of a name is a way
-    /// around a limit.
-    fn subject<'a>(&self, name: &'a str) -> &'a str {
-        match self.known.get(name) {
-            Some(_) => name,
-            None => UNNAMED,
-        }
-    }
-
-    /// Subject for the workspace that a row of the pack names. Calls that name no row that the host knows count together,
-    /// so that no spelling of an id is a way around a limit.
-    fn stored(&self, session: &Session) -> Option<String> {
-        match self.found(session)? {
-            TextFound::Text(text) => Some(self.subject(looks::workspace_in(&text)).to_owned()),
-            TextFound::NoRow => Some(UNNAMED.to_owned()),
-            TextFound::Nothing => None,
-        }
-    }
-
-    /// Subjects of a call in windows by workspace, with how many of its units each has. `around` is the workspace that its
-    /// envelope names.
-    fn workspaces(&self, session: &Session, around: Option<String>, units: i64) -> BTreeMap<String, i64> {
-        let mut all: BTreeMap<String, i64> = BTreeMap::new();
-        for (name, count) in &self.members {
-            *all.entry(self.subject(name).to_owned()).or_default() += count;
-        }
-        // What the call itself is about counts with all that it costs.
-        let named = self
-            .workspace
-            .as_deref()
-            .map(|name| self.subject(name).to_owned());
-        let around = around.filter(|name| self.known.get(name).is_some());
-        all.extend(
-            named
-                .into_iter()
-                .chain(self.stored(session))
-                .chain(around)
-                .map(|name| (name, units)),
-        );
-        if all.is_empty() {
-            all.insert(UNNAMED.to_owned(), units);
-        }
-        all
-    }
-
-    /// The registered workspace that a row of the pack names.
-    pub(super) fn registered(&self, session: &Session) -> Option<String> {
-        let text = self.found(session)?.text()?;
-        let name = looks::workspace_in(&text);
-        self.known.get(name).map(|_| name.to_owned())
-    }
-}
 
 /// A unit that is counted, and how many of it a call uses.
 struct Units {

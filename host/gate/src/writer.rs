@@ -13,91 +13,32 @@ mod answer;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
-use tokio::sync::oneshot;
 use tollgate_components::catalog::Body;
 use tollgate_components::packs::Pack;
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
-use tollgate_core::share::Share;
 use tollgate_sandbox::facts::Transactions;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{
-    Admitted, Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreResult, TaskEnd,
+    Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreResult,
 };
 
 use super::backlog::Backlog;
 use super::ended::{Changed, Ended, cancelled};
-use super::executors::Waiting;
-use super::failure::{fail, is_busy, lost_transaction, storage_failed, unrecorded};
-use super::guest::Runtime;
+use super::failure::{is_busy, lost_transaction, storage_failed, unrecorded};
 use super::guest_call::GuestCall;
 use super::intake::{Intake, Pending, Turn};
+use super::job::Job;
 use super::permits;
 use super::projector::{self, Work as Projection};
-use super::tasks::{self, TaskSlot};
-use super::{PendingOperation, Settled};
+use super::runtime::Runtime;
+use super::settled::Settled;
+use super::tasks;
 
-use answer::answer;
-
-/// A change of the host's own. It may run more than once; only the last run counts.
-pub(super) type Work = Box<dyn Fn(&Session) -> StoreResult<()> + Send>;
-
-/// Job of the writer.
-pub(super) enum Job {
-    /// Run a call and record it.
-    Call {
-        guest: Box<GuestCall>,
-        draft: Box<PendingOperation>,
-        reply: Waiting,
-    },
-    /// Admit a `run` call and remember that it is about to start. Answers with its envelope's standing,
-    /// or with the refusal, which is recorded then.
-    Admit {
-        draft: Box<PendingOperation>,
-        reply: oneshot::Sender<Result<Option<Admitted>, Settled>>,
-    },
-    /// Mark what a connection left open as interrupted, or what all of this host's did, because it stops.
-    Interrupt {
-        connection: Option<String>,
-        done: oneshot::Sender<()>,
-    },
-    /// Record a call that ran elsewhere or was refused, and tell once its row is on disk, or why it cannot
-    /// be put there.
-    Record {
-        share: Share,
-        operation: Box<Operation>,
-        /// End of the task that the call may have become.
-        task: Option<Box<(TaskSlot, TaskEnd)>>,
-        done: oneshot::Sender<Result<(), ToolError>>,
-    },
-    /// Make a change of the host's own, and tell how long it held the writer.
-    Maintain {
-        work: Work,
-        done: oneshot::Sender<StoreResult<Duration>>,
-    },
-    /// Rows wait in the backlog. Nobody waits for them.
-    Backlog,
-    /// Commit what came before.
-    Flush(oneshot::Sender<()>),
-    /// Say that the writer works, whoever waits.
-    Pulse(oneshot::Sender<()>),
-}
-
-impl Job {
-    /// Share of the job. Jobs of the host itself come in turn with the calls.
-    pub(super) fn share(&self) -> Share {
-        match self {
-            Job::Call { draft, .. } | Job::Admit { draft, .. } => draft.share.clone(),
-            Job::Record { share, .. } => share.clone(),
-            Job::Interrupt { .. } | Job::Maintain { .. } | Job::Backlog | Job::Flush(_) | Job::Pulse(_) => {
-                Share::default()
-            }
-        }
-    }
-}
+use answer::{answer, fail};
 
 /// Starts the writer.
 pub(super) fn start(

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use tollgate_core::{clock, envelope};
-use tollgate_gate::core_tools::{EnvelopeSettings, Require};
-use tollgate_gate::{By, Window};
+use tollgate_gate::{By, EnvelopeSettings, Require, Window};
 
 /// The `[envelope]` table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

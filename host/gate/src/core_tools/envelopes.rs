@@ -14,8 +14,8 @@ use tollgate_store::storage::{Ending, Envelope, EnvelopeFilter, MAX_DEPTH, WORK_
 use super::envelope_view::EnvelopeView;
 use super::operations::{self, ReportView};
 use super::{CoreCx, EnvelopeChange, Tool, storage};
-use crate::admission::refused;
-use crate::looks::LookedAt;
+use crate::envelope_refusal::{refused, unknown};
+use crate::seen::LookedAt;
 
 /// Open an envelope: a bounded piece of work. Pass its id as envelope_id with each call that belongs to it.
 #[derive(Deserialize, JsonSchema)]
@@ -427,12 +427,4 @@ fn no_page() -> ToolError {
     )
     .remediation("Begin without a cursor.")
     .next_call(NextCall::new("envelope_list", json!({})))
-}
-
-/// There is no envelope of this id.
-pub(crate) fn unknown(id: &str) -> ToolError {
-    let id = tollgate_core::text::clean(tollgate_core::text::cut(id, 64));
-    ToolError::new("UNKNOWN_ENVELOPE", format!("there is no envelope {id}"))
-        .remediation("List envelopes, or open one.")
-        .next_call(NextCall::new("envelope_open", json!({})))
 }

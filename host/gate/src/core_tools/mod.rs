@@ -11,8 +11,6 @@ mod stats;
 mod workspaces;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +20,6 @@ use tollgate_components::catalog::Catalog;
 use tollgate_components::tools::host_tool::{HostTool, HostTools};
 use tollgate_components::tools::{Tier, ToolSpec};
 use tollgate_core::effect::Effect;
-use tollgate_core::envelope::Limits;
 use tollgate_core::identity::Identity;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_sdk::{Reply, ToolError};
@@ -30,15 +27,14 @@ use tollgate_store::artifacts::ArtifactStore;
 use tollgate_store::storage::{Session, Sighting, StoreError};
 
 use crate::approvers::{Answerer, ApprovalSettings};
-use crate::looks::LookedAt;
-use crate::settled::Told;
-use crate::windows::Window;
+use crate::envelope_settings::EnvelopeSettings;
+use crate::seen::LookedAt;
+use crate::told::Told;
 
 pub use approvals::RESOLVE;
 pub(crate) use approvals::Resolve;
 pub(crate) use discovery::DESCRIBE;
 pub use discovery::RELAY;
-pub(crate) use envelopes::unknown as unknown_envelope;
 pub use operations::{ReportView, report};
 
 pub use tollgate_components::tools::host_tool::PACK;
@@ -114,36 +110,6 @@ impl CoreCx<'_> {
     fn git_head(&self, workspace: Option<&str>) -> Option<String> {
         self.workspaces.get(workspace?)?.git_head()
     }
-}
-
-/// Defaults and ceilings of envelopes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EnvelopeSettings {
-    /// Which calls must belong to one.
-    pub require: Require,
-    /// True if an envelope is opened for a call that may change something and has none.
-    pub auto: bool,
-    /// Limits that hold over envelopes, for windows of time.
-    pub windows: Arc<Vec<Window>>,
-    /// Limits of one that asks for none.
-    pub default: Limits,
-    /// Limits that no client gets past.
-    pub ceiling: Limits,
-    /// Named budgets that each new envelope gets.
-    pub budgets: BTreeMap<String, i64>,
-}
-
-/// Which calls must belong to an envelope.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Require {
-    /// None.
-    #[default]
-    Never,
-    /// Calls that may change something.
-    Writes,
-    /// All.
-    Always,
 }
 
 /// A core tool: like a pack's, but over the host's own session.

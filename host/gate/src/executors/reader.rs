@@ -10,13 +10,16 @@ use tollgate_core::effect::Effect;
 use tollgate_sandbox::facts::Transactions;
 use tollgate_store::storage::{Database, Session, StoreError, StoreResult};
 
-use super::{Judged, Waiting};
 use crate::backlog::Backlog;
-use crate::guest::Runtime;
 use crate::guest_call::GuestCall;
+use crate::job::Job;
+use crate::judged::{Judged, Waiting};
+use crate::pending_operation::PendingOperation;
 use crate::queue::Queue;
-use crate::writer::Job;
-use crate::{PendingOperation, Reply, Settled, admission, core_tools, failure};
+use crate::reply::Reply;
+use crate::runtime::Runtime;
+use crate::settled::Settled;
+use crate::{envelope_refusal, failure};
 
 /// Fewest threads for `read` calls, and most.
 const READERS: (usize, usize) = (8, 16);
@@ -173,13 +176,13 @@ impl Reader {
             .envelopes()
             .is_visible(envelope, draft.operation.identity.as_ref())?;
         let Some(standing) = session.envelopes().standing(envelope)?.filter(|_| is_visible) else {
-            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
+            return Ok(Settled::refused(envelope_refusal::unknown(envelope)));
         };
         settled.standing = Some(standing);
         let boot_ms = self.runtime.equipment.clock.boot_ms();
         if let Some((envelope, refusal)) = session.envelopes().refusal_to_read(envelope, boot_ms)? {
             settled.limit = Some(refusal);
-            settled.result = Err(admission::refused(&envelope, refusal, boot_ms));
+            settled.result = Err(envelope_refusal::refused(&envelope, refusal, boot_ms));
         }
         Ok(settled)
     }

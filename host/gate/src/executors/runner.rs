@@ -11,13 +11,17 @@ use tollgate_store::storage::Database;
 
 use super::{looked, record, record_with, stopping};
 use crate::ended::{Changed, Ended, cancelled};
-use crate::guest::Runtime;
 use crate::guest_call::GuestCall;
-use crate::policy::Review;
+use crate::job::Job;
+use crate::judging::Review;
+use crate::mutation::Mutation;
+use crate::pending_operation::PendingOperation;
 use crate::programs::Programs;
+use crate::reply::Reply;
 use crate::runners::Runners;
-use crate::writer::Job;
-use crate::{Mutation, PendingOperation, Reply, Settled, failure, tasks};
+use crate::runtime::Runtime;
+use crate::settled::Settled;
+use crate::{failure, tasks};
 
 /// Time that a `run` call has after its envelope's end, to report how what it ran ended.
 const TIME_TO_REPORT: Duration = Duration::from_secs(2);
@@ -71,7 +75,8 @@ impl Runner {
         let (runtime, database) = (self.runtime.clone(), self.database.clone());
         let mut started = draft.clone();
         let programs = Arc::new(Programs::of(&draft, Arc::clone(&runtime.equipment.clock)));
-        guest.programs = Some(Arc::clone(&programs));
+        let counted = Arc::clone(&programs);
+        guest.programs = Some(counted);
         let ran = tokio::task::spawn_blocking(move || {
             let settled = outside(&runtime, &database, &guest, &started);
             let after = started.look_after(&runtime, &database);
@@ -86,7 +91,7 @@ impl Runner {
             settled.standing = Some(admitted.standing);
             settled.counters = admitted.counters;
         }
-        settled.count_programs(programs.noted());
+        programs.noted().tell(&mut settled);
         let ending = tasks::ending_of(&draft, &settled.result);
         match record_with(&self.writes, draft, &settled, ending).await {
             Err(failure) if settled.result.is_ok() => Settled::refused(failure::ran_unrecorded(&failure)),
@@ -123,7 +128,14 @@ fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Pe
         settled.budgets = runtime
             .budgets(&session, &guest.generation, draft)
             .unwrap_or_default();
-        settled.mutation = Mutation::of(&session, draft, &settled.additions, None).unwrap_or_default();
+        settled.mutation = Mutation::of(
+            &session,
+            &draft.operation,
+            draft.edited_sighting(),
+            &settled.additions,
+            None,
+        )
+        .unwrap_or_default();
     }
     settled
 }

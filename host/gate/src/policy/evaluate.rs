@@ -22,7 +22,7 @@ use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::liveness::Host;
 use tollgate_store::storage::{self, AskedBy, MemoryOwner, Session};
 
-use super::super::Equipment;
+use super::super::runtime::Equipment;
 
 /// Bytes that a policy judges within its limit of time.
 const STRETCH: usize = 64 << 10;

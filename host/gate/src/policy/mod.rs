@@ -21,56 +21,19 @@ use tollgate_sandbox::sitting::Sitting;
 use tollgate_sdk::{Timestamp, ToolError};
 use tollgate_store::storage::{PolicyRow, Session};
 
-use super::batch::{self, Member};
+use super::batch;
 use super::ended::{Changed, cancelled};
-use super::guest::Runtime;
 use super::guest_call::GuestCall;
+use super::judging::{Judging, Review};
 use super::pending_operation::PendingOperation;
+use super::runtime::Runtime;
 use super::{admission, arguments};
 
 use evaluate::{Evaluator, Place};
 
-pub(super) use review::Review;
 pub use trial::{Heard, Trial};
 
-/// A call that somebody judges.
-pub(super) struct Judging {
-    catalog: Arc<Catalog>,
-    tool: Arc<ToolEntry>,
-    arguments: Value,
-    members: Vec<Member>,
-}
-
 impl Judging {
-    /// Data for judging a call, if a policy judges it or a call inside it.
-    pub(super) fn of(
-        catalog: &Arc<Catalog>,
-        tool: &Arc<ToolEntry>,
-        arguments: Value,
-        members: Vec<Member>,
-    ) -> Option<Box<Judging>> {
-        let chain = catalog.policies();
-        let names = || std::iter::once(tool).chain(members.iter().map(|member| &member.tool));
-        let is_judged = !chain.is_empty()
-            && names().any(|tool| {
-                let name = tool.spec.name.as_str();
-                chain.judges(Phase::Request, name) || chain.judges(Phase::Response, name)
-            });
-        is_judged.then(|| {
-            Box::new(Judging {
-                catalog: Arc::clone(catalog),
-                tool: Arc::clone(tool),
-                arguments,
-                members,
-            })
-        })
-    }
-
-    /// Catalog whose policies judge the call.
-    pub(super) fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
-    }
-
     /// Arguments for a tool after a policy's amendment, or the reason why the tool does not take them. Faults
     /// before the amendment is not held against it: members are checked by the tool around them.
     fn accept(&self, tool: &ToolEntry, is_member: bool, given: &str, json: &str) -> Result<String, String> {

@@ -1,50 +1,20 @@
 //! Asking the policies about a result, before it is committed or leaves.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::Instant;
 
-use tollgate_components::catalog::Catalog;
 use tollgate_components::policies::{Answer, Decision, Hearing, Policy};
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
-use tollgate_sandbox::memory::Memories;
 use tollgate_store::artifacts::CallArtifacts;
 use tollgate_store::storage::{PAGE, Session};
 
 use super::super::ended::Ended;
-use super::super::guest::Runtime;
 use super::super::guest_call::GuestCall;
+use super::super::judging::Review;
+use super::super::runtime::Runtime;
 use super::evaluate::{Evaluator, Place, host_failed};
 use super::{leaving, panicked};
-
-/// Data of a call for policies that judge results.
-pub(crate) struct Review {
-    catalog: Arc<Catalog>,
-    /// The call, then those inside it.
-    requests: Vec<wit::Request>,
-    notes: Vec<wit::Note>,
-    /// Memory of the policies from before the call.
-    memories: Memories,
-    started: Instant,
-}
-
-impl Review {
-    pub(super) fn new(
-        catalog: Arc<Catalog>,
-        requests: Vec<wit::Request>,
-        (notes, memories): (Vec<wit::Note>, Memories),
-        started: Instant,
-    ) -> Review {
-        Review {
-            catalog,
-            requests,
-            notes,
-            memories,
-            started,
-        }
-    }
-}
 
 impl Runtime {
     /// Asks the policies about a result, in the call's own transaction or snapshot.

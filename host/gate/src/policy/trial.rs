@@ -20,10 +20,10 @@ use tollgate_store::storage::{
     MigrationError, Operation, Session, StoreError, StoreResult, StoredOperation, scratch,
 };
 
-use super::super::Equipment;
 use super::super::batch;
+use super::super::judging::{Judging, Review};
+use super::super::runtime::Equipment;
 use super::evaluate::{Evaluator, Place};
-use super::{Judging, Review};
 
 /// Earlier judgements of a call that nobody makes: none.
 fn sitting(request: &wit::Request) -> Sitting {

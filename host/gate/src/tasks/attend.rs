@@ -11,11 +11,11 @@ use tollgate_sandbox::progress::{Progress, Wanted, Word};
 use tollgate_store::storage::{NewTask, StoredTask};
 
 use super::attending::{Attending, Client};
-use super::slot::{Latest, TaskSlot, Tasking};
 use super::waiting::{CanAnswer, Waiting};
 use super::{Fit, ending};
 use crate::Gate;
 use crate::call::{Answers, Call, Caller, Outcome, UnknownTool};
+use crate::task_slot::{Latest, TaskSlot, Tasking};
 
 /// Words that wait for the client.
 const WORDS: usize = 16;

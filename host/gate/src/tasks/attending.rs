@@ -16,13 +16,13 @@ use super::attend::{Again, Began};
 use super::live::{LiveTasks, Place};
 use super::notes::Notes;
 use super::reply::KeptReply;
-use super::slot::{Latest, TaskSlot};
 use super::waiting::Waiting;
 use super::{Fit, TTL_MS, ending, listed};
 use crate::Gate;
-use crate::approval::Consent;
 use crate::call::{Answers, Outcome, UnknownTool};
+use crate::consent::Consent;
 use crate::pending_operation::failure_class;
+use crate::task_slot::{Latest, TaskSlot};
 
 /// Time that a client waits for the reply of a call before it gets a task.
 const PATIENCE: Duration = Duration::from_millis(250);

@@ -10,7 +10,7 @@ use tollgate_sdk::{AnsweredBy, ApprovalRequest, Question};
 use tollgate_store::storage::{AskedBy, NewApproval, QUESTIONS_OF_TASKS, Session, StoreResult};
 
 use super::attend::Again;
-use super::slot::Latest;
+use crate::task_slot::Latest;
 
 /// Longest arguments that a request shows, in bytes of JSON.
 const MAX_ARGUMENTS: usize = 16 << 10;

@@ -12,7 +12,6 @@ mod notes;
 mod pace;
 mod reply;
 mod resume;
-mod slot;
 mod waiting;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,16 +28,16 @@ use tollgate_store::storage::{
 
 use crate::call::Outcome;
 use crate::failure::storage_failed;
+use crate::pending_operation::PendingOperation;
 use crate::reply::Reply;
-use crate::{Gate, PendingOperation, dispatch};
+use crate::task_slot::{TaskSlot, Tasking};
+use crate::{Gate, dispatch};
 use live::LiveTasks;
 use pace::Pace;
 use reply::KeptReply;
 
 pub use attend::{Again, Attended, Began};
 pub use listed::yes_field;
-pub(crate) use slot::TaskSlot;
-pub use slot::Tasking;
 pub use waiting::CanAnswer;
 
 /// Time for which a task is kept, in milliseconds: a day.

@@ -10,10 +10,10 @@ use tollgate_core::task::TaskEvent;
 use tollgate_sdk::{Content, Media, ToolError};
 use tollgate_store::storage::{MAX_REPLY, TaskEnd};
 
-use super::slot::Latest;
 use crate::call::Outcome;
 use crate::pending_operation::failure_class;
 use crate::reply::Reply;
+use crate::task_slot::Latest;
 
 /// Reply of a call, or its refusal.
 #[derive(Debug, Serialize, Deserialize)]

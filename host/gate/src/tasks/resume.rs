@@ -13,11 +13,11 @@ use tollgate_store::storage::StoredTask;
 
 use super::attend::Again;
 use super::attending::{Attending, MAX_ROUNDS};
-use super::slot::TaskSlot;
 use super::waiting::CanAnswer;
 use super::{TaskReply, dispatch};
 use crate::Gate;
 use crate::call::Caller;
+use crate::task_slot::TaskSlot;
 
 /// Longest call that is kept, in bytes of JSON.
 const MAX_CALL: usize = 256 << 10;

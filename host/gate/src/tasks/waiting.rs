@@ -8,9 +8,9 @@ use tollgate_store::storage::{NewApproval, StoredTask};
 
 use super::attend::Again;
 use super::listed;
-use super::slot::Latest;
-use crate::approval::{Consent, Pending};
 use crate::call::{Answers, Asked, Outcome};
+use crate::consent::{Consent, Pending};
+use crate::task_slot::Latest;
 
 /// Questions that a client can answer.
 #[derive(Debug, Clone, Copy, Default)]

@@ -4,8 +4,12 @@ use tollgate_core::envelope::Charge;
 use tollgate_store::storage::{Admission, Cause, StoreResult};
 
 use super::Writer;
+use crate::mutation::Mutation;
+use crate::pending_operation::PendingOperation;
 use crate::permits::{self, Taker};
-use crate::{Mutation, PendingOperation, Reply, Settled, admission, core_tools, edits, windows};
+use crate::reply::Reply;
+use crate::settled::Settled;
+use crate::{edits, envelope_refusal, windows};
 
 impl Writer {
     /// Names in the row of a call the workspace that a row of its pack names.
@@ -85,7 +89,7 @@ impl Writer {
             .envelopes()
             .is_visible(envelope, draft.operation.identity.as_ref())?
         {
-            return Ok(Settled::refused(core_tools::unknown_envelope(envelope)));
+            return Ok(Settled::refused(envelope_refusal::unknown(envelope)));
         }
         let seen = draft
             .sighting()
@@ -117,10 +121,10 @@ impl Writer {
             } => {
                 settled.standing = Some(envelope.standing);
                 settled.limit = Some(refusal);
-                settled.result = Err(admission::refused(&envelope, refusal, boot_ms));
+                settled.result = Err(envelope_refusal::refused(&envelope, refusal, boot_ms));
                 settled.told.events.extend(event);
             }
-            Admission::Unknown => settled.result = Err(core_tools::unknown_envelope(envelope)),
+            Admission::Unknown => settled.result = Err(envelope_refusal::unknown(envelope)),
         }
         Ok(settled)
     }
@@ -142,6 +146,12 @@ impl Writer {
         let text = format!("{}\n{asked}\n{changes:?}", draft.operation.tool);
         let tables = changes.into_keys().collect();
         let own = tollgate_core::hash::sha256_hex(text.as_bytes());
-        Mutation::of(session, draft, &settled.additions, Some((own, tables)))
+        Mutation::of(
+            session,
+            &draft.operation,
+            draft.edited_sighting(),
+            &settled.additions,
+            Some((own, tables)),
+        )
     }
 }

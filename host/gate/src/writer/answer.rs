@@ -1,15 +1,16 @@
-//! Answers after the commit.
+//! Answers after the commit, or after its failure.
 
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
+use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Admitted, StoreError};
 
-use super::Job;
-use crate::Settled;
 use crate::failure::lost_transaction;
 use crate::intake::Pending;
+use crate::job::Job;
 use crate::projector::Work as Projection;
+use crate::settled::Settled;
 
 /// Answers the jobs of a batch that is on disk.
 pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
@@ -65,6 +66,31 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
             }
             Job::Pulse(done) => drop(done.send(())),
             Job::Backlog => {}
+        }
+    }
+}
+
+/// Answers a batch that could not be committed, nor its failure recorded.
+pub(super) fn fail(batch: Vec<Pending>, failure: &ToolError) {
+    for pending in batch {
+        match pending.job {
+            Job::Call { reply, .. } => reply.tell(Settled::refused(failure.clone())),
+            Job::Admit { reply, .. } => {
+                let _ = reply.send(Err(Settled::refused(failure.clone())));
+            }
+            Job::Record { operation, done, .. } => {
+                tracing::error!(
+                    op_id = operation.op_id,
+                    tool = operation.tool,
+                    "a ledger row could not be written"
+                );
+                let _ = done.send(Err(failure.clone()));
+            }
+            Job::Interrupt { done, .. } | Job::Flush(done) | Job::Pulse(done) => {
+                let _ = done.send(());
+            }
+            // Whoever asked hears that nothing was done.
+            Job::Maintain { .. } | Job::Backlog => {}
         }
     }
 }

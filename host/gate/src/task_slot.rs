@@ -18,7 +18,7 @@ pub enum Tasking {
 }
 
 impl Tasking {
-    pub(crate) fn into_slot(self) -> Option<TaskSlot> {
+    pub(super) fn into_slot(self) -> Option<TaskSlot> {
         match self {
             Tasking::Waiting | Tasking::Lacking => None,
             Tasking::Place(slot) => Some(slot),
@@ -83,7 +83,7 @@ impl TaskSlot {
     }
 
     /// Notes which call it is about.
-    pub(crate) fn drafted(&self, operation: &Operation) {
+    pub(super) fn drafted(&self, operation: &Operation) {
         self.set_latest(Latest {
             op_id: operation.op_id.clone(),
             envelope_id: operation.envelope_id.clone(),
@@ -102,7 +102,7 @@ impl TaskSlot {
     }
 
     /// True once the task is stored. Said by the writer, so that what it does next knows.
-    pub(crate) fn is_stored(&self) -> bool {
+    pub(super) fn is_stored(&self) -> bool {
         self.0.is_stored.load(Ordering::Acquire)
     }
 

@@ -1,0 +1,46 @@
+//! Calls on their way back from an executor, and who hears of them.
+
+use tokio::sync::oneshot;
+use tollgate_components::policies::Question;
+use tollgate_sdk::ToolError;
+
+use crate::guest_call::GuestCall;
+use crate::pending_operation::{PendingOperation, Recording};
+use crate::settled::Settled;
+
+/// State in which a call left its reader.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large one is what every read comes to"
+)]
+pub(super) enum Judged {
+    /// The call is over, with its recording.
+    Settled(Settled, Recording),
+    /// The call is over, and its row is to be recorded before the reply, because policies remember it.
+    Unrecorded(Box<PendingOperation>, Box<Settled>, Recording),
+    /// The policies let it through, and it is to run outside any transaction.
+    Passed(Box<GuestCall>, Box<PendingOperation>),
+    /// Policies denied the result, or could not be asked. Nothing is recorded yet.
+    Denied(Box<PendingOperation>, ToolError),
+    /// Policies let the result through if the client's user agrees.
+    Asked(Box<GuestCall>, Box<PendingOperation>, Question),
+}
+
+/// Receiver of a call's outcome after the commit.
+pub(super) enum Waiting {
+    /// Its caller.
+    Caller(oneshot::Sender<Settled>),
+    /// Its caller, who has not heard yet what the policies said. The call came straight from the reader
+    /// that had it judged, which spares it a way through the caller's task.
+    Judged(oneshot::Sender<Judged>, Box<Recording>),
+}
+
+impl Waiting {
+    /// Tells how it ended. A caller that is gone needs no answer: the row is in the ledger.
+    pub(super) fn tell(self, settled: Settled) {
+        match self {
+            Waiting::Caller(reply) => drop(reply.send(settled)),
+            Waiting::Judged(reply, recording) => drop(reply.send(Judged::Settled(settled, *recording))),
+        }
+    }
+}
