@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::MISSING_STORAGE;
+use super::{MISSING_STORAGE, Session};
 use crate::{DbError, Effect, Migration, Row, Value};
 
 /// Tables of a pack or policy that has none.
@@ -34,5 +34,15 @@ impl Storage {
 
     pub(super) fn execute(&self, _sql: &str, _params: &[Value]) -> Result<u64, DbError> {
         Err(DbError::Refused(MISSING_STORAGE.to_owned()))
+    }
+}
+
+impl Session {
+    /// Fails: there are no tables without the feature `storage`.
+    ///
+    /// # Panics
+    /// Always.
+    pub fn sql(&self, sql: &str) -> Vec<Row> {
+        panic!("{sql}: {MISSING_STORAGE}")
     }
 }
