@@ -12,7 +12,11 @@ const PAGES: [&str; 3] = ["writing-a-pack.md", "writing-a-policy.md", "wit.md"];
 /// Files that a new crate begins with.
 const PINS: [&str; 2] = ["Cargo.lock", "rust-toolchain.toml"];
 /// SDKs of other languages: folder in the repository, and name of the list of their files.
-const OTHERS: [(&str, &str); 2] = [("sdk/python", "python"), ("sdk/javascript", "javascript")];
+const OTHERS: [(&str, &str); 3] = [
+    ("sdk/c", "c"),
+    ("sdk/python", "python"),
+    ("sdk/javascript", "javascript"),
+];
 /// Folders that tools leave in an SDK.
 const LEFT_BEHIND: [&str; 3] = ["__pycache__", "node_modules", ".pytest_cache"];
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
@@ -43,22 +47,28 @@ fn main() -> std::io::Result<()> {
     for pin in PINS {
         files.insert(pin.to_owned(), root.join(pin));
     }
-    std::fs::write(out.join("sdk_files.rs"), listed(files))?;
+    std::fs::write(out.join("sdk_files.rs"), listed(files, "include_str"))?;
     for (folder, name) in OTHERS {
         let mut files = BTreeMap::new();
         sources(&root.join(folder), "vendor/tollgate-sdk", &mut files)?;
-        std::fs::write(out.join(format!("{name}_sdk_files.rs")), listed(files))?;
+        let list = listed(files, "include_bytes");
+        std::fs::write(out.join(format!("{name}_sdk_files.rs")), list)?;
     }
     Ok(())
 }
 
 /// The files as an array of their paths and contents.
-fn listed(files: BTreeMap<String, PathBuf>) -> String {
+fn listed(files: BTreeMap<String, PathBuf>, include: &str) -> String {
+    let as_slice = if include == "include_bytes" {
+        " as &[u8]"
+    } else {
+        ""
+    };
     let mut list = "[\n".to_owned();
     for (path, file) in files {
         println!("cargo::rerun-if-changed={}", file.display());
         let file = file.display().to_string();
-        let _ = writeln!(list, "    ({path:?}, include_str!({file:?})),");
+        let _ = writeln!(list, "    ({path:?}, {include}!({file:?}){as_slice}),");
     }
     list + "]\n"
 }
@@ -98,12 +108,23 @@ fn standalone(manifest: &str, workspace: &str) -> String {
         if is_left_out {
             continue;
         }
-        let line = match line.strip_suffix(".workspace = true") {
+        let inherited = line.strip_suffix(".workspace = true").map(|name| (name, false));
+        let optional = line.strip_suffix(" = { workspace = true, optional = true }");
+        let line = match inherited.or(optional.map(|name| (name, true))) {
             None => line.to_owned(),
-            Some(name) if CRATES.iter().any(|(_, other)| *other == name) => {
-                format!("{name} = {{ path = \"../{name}\" }}")
+            Some((name, is_optional)) => {
+                let is_beside = CRATES.iter().any(|(_, other)| *other == name);
+                let beside = format!("{name} = {{ path = \"../{name}\" }}");
+                let line = if is_beside {
+                    &beside
+                } else {
+                    line_of(name).unwrap_or(line)
+                };
+                match line.strip_suffix(" }") {
+                    Some(table) if is_optional => format!("{table}, optional = true }}"),
+                    _ => line.to_owned(),
+                }
             }
-            Some(name) => line_of(name).unwrap_or(line).to_owned(),
         };
         text.push_str(&line);
         text.push('\n');

@@ -7,13 +7,14 @@
 //! programs are really run, as far as the pack asked for them and the session allows them.
 
 mod approvals;
+mod backend;
 mod recollection;
 mod record;
 mod schema_check;
 mod script;
 mod spawn;
-mod sqlite;
-mod stages;
+#[cfg_attr(not(feature = "storage"), path = "native/no_storage.rs")]
+mod storage;
 pub mod table;
 mod workspaces;
 
@@ -24,22 +25,21 @@ pub use judge::{Judge, Judged};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use rusqlite::Connection;
 use serde_json::Value as Json;
 
+pub use backend::Backend;
 pub use record::Artifact;
 use record::Record;
 pub use script::{Check, Script, ShortForms, line_of};
-pub use sqlite::Sqlite;
-use sqlite::open;
+use storage::Storage;
 pub use workspaces::Workspace;
 use workspaces::Workspaces;
 
 use crate::permit::Asked;
 use crate::{
     Answer, Approval, ApprovalRequest, ApprovalStatus, CallInfo, Counter, Cx, Effect, Entry, Envelope, Event,
-    FoundOperation, Operation, Pack, Question, Reply, Row, SeenWorkTree, Slot, TestOutcome, TestedTree,
-    ToolError, WorkTreeChange, stale,
+    FoundOperation, Operation, Pack, Question, Reply, SeenWorkTree, Slot, TestOutcome, TestedTree, ToolError,
+    WorkTreeChange, stale,
 };
 
 /// Start time of the clock: 2026-01-01T00:00:00Z.
@@ -54,6 +54,22 @@ use crate::{
 /// assert_eq!(cx.now().as_ms(), EPOCH_MS + 60_000);
 /// ```
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
+
+/// Remedy for tests with tables when the SDK was built without a database for them.
+const MISSING_STORAGE: &str = "to test tables, enable the feature `storage` of tollgate-sdk in Cargo.toml: [dev-dependencies] tollgate-sdk = { …, features = [\"storage\"] }";
+
+/// Fails to compile if a pack has tables, and the SDK has no database for their tests.
+///
+/// # Panics
+/// If the pack has migrations, and the feature `storage` is missing.
+#[doc(hidden)]
+pub const fn require_storage(pack: &Pack) {
+    assert!(
+        cfg!(feature = "storage") || pack.migrations.is_empty(),
+        "{}",
+        MISSING_STORAGE
+    );
+}
 
 /// The host process, as packs see it.
 const SESSION_ID: &str = "00000000-0000-7000-8000-000000000000";
@@ -89,13 +105,11 @@ const SESSION_ID: &str = "00000000-0000-7000-8000-000000000000";
 /// ```
 pub struct Session {
     pack: &'static Pack,
-    backend: Sqlite,
+    backend: Backend,
     call: RefCell<CallInfo>,
     answerer: Cell<Option<Answerer>>,
     /// True if arguments are checked against the schema of their tool.
     is_checked: bool,
-    /// Number of migrations that were applied.
-    migrated: Cell<usize>,
 }
 
 /// Answers a question of a call, or leaves it without an answer.
@@ -108,55 +122,40 @@ impl Session {
     /// If a migration fails: the pack's own mistake, which a test should show.
     #[must_use]
     pub fn new(pack: &'static Pack) -> Session {
-        Session::open(pack, open())
-    }
-
-    /// The pack over any database, after its migrations.
-    ///
-    /// # Panics
-    /// If a migration fails.
-    #[must_use]
-    pub fn open(pack: &'static Pack, db: Connection) -> Session {
-        Session::open_as(pack.name, pack, db, usize::MAX)
+        let all = 0..pack.migrations.len();
+        Session::over(pack, Storage::new(pack.name, pack.migrations, all))
     }
 
     /// The tables of a policy start with another name than its own.
     pub(crate) fn new_policy(pack: &'static Pack) -> Session {
-        let db = open();
-        let session = Session::open_as(&format!("policy-{}", pack.name), pack, db, usize::MAX);
+        let owner = format!("policy-{}", pack.name);
+        let storage = Storage::new(&owner, pack.migrations, 0..pack.migrations.len());
+        let session = Session::over(pack, storage);
         session.backend.requests.of_policy();
         session
     }
 
     /// Lets a policy read, or write if it judges the result of a `Write` call.
     pub(crate) fn judge_on(&self, effect: Effect) {
-        self.pragma("query_only", if effect == Effect::Write { "OFF" } else { "ON" });
+        self.backend.storage.allow(effect);
     }
 
     /// Begins what a policy does to its tables after a call.
     pub(crate) fn begin_judgement(&self, effect: Effect) {
         self.judge_on(effect);
-        self.pragma_free("SAVEPOINT judgement");
+        self.begin("judgement");
     }
 
     /// Ends it, and undoes it unless the result passed.
     pub(crate) fn end_judgement(&self, is_kept: bool) {
-        if !is_kept {
-            self.pragma_free("ROLLBACK TO judgement");
-        }
-        self.pragma_free("RELEASE judgement");
+        self.end("judgement", is_kept);
     }
 
-    fn open_as(owner: &str, pack: &'static Pack, db: Connection, migrations: usize) -> Session {
-        db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA recursive_triggers = ON;")
-            .expect("pragmas are accepted");
-        let applied = migrations.min(pack.migrations.len());
-        let reader = stages::migrate(&db, owner, pack.migrations, 0..applied);
+    fn over(pack: &'static Pack, storage: Storage) -> Session {
         Session {
             pack,
-            backend: Sqlite {
-                db,
-                reader,
+            backend: Backend {
+                storage,
                 now: Cell::new(EPOCH_MS),
                 step: Cell::new(1000),
                 ids: RefCell::new(BTreeMap::new()),
@@ -173,7 +172,6 @@ impl Session {
             }),
             answerer: Cell::new(None),
             is_checked: false,
-            migrated: Cell::new(applied),
         }
     }
 
@@ -441,15 +439,11 @@ impl Session {
         self.backend.requests.enter(entry.effect);
         self.backend.run.set(entry.effect == Effect::Run);
         self.backend.workspaces.enter(entry.effect);
-        let read_only = entry.effect == Effect::Read;
-        self.pragma("query_only", if read_only { "ON" } else { "OFF" });
-        self.pragma_free("SAVEPOINT call");
+        self.backend.storage.allow(entry.effect);
+        self.begin("call");
         let result = (entry.call)(&cx, arguments);
         let kept = result.is_ok() || cx.keeps_rows();
-        if !kept && entry.effect == Effect::Write {
-            self.pragma_free("ROLLBACK TO call");
-        }
-        self.pragma_free("RELEASE call");
+        self.end("call", kept || entry.effect != Effect::Write);
         self.backend.run.set(false);
         self.backend.record.leave(kept);
         self.backend.requests.leave(kept);
@@ -482,7 +476,7 @@ impl Session {
         })?;
         let call = self.call.borrow().clone();
         self.backend.workspaces.enter(Effect::Read);
-        self.pragma("query_only", "ON");
+        self.backend.storage.allow(Effect::Read);
         let said = (entry.call)(&Cx::new(&self.backend, &call), arguments);
         self.backend.workspaces.leave(false);
         said.map(|reply| reply.text.unwrap_or_default())
@@ -497,32 +491,25 @@ impl Session {
         Script::new(self).run(script)
     }
 
-    /// Runs SQL outside any tool, for looking at tables or preparing them.
-    ///
-    /// # Panics
-    /// If the SQL fails.
-    pub fn sql(&self, sql: &str) -> Vec<Row> {
-        self.pragma("query_only", "OFF");
-        // A test may join more tables at once than a pack.
-        let joined = sqlite::set_joined(&self.backend.db, 500);
-        let rows = self.backend.rows(sql, &[]);
-        sqlite::set_joined(&self.backend.db, joined);
-        rows.unwrap_or_else(|err| panic!("{sql}: {err}"))
-    }
-
     /// The backend, for calling store functions without a tool around them.
-    pub fn backend(&self) -> &Sqlite {
+    pub fn backend(&self) -> &Backend {
         &self.backend
     }
 
-    fn pragma(&self, name: &str, value: &str) {
-        self.pragma_free(&format!("PRAGMA {name} = {value}"));
+    fn begin(&self, name: &str) {
+        self.backend
+            .storage
+            .begin(name)
+            .unwrap_or_else(|err| panic!("{name}: {err}"));
     }
 
-    fn pragma_free(&self, sql: &str) {
-        self.backend
-            .db
-            .execute_batch(sql)
-            .unwrap_or_else(|err| panic!("{sql}: {err}"));
+    fn end(&self, name: &str, is_kept: bool) {
+        let storage = &self.backend.storage;
+        let ended = if is_kept {
+            storage.commit(name)
+        } else {
+            storage.roll_back(name)
+        };
+        ended.unwrap_or_else(|err| panic!("{name}: {err}"));
     }
 }

@@ -180,5 +180,7 @@ macro_rules! export_pack {
             }
             $crate::guest::export_component!(Component);
         };
+        #[cfg(all(test, not(target_family = "wasm")))]
+        const _: () = $crate::native::require_storage(&$pack);
     };
 }

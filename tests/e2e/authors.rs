@@ -152,6 +152,22 @@ fn a_new_policy_builds_passes_its_tests_and_judges_in_the_host() {
     let (code, refusal) = judged.call("envelope_open", &json!({}));
     assert_eq!((code, &refusal["error"]["code"]), (1, &json!("FROZEN")));
     assert_eq!(judged.call("envelope_list", &json!({})).0, 0);
+
+    // Tables need a database, which the first build of a policy does without.
+    let source = place.path().join("release-freeze/src/lib.rs");
+    let written = std::fs::read_to_string(&source).unwrap();
+    let table = "CREATE TABLE policy_release_freeze_seen (id INTEGER PRIMARY KEY);";
+    let migrations = format!(
+        "const MIGRATIONS: &'static [tollgate_sdk::Migration] =\n        \
+         &[tollgate_sdk::Migration {{ name: \"0001_init\", sql: \"{table}\" }}];\n    const PHASE"
+    );
+    std::fs::write(&source, written.replacen("const PHASE", &migrations, 1)).unwrap();
+    let refused = cargo(&place.path().join("release-freeze"), &["test"]);
+    let said = text(&refused.stderr);
+    assert!(
+        !refused.status.success() && said.contains("enable the feature `storage` of tollgate-sdk"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -220,3 +220,22 @@ fn the_compiler_works_shut_in() {
     assert!(child.wait().unwrap().success(), "{said}");
     assert!(code.starts_with(b"\x7fELF") && said.is_empty(), "{said}");
 }
+
+#[test]
+fn a_component_is_compiled_by_its_first_check_only() {
+    let place = Place::new();
+    let kept = || {
+        let entries = std::fs::read_dir(place.data().join("cache")).unwrap();
+        let code = entries.map(|entry| entry.unwrap()).filter(|entry| {
+            let name = entry.file_name().into_string().unwrap();
+            name.ends_with(".cwasm")
+        });
+        let written = code.map(|entry| (entry.file_name(), entry.metadata().unwrap().modified().unwrap()));
+        written.collect::<Vec<_>>()
+    };
+    check(&place, "sql-access", &[]);
+    let first = kept();
+    assert_eq!(first.len(), 1, "{first:?}");
+    check(&place, "sql-access", &[]);
+    assert_eq!(kept(), first);
+}

@@ -85,6 +85,54 @@ fn what_goes_wrong_in_a_policy_can_be_expected() {
 }
 
 #[test]
+fn a_case_has_the_memory_and_the_input_schema_that_it_states() {
+    let place = Place::new();
+    let file = place.path().join("cases.toml");
+    std::fs::write(
+        &file,
+        r#"
+        [defaults]
+        tool = "note_add"
+
+        [[case]]
+        name = "entries that are over are not there"
+        arguments = { label = "deny" }
+        at = "2026-01-05T12:00:00Z"
+        memory = { denied = 2, gone = { number = 1, until = "2026-01-05T11:59:59Z" }, who = "ada", soon = { text = "x", until = "10m" } }
+        expect = { deny = "DENIED", text = "before/note_add=1 denied=3 soon=x who=ada" }
+
+        [[case]]
+        name = "a case without memory has none"
+        arguments = { label = "deny" }
+        expect = { deny = "DENIED", text = "before/note_add=1 denied=1" }
+
+        [[case]]
+        name = "a schema"
+        arguments = { label = "schema" }
+        input_schema = { type = "object", properties = { reason = { type = "string" } } }
+        expect = { deny = "SCHEMA", text = '{"type":"object","properties":{"reason":{"type":"string"}}}' }
+
+        [[case]]
+        name = "no schema"
+        arguments = { label = "schema" }
+        expect = { deny = "SCHEMA", text = "null" }
+        "#,
+    )
+    .unwrap();
+    let component = guest("policy-memory");
+    let (code, told) = policies(
+        &place,
+        &[
+            "test",
+            component.to_str().unwrap(),
+            "--case",
+            file.to_str().unwrap(),
+        ],
+    );
+    assert_eq!((code, &told["passed"]), (0, &json!(4)), "{told:#}");
+}
+
+#[test]
 fn what_is_not_as_expected_is_shown_and_the_rest_runs() {
     let (output, said) = policy_faults(
         &Place::new(),

@@ -91,14 +91,14 @@ pub(crate) fn test() -> anyhow::Result<String> {
     for component in &PYTHON {
         make_python(&builder, component, &out)?;
     }
-    let builder = c::builder()?;
-    let has_c = builder.is_some();
-    if let Some(builder) = &builder {
+    let tollgate = components::build_host(Profile::Dev)?;
+    let has_c = c::is_available()?;
+    if has_c {
         for component in &c::COMPONENTS {
-            c::make(builder, component, &out)?;
+            c::make(&tollgate, component, &out)?;
         }
     }
-    new_ones()?;
+    new_ones(&tollgate, has_c)?;
     let mut weights = Vec::new();
     let made = JAVASCRIPT.iter().chain(&PYTHON);
     for component in made.chain(c::COMPONENTS.iter().filter(|_| has_c)) {
@@ -125,37 +125,46 @@ pub(crate) fn test() -> anyhow::Result<String> {
 
 /// Makes packs and policies with `tollgate new` and the SDKs' packages, runs their tests, and checks their components.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
-fn new_ones() -> anyhow::Result<()> {
-    let tollgate = components::build_host(Profile::Dev)?;
+fn new_ones(tollgate: &Path, has_c: bool) -> anyhow::Result<()> {
     let work = target().join("languages");
     if work.exists() {
         std::fs::remove_dir_all(&work)?;
     }
     let sdks = sdks::of_checkout(&work.join("packages"), &work)?;
     check_bindings(&python()?, &work)?;
+    if has_c {
+        c::check_bindings(&work)?;
+    }
     for (kind, settings) in [("pack", "{}"), ("policy", r#"{"reason": "release day"}"#)] {
-        for language in ["python", "javascript"] {
+        for language in ["c", "python", "javascript"] {
+            if language == "c" && !has_c {
+                continue;
+            }
             let name = format!("{language}-{kind}");
             say(&format!("making {name} with tollgate new"));
             let folder = work.join(&name);
-            let mut new = Command::new(&tollgate);
+            let mut new = Command::new(tollgate);
             run(new
                 .args(["new", kind, &name, "--language", language, "--path"])
                 .arg(&folder))?;
+            if kind == "pack" {
+                add_tests_of_sdk(language, &folder)?;
+            }
             match language {
+                "c" => run(Command::new("make").current_dir(&folder))?,
                 "python" => build_python(&folder, &sdks)?,
                 _ => build_javascript(&folder, &sdks)?,
             }
             let component = folder.join(format!("{}.wasm", name.replace('-', "_")));
             ensure!(component.is_file(), "{} was not built", component.display());
-            let mut check = Command::new(&tollgate);
+            let mut check = Command::new(tollgate);
             check
                 .arg("--data-dir")
                 .arg(work.join("data"))
                 .args(["packs", "check"]);
             run(check.arg(&component).args(["--settings", settings]))?;
             if kind == "policy" {
-                let mut cases = Command::new(&tollgate);
+                let mut cases = Command::new(tollgate);
                 cases
                     .arg("--data-dir")
                     .arg(work.join("data"))
@@ -164,6 +173,19 @@ fn new_ones() -> anyhow::Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// Has a folder's tests try the SDK's double of the host as well.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn add_tests_of_sdk(language: &str, folder: &Path) -> anyhow::Result<()> {
+    let file = match language {
+        "python" => "test_sdk.py",
+        "javascript" => "sdk.test.js",
+        _ => return Ok(()),
+    };
+    let tests = root().join("tests/languages").join(language).join(file);
+    std::fs::copy(tests, folder.join(file))?;
     Ok(())
 }
 

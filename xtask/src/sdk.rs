@@ -13,8 +13,8 @@ use crate::run::{cargo, root, run, say, target};
 const PACKAGES: [&str; 2] = ["tollgate-sql", "tollgate-sdk"];
 /// Version of both, as the workspace has it.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Dependency on the SDK in the template of a pack.
-const DEPENDENCY: &str = "tollgate-sdk = { path = \"../../../sdk\" }";
+/// Place of the SDK in the template of a pack.
+const PLACE: &str = "path = \"../../../sdk\"";
 
 /// Makes the packages, unpacks them, and builds the template of a pack with them for components and natively.
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
@@ -41,10 +41,10 @@ pub(crate) fn check() -> anyhow::Result<String> {
     let manifest = author.join("Cargo.toml");
     let text = std::fs::read_to_string(&manifest)?;
     ensure!(
-        text.contains(DEPENDENCY),
+        text.contains(PLACE),
         "the template of a pack names the SDK in another way"
     );
-    let text = text.replace(DEPENDENCY, &format!("tollgate-sdk = \"{VERSION}\""));
+    let text = text.replace(PLACE, &format!("version = \"{VERSION}\""));
     let patches = PACKAGES.map(|name| format!("{name} = {{ path = \"../{name}-{VERSION}\" }}\n"));
     std::fs::write(
         &manifest,

@@ -2,6 +2,17 @@
 
 use thiserror::Error;
 
+/// Remedy for a certificate whose issuer this machine does not know, to put behind a message. Empty for other failures.
+pub fn certificate_remedy(source: &ureq::Error) -> &'static str {
+    // The error is inside of those of the socket, as a value of a version of rustls that need not be this crate's.
+    if source.to_string().contains("UnknownIssuer") {
+        ", because this machine does not know the issuer of its certificate; set SSL_CERT_FILE to a PEM file with the certificates \
+         of the issuers to trust"
+    } else {
+        ""
+    }
+}
+
 /// Reason why nothing was taken from or sent to a registry. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum RegistryError {
@@ -16,7 +27,7 @@ pub enum RegistryError {
         why: String,
     },
     /// The registry was not reached, is not trusted, or broke off.
-    #[error("{url} cannot be reached")]
+    #[error("{url} cannot be reached{}", certificate_remedy(source))]
     Unreachable {
         /// Address.
         url: String,
@@ -144,4 +155,22 @@ pub enum RegistryError {
         /// Its digest.
         digest: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_of_an_unknown_issuer_names_the_variable() {
+        let failed = |why: &str| {
+            let source = Box::new(ureq::Error::Io(std::io::Error::other(why.to_owned())));
+            let url = "https://localhost:5000/v2/".to_owned();
+            RegistryError::Unreachable { url, source }.to_string()
+        };
+        assert!(failed("invalid peer certificate: UnknownIssuer").contains("SSL_CERT_FILE"));
+        for other in ["invalid peer certificate: NotValidForName", "connection refused"] {
+            assert!(!failed(other).contains("SSL_CERT_FILE"), "{other}");
+        }
+    }
 }

@@ -8,12 +8,12 @@ export class Session {
   static open(pack: Pack, options?: { settings?: Json; migrations?: number; identity?: string }): Promise<Session>;
   /** Applies the migrations after the first `from`. */
   migrate(from: number): void;
-  /** Runs a tool, and returns its reply. Throws a `Refusal`. */
+  /** Runs a tool, and returns its reply. Throws a `Refusal`, or an `Error` if the reply does not match the output schema. */
   call(tool: string, args?: Json): any;
   prompt(name: string, args?: Json): string;
   /** Runs SQL outside of any tool, to look at tables or to fill them. */
   sql(sql: string, ...params: unknown[]): unknown[][];
-  /** Everything that clients or readers would miss. */
+  /** Everything that clients refuse or nobody would understand, as in `tollgate packs check`. */
   faults(): string[];
 }
 

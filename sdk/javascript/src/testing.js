@@ -2,6 +2,7 @@
 import { DbError, using } from "./host.js";
 import { Refusal } from "./index.js";
 import { mistakes } from "./schema.js";
+import { faults } from "./surface.js";
 
 /** Start of the clock: 2026-01-01T00:00:00Z. */
 export const EPOCH_MS = 1_767_225_600_000;
@@ -175,30 +176,32 @@ export class Session {
     };
     const effect = tool?.effect ?? "read";
     try {
-      return this.host.during(effect, effect !== "read", () => this.pack.call(context, name, JSON.stringify(args)));
+      return this.host.during(effect, effect !== "read", () => {
+        const reply = this.pack.call(context, name, JSON.stringify(args));
+        // The host refuses such a reply, and rolls its rows back.
+        const wrong = tool?.output ? mistakes(tool.output.json, JSON.parse(reply.structured)) : [];
+        if (wrong.length > 0) throw new Error(`the reply of ${name} does not match its output schema: ${wrong.join("; ")}`);
+        return reply;
+      });
     } catch (err) {
       if (typeof err?.code !== "string" || err instanceof Error) throw err;
       throw new Refusal(err.code, err.message, err.remediation, { context: JSON.parse(err.context), keepRows: err.keepRows });
     }
   }
 
-  /** Everything that clients or readers would miss. A test of each pack has none of it. */
+  /** Everything that clients refuse or nobody would understand, as in `tollgate packs check`. A test of each pack has none. */
   faults() {
-    const found = [];
-    for (const tool of this.pack.definition.all.values()) {
-      if (!tool.description) found.push(`${tool.name} has no description`);
-      found.push(...undescribed(tool.input.json, `${tool.name}: the parameter `));
-      if (tool.output) found.push(...undescribed(tool.output.json, `${tool.name}: the result `));
-    }
-    return found;
+    return [...this.pack.definition.all.values()].flatMap((tool) => {
+      const found = tool.kind === "prompt" ? ofPrompt(tool) : faults(tool);
+      return found.map((fault) => `${tool.name}: ${fault}`);
+    });
   }
 }
 
-function undescribed(schema, path) {
-  return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => [
-    ...(member.description ? [] : [`${path}${name} has no description`]),
-    ...undescribed(member.items ?? member, `${path}${name}.`),
-  ]);
+function ofPrompt({ description, input }) {
+  const properties = Object.entries(input.json.properties ?? {});
+  const bare = properties.filter(([, member]) => !member.description).map(([name]) => `the argument ${name} has no description`);
+  return description ? bare : ["the prompt has no description", ...bare];
 }
 
 /** A call to judge, with what tests leave out. */

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from . import bindings
+from . import bindings, surface
 from .errors import Refusal
 from .host import DbError
 from .schema import Field, Mistakes, decode_object, document, encode, object_schema, schema
@@ -178,16 +178,14 @@ class ToolPack:
             ) from wrong
 
     def faults(self) -> list[str]:
-        """Everything that clients or readers would miss. A test of each pack has none of it."""
-        found = []
-        for tool in (*self.tools.values(), *self.prompts.values()):
-            if not tool.description:
-                found.append(f"{tool.name} has no docstring")
-            for named in tool.fields:
+        """Everything that clients refuse or nobody would understand, as in `tollgate packs check`. A test of each pack has none."""
+        found = [f"{tool.name}: {fault}" for tool in self.tools.values() for fault in surface.faults(tool)]
+        for prompt in self.prompts.values():
+            if not prompt.description:
+                found.append(f"{prompt.name} has no docstring")
+            for named in prompt.fields:
                 if "description" not in schema(named.annotation, True):
-                    found.append(f"{tool.name}: the parameter {named.name} has no description")
-            if tool.name in self.tools:
-                found.extend(f"{tool.name}: {fault}" for fault in _undescribed(tool.output_schema, "result"))
+                    found.append(f"{prompt.name}: the parameter {named.name} has no description")
         return found
 
     def export(self) -> Any:
@@ -197,15 +195,6 @@ class ToolPack:
     def config_schema(self) -> str | None:
         """JSON Schema of the settings."""
         return None if self.settings is None else json.dumps(schema(self.settings, closed=True))
-
-
-def _undescribed(made: dict[str, Any], path: str) -> list[str]:
-    found = []
-    for name, member in made.get("properties", {}).items():
-        if "description" not in member:
-            found.append(f"{path}.{name} has no description")
-        found.extend(_undescribed(member.get("items", member), f"{path}.{name}"))
-    return found
 
 
 def _signature(function: Callable[..., Any]) -> tuple[list[Field], str | None, Any]:

@@ -17,6 +17,7 @@ from . import bindings, host
 from .errors import Refusal
 from .pack import ToolPack
 from .policy import Amend, Ask, BadSettings, CannotJudge, Deny, Outcome, Pass, Policy, Request, Review, Verdict, with_hash
+from .schema import Mistakes, decode_object, fields_of
 
 EPOCH_MS = 1_767_225_600_000
 """Start of the clock: 2026-01-01T00:00:00Z."""
@@ -164,6 +165,10 @@ def _prefix(name: str) -> str:
     return name.replace("-", "_") + "_"
 
 
+class BadReply(Exception):
+    """A tool's reply does not match its output schema."""
+
+
 class Session:
     """A pack over an empty database. Calls go the way of a component's."""
 
@@ -183,7 +188,7 @@ class Session:
         self.host.migrate(len(self.host._steps))
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Runs a tool, and returns its reply. Raises `Refusal`."""
+        """Runs a tool, and returns its reply. Raises `Refusal`, and `BadReply` if the reply does not match the output schema."""
         reply: dict[str, Any] = json.loads(self._reply(tool, arguments).structured)
         return reply
 
@@ -204,11 +209,23 @@ class Session:
         )
         with self.host.call(effect, effect != "read"):
             try:
-                return self._exported.call(facts, tool, json.dumps(arguments))
+                reply = self._exported.call(facts, tool, json.dumps(arguments))
             except Exception as err:
                 if isinstance(err.__cause__, Refusal):
                     raise err.__cause__ from None
                 raise
+            self._check(tool, json.loads(reply.structured))
+            return reply
+
+    def _check(self, name: str, reply: Any) -> None:
+        """Raises `BadReply` if a reply does not fit the tool's annotation, as the host refuses it. Its rows are rolled back."""
+        tool = self.pack.tools.get(name)
+        if tool is None:
+            return
+        try:
+            decode_object(fields_of(tool.returns), reply)
+        except Mistakes as wrong:
+            raise BadReply(f"the reply of {name} does not match its output schema: {wrong}") from None
 
     def sql(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         """Runs SQL outside of any tool, to look at tables or to fill them."""
@@ -295,4 +312,4 @@ class Judge:
         return Pass()
 
 
-__all__ = ["EPOCH_MS", "BadSettings", "Double", "Judge", "Judged", "Session"]
+__all__ = ["EPOCH_MS", "BadReply", "BadSettings", "Double", "Judge", "Judged", "Session"]

@@ -79,6 +79,7 @@ impl<P: Policy> AsPack for P {
 impl<P: Policy> Judge<P> {
     /// Creates the policy with settings as JSON text. The error lists every mistake in them.
     pub fn new(text: &str) -> Result<Judge<P>, Vec<Problem>> {
+        const { super::require_storage(<P as AsPack>::PACK) };
         settings::<P>(text)?;
         Ok(Judge {
             session: Session::new_policy(<P as AsPack>::PACK),

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use super::Sqlite;
+use super::Backend;
 use crate::policy::memory::{MAX_CHANGES, MAX_LISTED, check_key};
 use crate::policy::{JudgedOperation, MemoryChange, MemoryError, PolicyHost, Remembered};
 use crate::{Host as _, LedgerError, OperationFilter};
@@ -57,7 +57,7 @@ impl Recollection {
     }
 
     /// The host of a policy, whose ledger is that of a session.
-    pub(super) fn of<'a>(&'a self, backend: &'a Sqlite) -> Judging<'a> {
+    pub(super) fn of<'a>(&'a self, backend: &'a Backend) -> Judging<'a> {
         Judging {
             memory: self,
             backend,
@@ -68,7 +68,7 @@ impl Recollection {
 /// Host of a policy during one judgement.
 pub(super) struct Judging<'a> {
     memory: &'a Recollection,
-    backend: &'a Sqlite,
+    backend: &'a Backend,
 }
 
 impl PolicyHost for Judging<'_> {

@@ -1,6 +1,40 @@
 //! Check of a call's arguments against the tool's schema, as the gate does before a component runs. The check knows the keywords
 //! that schemas of this SDK have. A pattern is left to the host, because it needs a reader of regular expressions.
 
+impl super::Session {
+    /// Refuses arguments that do not fit the schema of the tool, as the gate does before it runs a tool. Patterns, and schemas that
+    /// use all of JSON Schema, are left to the host.
+    ///
+    /// ```
+    /// # use tollgate_sdk::{Cx, Pack, ToolError, native::Session, tools};
+    /// # #[derive(serde::Serialize, schemars::JsonSchema)]
+    /// # pub struct Listed {}
+    /// tollgate_sdk::tool! {
+    ///     /// List notes.
+    ///     read "List notes" fn notes_list(
+    ///         _cx: &Cx<'_>,
+    ///         /// Maximum number of notes, 1 to 100.
+    ///         #[schemars(range(min = 1, max = 100))]
+    ///         limit: u32,
+    ///     ) -> Result<Listed, ToolError> {
+    ///         let _ = limit;
+    ///         Ok(Listed {})
+    ///     }
+    /// }
+    /// const PACK: Pack = Pack { name: "notes", tools: tools![notes_list], ..Pack::EMPTY };
+    ///
+    /// let session = Session::new(&PACK).checked();
+    /// let refusal = session.call("notes_list", r#"{"limit": 0}"#).unwrap_err();
+    /// assert_eq!(refusal.code, "INVALID_ARGUMENTS");
+    /// assert_eq!(refusal.blockers[0].message, "0 is less than the minimum of 1");
+    /// ```
+    #[must_use]
+    pub fn checked(mut self) -> super::Session {
+        self.is_checked = true;
+        self
+    }
+}
+
 use serde_json::{Map, Value};
 
 use crate::{Blocker, ToolError};

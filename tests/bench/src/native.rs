@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde_json::Value;
 use task_store::PACK;
-use tollgate_sdk::native::{EPOCH_MS, Session, Sqlite};
+use tollgate_sdk::native::{Backend, EPOCH_MS, Session};
 use tollgate_sdk::{CallInfo, Cx, DbError, Host, Level, Reply, Row, Transaction, Value as SqlValue};
 
 use crate::workload::{PACK_CONFIG, Request, Tools};
@@ -50,7 +50,7 @@ impl Native {
         result.with_context(|| format!("{tool} was refused"))
     }
 
-    fn backend(&self) -> &Sqlite {
+    fn backend(&self) -> &Backend {
         self.session.backend()
     }
 }

@@ -27,6 +27,10 @@ impl Policy for PolicyMemory {
                 memory.add("denied", 1, None)?;
                 Ok(Denial::new("DENIED", told(cx)?).into())
             }
+            "schema" => {
+                let schema = cx.input_schema().unwrap_or_default();
+                Ok(Denial::new("SCHEMA", schema.to_string()).into())
+            }
             "short" => {
                 memory.add("short", 1, Some(request.at))?;
                 Ok(Verdict::Pass)

@@ -1,6 +1,5 @@
-//! Components in C: bindings by `wit-bindgen`, Debian's clang and wasi-libc, and the linker of Rust's toolchain.
+//! Components in C: the template of `tollgate new`, Debian's clang and wasi-libc, and the linker of Rust's toolchain.
 
-use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -13,7 +12,8 @@ use crate::tools::Tool;
 pub(super) const COMPONENTS: [Component; 2] = [
     Component {
         world: "tool-pack",
-        source: "words.c",
+        // The template itself.
+        source: "",
         name: "words-c",
     },
     Component {
@@ -34,15 +34,15 @@ const WIT_BINDGEN: Tool = Tool {
     program: "wit-bindgen",
 };
 
-/// Variable `PATH` with all programs that `build.sh` runs. None if components in C are left out, which the environment must allow.
-pub(super) fn builder() -> anyhow::Result<Option<OsString>> {
+/// True if there is all that a component in C is made with. It may be missing if the environment allows that.
+pub(super) fn is_available() -> anyhow::Result<bool> {
     let missing = missing();
     if !missing.is_empty() && std::env::var_os(WITHOUT).is_some() {
         say(&format!(
             "components in C are left out: {} is missing, and {WITHOUT} is set",
             missing.join(", ")
         ));
-        return Ok(None);
+        return Ok(false);
     }
     ensure!(
         missing.is_empty(),
@@ -50,26 +50,62 @@ pub(super) fn builder() -> anyhow::Result<Option<OsString>> {
         missing.join(", "),
         missing.join(" ")
     );
-    let tool = WIT_BINDGEN.installed()?;
-    let mut path = tool
-        .parent()
-        .context("a program is in a folder")?
-        .as_os_str()
-        .to_owned();
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap_or_default());
-    Ok(Some(path))
+    Ok(true)
 }
 
-pub(super) fn make(path: &OsStr, component: &Component, out: &Path) -> anyhow::Result<()> {
+/// Makes a component in a folder that `tollgate new` makes.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+pub(super) fn make(tollgate: &Path, component: &Component, out: &Path) -> anyhow::Result<()> {
     say(&format!("making {}", component.name));
-    run(Command::new("sh")
-        .arg("build.sh")
-        .arg(root().join("wit"))
-        .args([component.world, component.source])
-        .arg(super::wasm(out, component))
-        .current_dir(root().join("tests/languages/c"))
-        .env("PATH", path))
+    let kind = match component.world {
+        "policy" => "policy",
+        _ => "pack",
+    };
+    let folder = out.join(format!("{}-folder", component.name));
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    // The template as it is has the tools of the tests under this name.
+    let name = if component.source.is_empty() {
+        "words"
+    } else {
+        component.name
+    };
+    run(Command::new(tollgate)
+        .args(["new", kind, name, "--language", "c", "--path"])
+        .arg(&folder))?;
+    if !component.source.is_empty() {
+        let source = root().join("tests/languages/c").join(component.source);
+        std::fs::copy(source, folder.join("app.c"))?;
+    }
+    run(Command::new("make").current_dir(&folder))?;
+    let made = folder.join(format!("{}.wasm", name.replace('-', "_")));
+    std::fs::copy(made, super::wasm(out, component))?;
+    Ok(())
+}
+
+/// Fails if the bindings in `sdk/c` are not those of the interfaces.
+pub(super) fn check_bindings(work: &Path) -> anyhow::Result<()> {
+    let tool = WIT_BINDGEN.installed()?;
+    let made = work.join("bindings-c");
+    for world in ["tool-pack", "policy"] {
+        let mut bindings = Command::new(&tool);
+        bindings.args(["c", "--world", world, "--out-dir"]).arg(&made);
+        run(bindings.arg(root().join("wit")))?;
+    }
+    let ahead = root().join("sdk/c");
+    for world in ["tool_pack", "policy"] {
+        for file in [
+            format!("{world}.h"),
+            format!("{world}.c"),
+            format!("{world}_component_type.o"),
+        ] {
+            let mut compare = Command::new("cmp");
+            compare.arg(made.join(&file)).arg(ahead.join(&file));
+            run(&mut compare).context("the bindings in sdk/c are old; copy the new ones over them")?;
+        }
+    }
+    Ok(())
 }
 
 /// Debian's packages that are missing.
@@ -92,6 +128,7 @@ fn missing() -> Vec<&'static str> {
     };
     let all = [
         (runs("clang"), "clang"),
+        (runs("make"), "make"),
         (runs("wasm-ld"), "lld"),
         (has("-print-file-name=libc.a"), "wasi-libc"),
         (has("-print-libgcc-file-name"), "libclang-rt-dev-wasm32"),

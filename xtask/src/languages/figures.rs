@@ -1,7 +1,6 @@
 //! `cargo xtask languages --figures`: one policy in several languages, measured beside Rust in the same run.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -49,7 +48,7 @@ pub(super) fn measure(tollgate: Option<&Path>) -> anyhow::Result<()> {
         std::fs::remove_dir_all(&work)?;
     }
     std::fs::create_dir_all(&work)?;
-    let mut all = made(&work)?;
+    let mut all = made(&tollgate, &work)?;
     for one in &mut all {
         let rounds = (0..ROUNDS).map(|round| {
             let folder = work.join(format!("{}-{round}", one.policy));
@@ -76,7 +75,7 @@ pub(super) fn measure(tollgate: Option<&Path>) -> anyhow::Result<()> {
 }
 
 /// Makes the policy in each language.
-fn made(work: &Path) -> anyhow::Result<Vec<Measured>> {
+fn made(tollgate: &Path, work: &Path) -> anyhow::Result<Vec<Measured>> {
     let mut all = vec![in_rust(work)?];
     let javascript = super::javascript()?;
     all.push(timed("JavaScript", &JAVASCRIPT[1], work, |component| {
@@ -86,9 +85,9 @@ fn made(work: &Path) -> anyhow::Result<Vec<Measured>> {
     all.push(timed("Python", &PYTHON[1], work, |component| {
         super::make_python(&python, component, work)
     })?);
-    if let Some(path) = c::builder()? {
+    if c::is_available()? {
         all.push(timed("C", &c::COMPONENTS[1], work, |component| {
-            c::make(OsStr::new(&path), component, work)
+            c::make(tollgate, component, work)
         })?);
     }
     Ok(all)

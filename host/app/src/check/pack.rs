@@ -50,7 +50,7 @@ pub(super) async fn check(
     for tool in manifest.tools.iter().chain(&manifest.prompts) {
         report.problems_of(&tool.name, lint::unclear(tool));
         for vague in lint::vague(tool) {
-            report.note(Finding::new(&tool.name, vague).remedy(EXPLAIN));
+            report.problem(Finding::new(&tool.name, vague).remedy(EXPLAIN));
         }
     }
     let source = Source {

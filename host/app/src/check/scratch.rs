@@ -42,7 +42,6 @@ impl Place {
             .with_context(|| format!("{} cannot be written", component.display()))?;
         let authority = Authority {
             environment: authority.environment.filter(|_| programs),
-            cache_dir: None,
             ..authority
         };
         Ok(Place {

@@ -405,14 +405,22 @@ fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
     })
 }
 
-/// Opens the directories that packs may use.
-fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Result<Workspaces> {
+/// Reason why the current directory is not a workspace. A server says it, because its packs will miss one. Other commands rarely
+/// need any, and a refusal for want of one says what to do.
+const NO_PLACE: &str =
+    "the data directory is here, so the current directory is not a workspace; name one with --workspace";
+
+/// True if no workspace is named, and the current directory cannot be one.
+fn has_no_place(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Result<bool> {
     let here = std::env::current_dir().context("the current directory is gone")?;
     let nothing_named = config.workspaces.is_empty() && global.workspaces.is_empty();
-    if nothing_named && workspaces::overlap(&here, data_dir) {
-        tracing::warn!(
-            "the data directory is here, so the current directory is no workspace; name one with --workspace"
-        );
+    Ok(nothing_named && workspaces::overlap(&here, data_dir))
+}
+
+/// Opens the directories that packs may use.
+fn workspaces(global: &Global, config: &Config, data_dir: &Path) -> anyhow::Result<Workspaces> {
+    if has_no_place(global, config, data_dir)? {
+        tracing::info!("{NO_PLACE}");
         return Ok(Workspaces::default());
     }
     Workspaces::open(registrations(global, config)?, global.umask, data_dir)

@@ -69,6 +69,9 @@ impl Serve {
         let site = super::site(global, &config)?;
         reload::check_start(global, site.data(), &config)?;
         let workspaces = super::workspaces(global, &config, site.path())?;
+        if super::has_no_place(global, &config, site.path())? {
+            tracing::warn!("{}", super::NO_PLACE);
+        }
         let choice = self.filters.choice(&config)?;
         let loaded = site
             .load_in(&config, workspaces.clone(), &choice, Haste::AtHand)

@@ -70,16 +70,16 @@ impl Update {
         )?;
         let missing = inspection.missing(&granted);
         if !missing.is_empty() {
-            say(
-                global,
-                &self.name,
-                &fetched.pulled.reference,
-                &changes,
-                "nothing was changed",
-            );
+            // People read first what the update would change, and then that it did not.
+            let how = if global.json {
+                "nothing was changed"
+            } else {
+                "update"
+            };
+            say(global, &self.name, &fetched.pulled.reference, &changes, how);
             let lines: Vec<&str> = missing.iter().map(|wanted| wanted.line.as_str()).collect();
             out::warn(&format!(
-                "{} asks for more than it is granted: {}; grant it with --grant, or all of it with --grant all",
+                "{} asks for more than it is granted: {}; nothing was changed. Grant it with --grant, or all of it with --grant all",
                 self.name,
                 lines.join(", ")
             ));

@@ -9,12 +9,14 @@ use tollgate_core::effect::Effect;
 use tollgate_core::hash::sha256_hex;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component;
+use tollgate_sdk::policy::MemoryChange;
 use tollgate_sdk::{Timestamp, canonical_json};
 use toml::de::{DeTable, DeValue};
 
 use super::compare::Expected;
 use super::fields::{self, Fields, Sheet};
 use super::past::{self, Past};
+use super::remembered;
 use crate::config::Problem;
 
 /// Time of a call that states none: a Monday, at noon.
@@ -32,7 +34,17 @@ pub(super) const CALL: [&str; 9] = [
     "result",
 ];
 /// Further keys of a case.
-const OF_CASE: [&str; 7] = ["name", "settings", "phase", "at", "notes", "history", "expect"];
+const OF_CASE: [&str; 9] = [
+    "name",
+    "settings",
+    "phase",
+    "at",
+    "notes",
+    "history",
+    "memory",
+    "input_schema",
+    "expect",
+];
 
 /// Everything that is wrong with a file of cases.
 #[derive(Debug, Error)]
@@ -52,6 +64,10 @@ pub struct Case {
     pub(super) outcome: wit::Outcome,
     /// Earlier calls, the oldest first.
     pub(super) history: Vec<Past>,
+    /// Changes that make what the policy remembers before its history.
+    pub(super) memory: Vec<(String, MemoryChange)>,
+    /// Input schema of the tool as JSON.
+    pub(super) input_schema: Option<String>,
     pub(super) expected: Expected,
 }
 
@@ -95,7 +111,7 @@ fn defaults<'d>(file: &Fields<'_, 'd>) -> Option<&'d DeTable<'d>> {
         file.report("defaults must be a table");
         return None;
     };
-    let legal: Vec<&str> = CALL.iter().chain(&OF_CASE[1..6]).copied().collect();
+    let legal: Vec<&str> = CALL.iter().chain(&OF_CASE[1..8]).copied().collect();
     Fields::new(file.sheet(), "defaults", entry.span().start, table).only(&legal);
     Some(table)
 }
@@ -128,6 +144,8 @@ fn case(fields: &Fields<'_, '_>) -> Option<Case> {
         .unwrap_or_default();
     let request = request(fields, at);
     let history = past::history(fields, request.as_ref(), at);
+    let memory = remembered::memory(fields, at);
+    let input_schema = fields.table("input_schema").map(Value::Object);
     let expected = expected(fields, phase);
     Some(Case {
         name: fields.text("name")?,
@@ -136,6 +154,8 @@ fn case(fields: &Fields<'_, '_>) -> Option<Case> {
         request: request?,
         outcome: outcome(fields).unwrap_or_else(|| read_outcome(&Map::new())),
         history,
+        memory,
+        input_schema: input_schema.map(|schema| schema.to_string()),
         expected: expected?,
     })
 }
@@ -235,7 +255,7 @@ pub(super) fn moment(fields: &Fields<'_, '_>, key: &str) -> Option<i64> {
     })
 }
 
-fn moment_of(text: &str) -> Option<i64> {
+pub(super) fn moment_of(text: &str) -> Option<i64> {
     Timestamp::parse(text).map(Timestamp::as_ms)
 }
 
@@ -320,6 +340,8 @@ expect = { deny = "A", amend = {} }
 tool = "t"
 phase = "after"
 settings = 4
+input_schema = "object"
+memory = { a = true, b = { until = "soon" }, c = { number = 1, texts = "x" } }
 arguments = []
 history = [{ ago = "1y", times = 0 }, 7]
 expect = { ask = "?", text = "x" }
@@ -342,17 +364,22 @@ expect = { fail = "boredom" }
             14:10: expect is "pass", or a table with one of deny, amend, ask, fail and bad_settings
             15:1: case 3: it needs a name
             15:1: case 3: it needs a result, which is what phase = "after" judges
-            19:13: case 3: arguments must be a table
-            20:12: history 1: it needs a tool
-            20:20: history 1: ago must be so long before, such as "90s", "10m", "2h" or "1d"
-            20:34: history 1: times must be a whole number from 1 to 10000
-            20:39: case 3: history must hold tables
-            21:10: expect: a result is not amended, and nobody is asked about it
-            21:23: expect: there is no key "text"; legal here: ask, otherwise
-            22:1: case 4: it needs a name
-            22:1: case 4: it needs a tool
-            23:19: expect: fail must be "crash", "deadline", "memory" or "cannot_judge"
-            24:3: the file: there is no key "cases"; did you mean case?"#]]
+            19:16: case 3: input_schema must be a table
+            20:16: memory.a must be a number, a text or a table
+            20:26: memory.b: it needs a number or a text
+            20:36: memory.b: until must be a time, or so long after the call, such as "10m"
+            20:64: memory.c: there is no key "texts"; did you mean text?
+            21:13: case 3: arguments must be a table
+            22:12: history 1: it needs a tool
+            22:20: history 1: ago must be so long before, such as "90s", "10m", "2h" or "1d"
+            22:34: history 1: times must be a whole number from 1 to 10000
+            22:39: case 3: history must hold tables
+            23:10: expect: a result is not amended, and nobody is asked about it
+            23:23: expect: there is no key "text"; legal here: ask, otherwise
+            24:1: case 4: it needs a name
+            24:1: case 4: it needs a tool
+            25:19: expect: fail must be "crash", "deadline", "memory" or "cannot_judge"
+            26:3: the file: there is no key "cases"; did you mean case?"#]]
         .assert_eq(&found.join("\n"));
     }
 

@@ -8,6 +8,7 @@ mod compare;
 mod fields;
 mod past;
 mod recorded;
+mod remembered;
 mod replay;
 mod run;
 mod tally;

@@ -104,6 +104,8 @@ fn ask(
 /// A trial after what happened before the case. The policy sees the results that its history has.
 fn with_history(equipment: Equipment, policy: &Policy, case: &Case, end: End) -> anyhow::Result<Trial> {
     let mut trial = Trial::of(equipment, std::iter::once(policy))?;
+    trial.set_input_schema(case.input_schema.as_deref());
+    trial.remember_of(policy, case.request.at, &case.memory)?;
     for past in &case.history {
         end.look()?;
         let seen = past.outcome.as_ref().filter(|_| policy.phase != Phase::Request);

@@ -24,7 +24,7 @@ pub struct File {
     /// Below the crate's folder.
     pub path: &'static str,
     /// Content of the file.
-    pub text: String,
+    pub content: Vec<u8>,
 }
 
 /// A file of a template.
@@ -44,7 +44,7 @@ const POLICY: &[Template] = templates!(
 );
 
 /// The SDK as the manifests of the templates name it, the pages for authors, and the crate's own workspace.
-const SDK: &str = "{ path = \"../../../sdk\" }";
+const SDK: &str = "path = \"../../../sdk\"";
 const PAGES: &str = "../../../docs/";
 const WORKSPACE: &str = "[workspace]\n";
 
@@ -79,14 +79,14 @@ impl Sdk {
         }
     }
 
-    /// The dependency in the manifest.
-    fn dependency(&self) -> String {
+    /// Key of a dependency in the manifest that says where the SDK is.
+    fn place(&self) -> String {
         match self {
-            Sdk::BuiltIn => "{ path = \"vendor/tollgate-sdk\" }".to_owned(),
+            Sdk::BuiltIn => "path = \"vendor/tollgate-sdk\"".to_owned(),
             Sdk::Checkout { folder, .. } => {
-                format!("{{ path = {} }}", Value::String(format!("{folder}/sdk")))
+                format!("path = {}", Value::String(format!("{folder}/sdk")))
             }
-            Sdk::Version(version) => format!("\"{version}\""),
+            Sdk::Version(version) => format!("version = \"{version}\""),
         }
     }
 
@@ -103,7 +103,7 @@ impl Sdk {
     fn files(&self) -> Vec<File> {
         let of_program = SDK_FILES.iter().map(|&(path, text)| File {
             path,
-            text: text.to_owned(),
+            content: text.into(),
         });
         match self {
             Sdk::BuiltIn => of_program.collect(),
@@ -111,7 +111,7 @@ impl Sdk {
                 let pins = pins.iter();
                 pins.map(|(path, text)| File {
                     path,
-                    text: text.clone(),
+                    content: text.clone().into(),
                 })
                 .collect()
             }
@@ -168,13 +168,14 @@ pub fn files(kind: Kind, name: &Name, sdk: &Sdk, target: &str) -> Vec<File> {
     };
     let files = kind.templates().iter().map(|&(path, text)| File {
         path,
-        text: text
+        content: text
             .replace(stand_in, name.as_str())
             .replace(&stand_in.replace('-', "_"), &name.snake())
-            .replace(SDK, &sdk.dependency())
+            .replace(SDK, &sdk.place())
             .replace(WORKSPACE, workspace)
             .replace(BUILT, &format!("{target}/wasm32-wasip2"))
-            .replace(PAGES, &sdk.pages()),
+            .replace(PAGES, &sdk.pages())
+            .into(),
     });
     files.chain(sdk.files()).collect()
 }
@@ -182,6 +183,10 @@ pub fn files(kind: Kind, name: &Name, sdk: &Sdk, target: &str) -> Vec<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn text_of(file: &File) -> &str {
+        std::str::from_utf8(&file.content).unwrap()
+    }
 
     #[test]
     fn nothing_of_the_template_is_left() {
@@ -192,7 +197,7 @@ mod tests {
         for (sdk, dependency) in [
             (checkout, "{ path = '/src/toll \"gate\"/sdk' }"),
             (Sdk::BuiltIn, "{ path = \"vendor/tollgate-sdk\" }"),
-            (Sdk::Version("0.1".to_owned()), "\"0.1\""),
+            (Sdk::Version("0.1".to_owned()), "{ version = \"0.1\" }"),
         ] {
             for kind in [Kind::Pack, Kind::Policy] {
                 let name = Name::new("release-notes", kind).unwrap();
@@ -200,17 +205,24 @@ mod tests {
                 let own = files.iter().filter(|file| !file.path.starts_with("vendor/"));
                 for file in own {
                     for left in ["my-p", "my_p", "../.."] {
-                        assert!(!file.text.contains(left), "{}: {left}", file.path);
+                        assert!(!text_of(file).contains(left), "{}: {left}", file.path);
                     }
                 }
                 let manifest = files.iter().find(|file| file.path == "Cargo.toml").unwrap();
                 let line = format!("tollgate-sdk = {dependency}");
-                assert!(manifest.text.contains(&line), "{}", manifest.text);
-                let manifest: toml::Table = manifest.text.parse().unwrap();
+                assert!(text_of(manifest).contains(&line), "{}", text_of(manifest));
+                let manifest: toml::Table = text_of(manifest).parse().unwrap();
                 assert_eq!(manifest["package"]["name"].as_str(), Some("release-notes"));
+                // The tests of a pack have tables. The first build of a policy does without a database.
+                let of_tests = manifest
+                    .get("dev-dependencies")
+                    .and_then(|all| all.get("tollgate-sdk"));
+                let features = of_tests.map(|sdk| sdk["features"].to_string());
+                let expected = (kind == Kind::Pack).then(|| "[\"storage\"]".to_owned());
+                assert_eq!(features, expected);
                 let configuration = files.iter().find(|file| file.path == "tollgate.toml").unwrap();
                 let component = "\"/builds/wasm32-wasip2/release/release_notes.wasm\"";
-                assert!(configuration.text.contains(component));
+                assert!(text_of(configuration).contains(component));
             }
         }
     }

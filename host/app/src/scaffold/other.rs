@@ -5,6 +5,8 @@ use super::{File, Kind, Name, Sdk, Template};
 /// A language other than Rust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Other {
+    /// C, which clang compiles.
+    C,
     /// Python, which componentize-py makes components of.
     Python,
     /// JavaScript or TypeScript, which componentize-js makes components of.
@@ -17,6 +19,12 @@ macro_rules! templates {
     };
 }
 
+const C_PACK: &[Template] = templates!(
+    "c/pack": ".gitignore", "Makefile", "README.md", "app.c", "tollgate.toml", "workspace/README.md"
+);
+const C_POLICY: &[Template] = templates!(
+    "c/policy": ".gitignore", "Makefile", "README.md", "app.c", "cases.toml", "tollgate.toml", "workspace/README.md"
+);
 const PYTHON_PACK: &[Template] = templates!(
     "python/pack": ".gitignore", "README.md", "app.py", "requirements.txt", "test_app.py", "tollgate.toml", "workspace/README.md"
 );
@@ -33,13 +41,19 @@ const JAVASCRIPT_POLICY: &[Template] = templates!(
     "workspace/README.md"
 );
 
+/// A file of an SDK, with its content.
+type Vendored = (&'static str, &'static [u8]);
+
 /// Files of the SDKs below `vendor/tollgate-sdk`.
-const PYTHON_SDK: &[Template] = &include!(concat!(env!("OUT_DIR"), "/python_sdk_files.rs"));
-const JAVASCRIPT_SDK: &[Template] = &include!(concat!(env!("OUT_DIR"), "/javascript_sdk_files.rs"));
+const C_SDK: &[Vendored] = &include!(concat!(env!("OUT_DIR"), "/c_sdk_files.rs"));
+const PYTHON_SDK: &[Vendored] = &include!(concat!(env!("OUT_DIR"), "/python_sdk_files.rs"));
+const JAVASCRIPT_SDK: &[Vendored] = &include!(concat!(env!("OUT_DIR"), "/javascript_sdk_files.rs"));
 
 impl Other {
     const fn templates(self, kind: Kind) -> &'static [Template] {
         match (self, kind) {
+            (Other::C, Kind::Pack) => C_PACK,
+            (Other::C, Kind::Policy) => C_POLICY,
             (Other::Python, Kind::Pack) => PYTHON_PACK,
             (Other::Python, Kind::Policy) => PYTHON_POLICY,
             (Other::JavaScript, Kind::Pack) => JAVASCRIPT_PACK,
@@ -47,8 +61,9 @@ impl Other {
         }
     }
 
-    const fn sdk(self) -> &'static [Template] {
+    const fn sdk(self) -> &'static [Vendored] {
         match self {
+            Other::C => C_SDK,
             Other::Python => PYTHON_SDK,
             Other::JavaScript => JAVASCRIPT_SDK,
         }
@@ -57,6 +72,7 @@ impl Other {
     /// The dependency as the templates have it.
     const fn stand_in(self) -> &'static str {
         match self {
+            Other::C => "vendor/tollgate-sdk",
             Other::Python => "./vendor/tollgate-sdk",
             Other::JavaScript => "file:vendor/tollgate-sdk",
         }
@@ -64,7 +80,9 @@ impl Other {
 
     fn dependency(self, sdk: &Sdk) -> String {
         match (self, sdk) {
-            (_, Sdk::BuiltIn) => self.stand_in().to_owned(),
+            // There is no registry for C. Its bindings fit all hosts of the version that they are from.
+            (_, Sdk::BuiltIn) | (Other::C, Sdk::Version(_)) => self.stand_in().to_owned(),
+            (Other::C, Sdk::Checkout { folder, .. }) => format!("{folder}/sdk/c"),
             (Other::Python, Sdk::Checkout { folder, .. }) => format!("{folder}/sdk/python"),
             (Other::JavaScript, Sdk::Checkout { folder, .. }) => format!("file:{folder}/sdk/javascript"),
             (Other::Python, Sdk::Version(version)) => format!("tollgate-sdk=={version}"),
@@ -76,6 +94,7 @@ impl Other {
     pub fn steps(self, kind: Kind, name: &Name) -> Vec<String> {
         let component = format!("{}.wasm", name.snake());
         let mut steps: Vec<String> = match self {
+            Other::C => vec!["make".to_owned()],
             Other::Python => vec![
                 "python3 -m venv .venv".to_owned(),
                 ".venv/bin/pip install -r requirements.txt".to_owned(),
@@ -96,15 +115,17 @@ pub fn files(language: Other, kind: Kind, name: &Name, sdk: &Sdk) -> Vec<File> {
     let stand_in = kind.stand_in();
     let own = language.templates(kind).iter().map(|&(path, text)| File {
         path,
-        text: text
+        content: text
             .replace(stand_in, name.as_str())
             .replace(&stand_in.replace('-', "_"), &name.snake())
-            .replace(language.stand_in(), &language.dependency(sdk)),
+            .replace(language.stand_in(), &language.dependency(sdk))
+            .into(),
     });
-    let vendored = language.sdk().iter().filter(|_| *sdk == Sdk::BuiltIn);
-    let vendored = vendored.map(|&(path, text)| File {
+    let is_copied = *sdk == Sdk::BuiltIn || matches!((language, sdk), (Other::C, Sdk::Version(_)));
+    let vendored = language.sdk().iter().filter(|_| is_copied);
+    let vendored = vendored.map(|&(path, content)| File {
         path,
-        text: text.to_owned(),
+        content: content.into(),
     });
     own.chain(vendored).collect()
 }
@@ -113,20 +134,25 @@ pub fn files(language: Other, kind: Kind, name: &Name, sdk: &Sdk) -> Vec<File> {
 mod tests {
     use super::*;
 
+    fn text_of(file: &File) -> &str {
+        std::str::from_utf8(&file.content).unwrap()
+    }
+
     #[test]
     fn nothing_of_the_template_is_left_and_the_sdk_is_whole() {
-        for language in [Other::Python, Other::JavaScript] {
+        for language in [Other::C, Other::Python, Other::JavaScript] {
             for kind in [Kind::Pack, Kind::Policy] {
                 let name = Name::new("release-notes", kind).unwrap();
                 let files = files(language, kind, &name, &Sdk::BuiltIn);
                 let own = files.iter().filter(|file| !file.path.starts_with("vendor/"));
                 for file in own {
                     for left in ["my-p", "my_p"] {
-                        assert!(!file.text.contains(left), "{}: {left}", file.path);
+                        assert!(!text_of(file).contains(left), "{}: {left}", file.path);
                     }
                 }
                 let has = |path: &str| files.iter().any(|file| file.path == path);
                 let sdk: &[&str] = match language {
+                    Other::C => &["json.h", "policy.c", "policy.h", "tool_pack_component_type.o"],
                     Other::Python => &[
                         "pyproject.toml",
                         "tollgate_sdk/__init__.py",
@@ -156,6 +182,7 @@ mod tests {
         let version = Sdk::Version("0.1.0".to_owned());
         let name = Name::new("hello", Kind::Pack).unwrap();
         for (language, file, sdk, line) in [
+            (Other::C, "Makefile", &checkout, "SDK = /src/tollgate/sdk/c\n"),
             (
                 Other::Python,
                 "requirements.txt",
@@ -183,7 +210,7 @@ mod tests {
         ] {
             let files = files(language, Kind::Pack, &name, sdk);
             let found = files.iter().find(|made| made.path == file).unwrap();
-            assert!(found.text.contains(line), "{}", found.text);
+            assert!(text_of(found).contains(line), "{}", text_of(found));
             assert!(!files.iter().any(|file| file.path.starts_with("vendor/")));
         }
     }

@@ -306,6 +306,9 @@ pub struct ReportView {
     operations: i64,
     /// Number of operations that were refused or failed.
     failed: i64,
+    /// Number of operations that ended with a policy's question to the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<i64>,
     /// Number of operations whose outcome nobody can know.
     unknown: i64,
     /// Time of all calls together, in milliseconds.
@@ -378,6 +381,7 @@ pub(super) fn report_of(
         envelope: EnvelopeView::of(session, envelope, boot_ms)?.with_flags(session)?,
         operations: story.operations,
         failed: story.failed,
+        asked: Some(story.asked).filter(|asked| *asked > 0),
         unknown: story.unknown,
         busy_ms: story.busy_ms,
         steps: story.steps,

@@ -13,11 +13,14 @@ use tollgate_core::deadline::Cancel;
 use tollgate_core::effect::Effect;
 use tollgate_sandbox::bindings::policy::exports::tollgate::host::judge as wit;
 use tollgate_sandbox::bindings::tollgate::host::component;
+use tollgate_sandbox::judged::SchemaOf;
 use tollgate_sandbox::memory::Memories;
 use tollgate_sandbox::sitting::Sitting;
 use tollgate_sdk::Timestamp;
+use tollgate_sdk::policy::MemoryChange;
 use tollgate_store::storage::{
-    MigrationError, Operation, Session, StoreError, StoreResult, StoredOperation, scratch,
+    MemoryOwner, MigrationError, Operation, PolicyRow, Recollection, Session, StoreError, StoreResult,
+    StoredOperation, scratch,
 };
 
 use super::super::batch;
@@ -41,6 +44,8 @@ fn sitting(request: &wit::Request) -> Sitting {
 pub struct Trial {
     equipment: Equipment,
     session: Option<Box<Session>>,
+    /// Input schema of the tools that one policy is asked about.
+    schema: Option<SchemaOf>,
 }
 
 /// Verdicts of a chain of policies on a call.
@@ -68,7 +73,38 @@ impl Trial {
         Ok(Trial {
             equipment,
             session: Some(Box::new(scratch(tables)?)),
+            schema: None,
         })
+    }
+
+    /// Gives the tools that one policy is asked about an input schema, as JSON.
+    pub fn set_input_schema(&mut self, schema: Option<&str>) {
+        self.schema = schema.map(|schema| -> SchemaOf {
+            let schema = schema.to_owned();
+            Arc::new(move || Some(schema.clone()))
+        });
+    }
+
+    /// Has a policy remember what changes of its entries make, by key.
+    pub fn remember_of(
+        &mut self,
+        policy: &Policy,
+        at_ms: i64,
+        changes: &[(String, MemoryChange)],
+    ) -> StoreResult<()> {
+        let owner = MemoryOwner {
+            component: policy.namespace.pack().to_owned(),
+            audit: false,
+        };
+        let rows = changes.iter().map(|(key, change)| {
+            PolicyRow::Remember(Box::new(Recollection {
+                owner: owner.clone(),
+                key: key.clone(),
+                change: change.clone(),
+                at_ms,
+            }))
+        });
+        self.write(&rows.collect::<Vec<_>>())
     }
 
     /// Adds rows to the ledger that policies see.
@@ -84,9 +120,11 @@ impl Trial {
     /// Asks one policy about a call.
     pub fn before(&mut self, policy: &Policy, request: &wit::Request) -> StoreResult<Answer<wit::Verdict>> {
         let memories = Memories::at(request.at);
+        let schema = self.schema.clone();
         let answer = self.reading(|evaluator| {
             evaluator.sitting = Some(sitting(request));
             evaluator.memories = memories.clone();
+            evaluator.place.schema = schema;
             let notes = request.notes.clone();
             evaluator.ask_about(
                 policy,
@@ -102,13 +140,16 @@ impl Trial {
 
     /// Commits what policies remember, as the row of a call does.
     fn remember(&mut self, memories: &Memories) -> StoreResult<()> {
-        let rows = memories.rows();
+        self.write(&memories.rows())
+    }
+
+    fn write(&mut self, rows: &[PolicyRow]) -> StoreResult<()> {
         let session = self.session.as_ref().ok_or(StoreError::no_session())?;
         if rows.is_empty() {
             return Ok(());
         }
         session.begin_write()?;
-        session.approvals().write_policy_rows(&rows)?;
+        session.approvals().write_policy_rows(rows)?;
         session.commit()
     }
 
@@ -120,8 +161,10 @@ impl Trial {
         outcome: &wit::Outcome,
     ) -> StoreResult<Answer<wit::Review>> {
         let memories = Memories::at(request.at);
+        let schema = self.schema.clone();
         let ask = |evaluator: &mut Evaluator<'_>| {
             evaluator.memories = memories.clone();
+            evaluator.place.schema = schema;
             let notes = request.notes.clone();
             evaluator.ask_about(
                 policy,

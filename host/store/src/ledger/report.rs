@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::storage::{Envelope, OperationFilter, Outcome, Restored, Session, StoredOperation};
+use crate::storage::{Envelope, OperationFilter, Outcome, Restored, SaidByPolicy, Session, StoredOperation};
 
 pub use evidence::{NewestRun, Part, Untested};
 pub use judged::Judged;
@@ -34,6 +34,9 @@ pub struct Story {
     pub operations: i64,
     /// Number of operations that were refused or failed.
     pub failed: i64,
+    /// Number of operations that ended with a policy's question to the user. The answer comes with another operation.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub asked: i64,
     /// Number of operations whose outcome nobody can know.
     pub unknown: i64,
     /// Tools of calls that have not ended, oldest first.
@@ -133,7 +136,7 @@ pub struct Step {
     /// The client, with its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// `done`, `unknown`, or the code of the refusal or failure.
+    /// `done`, `asked` if it ended with a policy's question, `unknown`, or the code of the refusal or failure.
     pub outcome: String,
     /// Outcome of the tests that the call ran, such as `failed 2 of 14: AssertionError`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -329,10 +332,25 @@ fn size_of_diff(stats: &Value) -> Option<String> {
     Some(format!("{files}, +{more} -{less}{cut}"))
 }
 
+/// Outcome of an operation that ended with a question.
+const ASKED: &str = "asked";
+
+/// True if an operation ended with a policy's question to the user, or with the refusal that a client gets which cannot ask.
+fn is_question(operation: &StoredOperation) -> bool {
+    let is_open = |said: &SaidByPolicy| said.verdict == "ask" && said.answer.as_deref() == Some("none");
+    operation.success == Some(false) && operation.verdicts.iter().any(is_open)
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
 /// Outcome of an operation in a word.
 fn outcome(operation: &StoredOperation) -> &str {
     match (operation.success, &operation.error_code) {
         (Some(true), _) => "done",
+        (Some(false), _) if is_question(operation) => ASKED,
         (Some(false), Some(code)) => code,
         (Some(false), None) => "failed",
         (None, _) => "unknown",
@@ -356,7 +374,9 @@ impl Teller {
     fn hear(&mut self, operation: &StoredOperation) {
         let story = &mut self.story;
         story.operations += 1;
-        story.failed += i64::from(operation.success == Some(false));
+        let is_question = is_question(operation);
+        story.asked += i64::from(is_question);
+        story.failed += i64::from(operation.success == Some(false) && !is_question);
         story.unknown += i64::from(operation.success.is_none());
         story.busy_ms += operation.duration_ms;
         if operation.op_type == "mutation" && operation.limit_triggered.is_none() {
@@ -411,7 +431,7 @@ impl Teller {
     }
 
     fn refusal(&mut self, operation: &StoredOperation) {
-        if operation.success != Some(false) {
+        if operation.success != Some(false) || is_question(operation) {
             return;
         }
         let code = outcome(operation);

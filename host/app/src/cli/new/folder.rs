@@ -33,8 +33,8 @@ pub(super) fn make(folder: &Path, files: &[File], umask: u32) -> anyhow::Result<
         .prefix(".tollgate-new-")
         .tempdir_in(parent)
         .with_context(|| format!("nothing can be written in {}", parent.display()))?;
-    for File { path, text } in files {
-        write(made.path(), path, text, umask).with_context(|| format!("{path} cannot be written"))?;
+    for File { path, content } in files {
+        write(made.path(), path, content, umask).with_context(|| format!("{path} cannot be written"))?;
     }
     let shared = std::fs::Permissions::from_mode(0o777 & !umask);
     std::fs::set_permissions(made.path(), shared)?;
@@ -46,7 +46,7 @@ pub(super) fn make(folder: &Path, files: &[File], umask: u32) -> anyhow::Result<
 }
 
 #[allow(clippy::disallowed_methods, reason = "the folder is this command's own")]
-fn write(root: &Path, path: &str, text: &str, umask: u32) -> anyhow::Result<()> {
+fn write(root: &Path, path: &str, content: &[u8], umask: u32) -> anyhow::Result<()> {
     let file = root.join(path);
     let folders = file.ancestors().skip(1).take_while(|folder| *folder != root);
     let folders: Vec<&Path> = folders.collect();
@@ -54,7 +54,7 @@ fn write(root: &Path, path: &str, text: &str, umask: u32) -> anyhow::Result<()> 
         std::fs::create_dir(folder)?;
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777 & !umask))?;
     }
-    std::fs::write(&file, text)?;
+    std::fs::write(&file, content)?;
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666 & !umask))?;
     Ok(())
 }

@@ -37,7 +37,7 @@ pub(super) struct Crate {
     language: Language,
 }
 
-/// A language with an SDK.
+/// A language with a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Language {
     /// Built with cargo
@@ -47,12 +47,15 @@ enum Language {
     /// Built with componentize-js, also for TypeScript
     #[value(name = "javascript", alias = "typescript")]
     JavaScript,
+    /// Built with clang
+    C,
 }
 
 impl Language {
     fn other(self) -> Option<Other> {
         match self {
             Language::Rust => None,
+            Language::C => Some(Other::C),
             Language::Python => Some(Other::Python),
             Language::JavaScript => Some(Other::JavaScript),
         }

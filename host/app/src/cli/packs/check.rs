@@ -1,6 +1,7 @@
 //! `tollgate packs check`
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use tollgate::check::{self, Report, Subject};
 use tollgate::config::Config;
+use tollgate_store::data_dir::DataDir;
 
 use crate::cli::{self, Global, component, file, out, registry};
 
@@ -49,12 +51,9 @@ impl Check {
             .prefix("tollgate-check-")
             .tempdir()
             .context("the directory for temporary files is not writable")?;
-        let report = check::check(
-            subject,
-            folder.path(),
-            cli::authority(global, &Config::default())?,
-        )
-        .await?;
+        let mut authority = cli::authority(global, &Config::default())?;
+        authority.cache_dir = code_dir(global);
+        let report = check::check(subject, folder.path(), authority).await?;
         if global.json {
             out::print_json(&serde_json::to_value(&report)?);
         } else {
@@ -68,6 +67,15 @@ impl Check {
             ExitCode::FAILURE
         })
     }
+}
+
+/// Directory that keeps compiled code for the next check, which compiling a component with an interpreter would delay by many
+/// seconds: that of a host. None if it is not writable.
+fn code_dir(global: &Global) -> Option<PathBuf> {
+    let config = Config::load(global.config.as_deref()).unwrap_or_default();
+    let named = global.cache_dir.clone().or_else(|| config.cache_dir.clone());
+    let dir = named.or_else(|| config.data_dir(global.data_dir.as_deref()).ok())?;
+    DataDir::open(&dir).is_ok().then_some(dir)
 }
 
 fn settings(argument: &str) -> anyhow::Result<Map<String, Value>> {

@@ -283,6 +283,16 @@ fn summary(text: &mut String, story: &Story) {
             many => format!("{many} were"),
         }
     );
+    if story.asked > 0 {
+        let _ = write!(
+            text,
+            " {} with a question of a policy to the user.",
+            match story.asked {
+                1 => "1 ended".to_owned(),
+                many => format!("{many} ended"),
+            }
+        );
+    }
     if story.unknown > 0 {
         let _ = write!(
             text,
@@ -325,10 +335,10 @@ fn tell_step(step: &Step, envelope: &Envelope) -> String {
     } else {
         String::new()
     };
-    let outcome = if step.outcome == "unknown" {
-        "outcome unknown"
-    } else {
-        &step.outcome
+    let outcome = match step.outcome.as_str() {
+        "unknown" => "outcome unknown",
+        "asked" => "asked the user",
+        outcome => outcome,
     };
     let limit = step
         .limit

@@ -7,7 +7,7 @@ use tollgate_core::envelope::{Limits, Standing};
 
 use super::super::{Teller, Untested};
 use super::*;
-use crate::storage::{Outcome, Ran, StoredOperation, TestRow, TestRun};
+use crate::storage::{Outcome, Ran, SaidByPolicy, StoredOperation, TestRow, TestRun};
 
 fn envelope() -> Envelope {
     Envelope {
@@ -122,6 +122,40 @@ fn a_story_reads_like_one() {
           src/parser.rs by 2 calls (edit)
 
         Its owner's last words: gave up[31m"#]].assert_eq(&story.text(&envelope(), 0));
+}
+
+#[test]
+fn a_question_of_a_policy_is_told_as_asked_and_not_as_refused() {
+    let mut teller = Teller::default();
+    let night = "2026-03-02T00:01:00.000Z";
+    let said = |answer: &str| SaidByPolicy {
+        policy: "careful".to_owned(),
+        phase: "request".to_owned(),
+        mode: "enforce".to_owned(),
+        verdict: "ask".to_owned(),
+        code: Some("NOT_ALLOWED".to_owned()),
+        answer: Some(answer.to_owned()),
+        ..SaidByPolicy::default()
+    };
+    for (seq, answer) in [(1, "none"), (2, "yes"), (3, "none"), (4, "no")] {
+        teller.hear(&StoredOperation {
+            success: Some(answer == "yes"),
+            error_code: (answer != "yes").then(|| "NOT_ALLOWED".to_owned()),
+            verdicts: vec![said(answer)],
+            ..operation(seq, "edit", night)
+        });
+    }
+    let story = teller.finish();
+    assert_eq!((story.operations, story.asked, story.failed), (4, 2, 1));
+    let text = story.text(&envelope(), 0);
+    for line in [
+        "; 1 was refused or failed. 2 ended with a question of a policy to the user.\n",
+        "#1     edit by ada: asked the user\n",
+        "NOT_ALLOWED, once: edit (#4)",
+        "careful asked about edit 4 times (NOT_ALLOWED)",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
 }
 
 /// Row of a test run. A run by the host has a workspace and a test, such as `shop/lint`.

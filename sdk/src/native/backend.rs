@@ -1,15 +1,11 @@
-//! SQLite as the host of native tests.
+//! Host of native tests.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use rusqlite::config::DbConfig;
-use rusqlite::limits::Limit;
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode};
-
 use super::approvals::Requests;
 use super::record::Record;
+use super::storage::Storage;
 use super::workspaces::Workspaces;
 use crate::budget::Reserved;
 use crate::{
@@ -19,7 +15,7 @@ use crate::{
     Transaction, Value, WorkTreeChange, WorkspaceError, WorkspaceInfo,
 };
 
-/// SQLite as a [`Host`], with a clock that is fixed within a call and sequential ids.
+/// [`Host`] of native tests, with a clock that is fixed within a call and sequential ids.
 ///
 /// ```
 /// # use tollgate_sdk::{CallInfo, Cx, Pack, native::Session};
@@ -29,10 +25,8 @@ use crate::{
 /// let cx = Cx::new(session.backend(), &call);
 /// assert_eq!(cx.envelope_id(), None);
 /// ```
-pub struct Sqlite {
-    pub(super) db: Connection,
-    /// Parser of the pack's statements, as in the host.
-    pub(super) reader: tollgate_sql::Reader,
+pub struct Backend {
+    pub(super) storage: Storage,
     pub(super) now: Cell<i64>,
     pub(super) step: Cell<i64>,
     pub(super) ids: RefCell<BTreeMap<String, u32>>,
@@ -45,41 +39,7 @@ pub struct Sqlite {
     pub(super) progress: RefCell<Vec<String>>,
 }
 
-/// Limits of the host's databases, so that a statement that the host refuses fails in tests as well.
-const LIMITS: [(Limit, i32); 9] = [
-    (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
-    (Limit::SQLITE_LIMIT_COLUMN, 100),
-    (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
-    (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 5),
-    (Limit::SQLITE_LIMIT_VDBE_OP, 25_000),
-    (Limit::SQLITE_LIMIT_FUNCTION_ARG, 8),
-    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
-    (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 100),
-    (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
-];
-
-/// A database as the host opens it: a name in quotes that nobody knows is an error, and no text.
-pub(super) fn open() -> Connection {
-    let db = Connection::open_in_memory().expect("an in-memory database opens");
-    for quoted in [
-        DbConfig::SQLITE_DBCONFIG_DQS_DML,
-        DbConfig::SQLITE_DBCONFIG_DQS_DDL,
-    ] {
-        db.set_db_config(quoted, false).expect("SQLite has the setting");
-    }
-    for (limit, value) in LIMITS {
-        db.set_limit(limit, value).expect("SQLite has the limit");
-    }
-    db
-}
-
-/// Sets the most queries that one statement joins with UNION, and returns the number before.
-pub(super) fn set_joined(db: &Connection, most: i32) -> i32 {
-    db.set_limit(Limit::SQLITE_LIMIT_COMPOUND_SELECT, most)
-        .expect("SQLite has the limit")
-}
-
-impl Sqlite {
+impl Backend {
     fn reachable(&self) -> Result<(), DbError> {
         if self.run.get() && !self.in_transaction.get() {
             return Err(DbError::TransactionState(
@@ -88,51 +48,23 @@ impl Sqlite {
         }
         Ok(())
     }
-
-    fn read(&self, sql: &str) -> Result<std::sync::Arc<tollgate_sql::Statement>, DbError> {
-        let read = self.reader.statement(sql);
-        read.map_err(|refusal| DbError::Refused(refusal.to_string()))
-    }
-
-    /// Runs a statement directly in SQLite, for tests that inspect tables.
-    pub(super) fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
-        let mut statement = self.db.prepare_cached(sql).map_err(db_error)?;
-        let columns = statement.column_count();
-        let mut rows = statement
-            .query(rusqlite::params_from_iter(params.iter().map(Param)))
-            .map_err(db_error)?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next().map_err(db_error)? {
-            let values = (0..columns)
-                .map(|column| row.get_ref(column).map(value).map_err(db_error))
-                .collect::<Result<_, _>>()?;
-            all.push(Row::new(values));
-        }
-        Ok(all)
-    }
 }
 
-impl Host for Sqlite {
+impl Host for Backend {
     fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
         self.reachable()?;
-        let read = self.read(sql)?;
-        self.rows(&read.sql, params)
+        self.storage.query(sql, params)
     }
 
     fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
         self.reachable()?;
-        let read = self.read(sql)?;
-        let mut statement = self.db.prepare_cached(&read.sql).map_err(db_error)?;
-        let changed = statement
-            .execute(rusqlite::params_from_iter(params.iter().map(Param)))
-            .map_err(db_error)?;
-        Ok(changed as u64)
+        self.storage.execute(sql, params)
     }
 
     fn begin(&self) -> Result<Box<dyn Transaction + '_>, DbError> {
         self.in_transaction.set(true);
         self.requests.begin();
-        self.db.execute_batch("SAVEPOINT run").map_err(db_error)?;
+        self.storage.begin("run")?;
         Ok(Box::new(Open {
             backend: self,
             committed: Cell::new(false),
@@ -309,7 +241,7 @@ impl Host for Sqlite {
 
 /// Transaction of a `Run` tool.
 struct Open<'a> {
-    backend: &'a Sqlite,
+    backend: &'a Backend,
     committed: Cell<bool>,
 }
 
@@ -324,7 +256,7 @@ impl Transaction for Open<'_> {
 
     fn commit(self: Box<Self>) -> Result<(), DbError> {
         self.committed.set(true);
-        self.backend.db.execute_batch("RELEASE run").map_err(db_error)
+        self.backend.storage.commit("run")
     }
 }
 
@@ -334,41 +266,7 @@ impl Drop for Open<'_> {
         if !self.committed.get() {
             self.backend.requests.roll_back();
             // Nothing can be reported from here, and the next statement would fail anyway.
-            let _ = self.backend.db.execute_batch("ROLLBACK TO run; RELEASE run");
+            let _ = self.backend.storage.roll_back("run");
         }
-    }
-}
-
-/// A parameter in rusqlite's terms.
-struct Param<'a>(&'a Value);
-
-impl rusqlite::ToSql for Param<'_> {
-    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
-        Ok(rusqlite::types::ToSqlOutput::Borrowed(match self.0 {
-            Value::Null => ValueRef::Null,
-            Value::Integer(number) => ValueRef::Integer(*number),
-            Value::Real(number) => ValueRef::Real(*number),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
-            Value::Blob(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
-}
-
-fn value(value: ValueRef<'_>) -> Value {
-    match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => Value::Integer(number),
-        ValueRef::Real(number) => Value::Real(number),
-        ValueRef::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
-        ValueRef::Blob(bytes) => Value::Blob(bytes.to_owned()),
-    }
-}
-
-fn db_error(err: rusqlite::Error) -> DbError {
-    match err.sqlite_error_code() {
-        Some(ErrorCode::ConstraintViolation) => DbError::Constraint(err.to_string()),
-        Some(ErrorCode::ReadOnly) => DbError::ReadOnly,
-        Some(ErrorCode::DiskFull) => DbError::Full,
-        _ => DbError::Refused(err.to_string()),
     }
 }

@@ -21,7 +21,7 @@ typedef exports_tollgate_host_pack_tool_error_t refusal_t;
 #define KEPT                                                                                                          \
     "{\"type\":\"object\",\"properties\":{\"kept\":{\"type\":\"integer\","                                              \
     "\"description\":\"Number of words that are kept.\"}},\"required\":[\"kept\"]}"
-#define TABLE "CREATE TABLE words_kept (word TEXT PRIMARY KEY);"
+#define TABLE "CREATE TABLE my_pack_kept (word TEXT PRIMARY KEY);"
 
 // Every text that a function returns is a copy: the bindings free it.
 static tool_t tool(const char *name, const char *title, const char *description, const char *input,
@@ -37,14 +37,14 @@ static tool_t tool(const char *name, const char *title, const char *description,
 
 void exports_tollgate_host_pack_describe(exports_tollgate_host_pack_manifest_t *pack) {
     memset(pack, 0, sizeof *pack);
-    tool_pack_string_dup(&pack->name, "words");
+    tool_pack_string_dup(&pack->name, "my-pack");
     tool_pack_string_dup(&pack->version, "0.1.0");
     tool_pack_string_dup(&pack->summary, "Words of texts, counted and kept.");
     pack->tools.len = 2;
     pack->tools.ptr = calloc(2, sizeof *pack->tools.ptr);
-    pack->tools.ptr[0] = tool("words_count", "Count words", "Count the words of a text.", TEXT, WORDS);
+    pack->tools.ptr[0] = tool("my_pack_count", "Count words", "Count the words of a text.", TEXT, WORDS);
     pack->tools.ptr[0].effect = TOLLGATE_HOST_COMPONENT_EFFECT_READ;
-    pack->tools.ptr[1] = tool("words_keep", "Keep a word", "Keep a word, and count those that are kept.", WORD, KEPT);
+    pack->tools.ptr[1] = tool("my_pack_keep", "Keep a word", "Keep a word, and count those that are kept.", WORD, KEPT);
     pack->tools.ptr[1].effect = TOLLGATE_HOST_COMPONENT_EFFECT_WRITE;
     pack->migrations.len = 1;
     pack->migrations.ptr = calloc(1, sizeof *pack->migrations.ptr);
@@ -90,9 +90,9 @@ static bool keep(text_t word, exports_tollgate_host_pack_reply_t *reply, refusal
     tollgate_host_storage_error_t error;
     tool_pack_string_t sql;
     uint64_t changed;
-    tool_pack_string_set(&sql, "INSERT INTO words_kept (word) VALUES (?1) ON CONFLICT DO NOTHING");
+    tool_pack_string_set(&sql, "INSERT INTO my_pack_kept (word) VALUES (?1) ON CONFLICT DO NOTHING");
     bool is_done = tollgate_host_storage_execute(&sql, &one, &changed, &error);
-    tool_pack_string_set(&sql, "SELECT count(word) FROM words_kept");
+    tool_pack_string_set(&sql, "SELECT count(word) FROM my_pack_kept");
     if (!is_done || !tollgate_host_storage_query(&sql, &none, &rows, &error)) {
         return refuse(refusal, "STORAGE", "the word cannot be kept", "Try again.");
     }
@@ -110,5 +110,5 @@ bool exports_tollgate_host_pack_call(exports_tollgate_host_pack_context_t *cx, t
     if (text_of(arguments->ptr, arguments->len, "word", &text)) {
         return keep(text, reply, refusal);
     }
-    return refuse(refusal, "UNKNOWN_TOOL", "there is no such tool", "Call words_count or words_keep.");
+    return refuse(refusal, "UNKNOWN_TOOL", "there is no such tool", "Call my_pack_count or my_pack_keep.");
 }
