@@ -3,6 +3,8 @@
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use toml::Table;
 
     use crate::arrows::Arrows;
@@ -64,6 +66,40 @@ mod tests {
             let arrows = Arrows::of(&root().join("host").join(name).join("src"));
             let circles = arrows.circles();
             assert!(circles.is_empty(), "{name}: {circles:?}");
+        }
+    }
+
+    /// Where the store names the library of its engine, beside tests.
+    const SEAM: &str = "host/store/src/storage/engine";
+
+    #[allow(clippy::disallowed_methods, reason = "the test reads sources")]
+    fn sources(folder: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(sources(&path));
+            } else {
+                found.push(path);
+            }
+        }
+        found
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test reads sources")]
+    fn only_the_engine_of_the_store_names_rusqlite() {
+        let seam = root().join(SEAM);
+        for path in sources(&root().join("host/store/src")) {
+            let source = std::fs::read_to_string(&path).unwrap();
+            let code = source.split("#[cfg(test)]\nmod tests").next().unwrap();
+            let is_test = path.ends_with("storage/tampering.rs") || path.ends_with("tests.rs");
+            let is_named = code.contains("rusqlite") && !is_test;
+            assert!(
+                !is_named || path.starts_with(&seam),
+                "{} names rusqlite",
+                path.display()
+            );
         }
     }
 }

@@ -92,12 +92,6 @@ pub enum BackupError {
     Occupied(String),
 }
 
-impl From<rusqlite::Error> for BackupError {
-    fn from(err: rusqlite::Error) -> BackupError {
-        BackupError::Sqlite(err.into())
-    }
-}
-
 impl BackupError {
     fn io(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
         move |source| BackupError::Io {

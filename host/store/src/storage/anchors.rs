@@ -1,10 +1,10 @@
 //! Anchors: what stands in the chain for stretches of pruned rows.
 
-use super::error::StoreResult;
-use rusqlite::{OptionalExtension as _, Row, params};
 use serde::Serialize;
 use tollgate_sdk::Timestamp;
 
+use super::engine::{Row, sql};
+use super::error::StoreResult;
 use super::handles::Ledger;
 use crate::key::LedgerKey;
 
@@ -60,7 +60,7 @@ impl Anchor {
 
 const COLUMNS: &str = "first_seq, last_seq, prev_hash, hash, pruned_at, signature";
 
-fn anchor(row: &Row<'_>) -> rusqlite::Result<Anchor> {
+fn anchor(row: &Row<'_>) -> StoreResult<Anchor> {
     Ok(Anchor {
         first_seq: row.get(0)?,
         last_seq: row.get(1)?,
@@ -74,94 +74,77 @@ fn anchor(row: &Row<'_>) -> rusqlite::Result<Anchor> {
 impl Ledger<'_> {
     /// Every anchor, in the chain's order.
     pub fn anchors(self) -> StoreResult<Vec<Anchor>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_anchors ORDER BY first_seq, last_seq"
-            ))?
-            .query_map([], anchor)?
-            .collect::<rusqlite::Result<_>>()?)
+        self.0.engine.all(
+            &format!("SELECT {COLUMNS} FROM core_anchors ORDER BY first_seq, last_seq"),
+            &[],
+            anchor,
+        )
     }
 
     /// Time that the ledger confirms: that of its newest row that is an hour old, or now without such a row. A clock that
     /// was set forward by mistake makes nothing old until calls were made by it for an hour.
     pub fn confirmed_ms(self, now_ms: i64) -> StoreResult<i64> {
         let before = Timestamp::from_ms(now_ms.saturating_sub(CONFIRMED_MS)).to_string();
-        let confirmed: Option<String> = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT timestamp FROM core_operations WHERE timestamp <= ?1 ORDER BY seq DESC LIMIT 1",
-            )?
-            .query_row([before], |row| row.get(0))
-            .optional()?;
+        let sql = "SELECT timestamp FROM core_operations WHERE timestamp <= ?1 ORDER BY seq DESC LIMIT 1";
+        let confirmed: Option<String> = self.0.engine.maybe(sql, sql![before], |row| row.get(0))?;
         let confirmed = confirmed.and_then(|time| Timestamp::parse(&time));
         Ok(confirmed.map_or(now_ms, Timestamp::as_ms))
     }
 
     /// Number of pruned rows.
     pub fn pruned_rows(self) -> StoreResult<i64> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM core_anchors")?
-            .query_row([], |row| row.get(0))?)
+        self.0.engine.one(
+            "SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM core_anchors",
+            &[],
+            |row| row.get(0),
+        )
     }
 
     /// The anchor that ends right before a row.
     pub(super) fn anchor_before(self, seq: i64) -> StoreResult<Option<Anchor>> {
-        let before = self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_anchors WHERE first_seq < ?1 ORDER BY first_seq DESC LIMIT 1"
-            ))?
-            .query_map([seq], anchor)?
-            .next()
-            .transpose()?;
+        let sql = format!(
+            "SELECT {COLUMNS} FROM core_anchors WHERE first_seq < ?1 ORDER BY first_seq DESC LIMIT 1"
+        );
+        let before = self.0.engine.maybe(&sql, sql![seq], anchor)?;
         Ok(before.filter(|anchor| anchor.last_seq == seq - 1))
     }
 
     /// The anchor that begins right after a row.
     pub(super) fn anchor_after(self, seq: i64) -> StoreResult<Option<Anchor>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_anchors WHERE first_seq = ?1"
-            ))?
-            .query_map([seq.saturating_add(1)], anchor)?
-            .next()
-            .transpose()?)
+        self.0.engine.maybe(
+            &format!("SELECT {COLUMNS} FROM core_anchors WHERE first_seq = ?1"),
+            sql![seq.saturating_add(1)],
+            anchor,
+        )
     }
 
     /// Stores an anchor. What it takes in goes by [`drop_anchor`](Ledger::drop_anchor).
     pub(super) fn add_anchor(self, anchor: &Anchor) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "INSERT INTO core_anchors ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-            ))?
-            .execute(params![
-                anchor.first_seq,
-                anchor.last_seq,
-                anchor.prev_hash,
-                anchor.hash,
-                anchor.pruned_at,
-                anchor.signature,
-            ])
-            .map(drop)?)
+        let sql = format!("INSERT INTO core_anchors ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+        self.0
+            .engine
+            .run(
+                &sql,
+                sql![
+                    anchor.first_seq,
+                    anchor.last_seq,
+                    anchor.prev_hash,
+                    anchor.hash,
+                    anchor.pruned_at,
+                    anchor.signature,
+                ],
+            )
+            .map(drop)
     }
 
     /// Removes an anchor that a wider one took in. Whether it was there.
     pub(super) fn drop_anchor(self, anchor: &Anchor) -> StoreResult<bool> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("DELETE FROM core_anchors WHERE first_seq = ?1 AND last_seq = ?2")?
-            .execute((anchor.first_seq, anchor.last_seq))
-            .map(|gone| gone == 1)?)
+        self.0
+            .engine
+            .run(
+                "DELETE FROM core_anchors WHERE first_seq = ?1 AND last_seq = ?2",
+                sql![anchor.first_seq, anchor.last_seq],
+            )
+            .map(|gone| gone == 1)
     }
 }

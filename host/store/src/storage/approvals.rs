@@ -2,14 +2,13 @@
 
 mod stored;
 
-use rusqlite::{OptionalExtension, params, params_from_iter};
 use serde_json::Value;
 use tollgate_sdk::ApprovalStatus;
 
-use super::error::StoreResult;
+use self::stored::{COLUMNS, answerers_json, answering_json, stored};
+use super::engine::{Once, borrowed, sql};
+use super::error::{StoreResult, exactly_one};
 use super::handles::Approvals;
-use super::schema::exactly_one;
-use stored::{COLUMNS, answerers_json, answering_json, stored};
 
 pub use stored::{Answered, ApprovalFilter, AskedBy, NewApproval, PolicyRow, StoredApproval};
 
@@ -25,43 +24,32 @@ const FORGOTTEN_BATCH: u32 = 16;
 impl Approvals<'_> {
     /// The request with an id.
     pub fn get(self, id: &str) -> StoreResult<Option<StoredApproval>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM core_approvals WHERE id = ?1"))?
-            .query_row([id], stored)
-            .optional()?)
+        self.0.engine.maybe(
+            &format!("SELECT {COLUMNS} FROM core_approvals WHERE id = ?1"),
+            sql![id],
+            stored,
+        )
     }
 
     /// The first request of a call.
     pub fn of_call(self, op_id: &str) -> StoreResult<Option<StoredApproval>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_approvals WHERE op_id = ?1 ORDER BY asked_at, id LIMIT 1"
-            ))?
-            .query_row([op_id], stored)
-            .optional()?)
+        let sql =
+            format!("SELECT {COLUMNS} FROM core_approvals WHERE op_id = ?1 ORDER BY asked_at, id LIMIT 1");
+        self.0.engine.maybe(&sql, sql![op_id], stored)
     }
 
     /// True if a request waits for an answer.
     pub fn is_open(self, id: &str, now_ms: i64) -> StoreResult<bool> {
-        let mut statement = self.0.db.prepare_cached(
-            "SELECT 1 FROM core_approvals WHERE id = ?1 AND status = 'pending' AND (until_ms IS NULL OR until_ms > ?2)",
-        )?;
-        Ok(statement.exists((id, now_ms))?)
+        let sql = "SELECT 1 FROM core_approvals WHERE id = ?1 AND status = 'pending' AND (until_ms IS NULL OR until_ms > ?2)";
+        self.0.engine.exists(sql, sql![id, now_ms])
     }
 
     /// The newest request of a component with a key.
     pub fn newest(self, component: &str, key: &str) -> StoreResult<Option<StoredApproval>> {
-        Ok(self
-            .0.db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_approvals WHERE component = ?1 AND key = ?2 ORDER BY round DESC LIMIT 1"
-            ))?
-            .query_row([component, key], stored)
-            .optional()?)
+        let sql = format!(
+            "SELECT {COLUMNS} FROM core_approvals WHERE component = ?1 AND key = ?2 ORDER BY round DESC LIMIT 1"
+        );
+        self.0.engine.maybe(&sql, sql![component, key], stored)
     }
 
     /// The limit that one more request would exceed, if it would exceed one.
@@ -86,16 +74,11 @@ impl Approvals<'_> {
 
     /// Numbers of open requests of a component, and of those that an identity asked for.
     fn count_open_for(self, component: &str, identity: Option<&str>, now_ms: i64) -> StoreResult<(u32, u32)> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT count(*), coalesce(sum(identity IS ?2), 0) FROM core_approvals
-                 WHERE status = 'pending' AND component = ?1 AND (until_ms IS NULL OR until_ms > ?3)",
-            )?
-            .query_row(params![component, identity, now_ms], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?)
+        let sql = "SELECT count(*), coalesce(sum(CASE WHEN identity IS NOT DISTINCT FROM ?2 THEN 1 ELSE 0 END), 0) FROM core_approvals
+            WHERE status = 'pending' AND component = ?1 AND (until_ms IS NULL OR until_ms > ?3)";
+        self.0.engine.one(sql, sql![component, identity, now_ms], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
     }
 
     /// Stores a request, and withdraws an open one with the same key. Does nothing if the request is there. Wants a
@@ -119,44 +102,49 @@ impl Approvals<'_> {
         }
         let request = &new.request;
         let seen = new.seen();
-        Ok(self
-            .0.db
-            .prepare_cached(
-                "INSERT INTO core_approvals (id, component, key, round, title, detail, answering, answerers, status,
-                     op_id, envelope_id, tool, requested_by, identity, connection, asked_at, until_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-            )?
-            .execute(params![
-                new.id,
-                new.component,
-                request.key,
-                newest.map_or(1, |newest| newest.round.saturating_add(1)),
-                request.title,
-                Value::Object(request.detail.clone()).to_string(),
-                request.answering.as_ref().map(|answering| answering_json(answering).to_string()),
-                request.answerers.as_ref().map(|answerers| answerers_json(answerers).to_string()),
-                new.by.op_id,
-                new.by.envelope_id,
-                new.by.tool,
-                seen.requested_by,
-                new.by.identity,
-                new.by.connection,
-                new.at_ms,
-                request.until_ms,
-            ])
-            .and_then(exactly_one)?)
+        let sql = "INSERT INTO core_approvals (id, component, key, round, title, detail, answering, answerers, status,
+                op_id, envelope_id, tool, requested_by, identity, connection, asked_at, until_ms)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+        self.0
+            .engine
+            .run(
+                sql,
+                sql![
+                    new.id,
+                    new.component,
+                    request.key,
+                    newest.map_or(1, |newest| newest.round.saturating_add(1)),
+                    request.title,
+                    Value::Object(request.detail.clone()).to_string(),
+                    request
+                        .answering
+                        .as_ref()
+                        .map(|answering| answering_json(answering).to_string()),
+                    request
+                        .answerers
+                        .as_ref()
+                        .map(|answerers| answerers_json(answerers).to_string()),
+                    new.by.op_id,
+                    new.by.envelope_id,
+                    new.by.tool,
+                    seen.requested_by,
+                    new.by.identity,
+                    new.by.connection,
+                    new.at_ms,
+                    request.until_ms,
+                ],
+            )
+            .and_then(exactly_one)
     }
 
     /// Answers an open request. Whether this was the first answer, and in time. Wants a write transaction.
     pub fn answer(self, id: &str, answer: &Answered) -> StoreResult<bool> {
-        let answered = self
-            .0.db
-            .prepare_cached(
-                "UPDATE core_approvals SET status = ?2, answered_by = ?3, answered_identity = ?4, answered_op = ?5,
-                     note = ?6, answered_at = ?7
-                 WHERE id = ?1 AND status = 'pending' AND (until_ms IS NULL OR until_ms > ?7 OR ?2 = 'withdrawn')",
-            )?
-            .execute(params![
+        let sql = "UPDATE core_approvals SET status = ?2, answered_by = ?3, answered_identity = ?4, answered_op = ?5,
+                note = ?6, answered_at = ?7
+            WHERE id = ?1 AND status = 'pending' AND (until_ms IS NULL OR until_ms > ?7 OR ?2 = 'withdrawn')";
+        let answered = self.0.engine.run(
+            sql,
+            sql![
                 id,
                 answer.status.as_str(),
                 answer.by,
@@ -164,7 +152,8 @@ impl Approvals<'_> {
                 answer.op_id,
                 answer.note,
                 answer.at_ms,
-            ])?;
+            ],
+        )?;
         Ok(answered == 1)
     }
 
@@ -199,105 +188,77 @@ impl Approvals<'_> {
     pub fn list(self, filter: &ApprovalFilter, limit: u32) -> StoreResult<Vec<StoredApproval>> {
         let open = "(until_ms IS NULL OR until_ms > ?1)";
         let status = match filter.status {
-            None => "1".to_owned(),
+            None => "1 = 1".to_owned(),
             Some(ApprovalStatus::Pending) => format!("status = 'pending' AND {open}"),
             Some(ApprovalStatus::Expired) => format!("status = 'pending' AND NOT {open}"),
             Some(status) => format!("status = '{}'", status.as_str()),
         };
         let sql = format!(
             "SELECT {COLUMNS} FROM core_approvals WHERE {status}
-               AND (?2 IS NULL OR component = ?2) AND (?3 IS NULL OR identity = ?3)
-               AND (?4 IS NULL OR (asked_at, id) > (SELECT asked_at, id FROM core_approvals WHERE id = ?4))
-               AND ?1 IS NOT NULL
+               AND (CAST(?2 AS TEXT) IS NULL OR component = ?2) AND (CAST(?3 AS TEXT) IS NULL OR identity = ?3)
+               AND (CAST(?4 AS TEXT) IS NULL OR (asked_at, id) > (SELECT asked_at, id FROM core_approvals WHERE id = ?4))
+               AND CAST(?1 AS BIGINT) IS NOT NULL
              ORDER BY asked_at, id LIMIT {limit}"
         );
-        let values = params![filter.now_ms, filter.component, filter.identity, filter.after];
-        self.0
-            .db
-            .prepare_cached(&sql)?
-            .query_map(values, stored)?
-            .map(|row| Ok(row?))
-            .collect()
+        let values = sql![filter.now_ms, filter.component, filter.identity, filter.after];
+        self.0.engine.all(&sql, values, stored)
     }
 
     /// Open requests by turns: the oldest of each identity first, then the next of each, so that nobody's many hide
     /// those of others.
     pub fn list_by_turns(self, now_ms: i64, (skip, limit): (u32, u32)) -> StoreResult<Vec<StoredApproval>> {
-        self.0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM (
-                   SELECT *, row_number() OVER (PARTITION BY identity ORDER BY asked_at, id) AS turn
-                   FROM core_approvals WHERE status = 'pending' AND (until_ms IS NULL OR until_ms > ?1))
-                 ORDER BY turn, asked_at, id LIMIT ?2 OFFSET ?3"
-            ))?
-            .query_map((now_ms, limit, skip), stored)?
-            .map(|row| Ok(row?))
-            .collect()
+        let sql = format!(
+            "SELECT {COLUMNS} FROM (
+              SELECT *, row_number() OVER (PARTITION BY identity ORDER BY asked_at, id) AS turn
+              FROM core_approvals WHERE status = 'pending' AND (until_ms IS NULL OR until_ms > ?1)) AS turns
+            ORDER BY turn, asked_at, id LIMIT ?2 OFFSET ?3"
+        );
+        self.0.engine.all(&sql, sql![now_ms, limit, skip], stored)
     }
 
     /// Number of open requests.
     pub fn count_open(self, now_ms: i64) -> StoreResult<usize> {
-        let mut count = self.0.db.prepare_cached(
-            "SELECT count(*) FROM core_approvals WHERE status = 'pending' AND (until_ms IS NULL OR until_ms > ?1)",
-        )?;
-        let open: i64 = count.query_row([now_ms], |row| row.get(0))?;
+        let sql = "SELECT count(*) FROM core_approvals WHERE status = 'pending' AND (until_ms IS NULL OR until_ms > ?1)";
+        let open: i64 = self.0.engine.one(sql, sql![now_ms], |row| row.get(0))?;
         Ok(usize::try_from(open).unwrap_or_default())
     }
 
     /// Requests that nobody can answer any more, the newest first.
     pub fn settled(self, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
-        self.0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_approvals WHERE status <> 'pending' OR until_ms <= ?1
-                 ORDER BY coalesce(answered_at, until_ms) DESC, id DESC LIMIT ?2"
-            ))?
-            .query_map((now_ms, limit), stored)?
-            .map(|row| Ok(row?))
-            .collect()
+        let sql = format!(
+            "SELECT {COLUMNS} FROM core_approvals WHERE status <> 'pending' OR until_ms <= ?1
+            ORDER BY coalesce(answered_at, until_ms) DESC, id DESC LIMIT ?2"
+        );
+        self.0.engine.all(&sql, sql![now_ms, limit], stored)
     }
 
     /// True if there are open requests that the operator's program was not told of.
     pub fn has_unheard(self) -> StoreResult<bool> {
-        let mut statement = self
-            .0
-            .db
-            .prepare_cached("SELECT 1 FROM core_approvals WHERE notified = 0 LIMIT 1")?;
-        Ok(statement.exists([])?)
+        let sql = "SELECT 1 FROM core_approvals WHERE notified = 0 LIMIT 1";
+        self.0.engine.exists(sql, &[])
     }
 
     /// Takes open requests that the operator's program was not told of, the oldest first. No other host gets them.
     /// Wants a write transaction.
     pub fn take_unheard(self, now_ms: i64, limit: u32) -> StoreResult<Vec<StoredApproval>> {
-        let unheard: Vec<StoredApproval> = self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_approvals WHERE notified = 0 ORDER BY asked_at LIMIT ?1"
-            ))?
-            .query_map([limit], stored)?
-            .collect::<rusqlite::Result<_>>()?;
-        let ids = unheard.iter().map(|found| found.approval.id.as_str());
+        let sql =
+            format!("SELECT {COLUMNS} FROM core_approvals WHERE notified = 0 ORDER BY asked_at LIMIT ?1");
+        let unheard: Vec<StoredApproval> = self.0.engine.all(&sql, sql![limit], stored)?;
+        let ids: Vec<&str> = unheard.iter().map(|found| found.approval.id.as_str()).collect();
         let places = vec!["?"; unheard.len()].join(", ");
-        self.0.db.execute(
-            &format!("UPDATE core_approvals SET notified = 1 WHERE id IN ({places})"),
-            params_from_iter(ids),
-        )?;
+        let sql = format!("UPDATE core_approvals SET notified = 1 WHERE id IN ({places})");
+        self.0.engine.run(Once(&sql), &borrowed(&ids))?;
         let is_open = |found: &StoredApproval| found.status(now_ms) == ApprovalStatus::Pending;
         Ok(unheard.into_iter().filter(is_open).collect())
     }
 
     fn forget(self, now_ms: i64) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "DELETE FROM core_approvals WHERE rowid IN (SELECT rowid FROM core_approvals
-                 WHERE answered_at < ?1 ORDER BY answered_at LIMIT ?2)",
-            )?
-            .execute((now_ms.saturating_sub(REMEMBERED_MS), FORGOTTEN_BATCH))
-            .map(drop)?)
+        let sql = "DELETE FROM core_approvals WHERE rowid IN (SELECT rowid FROM core_approvals
+            WHERE answered_at < ?1 ORDER BY answered_at LIMIT ?2)";
+        self.0
+            .engine
+            .run(sql, sql![now_ms.saturating_sub(REMEMBERED_MS), FORGOTTEN_BATCH])
+            .map(drop)
     }
 }
 

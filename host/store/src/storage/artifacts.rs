@@ -1,10 +1,10 @@
 //! Artifacts of operations.
 
-use super::error::StoreResult;
-use rusqlite::{OptionalExtension, params};
+use std::ops::ControlFlow;
 
+use super::engine::sql;
+use super::error::{StoreResult, exactly_one};
 use super::handles::Artifacts;
-use super::schema::exactly_one;
 use crate::artifact::{Artifact, ArtifactKind};
 
 /// An artifact as it is looked up.
@@ -25,67 +25,60 @@ const CONTENTS: &str = "SELECT hash, size, holder, max(created_at) AS newest FRO
 impl Artifacts<'_> {
     /// Adds an operation's artifact, in the operation's transaction.
     pub(super) fn insert(self, op_id: &str, artifact: &Artifact) -> StoreResult<()> {
-        Ok(self.0.db
-            .prepare_cached(
-                "INSERT INTO core_artifacts (id, hash, kind, size, total_size, op_id, created_at, expires_at, holder)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-            )?
-            .execute(params![
-                artifact.id,
-                artifact.hash,
-                artifact.kind.as_str(),
-                artifact.size,
-                artifact.total_size,
-                op_id,
-                artifact.created_at,
-                artifact.expires_at,
-                artifact.holder,
-            ])
-            .and_then(exactly_one)?)
+        let sql = "INSERT INTO core_artifacts (id, hash, kind, size, total_size, op_id, created_at, expires_at, holder)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        self.0
+            .engine
+            .run(
+                sql,
+                sql![
+                    artifact.id,
+                    artifact.hash,
+                    artifact.kind.as_str(),
+                    artifact.size,
+                    artifact.total_size,
+                    op_id,
+                    artifact.created_at,
+                    artifact.expires_at,
+                    artifact.holder,
+                ],
+            )
+            .and_then(exactly_one)
     }
 
     /// One artifact.
     pub fn get(self, id: &str) -> StoreResult<Option<StoredArtifact>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT id, hash, kind, size, total_size, created_at, expires_at, op_id, collected, holder
-                 FROM core_artifacts WHERE id = ?1",
-            )?
-            .query_row([id], |row| {
-                let kind: String = row.get(2)?;
-                Ok(StoredArtifact {
-                    artifact: Artifact {
-                        id: row.get(0)?,
-                        hash: row.get(1)?,
-                        // The column's CHECK leaves no other text.
-                        kind: ArtifactKind::parse(&kind).unwrap_or(ArtifactKind::Log),
-                        size: row.get(3)?,
-                        total_size: row.get(4)?,
-                        created_at: row.get(5)?,
-                        expires_at: row.get(6)?,
-                        holder: row.get(9)?,
-                    },
-                    op_id: row.get(7)?,
-                    collected: row.get(8)?,
-                })
+        let sql = "SELECT id, hash, kind, size, total_size, created_at, expires_at, op_id, collected, holder
+            FROM core_artifacts WHERE id = ?1";
+        self.0.engine.maybe(sql, sql![id], |row| {
+            let kind: String = row.get(2)?;
+            Ok(StoredArtifact {
+                artifact: Artifact {
+                    id: row.get(0)?,
+                    hash: row.get(1)?,
+                    // The column's CHECK leaves no other text.
+                    kind: ArtifactKind::parse(&kind).unwrap_or(ArtifactKind::Log),
+                    size: row.get(3)?,
+                    total_size: row.get(4)?,
+                    created_at: row.get(5)?,
+                    expires_at: row.get(6)?,
+                    holder: row.get(9)?,
+                },
+                op_id: row.get(7)?,
+                collected: row.get(8)?,
             })
-            .optional()?)
+        })
     }
 
     /// Ids and hashes of artifacts whose content must go: those that expired, and if there are more than so many bytes,
     /// the oldest of the holder that has the most, as far as it has more than the next.
     pub fn over(self, now: &str, most: i64, limit: u32) -> StoreResult<Vec<(String, String)>> {
+        let sql = "SELECT id, hash FROM core_artifacts WHERE collected = 0 AND expires_at <= ?1
+            ORDER BY expires_at, id LIMIT ?2";
         let expired: Vec<(String, String)> = self
             .0
-            .db
-            .prepare_cached(
-                "SELECT id, hash FROM core_artifacts WHERE collected = 0 AND expires_at <= ?1
-                 ORDER BY expires_at, id LIMIT ?2",
-            )?
-            .query_map(params![now, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<_>>()?;
+            .engine
+            .all(sql, sql![now, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
         if !expired.is_empty() {
             return Ok(expired);
         }
@@ -93,26 +86,25 @@ impl Artifacts<'_> {
             return Ok(Vec::new());
         };
         let hashes = self.oldest_of(&holder, excess, limit)?;
-        let mut of_hash = self
-            .0
-            .db
-            .prepare_cached("SELECT id, hash FROM core_artifacts WHERE hash = ?1 AND collected = 0")?;
+        let sql = "SELECT id, hash FROM core_artifacts WHERE hash = ?1 AND collected = 0";
+        let mut named_by = self.0.engine.prepare(sql)?;
         let mut over = Vec::new();
         for hash in hashes {
-            let named = of_hash.query_map([hash], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            over.extend(named.collect::<rusqlite::Result<Vec<_>>>()?);
+            let named: Vec<_> = named_by.all(sql![hash], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            over.extend(named);
         }
         Ok(over)
     }
 
     /// Holder with most content, if there are more than so many bytes, and the number of bytes to remove first.
     fn excess(self, most: i64) -> StoreResult<Option<(String, i64)>> {
-        let mut statement = self.0.db.prepare_cached(&format!(
-            "SELECT holder, sum(size) AS bytes FROM ({CONTENTS}) GROUP BY holder ORDER BY bytes DESC, holder"
-        ))?;
-        let holders: Vec<(String, i64)> = statement
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<_>>()?;
+        let sql = format!(
+            "SELECT holder, sum(size) AS bytes FROM ({CONTENTS}) AS contents GROUP BY holder ORDER BY bytes DESC, holder"
+        );
+        let holders: Vec<(String, i64)> = self
+            .0
+            .engine
+            .all(&sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let over = holders.iter().map(|(_, bytes)| bytes).sum::<i64>() - most;
         let mut holders = holders.into_iter();
         let first = holders.next().filter(|_| over > 0);
@@ -122,60 +114,51 @@ impl Artifacts<'_> {
 
     /// The hashes of a holder's oldest contents: as many as have so many bytes together.
     fn oldest_of(self, holder: &str, bytes: i64, limit: u32) -> StoreResult<Vec<String>> {
-        let mut statement = self.0.db.prepare_cached(&format!(
-            "SELECT hash, size FROM ({CONTENTS}) WHERE holder = ?1 ORDER BY newest, hash LIMIT ?2"
-        ))?;
-        let mut rows = statement.query(params![holder, limit])?;
+        let sql = format!(
+            "SELECT hash, size FROM ({CONTENTS}) AS contents WHERE holder = ?1 ORDER BY newest, hash LIMIT ?2"
+        );
         let (mut hashes, mut sum) = (Vec::new(), 0);
-        while sum < bytes
-            && let Some(row) = rows.next()?
-        {
+        self.0.engine.each_until(&sql, sql![holder, limit], |row| {
+            if sum >= bytes {
+                return Ok(ControlFlow::Break(()));
+            }
             hashes.push(row.get(0)?);
-            sum += row.get::<_, i64>(1)?;
-        }
+            sum += row.get::<i64>(1)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok(hashes)
     }
 
     /// Notes that content was taken away.
     pub fn mark_collected(self, ids: &[String]) -> StoreResult<()> {
-        let mut statement = self
-            .0
-            .db
-            .prepare_cached("UPDATE core_artifacts SET collected = 1 WHERE id = ?1")?;
+        let sql = "UPDATE core_artifacts SET collected = 1 WHERE id = ?1";
+        let mut mark = self.0.engine.prepare(sql)?;
         for id in ids {
-            statement.execute([id])?;
+            mark.run(sql![id])?;
         }
         Ok(())
     }
 
     /// True if an artifact that still exists has this content.
     pub fn is_live(self, hash: &str) -> StoreResult<bool> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT 1 FROM core_artifacts WHERE hash = ?1 AND collected = 0")?
-            .exists([hash])?)
+        self.0.engine.exists(
+            "SELECT 1 FROM core_artifacts WHERE hash = ?1 AND collected = 0",
+            sql![hash],
+        )
     }
 
     /// True if there are rows of content that was removed before this time.
     pub fn has_before(self, time: &str) -> StoreResult<bool> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT 1 FROM core_artifacts WHERE collected = 1 AND expires_at < ?1")?
-            .exists([time])?)
+        self.0.engine.exists(
+            "SELECT 1 FROM core_artifacts WHERE collected = 1 AND expires_at < ?1",
+            sql![time],
+        )
     }
 
     /// Removes rows of content that went before this time.
     pub fn forget(self, time: &str, limit: u32) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "DELETE FROM core_artifacts WHERE id IN
-                     (SELECT id FROM core_artifacts WHERE collected = 1 AND expires_at < ?1 LIMIT ?2)",
-            )?
-            .execute(params![time, limit])
-            .map(drop)?)
+        let sql = "DELETE FROM core_artifacts WHERE id IN
+            (SELECT id FROM core_artifacts WHERE collected = 1 AND expires_at < ?1 LIMIT ?2)";
+        self.0.engine.run(sql, sql![time, limit]).map(drop)
     }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use tollgate_core::deadline::{Cancel, Deadline};
 
 use super::access::{Bounds, Namespace};
+use super::engine::sql;
+use super::engine::sqlite::memory::{self, Denial};
+use super::engine::sqlite::migrate::MigrationError;
+use super::engine::sqlite::{PAGE, SQL_MEMORY};
 use super::error::{StoreFailure, StoreResult};
 use super::handles::Components;
-use super::memory::{self, Denial};
-use super::migrate::MigrationError;
-use super::session::{PAGE, SQL_MEMORY};
 
 /// Time limit of the migrations of one transaction. They hold the write lock of all hosts on the directory,
 /// which wait longer than that for it.
@@ -65,24 +66,18 @@ impl Components<'_> {
 
     /// Pages of the database that a component's rows take.
     pub fn used_pages(self, namespace: &Namespace) -> StoreResult<i64> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT coalesce(max(pages), 0) FROM core_usage WHERE pack = ?1")?
-            .query_row([namespace.pack()], |row| row.get(0))?)
+        self.0.engine.one(
+            "SELECT coalesce(max(pages), 0) FROM core_usage WHERE pack = ?1",
+            sql![namespace.pack()],
+            |row| row.get(0),
+        )
     }
 
     /// Books pages that a component's call took or gave back.
     pub fn book_pages(self, namespace: &Namespace, pages: i64) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "INSERT INTO core_usage (pack, pages) VALUES (?1, ?2)
-                 ON CONFLICT (pack) DO UPDATE SET pages = pages + excluded.pages",
-            )?
-            .execute((namespace.pack(), pages))
-            .map(drop)?)
+        let sql = "INSERT INTO core_usage (pack, pages) VALUES (?1, ?2)
+            ON CONFLICT (pack) DO UPDATE SET pages = core_usage.pages + excluded.pages";
+        self.0.engine.run(sql, sql![namespace.pack(), pages]).map(drop)
     }
 }
 
@@ -157,6 +152,7 @@ mod tests {
                 let began = Instant::now();
                 session.begin_write().unwrap();
                 session
+                    .sqlite()
                     .db
                     .execute("UPDATE core_migrations SET reader = reader", [])
                     .unwrap();

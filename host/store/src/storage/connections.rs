@@ -1,53 +1,39 @@
 //! Connections that components asked about, so that what they hold for a caller ends with its connection.
 
-use rusqlite::OptionalExtension;
-
+use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::Connections;
 
 impl Connections<'_> {
     /// Remembers a connection of a host under a name. Wants a write transaction.
     pub fn watch(self, name: &str, host_id: &str, connection: &str) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "INSERT INTO core_connections (name, host_id, connection) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (name) DO NOTHING",
-            )?
-            .execute((name, host_id, connection))
-            .map(drop)?)
+        let sql = "INSERT INTO core_connections (name, host_id, connection) VALUES (?1, ?2, ?3)
+            ON CONFLICT (name) DO NOTHING";
+        self.0.engine.run(sql, sql![name, host_id, connection]).map(drop)
     }
 
     /// The host that serves a connection, unless the connection has ended.
     pub fn host_of(self, name: &str) -> StoreResult<Option<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT host_id FROM core_connections WHERE name = ?1")?
-            .query_row([name], |row| row.get(0))
-            .optional()?)
+        self.0.engine.maybe(
+            "SELECT host_id FROM core_connections WHERE name = ?1",
+            sql![name],
+            |row| row.get(0),
+        )
     }
 
     /// Forgets a connection of a host, or all of them.
     pub fn forget(self, host_id: &str, connection: Option<&str>) -> StoreResult<usize> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "DELETE FROM core_connections WHERE host_id = ?1 AND (?2 IS NULL OR connection = ?2)",
-            )?
-            .execute((host_id, connection))?)
+        let sql = "DELETE FROM core_connections WHERE host_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR connection = ?2)";
+        self.0.engine.run(sql, sql![host_id, connection])
     }
 
     /// The hosts that connections name.
     pub fn hosts(self) -> StoreResult<Vec<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT DISTINCT host_id FROM core_connections")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?)
+        self.0
+            .engine
+            .all("SELECT DISTINCT host_id FROM core_connections", &[], |row| {
+                row.get(0)
+            })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Answers of clients that were used. Each counts once, on every host of the data directory.
 
+use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::Approvals;
 
@@ -10,17 +11,12 @@ const REMEMBERED: i64 = 24 * 3_600 * 1_000;
 impl Approvals<'_> {
     /// Uses an answer up. Whether it was still unused. Wants a write transaction.
     pub fn use_consent(self, id: &str, now_ms: i64) -> StoreResult<bool> {
-        self.0
-            .db
-            .prepare_cached("DELETE FROM core_consents WHERE used_at < ?1")?
-            .execute([now_ms.saturating_sub(REMEMBERED)])?;
-        let inserted = self
-            .0
-            .db
-            .prepare_cached(
-                "INSERT INTO core_consents (id, used_at) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING",
-            )?
-            .execute((id, now_ms))?;
+        self.0.engine.run(
+            "DELETE FROM core_consents WHERE used_at < ?1",
+            sql![now_ms.saturating_sub(REMEMBERED)],
+        )?;
+        let sql = "INSERT INTO core_consents (id, used_at) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING";
+        let inserted = self.0.engine.run(sql, sql![id, now_ms])?;
         Ok(inserted == 1)
     }
 }

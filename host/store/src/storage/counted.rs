@@ -1,9 +1,9 @@
 //! Rows of the ledger with what figures count, in the order in which they were written.
 
-use rusqlite::{Row, params};
 use serde::Deserialize;
 use tollgate_sdk::Timestamp;
 
+use super::engine::{Row, sql};
 use super::error::StoreResult;
 use super::handles::Stats;
 
@@ -75,24 +75,20 @@ impl CountedVerdict {
 impl Stats<'_> {
     /// Rows after a place and up to another, the oldest first.
     pub fn counted_rows(self, after: i64, until: i64) -> StoreResult<Vec<CountedRow>> {
-        Ok(self
-            .0.db
-            .prepare_cached(
-                "SELECT seq, timestamp, pack, tool, actor, client, success, outcome ->> 'result', duration_ms,
-                        error_code, failure_fingerprint, envelope_id, verdicts
-                 FROM core_operations WHERE seq > ?1 AND seq <= ?2 ORDER BY seq",
-            )?
-            .query_map(params![after, until], counted)?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql =
+            "SELECT seq, timestamp, pack, tool, actor, client, success, outcome ->> 'result', duration_ms,
+                   error_code, failure_fingerprint, envelope_id, verdicts
+            FROM core_operations WHERE seq > ?1 AND seq <= ?2 ORDER BY seq";
+        self.0.engine.all(sql, sql![after, until], counted)
     }
 }
 
-fn counted(row: &Row<'_>) -> rusqlite::Result<CountedRow> {
-    let tests = row.get_ref(7)?.as_str_or_null().ok().flatten();
-    let verdicts = row.get_ref(12)?.as_str_or_null().ok().flatten();
+fn counted(row: &Row<'_>) -> StoreResult<CountedRow> {
+    let tests = row.column(7)?.text();
+    let verdicts = row.column(12)?.text();
     Ok(CountedRow {
         seq: row.get(0)?,
-        at_ms: Timestamp::parse(row.get_ref(1)?.as_str()?).map_or(0, Timestamp::as_ms),
+        at_ms: Timestamp::parse(row.get(1)?).map_or(0, Timestamp::as_ms),
         pack: row.get(2)?,
         tool: row.get(3)?,
         actor: row.get(4)?,

@@ -1,8 +1,7 @@
 //! Definitions of tools when they were last loaded, and when the operator last accepted them.
 
+use super::engine::{Once, sql};
 use super::error::StoreResult;
-use rusqlite::params;
-
 use super::handles::Components;
 
 /// A tool's definition as it is remembered.
@@ -25,62 +24,53 @@ pub struct Remembered {
 impl Components<'_> {
     /// Every definition that is remembered.
     pub fn definitions(self) -> StoreResult<Vec<Remembered>> {
-        Ok(self
-            .0
-            .db
-            .prepare(
-                "SELECT pack, tool, hash, definition, changed_at, accepted
-                 FROM core_tool_definitions ORDER BY pack, tool",
-            )?
-            .query_map([], |row| {
-                Ok(Remembered {
-                    pack: row.get(0)?,
-                    tool: row.get(1)?,
-                    hash: row.get(2)?,
-                    definition: row.get(3)?,
-                    changed_at: row.get(4)?,
-                    accepted: row.get(5)?,
-                })
-            })?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT pack, tool, hash, definition, changed_at, accepted
+            FROM core_tool_definitions ORDER BY pack, tool";
+        self.0.engine.all(Once(sql), &[], |row| {
+            Ok(Remembered {
+                pack: row.get(0)?,
+                tool: row.get(1)?,
+                hash: row.get(2)?,
+                definition: row.get(3)?,
+                changed_at: row.get(4)?,
+                accepted: row.get(5)?,
+            })
+        })
     }
 
     /// Remembers a definition in place of what was remembered of the tool.
     pub fn remember_definition(self, definition: &Remembered) -> StoreResult<()> {
-        self.0.db
-            .prepare_cached(
-                "INSERT INTO core_tool_definitions (pack, tool, hash, definition, changed_at, accepted)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT (pack, tool) DO UPDATE SET hash = excluded.hash, definition = excluded.definition,
-                     changed_at = excluded.changed_at, accepted = excluded.accepted",
-            )?
-            .execute(params![
+        let sql = "INSERT INTO core_tool_definitions (pack, tool, hash, definition, changed_at, accepted)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            ON CONFLICT (pack, tool) DO UPDATE SET hash = excluded.hash, definition = excluded.definition,
+                changed_at = excluded.changed_at, accepted = excluded.accepted";
+        self.0.engine.run(
+            sql,
+            sql![
                 definition.pack,
                 definition.tool,
                 definition.hash,
                 definition.definition,
                 definition.changed_at,
                 definition.accepted,
-            ])?;
+            ],
+        )?;
         Ok(())
     }
 
     /// The packs, and policies as `policies.NAME`, whose definitions are remembered.
     pub fn defined_packs(self) -> StoreResult<Vec<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT DISTINCT pack FROM core_tool_definitions ORDER BY pack")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?)
+        self.0.engine.all(
+            "SELECT DISTINCT pack FROM core_tool_definitions ORDER BY pack",
+            &[],
+            |row| row.get(0),
+        )
     }
 
     /// Accepts a pack's tools as they are. How many were not.
     pub fn accept_definitions(self, pack: &str) -> StoreResult<usize> {
-        Ok(self.0.db.execute(
-            "UPDATE core_tool_definitions SET accepted = definition
-             WHERE pack = ?1 AND (accepted IS NULL OR accepted <> definition)",
-            [pack],
-        )?)
+        let sql = "UPDATE core_tool_definitions SET accepted = definition
+            WHERE pack = ?1 AND (accepted IS NULL OR accepted <> definition)";
+        self.0.engine.run(Once(sql), sql![pack])
     }
 }

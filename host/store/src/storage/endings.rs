@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
 use tollgate_core::effect::Effect;
 use tollgate_core::envelope::State;
 use tollgate_core::hash;
 
+use super::engine::sql;
 use super::envelopes::{Envelope, counters_of};
 use super::error::StoreResult;
 use super::handles::{Envelopes, WorkTrees};
@@ -98,20 +98,19 @@ impl Envelopes<'_> {
             ending.state = over.state();
             ending.closed_by = Some(over.closed_by());
         }
-        let closed = self
-            .0.db
-            .prepare_cached(
-                "UPDATE core_envelopes SET state = ?2, closed_at = ?3, closed_by = ?4, note = ?5, closed_actor = ?6
-                 WHERE id = ?1 AND state = 'OPEN'",
-            )?
-            .execute(params![
+        let sql = "UPDATE core_envelopes SET state = ?2, closed_at = ?3, closed_by = ?4, note = ?5, closed_actor = ?6
+            WHERE id = ?1 AND state = 'OPEN'";
+        let closed = self.0.engine.run(
+            sql,
+            sql![
                 id,
                 ending.state.as_str(),
                 ending.now,
                 ending.closed_by,
                 ending.note,
                 ending.actor
-            ])?;
+            ],
+        )?;
         if closed == 0 {
             return Ok(None);
         }
@@ -162,36 +161,27 @@ impl Envelopes<'_> {
     }
 
     fn open_children(self, id: &str) -> StoreResult<Vec<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT id FROM core_envelopes WHERE parent = ?1 AND state = 'OPEN' ORDER BY id")?
-            .query_map([id], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT id FROM core_envelopes WHERE parent = ?1 AND state = 'OPEN' ORDER BY id";
+        self.0.engine.all(sql, sql![id], |row| row.get(0))
     }
 
     /// Remembers that a connection works in an envelope which another one opened.
     pub fn join(self, id: &str, (host_id, connection): (&str, &str), now: &str) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "INSERT INTO core_envelope_users (envelope_id, host_id, connection, joined_at)
-                 SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM core_envelopes
-                     WHERE id = ?1 AND state = 'OPEN' AND (host_id <> ?2 OR connection <> ?3))
-                 ON CONFLICT (envelope_id, host_id, connection) DO NOTHING",
-            )?
-            .execute((id, host_id, connection, now))
-            .map(drop)?)
+        let sql = "INSERT INTO core_envelope_users (envelope_id, host_id, connection, joined_at)
+            SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM core_envelopes
+                WHERE id = ?1 AND state = 'OPEN' AND (host_id <> ?2 OR connection <> ?3))
+            ON CONFLICT (envelope_id, host_id, connection) DO NOTHING";
+        self.0
+            .engine
+            .run(sql, sql![id, host_id, connection, now])
+            .map(drop)
     }
 
     fn forget_users(self, id: &str) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("DELETE FROM core_envelope_users WHERE envelope_id = ?1")?
-            .execute([id])
-            .map(drop)?)
+        self.0
+            .engine
+            .run("DELETE FROM core_envelope_users WHERE envelope_id = ?1", sql![id])
+            .map(drop)
     }
 
     /// Ends what a host, or one connection of it, left open: an envelope in which another connection works becomes that
@@ -204,20 +194,14 @@ impl Envelopes<'_> {
         (now, boot_ms): (&str, i64),
         why: &str,
     ) -> StoreResult<usize> {
-        self.0
-            .db
-            .prepare_cached(
-                "DELETE FROM core_envelope_users WHERE host_id = ?1 AND (?2 IS NULL OR connection = ?2)",
-            )?
-            .execute((host_id, connection))?;
+        let sql = "DELETE FROM core_envelope_users WHERE host_id = ?1 AND (CAST(?2 AS TEXT) IS NULL OR connection = ?2)";
+        self.0.engine.run(sql, sql![host_id, connection])?;
+        let sql = "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND host_id = ?1 AND detached_until_ms IS NULL
+            AND (CAST(?2 AS TEXT) IS NULL OR connection = ?2) ORDER BY opened_at, id";
         let left: Vec<String> = self
-            .0.db
-            .prepare_cached(
-                "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND host_id = ?1 AND detached_until_ms IS NULL
-                     AND (?2 IS NULL OR connection = ?2) ORDER BY opened_at, id",
-            )?
-            .query_map((host_id, connection), |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+            .0
+            .engine
+            .all(sql, sql![host_id, connection], |row| row.get(0))?;
         let mut interrupted = 0;
         for id in left {
             if !self.hand_over(&id)? {
@@ -243,18 +227,14 @@ impl Envelopes<'_> {
     /// Ends detached envelopes whose time is over by the clock that nobody sets, and those from before the machine's last
     /// start, whose time nobody can tell. An envelope may have been opened just after the caller read the clock.
     pub fn end_detached(self, boot_ms: i64, now: &str) -> StoreResult<usize> {
-        let over: Vec<String> = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND detached_until_ms IS NOT NULL
-                     AND (opened_boot_ms + coalesce(max_duration_sec, 0) * 1000 <= ?1 OR opened_boot_ms > ?2)
-                 ORDER BY opened_at, id",
-            )?
-            .query_map((boot_ms, boot_ms.saturating_add(CLOCK_TOLERANCE_MS)), |row| {
-                row.get(0)
-            })?
-            .collect::<rusqlite::Result<_>>()?;
+        let sql = "SELECT id FROM core_envelopes WHERE state = 'OPEN' AND detached_until_ms IS NOT NULL
+                AND (opened_boot_ms + coalesce(max_duration_sec, 0) * 1000 <= ?1 OR opened_boot_ms > ?2)
+            ORDER BY opened_at, id";
+        let over: Vec<String> = self.0.engine.all(
+            sql,
+            sql![boot_ms, boot_ms.saturating_add(CLOCK_TOLERANCE_MS)],
+            |row| row.get(0),
+        )?;
         let ending = Ending::by_host(State::ClosedFailed, "DURATION_EXCEEDED", now, boot_ms);
         let mut ended = 0;
         for id in over {
@@ -265,28 +245,22 @@ impl Envelopes<'_> {
 
     /// Gives an envelope to the connection that works in it since the earliest time. Whether there is one.
     fn hand_over(self, id: &str) -> StoreResult<bool> {
+        let sql = "SELECT host_id, connection FROM core_envelope_users WHERE envelope_id = ?1
+            ORDER BY joined_at, host_id, connection LIMIT 1";
         let heir: Option<(String, String)> = self
             .0
-            .db
-            .prepare_cached(
-                "SELECT host_id, connection FROM core_envelope_users WHERE envelope_id = ?1
-                 ORDER BY joined_at, host_id, connection LIMIT 1",
-            )?
-            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+            .engine
+            .maybe(sql, sql![id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let Some((host_id, connection)) = heir else {
             return Ok(false);
         };
-        self.0
-            .db
-            .prepare_cached("UPDATE core_envelopes SET host_id = ?2, connection = ?3 WHERE id = ?1")?
-            .execute((id, &host_id, &connection))?;
-        self.0
-            .db
-            .prepare_cached(
-                "DELETE FROM core_envelope_users WHERE envelope_id = ?1 AND host_id = ?2 AND connection = ?3",
-            )?
-            .execute((id, &host_id, &connection))?;
+        self.0.engine.run(
+            "UPDATE core_envelopes SET host_id = ?2, connection = ?3 WHERE id = ?1",
+            sql![id, host_id, connection],
+        )?;
+        let sql =
+            "DELETE FROM core_envelope_users WHERE envelope_id = ?1 AND host_id = ?2 AND connection = ?3";
+        self.0.engine.run(sql, sql![id, host_id, connection])?;
         Ok(true)
     }
 }
@@ -294,15 +268,12 @@ impl Envelopes<'_> {
 impl WorkTrees<'_> {
     /// Work trees that could not be looked at when an envelope was closed: the workspace, and why.
     pub fn unseen_at_closing(self, id: &str) -> StoreResult<Vec<(String, String)>> {
+        let sql = "SELECT events FROM core_operations
+            WHERE envelope_id = ?1 AND tool = ?2 AND pack = ?3 AND events IS NOT NULL ORDER BY seq";
         let rows: Vec<String> = self
             .0
-            .db
-            .prepare_cached(
-                "SELECT events FROM core_operations
-                 WHERE envelope_id = ?1 AND tool = ?2 AND pack = ?3 AND events IS NOT NULL ORDER BY seq",
-            )?
-            .query_map([id, CLOSE_TOOL, HOST_PACK], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+            .engine
+            .all(sql, sql![id, CLOSE_TOOL, HOST_PACK], |row| row.get(0))?;
         let events = rows
             .iter()
             .filter_map(|events| serde_json::from_str::<Vec<Value>>(events).ok())

@@ -1,17 +1,16 @@
 //! Envelopes and their counters. Admission is decided inside the transaction that counts it, so it is
 //! exact however many calls and hosts race.
 
-use rusqlite::{OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
 use tollgate_core::envelope::{Charge, Limits, Refusal, Standing, State};
 use tollgate_core::identity::Identity;
 
 use super::endings::Ending;
-use super::error::StoreResult;
+use super::engine::{Row, sql};
+use super::error::{StoreResult, exactly_one};
 use super::handles::Envelopes;
 use super::ledger::Operation;
 use super::over::Over;
-use super::schema::exactly_one;
 use super::work_trees::{Cause, Sighting};
 
 /// One envelope.
@@ -75,7 +74,7 @@ const COLUMNS: &str =
     last_mutation_fingerprint, last_failure_fingerprint, host_id, connection, identity, parent, closed_actor,
     detached_until_ms, max_edits, edit_count, index_version, restart_moved";
 
-fn envelope(row: &Row<'_>) -> rusqlite::Result<Envelope> {
+fn envelope(row: &Row<'_>) -> StoreResult<Envelope> {
     let state: String = row.get(1)?;
     Ok(Envelope {
         id: row.get(0)?,
@@ -197,42 +196,43 @@ impl Envelopes<'_> {
     /// Stores a new envelope.
     pub fn open(self, envelope: &Envelope) -> StoreResult<()> {
         let limits = &envelope.standing.limits;
-        Ok(self.0.db
-            .prepare_cached(
-                "INSERT INTO core_envelopes (id, state, workspace, label, opened_at, max_mutations, max_test_runs,
-                     max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity, parent,
-                     detached_until_ms, max_edits)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-            )?
-            .execute(params![
-                envelope.id,
-                envelope.standing.state.as_str(),
-                envelope.workspace,
-                envelope.label,
-                envelope.opened_at,
-                limits.max_mutations,
-                limits.max_test_runs,
-                limits.max_duration_sec,
-                envelope.standing.opened_boot_ms,
-                envelope.git_head,
-                envelope.host_id,
-                envelope.connection,
-                envelope.identity,
-                envelope.parent,
-                envelope.detached_until_ms,
-                limits.max_edits,
-            ])
-            .and_then(exactly_one)?)
+        let sql = "INSERT INTO core_envelopes (id, state, workspace, label, opened_at, max_mutations, max_test_runs,
+                max_duration_sec, opened_boot_ms, git_head, host_id, connection, identity, parent,
+                detached_until_ms, max_edits)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+        self.0
+            .engine
+            .run(
+                sql,
+                sql![
+                    envelope.id,
+                    envelope.standing.state.as_str(),
+                    envelope.workspace,
+                    envelope.label,
+                    envelope.opened_at,
+                    limits.max_mutations,
+                    limits.max_test_runs,
+                    limits.max_duration_sec,
+                    envelope.standing.opened_boot_ms,
+                    envelope.git_head,
+                    envelope.host_id,
+                    envelope.connection,
+                    envelope.identity,
+                    envelope.parent,
+                    envelope.detached_until_ms,
+                    limits.max_edits,
+                ],
+            )
+            .and_then(exactly_one)
     }
 
     /// One envelope.
     pub fn get(self, id: &str) -> StoreResult<Option<Envelope>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM core_envelopes WHERE id = ?1"))?
-            .query_row([id], envelope)
-            .optional()?)
+        self.0.engine.maybe(
+            &format!("SELECT {COLUMNS} FROM core_envelopes WHERE id = ?1"),
+            sql![id],
+            envelope,
+        )
     }
 
     /// Envelopes as they are at the filter's time, newest first.
@@ -265,28 +265,23 @@ impl Envelopes<'_> {
         limit: u32,
     ) -> StoreResult<Vec<Envelope>> {
         let (before_at, before_id) = before.unzip();
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_envelopes
-                 WHERE (?1 IS NULL OR state = ?1 OR state = 'OPEN') AND (?2 IS NULL OR workspace = ?2)
-                   AND (?6 IS NULL OR identity = ?6)
-                   AND (?3 IS NULL OR opened_at < ?3 OR (opened_at = ?3 AND id < ?4))
-                 ORDER BY opened_at DESC, id DESC LIMIT ?5"
-            ))?
-            .query_map(
-                params![
-                    filter.state.map(State::as_str),
-                    filter.workspace,
-                    before_at,
-                    before_id,
-                    limit,
-                    filter.identity.as_ref().map(Identity::as_str),
-                ],
-                envelope,
-            )?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql = format!("SELECT {COLUMNS} FROM core_envelopes
+            WHERE (CAST(?1 AS TEXT) IS NULL OR state = ?1 OR state = 'OPEN') AND (CAST(?2 AS TEXT) IS NULL OR workspace = ?2)
+              AND (CAST(?6 AS TEXT) IS NULL OR identity = ?6)
+              AND (CAST(?3 AS TEXT) IS NULL OR opened_at < ?3 OR (opened_at = ?3 AND id < ?4))
+            ORDER BY opened_at DESC, id DESC LIMIT ?5");
+        self.0.engine.all(
+            &sql,
+            sql![
+                filter.state.map(State::as_str),
+                filter.workspace,
+                before_at,
+                before_id,
+                limit,
+                filter.identity.as_ref().map(Identity::as_str),
+            ],
+            envelope,
+        )
     }
 
     /// Admits a call to an envelope and to those around it, and counts it in all; or refuses it and, where the refusal
@@ -328,12 +323,11 @@ impl Envelopes<'_> {
                 .min(),
         };
         if charge != Charge::Nothing {
+            let sql = "UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3, edit_count = ?4 WHERE id = ?1";
+            let mut count = self.0.engine.prepare(sql)?;
             for (id, next) in &around {
-                self.0.db
-                    .prepare_cached(
-                        "UPDATE core_envelopes SET mutation_count = ?2, test_run_count = ?3, edit_count = ?4 WHERE id = ?1",
-                    )?
-                    .execute(params![id, next.mutations, next.test_runs, next.edits])
+                count
+                    .run(sql![id, next.mutations, next.test_runs, next.edits])
                     .and_then(exactly_one)?;
                 if let Some((seen, op_id)) = seen {
                     self.0
@@ -437,39 +431,35 @@ impl Envelopes<'_> {
     }
 
     fn standing_and_parent(self, id: &str) -> StoreResult<Option<(Standing, Option<String>)>> {
-        Ok(self.0.db
-            .prepare_cached(
-                "SELECT state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
-                     opened_boot_ms, parent, max_edits, edit_count FROM core_envelopes WHERE id = ?1",
-            )?
-            .query_row([id], |row| {
-                let state: String = row.get(0)?;
-                let standing = Standing {
-                    state: State::parse(&state).unwrap_or(State::ClosedInterrupted),
-                    limits: Limits {
-                        max_mutations: row.get(1)?,
-                        max_test_runs: row.get(2)?,
-                        max_duration_sec: row.get(3)?,
-                        max_edits: row.get(8)?,
-                    },
-                    mutations: row.get(4)?,
-                    test_runs: row.get(5)?,
-                    edits: row.get(9)?,
-                    opened_boot_ms: row.get(6)?,
-                };
-                Ok((standing, row.get(7)?))
-            })
-            .optional()?)
+        let sql =
+            "SELECT state, max_mutations, max_test_runs, max_duration_sec, mutation_count, test_run_count,
+            opened_boot_ms, parent, max_edits, edit_count FROM core_envelopes WHERE id = ?1";
+        self.0.engine.maybe(sql, sql![id], |row| {
+            let state: String = row.get(0)?;
+            let standing = Standing {
+                state: State::parse(&state).unwrap_or(State::ClosedInterrupted),
+                limits: Limits {
+                    max_mutations: row.get(1)?,
+                    max_test_runs: row.get(2)?,
+                    max_duration_sec: row.get(3)?,
+                    max_edits: row.get(8)?,
+                },
+                mutations: row.get(4)?,
+                test_runs: row.get(5)?,
+                edits: row.get(9)?,
+                opened_boot_ms: row.get(6)?,
+            };
+            Ok((standing, row.get(7)?))
+        })
     }
 
     /// The hosts that open envelopes name.
     pub fn hosts_of_open(self) -> StoreResult<Vec<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT DISTINCT host_id FROM core_envelopes WHERE state = 'OPEN'")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?)
+        self.0.engine.all(
+            "SELECT DISTINCT host_id FROM core_envelopes WHERE state = 'OPEN'",
+            &[],
+            |row| row.get(0),
+        )
     }
 
     /// Remembers an operation's fingerprints as the newest of its envelope.
@@ -482,12 +472,9 @@ impl Envelopes<'_> {
         else {
             return Ok(());
         };
-        Ok(self.0.db
-            .prepare_cached(
-                "UPDATE core_envelopes SET last_mutation_fingerprint = coalesce(?2, last_mutation_fingerprint),
-                     last_failure_fingerprint = coalesce(?3, last_failure_fingerprint) WHERE id = ?1",
-            )?
-            .execute(params![id, mutation, failure])
-            .map(drop)?)
+        let sql =
+            "UPDATE core_envelopes SET last_mutation_fingerprint = coalesce(?2, last_mutation_fingerprint),
+            last_failure_fingerprint = coalesce(?3, last_failure_fingerprint) WHERE id = ?1";
+        self.0.engine.run(sql, sql![id, mutation, failure]).map(drop)
     }
 }

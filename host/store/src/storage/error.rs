@@ -3,16 +3,33 @@
 use std::error::Error;
 use std::fmt;
 
-use rusqlite::ErrorCode;
-use rusqlite::ffi::{SQLITE_IOERR_DIR_FSYNC, SQLITE_IOERR_FSYNC, SQLITE_READONLY_DBMOVED};
+use thiserror::Error as ThisError;
 
-use super::schema;
+use super::engine::sqlite::Failure;
 
 /// Result of a statement of the host.
 pub type StoreResult<T> = Result<T, StoreError>;
 
 /// A statement of the host that failed.
-pub struct StoreError(rusqlite::Error);
+pub struct StoreError(Cause);
+
+/// Cause of a failure.
+#[derive(Debug, ThisError)]
+enum Cause {
+    #[error(transparent)]
+    Sqlite(Failure),
+    #[error("the session is lost")]
+    NoSession,
+    #[error("there is no such row")]
+    NoRow,
+    /// A statement that must change a number of rows changed another.
+    #[error("the statement changed {0} rows")]
+    Changed(usize),
+    #[error("column {index} holds {found}, which is not what it should hold")]
+    Column { index: usize, found: &'static str },
+    #[error("the value cannot be stored")]
+    Json(#[source] serde_json::Error),
+}
 
 /// Kinds of failures that the host treats differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,56 +53,78 @@ pub enum StoreFailure {
 impl StoreError {
     /// The failure of a session that is lost.
     pub fn no_session() -> StoreError {
-        StoreError(rusqlite::Error::InvalidQuery)
+        StoreError(Cause::NoSession)
+    }
+
+    pub(super) fn no_row() -> StoreError {
+        StoreError(Cause::NoRow)
+    }
+
+    /// The failure of a statement that changed so many rows, which is too many or too few.
+    pub(super) fn changed(rows: usize) -> StoreError {
+        StoreError(Cause::Changed(rows))
+    }
+
+    /// The failure to read a column that holds something else.
+    pub(super) fn of_column(index: usize, found: &'static str) -> StoreError {
+        StoreError(Cause::Column { index, found })
+    }
+
+    /// The failure to write a value as JSON.
+    pub(super) fn of_json(err: serde_json::Error) -> StoreError {
+        StoreError(Cause::Json(err))
+    }
+
+    pub(super) fn of_sqlite(failure: Failure) -> StoreError {
+        StoreError(Cause::Sqlite(failure))
     }
 
     /// Kind of the failure.
     pub fn failure(&self) -> StoreFailure {
-        StoreError::failure_of(&self.0)
-    }
-
-    fn failure_of(err: &rusqlite::Error) -> StoreFailure {
-        let code = err.sqlite_error().map(|failure| failure.extended_code);
-        if code.is_some_and(|code| [SQLITE_IOERR_FSYNC, SQLITE_IOERR_DIR_FSYNC].contains(&code)) {
-            return StoreFailure::Flush;
-        }
-        if code == Some(SQLITE_READONLY_DBMOVED) {
-            return StoreFailure::Moved;
-        }
-        match err.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => StoreFailure::Full,
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreFailure::Busy,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreFailure::Damaged,
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-                StoreFailure::NotWritable
-            }
-            _ => StoreFailure::Other,
-        }
+        self.sqlite().map_or(StoreFailure::Other, Failure::kind)
     }
 
     /// The object of somebody else that is in the way of the host's statements, if that is why they fail.
     pub fn obstacle(&self) -> Option<&str> {
-        schema::obstacle(&self.0)
+        self.sqlite().and_then(Failure::obstacle)
     }
 
     /// The first failure of a database among the causes of an error.
     pub fn find<'a>(err: &'a (dyn Error + 'static)) -> Option<StoreFailure> {
         let mut causes = std::iter::successors(Some(err), |err: &&'a (dyn Error + 'static)| (*err).source());
-        causes.find_map(|cause| {
-            if let Some(err) = cause.downcast_ref::<StoreError>() {
-                return Some(err.failure());
-            }
-            let err = cause.downcast_ref::<rusqlite::Error>()?;
-            Some(StoreError::failure_of(err))
+        causes.find_map(|cause| match cause.downcast_ref::<StoreError>() {
+            Some(err) => Some(err.failure()),
+            None => Failure::kind_of(cause),
         })
     }
 
-    pub(super) fn sqlite(&self) -> &rusqlite::Error {
-        &self.0
+    /// True if the statement changed another number of rows than it must.
+    pub(super) fn is_miscount(&self) -> bool {
+        matches!(self.0, Cause::Changed(_))
     }
 
-    pub(super) fn into_sqlite(self) -> rusqlite::Error {
-        self.0
+    /// The failure of SQLite, if it is one.
+    pub(super) fn sqlite(&self) -> Option<&Failure> {
+        match &self.0 {
+            Cause::Sqlite(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// The same by value.
+    pub(super) fn into_sqlite(self) -> Result<Failure, StoreError> {
+        match self.0 {
+            Cause::Sqlite(failure) => Ok(failure),
+            other => Err(StoreError(other)),
+        }
+    }
+}
+
+/// A statement that must change one row has changed one.
+pub(super) fn exactly_one(changed: usize) -> StoreResult<()> {
+    match changed {
+        1 => Ok(()),
+        other => Err(StoreError::changed(other)),
     }
 }
 
@@ -104,11 +143,5 @@ impl fmt::Display for StoreError {
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.0.source()
-    }
-}
-
-impl From<rusqlite::Error> for StoreError {
-    fn from(err: rusqlite::Error) -> StoreError {
-        StoreError(err)
     }
 }

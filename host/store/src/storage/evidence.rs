@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::{OptionalExtension, params};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::engine::sql;
 use super::envelopes::Envelope;
 use super::error::StoreResult;
 use super::handles::Evidence;
@@ -95,53 +95,46 @@ impl Evidence<'_> {
     }
 
     fn own_test_rows(self, envelope: &str) -> StoreResult<Vec<TestRow>> {
-        Ok(self
-            .0.db
-            .prepare_cached(
-                "SELECT seq, envelope_id, workspace, outcome, effect = 'run', repo_before_hash, repo_after_hash,
-                     CASE WHEN outcome IS NULL THEN events END
-                 FROM core_operations
-                 WHERE envelope_id = ?1
-                   AND (outcome IS NOT NULL OR (op_type = 'test_run' AND success IS NULL)) ORDER BY seq",
-            )?
-            .query_map([envelope], |row| {
-                let (outcome, events): (Option<String>, Option<String>) = (row.get(3)?, row.get(7)?);
-                Ok(TestRow {
-                    seq: row.get(0)?,
-                    envelope_id: row.get(1)?,
-                    workspace: row.get(2)?,
-                    outcome: outcome.and_then(|outcome| serde_json::from_str(&outcome).ok()),
-                    is_run: row.get(4)?,
-                    before: row.get(5)?,
-                    after: row.get(6)?,
-                    started: events.as_deref().and_then(test_of),
-                })
-            })?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql =
+            "SELECT seq, envelope_id, workspace, outcome, effect = 'run', repo_before_hash, repo_after_hash,
+                CASE WHEN outcome IS NULL THEN events END
+            FROM core_operations
+            WHERE envelope_id = ?1
+              AND (outcome IS NOT NULL OR (op_type = 'test_run' AND success IS NULL)) ORDER BY seq";
+        self.0.engine.all(sql, sql![envelope], |row| {
+            let (outcome, events): (Option<String>, Option<String>) = (row.get(3)?, row.get(7)?);
+            Ok(TestRow {
+                seq: row.get(0)?,
+                envelope_id: row.get(1)?,
+                workspace: row.get(2)?,
+                outcome: outcome.and_then(|outcome| serde_json::from_str(&outcome).ok()),
+                is_run: row.get(4)?,
+                before: row.get(5)?,
+                after: row.get(6)?,
+                started: events.as_deref().and_then(test_of),
+            })
+        })
     }
 
     /// Edits of a workspace in an envelope that no call made, found after the state in which a row found the work tree. An
     /// edit that another call found while the row's call ran is later. `None` counts all edits.
     pub fn observed_edits_after(self, envelope: &str, workspace: &str, seq: Option<i64>) -> StoreResult<i64> {
+        let sql = "SELECT max(s.id) FROM core_operations r
+            JOIN core_work_tree_states s ON s.state = r.repo_before_hash
+            JOIN core_operations o ON o.op_id = s.op_id
+            WHERE r.seq = ?3 AND s.envelope_id = ?1 AND s.workspace = ?2 AND o.seq <= ?3";
         let looked: Option<i64> = self
             .0
-            .db
-            .prepare_cached(
-                "SELECT max(s.id) FROM core_operations r
-                 JOIN core_work_tree_states s ON s.state = r.repo_before_hash
-                 JOIN core_operations o ON o.op_id = s.op_id
-                 WHERE r.seq = ?3 AND s.envelope_id = ?1 AND s.workspace = ?2 AND o.seq <= ?3",
-            )?
-            .query_row(params![envelope, workspace, seq], |row| row.get(0))?;
+            .engine
+            .one(sql, sql![envelope, workspace, seq], |row| row.get(0))?;
         // Of a row that looked at nothing only its place is known. A call without a row yet is later than all rows.
-        Ok(self
-            .0.db
-            .prepare_cached(
-                "SELECT count(*) FROM core_work_tree_states s LEFT JOIN core_operations o ON o.op_id = s.op_id
-                 WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.cause = 'observed'
-                   AND CASE WHEN ?4 IS NULL THEN o.seq IS NULL OR o.seq > ?3 ELSE s.id > ?4 END",
-            )?
-            .query_row(params![envelope, workspace, seq.unwrap_or(0), looked], |row| row.get(0))?)
+        let sql =
+            "SELECT count(*) FROM core_work_tree_states s LEFT JOIN core_operations o ON o.op_id = s.op_id
+            WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.cause = 'observed'
+              AND CASE WHEN CAST(?4 AS BIGINT) IS NULL THEN o.seq IS NULL OR o.seq > ?3 ELSE s.id > ?4 END";
+        let seq = seq.unwrap_or(0);
+        let values = sql![envelope, workspace, seq, looked];
+        self.0.engine.one(sql, values, |row| row.get(0))
     }
 
     /// Newest known state of each work tree of an envelope, by workspace.
@@ -163,17 +156,14 @@ impl Evidence<'_> {
         workspace: &str,
         (state, seq): (&str, i64),
     ) -> StoreResult<(bool, bool)> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT coalesce(max(s.cause = 'test_run'), 0), coalesce(max(o.seq < ?4), 0)
-                 FROM core_work_tree_states s LEFT JOIN core_operations o ON o.op_id = s.op_id
-                 WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.state = ?3",
-            )?
-            .query_row(params![envelope, workspace, state, seq], |row| {
+        let sql = "SELECT coalesce(max(s.cause = 'test_run'), 0), coalesce(max(o.seq < ?4), 0)
+            FROM core_work_tree_states s LEFT JOIN core_operations o ON o.op_id = s.op_id
+            WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.state = ?3";
+        self.0
+            .engine
+            .one(sql, sql![envelope, workspace, state, seq], |row| {
                 Ok((row.get(0)?, row.get(1)?))
-            })?)
+            })
     }
 
     /// Paths of a work tree that are other ones in a state of it than in another, if both are at the same commit.
@@ -184,17 +174,11 @@ impl Evidence<'_> {
         states: (&str, &str),
     ) -> StoreResult<Vec<String>> {
         let state = |state: &str| -> StoreResult<Option<State>> {
-            Ok(self
-                .0
-                .db
-                .prepare_cached(
-                    "SELECT state, git_head, differs FROM core_work_tree_states
-                     WHERE envelope_id = ?1 AND workspace = ?2 AND state = ?3 ORDER BY id DESC LIMIT 1",
-                )?
-                .query_row(params![envelope, workspace, state], |row| {
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-                })
-                .optional()?)
+            let sql = "SELECT state, git_head, differs FROM core_work_tree_states
+                WHERE envelope_id = ?1 AND workspace = ?2 AND state = ?3 ORDER BY id DESC LIMIT 1";
+            self.0.engine.maybe(sql, sql![envelope, workspace, state], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
         };
         let (Some((_, old_head, old)), Some((_, head, new))) = (state(states.0)?, state(states.1)?) else {
             return Ok(Vec::new());
@@ -214,14 +198,11 @@ impl Evidence<'_> {
 
     /// Parts of an envelope, oldest first.
     pub fn parts_of(self, envelope: &str) -> StoreResult<Vec<Envelope>> {
+        let sql = "SELECT id FROM core_envelopes WHERE parent = ?1 ORDER BY opened_at, id LIMIT ?2";
         let ids: Vec<String> = self
             .0
-            .db
-            .prepare_cached(
-                "SELECT id FROM core_envelopes WHERE parent = ?1 ORDER BY opened_at, id LIMIT ?2",
-            )?
-            .query_map(params![envelope, MAX_PARTS], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+            .engine
+            .all(sql, sql![envelope, MAX_PARTS], |row| row.get(0))?;
         let parts = ids.iter().map(|id| self.0.envelopes().get(id));
         Ok(parts
             .collect::<StoreResult<Vec<_>>>()?

@@ -1,10 +1,10 @@
 //! Whole rows as JSON: for exports and for the mirror.
 
-use super::error::StoreResult;
-use rusqlite::types::ValueRef;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::engine::{Column, Row, sql};
+use super::error::StoreResult;
 use super::handles::Ledger;
 use super::ledger::CHAIN_COLUMNS;
 
@@ -35,32 +35,26 @@ const JSON: &[&str] = &[
 impl Ledger<'_> {
     /// Rows after a place, oldest first.
     pub fn export(self, after: i64, limit: u32) -> StoreResult<Vec<ExportedRow>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {CHAIN_COLUMNS} FROM core_operations WHERE seq > ?1 ORDER BY seq LIMIT ?2"
-            ))?
-            .query_map((after, limit), |row| {
-                Ok(ExportedRow {
-                    seq: row.get(0)?,
-                    timestamp: row.get(3)?,
-                    json: json(row)?,
-                })
-            })?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql = format!("SELECT {CHAIN_COLUMNS} FROM core_operations WHERE seq > ?1 ORDER BY seq LIMIT ?2");
+        self.0.engine.all(&sql, sql![after, limit], |row| {
+            Ok(ExportedRow {
+                seq: row.get(0)?,
+                timestamp: row.get(3)?,
+                json: json(row)?,
+            })
+        })
     }
 }
 
-fn json(row: &rusqlite::Row<'_>) -> rusqlite::Result<String> {
+fn json(row: &Row<'_>) -> StoreResult<String> {
     let mut out = String::with_capacity(1024);
     for (column, name) in CHAIN_COLUMNS.split(',').map(str::trim).enumerate() {
-        let text = match (name, row.get_ref(column)?) {
-            (_, ValueRef::Null | ValueRef::Blob(_)) => continue,
-            ("success", ValueRef::Integer(number)) => (number == 1).to_string(),
-            (_, ValueRef::Integer(number)) => number.to_string(),
-            (_, ValueRef::Real(number)) => json_of(&number),
-            (name, ValueRef::Text(bytes)) => {
+        let text = match (name, row.column(column)?) {
+            (_, Column::Null | Column::Blob(_)) => continue,
+            ("success", Column::Int(number)) => (number == 1).to_string(),
+            (_, Column::Int(number)) => number.to_string(),
+            (_, Column::Real(number)) => json_of(&number),
+            (name, Column::Text(bytes)) => {
                 let text = String::from_utf8_lossy(bytes);
                 if JSON.contains(&name) && is_json_line(&text) {
                     text.into_owned()

@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 use tollgate_core::envelope::{Limits, Standing, State};
 
-use super::schema::{Object, pristine};
+use super::engine::sqlite::schema::{Object, pristine};
 use super::{Broken, Database, Ending, Envelope, Head, Operation, PruneError, Pruned, Retention, Session};
 use crate::key::LedgerKey;
 
@@ -97,6 +97,7 @@ pub(crate) fn add(session: &Session, rows: &str, from: usize) {
 pub(crate) fn rows_between(session: &Session, first: i64, last: i64) -> i64 {
     let count = "SELECT count(*) FROM core_operations WHERE seq BETWEEN ?1 AND ?2";
     session
+        .sqlite()
         .db
         .query_row(count, (first, last), |row| row.get(0))
         .unwrap()
@@ -140,6 +141,7 @@ pub(crate) fn picture(session: &Session) -> String {
 pub(crate) fn disarm(session: &Session) {
     for guard in guards() {
         session
+            .sqlite()
             .db
             .execute_batch(&format!("DROP TRIGGER {}", guard.name))
             .unwrap();
@@ -148,7 +150,11 @@ pub(crate) fn disarm(session: &Session) {
 
 pub(crate) fn rearm(session: &Session) {
     for guard in guards() {
-        session.db.execute_batch(guard.sql.as_deref().unwrap()).unwrap();
+        session
+            .sqlite()
+            .db
+            .execute_batch(guard.sql.as_deref().unwrap())
+            .unwrap();
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::OptionalExtension;
 use serde::Deserialize;
 
+use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::{Evidence, Operations};
 use super::operations::{OperationFilter, StoredOperation};
@@ -40,12 +40,11 @@ struct Counters {
 impl Operations<'_> {
     /// An operation by its id, unless it was pruned or never was.
     pub fn find(self, op_id: &str) -> StoreResult<Option<FoundOperation>> {
-        let found: Option<(i64, Option<String>)> = self
-            .0
-            .db
-            .prepare_cached("SELECT seq, counters FROM core_operations WHERE op_id = ?1")?
-            .query_row([op_id], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+        let found: Option<(i64, Option<String>)> = self.0.engine.maybe(
+            "SELECT seq, counters FROM core_operations WHERE op_id = ?1",
+            sql![op_id],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         let Some((seq, counters)) = found else {
             return Ok(None);
         };
@@ -68,12 +67,11 @@ impl Evidence<'_> {
     /// States of the work tree for which the tests of an operation speak, for a pack that knows what it wrote itself. An
     /// edit while they ran is in none.
     pub fn tested_states(self, op_id: &str, pack: &str) -> StoreResult<TestedStates> {
-        let row: Option<(Option<String>, Option<String>)> = self
-            .0
-            .db
-            .prepare_cached("SELECT envelope_id, repo_before_hash FROM core_operations WHERE op_id = ?1")?
-            .query_row([op_id], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+        let row: Option<(Option<String>, Option<String>)> = self.0.engine.maybe(
+            "SELECT envelope_id, repo_before_hash FROM core_operations WHERE op_id = ?1",
+            sql![op_id],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         let Some((Some(envelope), Some(before))) = row else {
             return Ok(TestedStates::default());
         };
@@ -88,25 +86,23 @@ impl Evidence<'_> {
     /// Adds the states that an operation's tests and, from there on, `write` calls of a pack alone led to.
     fn add_states_since(
         self,
-        of: (&str, &str, &str, &str),
+        (envelope, workspace, op_id, pack): (&str, &str, &str, &str),
         states: &mut BTreeSet<String>,
     ) -> StoreResult<()> {
-        let mut rows = self.0.db.prepare_cached(
-            "SELECT seen.state, seen.cause = 'test_run' AND seen.op_id = ?3,
+        let sql = "SELECT seen.state, seen.cause = 'test_run' AND seen.op_id = ?3,
                  seen.cause = 'call' AND coalesce(by.effect = 'write' AND by.pack = ?4, 0)
              FROM core_work_tree_states AS seen LEFT JOIN core_operations AS by ON by.op_id = seen.op_id
-             WHERE seen.envelope_id = ?1 AND seen.workspace = ?2 ORDER BY seen.id",
-        )?;
-        let mut rows = rows.query(of)?;
+             WHERE seen.envelope_id = ?1 AND seen.workspace = ?2 ORDER BY seen.id";
         let mut is_tested = false;
-        while let Some(row) = rows.next()? {
+        let values = sql![envelope, workspace, op_id, pack];
+        self.0.engine.each(sql, values, |row| {
             let (state, by_tests, by_write): (String, bool, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
             is_tested = by_tests || states.contains(&state) || (is_tested && by_write);
             if is_tested {
                 states.insert(state);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

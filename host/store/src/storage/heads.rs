@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rusqlite::params;
-
+use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::Envelopes;
 
@@ -39,10 +38,10 @@ impl Envelopes<'_> {
         let Some(head) = workspace.and_then(|workspace| self.0.heads.of(&workspace)) else {
             return Ok(None);
         };
-        self.0
-            .db
-            .prepare_cached("UPDATE core_envelopes SET closed_git_head = ?2 WHERE id = ?1")?
-            .execute(params![id, head])?;
+        self.0.engine.run(
+            "UPDATE core_envelopes SET closed_git_head = ?2 WHERE id = ?1",
+            sql![id, head],
+        )?;
         Ok(Some(head))
     }
 }

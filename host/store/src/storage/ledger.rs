@@ -3,8 +3,6 @@
 //! Each row's hash covers its content, its place and the hash of the row before it. A row that was
 //! changed, removed, inserted or replaced breaks the chain at a place that `verify.rs` names.
 
-use rusqlite::OptionalExtension;
-use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tollgate_core::effect::Effect;
@@ -12,9 +10,9 @@ use tollgate_core::hash::hex;
 use tollgate_core::identity::Identity;
 
 use super::approvals::PolicyRow;
-use super::error::{StoreError, StoreResult};
+use super::engine::{AsSql as _, Column, Row, Sql, sql};
+use super::error::{StoreError, StoreResult, exactly_one};
 use super::handles::Ledger;
-use super::schema::exactly_one;
 use super::states_after;
 use super::states_found;
 use super::work_trees::{Cause, Sighting};
@@ -205,6 +203,10 @@ impl Operation {
 
 /// Columns that a row's hash covers, in the order in which it does.
 pub(super) const COLUMNS: usize = 30;
+/// The first of the columns that came later: after the place, the columns of the hash and both hashes.
+const LATER_AT: usize = COLUMNS + 3;
+/// Columns of a row.
+const VALUES: usize = LATER_AT + LATER.len();
 /// A row with its place and its hashes, for [`link`].
 pub(super) const CHAIN_COLUMNS: &str = "seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack,
     tool, effect, error_code, failure_class, limit_triggered, actor, client, connection, request_id, host_id, args_hash,
@@ -223,58 +225,48 @@ const INSERT: &str = "INSERT INTO core_operations (seq, op_id, envelope_id, time
     ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)";
 
 impl Operation {
-    /// The values of the hashed columns, in order.
-    fn values(&self) -> [ToSqlOutput<'_>; COLUMNS] {
+    /// The values of the row at a place. The hashes are still missing.
+    fn values(&self, seq: i64) -> [Sql<'_>; VALUES] {
         [
-            text(&self.op_id),
-            optional(self.envelope_id.as_deref()),
-            text(&self.timestamp),
-            ToSqlOutput::Owned(Value::Real(self.duration_ms)),
-            text(self.op_type.as_str()),
-            self.success.map_or(NULL, |success| {
-                ToSqlOutput::Owned(Value::Integer(i64::from(success)))
-            }),
-            text(&self.pack),
-            text(&self.tool),
-            text(self.effect.as_str()),
-            optional(self.error_code.as_deref()),
-            optional(self.failure_class.as_deref()),
-            optional(self.limit_triggered.as_deref()),
-            optional(self.actor.as_deref()),
-            optional(self.client.as_deref()),
-            text(&self.connection),
-            optional(self.request_id.as_deref()),
-            text(&self.host_id),
-            text(&self.args_hash),
-            optional(self.result_hash.as_deref()),
-            optional(self.repo_before_hash.as_deref()),
-            optional(self.repo_after_hash.as_deref()),
-            optional(self.changed_paths.as_deref()),
-            optional(self.diff_stats.as_deref()),
-            optional(self.short_diff.as_deref()),
-            optional(self.mutation_fingerprint.as_deref()),
-            optional(self.failure_fingerprint.as_deref()),
-            optional(self.failing_tests.as_deref()),
-            optional(self.events.as_deref()),
-            optional(self.verdicts.as_deref()),
-            optional(self.artifact_ids.as_deref()),
+            Sql::Int(seq),
+            self.op_id.as_sql(),
+            self.envelope_id.as_sql(),
+            self.timestamp.as_sql(),
+            Sql::Real(self.duration_ms),
+            Sql::Text(self.op_type.as_str()),
+            self.success.as_sql(),
+            self.pack.as_sql(),
+            self.tool.as_sql(),
+            Sql::Text(self.effect.as_str()),
+            self.error_code.as_sql(),
+            self.failure_class.as_sql(),
+            self.limit_triggered.as_sql(),
+            self.actor.as_sql(),
+            self.client.as_sql(),
+            self.connection.as_sql(),
+            self.request_id.as_sql(),
+            self.host_id.as_sql(),
+            self.args_hash.as_sql(),
+            self.result_hash.as_sql(),
+            self.repo_before_hash.as_sql(),
+            self.repo_after_hash.as_sql(),
+            self.changed_paths.as_sql(),
+            self.diff_stats.as_sql(),
+            self.short_diff.as_sql(),
+            self.mutation_fingerprint.as_sql(),
+            self.failure_fingerprint.as_sql(),
+            self.failing_tests.as_sql(),
+            self.events.as_sql(),
+            self.verdicts.as_sql(),
+            self.artifact_ids.as_sql(),
+            Sql::Null,
+            Sql::Null,
+            self.members.as_sql(),
+            self.outcome.as_sql(),
+            self.counters.as_sql(),
+            self.workspace.as_sql(),
         ]
     }
-}
-
-const NULL: ToSqlOutput<'static> = ToSqlOutput::Borrowed(ValueRef::Null);
-
-fn text(text: &str) -> ToSqlOutput<'_> {
-    ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))
-}
-
-fn optional(value: Option<&str>) -> ToSqlOutput<'_> {
-    value.map_or(NULL, text)
-}
-
-fn as_value(text: &Option<String>) -> ValueRef<'_> {
-    text.as_ref()
-        .map_or(ValueRef::Null, |text| ValueRef::Text(text.as_bytes()))
 }
 
 /// The end of the chain.
@@ -326,37 +318,19 @@ impl Ledger<'_> {
             telling = one;
             operation = &telling;
         }
-        let values = operation.values();
+        let mut values = operation.values(seq);
         let mut hasher = RowHasher::new();
         hasher.start(seq, &head.hash);
-        for value in &values {
-            hasher.add(match value {
-                ToSqlOutput::Borrowed(value) => *value,
-                ToSqlOutput::Owned(value) => value.into(),
-                _ => ValueRef::Null,
-            });
+        for value in &values[1..=COLUMNS] {
+            hasher.add((*value).into());
         }
-        let later = [
-            &operation.members,
-            &operation.outcome,
-            &operation.counters,
-            &operation.workspace,
-        ];
-        hasher.add_later(later.map(as_value));
+        hasher.add_later(values[LATER_AT..].iter().map(|value| (*value).into()));
         let hash = hasher.finish();
-        let mut statement = self.0.db.prepare_cached(INSERT)?;
-        statement.raw_bind_parameter(1, seq)?;
-        for (at, value) in values.iter().enumerate() {
-            statement.raw_bind_parameter(at + 2, value)?;
-        }
-        statement.raw_bind_parameter(COLUMNS + 2, &head.hash)?;
-        statement.raw_bind_parameter(COLUMNS + 3, &hash)?;
-        for (at, value) in later.into_iter().enumerate() {
-            statement.raw_bind_parameter(COLUMNS + 4 + at, value)?;
-        }
-        exactly_one(statement.raw_execute()?)?;
+        values[COLUMNS + 1] = head.hash.as_sql();
+        values[COLUMNS + 2] = hash.as_sql();
+        exactly_one(self.0.engine.run(INSERT, &values)?)?;
         if self.hash_of(seq)?.as_ref() != Some(&hash) {
-            return Err(StoreError::from(rusqlite::Error::StatementChangedRows(0)));
+            return Err(StoreError::changed(0));
         }
         self.0.work_trees().chain_states(&states, seq)?;
         self.0.work_trees().chain_finds(&finds, seq)?;
@@ -385,33 +359,30 @@ impl Ledger<'_> {
     #[cfg(test)]
     pub(super) fn hash_of_row(self, seq: i64) -> StoreResult<String> {
         let mut hasher = RowHasher::new();
-        Ok(self.0.db.query_row(
+        self.0.engine.one(
             &format!("SELECT {CHAIN_COLUMNS} FROM core_operations WHERE seq = ?1"),
-            [seq],
+            sql![seq],
             |row| link(row, &mut hasher).map(|_| hasher.finish()),
-        )?)
+        )
     }
 
     /// The hash of a row, if it is there.
     pub fn hash_of(self, seq: i64) -> StoreResult<Option<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT hash FROM core_operations WHERE seq = ?1")?
-            .query_row([seq], |row| row.get(0))
-            .optional()?)
+        self.0.engine.maybe(
+            "SELECT hash FROM core_operations WHERE seq = ?1",
+            sql![seq],
+            |row| row.get(0),
+        )
     }
 
     /// The end of the chain, which an anchor holds when the last rows were pruned.
     pub fn head(self) -> StoreResult<Head> {
-        let mut statement = self.0.db.prepare_cached(
-            "SELECT seq, hash FROM (SELECT seq, hash FROM core_operations ORDER BY seq DESC LIMIT 1)
-             UNION ALL SELECT last_seq, hash
-                 FROM (SELECT last_seq, hash FROM core_anchors ORDER BY first_seq DESC LIMIT 1)",
-        )?;
-        let mut rows = statement.query([])?;
         let mut head = Head::before_all();
-        while let Some(row) = rows.next()? {
+        let sql =
+            "SELECT seq, hash FROM (SELECT seq, hash FROM core_operations ORDER BY seq DESC LIMIT 1) AS last
+            UNION ALL SELECT last_seq, hash
+                FROM (SELECT last_seq, hash FROM core_anchors ORDER BY first_seq DESC LIMIT 1) AS anchored";
+        self.0.engine.each(sql, &[], |row| {
             let seq = row.get(0)?;
             if seq > head.seq {
                 head = Head {
@@ -419,7 +390,8 @@ impl Ledger<'_> {
                     hash: row.get(1)?,
                 };
             }
-        }
+            Ok(())
+        })?;
         Ok(head)
     }
 }
@@ -435,23 +407,20 @@ pub(super) struct Link {
 }
 
 /// Reads a row that was selected as [`CHAIN_COLUMNS`].
-pub(super) fn link(row: &rusqlite::Row<'_>, hasher: &mut RowHasher) -> rusqlite::Result<Link> {
+pub(super) fn link(row: &Row<'_>, hasher: &mut RowHasher) -> StoreResult<Link> {
     let seq: i64 = row.get(0)?;
     // A hash that is no text fits no other.
-    let text = |column: usize| {
-        row.get_ref(column)
-            .map(|value| value.as_str().unwrap_or_default())
-    };
+    let text = |column: usize| row.column(column).map(|value| value.text().unwrap_or_default());
     let (prev_hash, hash) = (text(COLUMNS + 1)?, text(COLUMNS + 2)?);
     hasher.start(seq, prev_hash);
     for column in 1..=COLUMNS {
-        hasher.add(row.get_ref(column)?);
+        hasher.add(row.column(column)?);
     }
     hasher.add_later([
-        row.get_ref(COLUMNS + 3)?,
-        row.get_ref(COLUMNS + 4)?,
-        row.get_ref(COLUMNS + 5)?,
-        row.get_ref(COLUMNS + 6)?,
+        row.column(LATER_AT)?,
+        row.column(LATER_AT + 1)?,
+        row.column(LATER_AT + 2)?,
+        row.column(LATER_AT + 3)?,
     ]);
     Ok(Link {
         seq,
@@ -476,30 +445,30 @@ impl RowHasher {
     /// Begins a row.
     pub(super) fn start(&mut self, seq: i64, prev_hash: &str) {
         self.0.clear();
-        self.add(ValueRef::Text(prev_hash.as_bytes()));
-        self.add(ValueRef::Integer(seq));
+        self.add(Column::Text(prev_hash.as_bytes()));
+        self.add(Column::Int(seq));
     }
 
-    pub(super) fn add(&mut self, value: ValueRef<'_>) {
+    pub(super) fn add(&mut self, value: Column<'_>) {
         let (kind, bytes): (u8, &[u8]) = match value {
-            ValueRef::Null => (0, &[]),
-            ValueRef::Integer(number) => return self.add_bytes(1, &number.to_le_bytes()),
-            ValueRef::Real(number) => return self.add_bytes(2, &number.to_bits().to_le_bytes()),
-            ValueRef::Text(bytes) => (3, bytes),
-            ValueRef::Blob(bytes) => (4, bytes),
+            Column::Null => (0, &[]),
+            Column::Int(number) => return self.add_bytes(1, &number.to_le_bytes()),
+            Column::Real(number) => return self.add_bytes(2, &number.to_bits().to_le_bytes()),
+            Column::Text(bytes) => (3, bytes),
+            Column::Blob(bytes) => (4, bytes),
         };
         self.add_bytes(kind, bytes);
     }
 
     /// Adds the columns that came later. A row without them has the hash that it had before there were any, so each
     /// counts only where it is, and by name, so that none takes another's place.
-    fn add_later(&mut self, values: [ValueRef<'_>; LATER.len()]) {
+    fn add_later<'v>(&mut self, values: impl IntoIterator<Item = Column<'v>>) {
         for (value, name) in values.into_iter().zip(LATER) {
-            if value == ValueRef::Null {
+            if value == Column::Null {
                 continue;
             }
             if let Some(name) = name {
-                self.add(ValueRef::Text(name.as_bytes()));
+                self.add(Column::Text(name.as_bytes()));
             }
             self.add(value);
         }

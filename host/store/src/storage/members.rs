@@ -1,8 +1,11 @@
 //! The calls inside calls, as policies see them in the ledger: each an operation of its own, after the one it is in.
 
+use std::ops::ControlFlow;
+
 use serde::{Deserialize, Serialize};
 use tollgate_core::effect::Effect;
 
+use super::engine::borrowed;
 use super::error::StoreResult;
 use super::handles::Operations;
 use super::operations::{OperationFilter, Rows, StoredOperation};
@@ -69,19 +72,18 @@ impl Operations<'_> {
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (sql, params) = whole.statement(Rows::WithMembers, u32::MAX);
-        let mut statement = self.0.db.prepare_cached(&sql)?;
-        let mut rows = statement.query(rusqlite::params_from_iter(params))?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
+        self.0.engine.each_until(&sql, &borrowed(&params), |row| {
             if found.len() >= limit {
-                break;
+                return Ok(ControlFlow::Break(()));
             }
             let row = super::operations::stored(row)?;
             let members = row.members.as_deref().unwrap_or_default();
             let members: Vec<MemberCall> = serde_json::from_str(members).unwrap_or_default();
             let fitting = members.into_iter().map(|member| member.of(&row));
             found.extend(fitting.filter(|member| filter.fits(member)));
-        }
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok(found)
     }
 }
@@ -168,6 +170,7 @@ mod tests {
             let (_place, session) = ledger();
             fixture::disarm(&session);
             let changed = session
+                .sqlite()
                 .db
                 .execute(&format!("UPDATE core_operations {change}"), []);
             assert_eq!(changed.unwrap(), 1);

@@ -1,4 +1,4 @@
-//! The SQLite file of a data directory: the only module that knows the engine.
+//! The database of a data directory: the only module that knows its engine.
 //!
 //! A [`Session`] is one hardened connection. The gate's writer thread owns one, each reader thread
 //! another. What a session does with the host's tables is in the methods of small handles, one for
@@ -12,12 +12,13 @@ mod approvals;
 mod artifacts;
 mod bounds;
 mod budgets;
+mod component_sql;
 mod connections;
 mod consents;
-mod copies;
 mod counted;
 mod definitions;
 mod endings;
+mod engine;
 mod envelopes;
 mod error;
 mod evidence;
@@ -27,51 +28,41 @@ mod failing;
 pub(crate) mod fixture;
 mod found;
 mod functions;
-#[cfg(test)]
-mod functions_alike;
-mod functions_sqlite;
 mod handles;
 mod heads;
-mod health;
 #[cfg(test)]
 mod hostile_sql;
 mod intents;
 mod ledger;
 mod members;
-mod memory;
-mod migrate;
 mod newest_states;
 mod of_packs;
 mod operations;
 mod outcome;
 mod over;
-mod own_sql;
 mod permits;
-mod place;
 mod prune;
 mod recollection;
 mod recount;
-mod repair;
 mod repeats;
 mod restarts;
 mod row_events;
-mod schema;
 mod session;
-mod statement;
 mod states_after;
 mod states_found;
 mod stats;
 #[cfg(test)]
 mod tampering;
 mod tasks;
+mod totals;
 mod value;
 mod verify;
-mod wide;
 mod work_trees;
-mod write_lock;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+
+use self::engine::sqlite::{memory, migrate, place};
 
 pub use access::{Bounds, Namespace};
 pub use anchors::Anchor;
@@ -81,10 +72,14 @@ pub use approvals::{
 };
 pub use artifacts::StoredArtifact;
 pub use budgets::Reservation;
-pub use copies::{Compacted, CopyError};
+pub use component_sql::SqlError;
 pub use counted::{CountedRow, CountedVerdict, Times};
 pub use definitions::Remembered;
 pub use endings::{Ending, WORK_TREES, opened};
+pub use engine::sqlite::PAGE;
+pub use engine::sqlite::copies::{Compacted, CopyError};
+pub use engine::sqlite::migrate::{MigrationError, Step};
+pub use engine::sqlite::schema::Misplaced;
 pub use envelopes::{Admission, Admitted, Envelope, EnvelopeFilter, MAX_DEPTH};
 pub use error::{StoreError, StoreFailure, StoreResult};
 pub use evidence::{Restored, TestRow, started};
@@ -97,7 +92,6 @@ pub use handles::{
 pub use heads::HeadOf;
 pub use ledger::{Head, OpType, Operation};
 pub use members::MemberCall;
-pub use migrate::{MigrationError, Step};
 pub use of_packs::{ColumnOf, TextFound, TextOf};
 pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, claimed_actor};
 pub use outcome::{Outcome, Ran, TestRun};
@@ -106,9 +100,7 @@ pub use prune::{PruneBatch, PruneError, Pruned, Retention};
 pub use recollection::{MemoryOwner, Recollection};
 pub use repeats::{RepeatedFailure, SaidOfTests};
 pub use restarts::LeftState;
-pub use schema::Misplaced;
-pub use session::{Changes, OpenError, PAGE, Session};
-pub use statement::SqlError;
+pub use session::{Changes, OpenError, Session};
 pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
 pub use tasks::{
     MAX_REPLY, MAX_RESUMED, NewTask, QUESTIONS_OF_TASKS, StoredTask, TaskCounts, TaskEnd, TaskFilter,

@@ -1,7 +1,6 @@
 //! Newest known state of each workspace's work tree, in whichever envelope it was seen.
 
-use rusqlite::{OptionalExtension, params};
-
+use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::WorkTrees;
 use super::work_trees::{Cause, Sighting};
@@ -13,12 +12,11 @@ impl WorkTrees<'_> {
     /// Number of edits between the newest known state of a workspace, in whichever envelope, and a look at it: none or one.
     /// An edit between two envelopes is one.
     pub fn edits_over_envelopes(self, seen: &Sighting) -> StoreResult<i64> {
-        let newest: Option<(String, i64)> = self
-            .0
-            .db
-            .prepare_cached("SELECT state, looked_boot_ms FROM core_work_trees WHERE workspace = ?1")?
-            .query_row([&seen.workspace], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+        let newest: Option<(String, i64)> = self.0.engine.maybe(
+            "SELECT state, looked_boot_ms FROM core_work_trees WHERE workspace = ?1",
+            sql![seen.workspace],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
         let is_edit = newest.is_some_and(|(state, looked_boot_ms)| {
             let since_start = seen.looked_boot_ms.saturating_add(LATEST_LOOK_MS);
             let is_older = looked_boot_ms <= seen.looked_boot_ms || looked_boot_ms > since_start;
@@ -29,45 +27,44 @@ impl WorkTrees<'_> {
 
     /// The newest known state of a workspace's work tree.
     pub fn newest_known_state(self, workspace: &str) -> StoreResult<Option<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT state FROM core_work_trees WHERE workspace = ?1")?
-            .query_row([workspace], |row| row.get(0))
-            .optional()?)
+        self.0.engine.maybe(
+            "SELECT state FROM core_work_trees WHERE workspace = ?1",
+            sql![workspace],
+            |row| row.get(0),
+        )
     }
 
     /// Number of edits of a workspace in all envelopes and between them, by calls and by others. `None` if nobody looked at
     /// its work tree.
     pub fn edits_of_workspace(self, workspace: &str) -> StoreResult<Option<u64>> {
-        let edits: Option<i64> = self
-            .0
-            .db
-            .prepare_cached("SELECT edits FROM core_work_trees WHERE workspace = ?1")?
-            .query_row([workspace], |row| row.get(0))
-            .optional()?;
+        let edits: Option<i64> = self.0.engine.maybe(
+            "SELECT edits FROM core_work_trees WHERE workspace = ?1",
+            sql![workspace],
+            |row| row.get(0),
+        )?;
         Ok(edits.map(|edits| u64::try_from(edits).unwrap_or_default()))
     }
 
     /// Stores a state as the newest known one of its workspace, unless a later look found another. Another state than before
     /// is an edit, unless a test run left it. Wants a write transaction.
     pub fn note_newest(self, seen: &Sighting, cause: Cause) -> StoreResult<()> {
-        Ok(self
-            .0.db
-            .prepare_cached(
-                "INSERT INTO core_work_trees (workspace, state, looked_boot_ms) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (workspace) DO UPDATE SET edits = edits + (?5 AND state <> excluded.state),
-                     state = excluded.state, looked_boot_ms = excluded.looked_boot_ms
-                 WHERE looked_boot_ms <= excluded.looked_boot_ms OR looked_boot_ms > excluded.looked_boot_ms + ?4",
-            )?
-            .execute(params![
-                seen.workspace,
-                seen.state,
-                seen.looked_boot_ms,
-                LATEST_LOOK_MS,
-                cause != Cause::TestRun
-            ])
-            .map(drop)?)
+        let sql = "INSERT INTO core_work_trees (workspace, state, looked_boot_ms) VALUES (?1, ?2, ?3)
+            ON CONFLICT (workspace) DO UPDATE SET edits = edits + (?5 AND state <> excluded.state),
+                state = excluded.state, looked_boot_ms = excluded.looked_boot_ms
+            WHERE looked_boot_ms <= excluded.looked_boot_ms OR looked_boot_ms > excluded.looked_boot_ms + ?4";
+        self.0
+            .engine
+            .run(
+                sql,
+                sql![
+                    seen.workspace,
+                    seen.state,
+                    seen.looked_boot_ms,
+                    LATEST_LOOK_MS,
+                    cause != Cause::TestRun
+                ],
+            )
+            .map(drop)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Values in tables of packs that the host reads.
 
-use rusqlite::OptionalExtension;
-
+use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::Components;
 
@@ -65,12 +64,11 @@ impl Components<'_> {
     fn text_in(self, at: &ColumnOf, keys: &[String]) -> StoreResult<TextFound> {
         let ColumnOf { table, key, column } = at;
         for value in keys {
-            let found: Option<Option<String>> = self
-                .0
-                .db
-                .prepare_cached(&format!("SELECT {column} FROM {table} WHERE {key} = ?1 LIMIT 1"))?
-                .query_row([value], |row| row.get(0))
-                .optional()?;
+            let found: Option<Option<String>> = self.0.engine.maybe(
+                &format!("SELECT {column} FROM {table} WHERE {key} = ?1 LIMIT 1"),
+                sql![value],
+                |row| row.get(0),
+            )?;
             match found {
                 None => {}
                 Some(None) => return Ok(TextFound::Nothing),

@@ -1,18 +1,21 @@
 //! Looking up rows of the ledger.
 
-use rusqlite::types::Value as SqlValue;
-use rusqlite::{OptionalExtension as _, Row};
+mod filter;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tollgate_core::effect::Effect;
-use tollgate_core::identity::Identity;
 use tollgate_core::text;
 
+use super::engine::{Row, borrowed, sql};
 use super::error::StoreResult;
 use super::handles::Operations;
 use super::ledger::{OpType, Operation};
 use super::outcome::Outcome;
+
+pub use self::filter::OperationFilter;
+pub(super) use self::filter::Rows;
 
 /// Leads the name of who called, where nobody proved it.
 const CLAIMED: &str = "claimed:";
@@ -28,63 +31,6 @@ pub fn claimed_actor(name: &str) -> Option<String> {
 /// The name that a call claimed, if that is all there is to know of its caller.
 pub fn claim(actor: &str) -> Option<&str> {
     actor.strip_prefix(CLAIMED)
-}
-
-/// As whom rows have somebody. What nobody can prove to be is found as claimed, and without that word, as rows
-/// from before there was one have it.
-fn recorded_as(actor: &str) -> Vec<String> {
-    let is_claim = claim(actor).is_some();
-    let Some(claimed) = claimed_actor(claim(actor).unwrap_or(actor)) else {
-        return vec![actor.to_owned()];
-    };
-    let name = claim(&claimed).unwrap_or_default().to_owned();
-    match (Identity::could_be(&name) || claim(&name).is_some(), is_claim) {
-        // Somebody who proves to be it is another than who claims it.
-        (true, true) => vec![claimed],
-        (true, false) => vec![actor.to_owned()],
-        (false, _) => vec![name, claimed],
-    }
-}
-
-/// Which operations to return; what is absent does not restrict.
-#[derive(Debug, Clone, Default)]
-pub struct OperationFilter {
-    /// Of this envelope.
-    pub envelope_id: Option<String>,
-    /// Of this pack.
-    pub pack: Option<String>,
-    /// Of this tool.
-    pub tool: Option<String>,
-    /// By this actor: an identity, or a name that calls claim.
-    pub actor: Option<String>,
-    /// With this outcome.
-    pub success: Option<bool>,
-    /// With tests that all passed, or that did not.
-    pub tests_passed: Option<bool>,
-    /// Failure fingerprint of the operations, or the beginning of one.
-    pub failure_fingerprint: Option<String>,
-    /// At or after this time.
-    pub since: Option<String>,
-    /// Before this time.
-    pub until: Option<String>,
-    /// With this effect.
-    pub effect: Option<String>,
-    /// Over this connection.
-    pub connection: Option<String>,
-    /// With arguments of this hash.
-    pub args_hash: Option<String>,
-    /// Judged by this policy.
-    pub policy: Option<String>,
-    /// With this id.
-    pub op_id: Option<String>,
-    /// With this code of a refusal or failure.
-    pub error_code: Option<String>,
-    /// Only earlier ones, newest first.
-    pub before: Option<i64>,
-    /// Only later ones, oldest first unless said otherwise.
-    pub after: Option<i64>,
-    /// The newest first in any case.
-    pub newest_first: bool,
 }
 
 /// A row of the ledger as it is shown.
@@ -290,12 +236,11 @@ impl Operations<'_> {
     /// from the end, because what is asked about is mostly new.
     pub fn place_before(self, time: &str) -> StoreResult<i64> {
         let head = self.0.ledger().head()?.seq;
-        let mut statement = self.0.db.prepare_cached(
-            "SELECT timestamp FROM core_operations WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1",
-        )?;
+        let sql = "SELECT timestamp FROM core_operations WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1";
+        let mut at = self.0.engine.prepare(sql)?;
         for back in [16, 64, 256, 1_024, 4_096] {
             let place = head.saturating_sub(back);
-            let found: Option<String> = statement.query_row([place], |row| row.get(0)).optional()?;
+            let found: Option<String> = at.maybe(sql![place], |row| row.get(0))?;
             if found.is_none_or(|found| found.as_str() < time) {
                 return Ok(place);
             }
@@ -306,179 +251,31 @@ impl Operations<'_> {
     /// Operations that fit a filter.
     pub fn list(self, filter: &OperationFilter, limit: u32) -> StoreResult<Vec<StoredOperation>> {
         let (sql, params) = filter.statement(Rows::All, limit);
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&sql)?
-            .query_map(rusqlite::params_from_iter(params), stored)?
-            .collect::<rusqlite::Result<_>>()?)
+        self.0.engine.all(&sql, &borrowed(&params), stored)
     }
 
     /// The first place in the ledger that was not pruned.
     pub fn oldest(self) -> StoreResult<Option<i64>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT min(seq) FROM core_operations")?
-            .query_row([], |row| row.get(0))?)
+        self.0
+            .engine
+            .one("SELECT min(seq) FROM core_operations", &[], |row| row.get(0))
     }
 
     /// Caller of an operation.
     pub fn actor_of(self, op_id: &str) -> StoreResult<Option<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("SELECT actor FROM core_operations WHERE op_id = ?1")?
-            .query_row([op_id], |row| row.get(0))
-            .optional()
-            .map(Option::flatten)?)
+        self.0
+            .engine
+            .maybe(
+                "SELECT actor FROM core_operations WHERE op_id = ?1",
+                sql![op_id],
+                |row| row.get(0),
+            )
+            .map(Option::flatten)
     }
 }
 
-/// Which rows are looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rows {
-    All,
-    /// Operations with calls inside.
-    WithMembers,
-}
-
-impl OperationFilter {
-    /// True if the oldest come first.
-    pub(super) fn is_oldest_first(&self) -> bool {
-        self.after.is_some() && !self.newest_first
-    }
-
-    /// True for an operation that fits, wherever it is in the ledger.
-    pub fn fits(&self, operation: &StoredOperation) -> bool {
-        let is = |wanted: &Option<String>, found: Option<&str>| {
-            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
-        };
-        let is_by = |actor: &String| {
-            let names = recorded_as(actor);
-            operation
-                .actor
-                .as_ref()
-                .is_some_and(|actor| names.contains(actor))
-        };
-        is(&self.envelope_id, operation.envelope_id.as_deref())
-            && is(&self.pack, Some(&operation.pack))
-            && is(&self.tool, Some(&operation.tool))
-            && is(&self.effect, Some(&operation.effect))
-            && is(&self.args_hash, Some(&operation.args_hash))
-            && is(&self.op_id, Some(&operation.op_id))
-            && is(&self.error_code, operation.error_code.as_deref())
-            && is(&self.connection, Some(&operation.connection))
-            && self.failure_fingerprint.as_ref().is_none_or(|wanted| {
-                let found = operation.failure_fingerprint.as_ref();
-                found.is_some_and(|found| found.starts_with(wanted))
-            })
-            && self.tests_passed.is_none_or(|wanted| {
-                let outcome = operation.outcome.as_ref();
-                outcome.is_some_and(|outcome| outcome.is_failure() != wanted)
-            })
-            && self.actor.as_ref().is_none_or(is_by)
-            && self
-                .policy
-                .as_ref()
-                .is_none_or(|policy| operation.verdicts.iter().any(|said| said.policy == *policy))
-            && self
-                .success
-                .is_none_or(|success| operation.success == Some(success))
-            && self
-                .since
-                .as_ref()
-                .is_none_or(|since| operation.timestamp >= *since)
-            && self
-                .until
-                .as_ref()
-                .is_none_or(|until| operation.timestamp < *until)
-    }
-
-    /// A statement with only the conditions that restrict, so that each kind of question has its index.
-    pub(super) fn statement(&self, rows: Rows, limit: u32) -> (String, Vec<SqlValue>) {
-        let text = |text: &Option<String>| text.clone().map(SqlValue::Text);
-        let conditions = [
-            ("envelope_id =", text(&self.envelope_id)),
-            ("pack =", text(&self.pack)),
-            ("tool =", text(&self.tool)),
-            ("failure_fingerprint >=", text(&self.failure_fingerprint)),
-            // After every hex digit comes a letter that is none.
-            (
-                "failure_fingerprint <",
-                self.failure_fingerprint
-                    .as_ref()
-                    .map(|prefix| SqlValue::Text(format!("{prefix}g"))),
-            ),
-            ("effect =", text(&self.effect)),
-            ("connection =", text(&self.connection)),
-            ("op_id =", text(&self.op_id)),
-            ("error_code =", text(&self.error_code)),
-            ("args_hash =", text(&self.args_hash)),
-            ("timestamp >=", text(&self.since)),
-            ("timestamp <", text(&self.until)),
-            ("seq <", self.before.map(SqlValue::Integer)),
-            ("seq >", self.after.map(SqlValue::Integer)),
-        ];
-        let mut clauses = Vec::new();
-        let mut params = Vec::new();
-        for (condition, value) in conditions {
-            if let Some(value) = value {
-                params.push(value);
-                clauses.push(format!("{condition} ?{}", params.len()));
-            }
-        }
-        if let Some(actor) = &self.actor {
-            let places: Vec<String> = recorded_as(actor)
-                .into_iter()
-                .map(|name| {
-                    params.push(SqlValue::Text(name));
-                    format!("?{}", params.len())
-                })
-                .collect();
-            clauses.push(format!("actor IN ({})", places.join(", ")));
-        }
-        if let Some(policy) = &self.policy {
-            params.push(SqlValue::Text(policy.clone()));
-            clauses.push(format!(
-                "EXISTS (SELECT 1 FROM json_each(verdicts) AS said WHERE said.value ->> 'policy' = ?{})",
-                params.len()
-            ));
-        }
-        // Written out, because the index of failures is for this very condition.
-        clauses.extend(
-            self.success
-                .map(|success| format!("success = {}", i64::from(success))),
-        );
-        if let Some(passed) = self.tests_passed {
-            let is = if passed { "=" } else { "<>" };
-            clauses.push(format!("outcome ->> 'result' {is} 'passed'"));
-        }
-        if rows == Rows::WithMembers {
-            clauses.push("members IS NOT NULL".to_owned());
-        }
-        if clauses.is_empty() {
-            clauses.push("1".to_owned());
-        }
-        params.push(SqlValue::Integer(i64::from(limit)));
-        let order = if self.is_oldest_first() { "ASC" } else { "DESC" };
-        let sql = format!(
-            "SELECT seq, op_id, envelope_id, timestamp, duration_ms, op_type, success, pack, tool, effect, error_code,
-                 failure_class, limit_triggered, actor, client, mutation_fingerprint, failure_fingerprint, changed_paths,
-                 short_diff, failing_tests, artifact_ids, hash, connection, args_hash, result_hash, members, verdicts,
-                 outcome, events, diff_stats, repo_before_hash,
-                 coalesce(repo_after_hash, (SELECT state FROM core_states_after WHERE op_id = core_operations.op_id)),
-                 workspace
-             FROM core_operations WHERE {} ORDER BY seq {order} LIMIT ?{}",
-            clauses.join(" AND "),
-            params.len()
-        );
-        (sql, params)
-    }
-}
-
-pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
-    let texts = |column: usize| -> rusqlite::Result<Option<Vec<String>>> {
+pub(super) fn stored(row: &Row<'_>) -> StoreResult<StoredOperation> {
+    let texts = |column: usize| -> StoreResult<Option<Vec<String>>> {
         let json: Option<String> = row.get(column)?;
         Ok(json.and_then(|json| serde_json::from_str(&json).ok()))
     };
@@ -510,15 +307,15 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
         result_hash: row.get(24)?,
         members: row.get(25)?,
         verdicts: row
-            .get::<_, Option<String>>(26)?
+            .get::<Option<String>>(26)?
             .and_then(|json| serde_json::from_str(&json).ok())
             .unwrap_or_default(),
         outcome: row
-            .get::<_, Option<String>>(27)?
+            .get::<Option<String>>(27)?
             .and_then(|json| serde_json::from_str(&json).ok()),
-        notes: notes(row.get::<_, Option<String>>(28)?),
+        notes: notes(row.get::<Option<String>>(28)?),
         diff_stats: row
-            .get::<_, Option<String>>(29)?
+            .get::<Option<String>>(29)?
             .and_then(|json| serde_json::from_str(&json).ok()),
         repo_before_hash: row.get(30)?,
         repo_after_hash: row.get(31)?,

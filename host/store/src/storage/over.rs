@@ -73,12 +73,12 @@ impl Envelopes<'_> {
 
     /// Number of envelopes that are open at a time.
     pub(super) fn count_open(self, boot_ms: i64) -> StoreResult<u64> {
-        let ids: Vec<String> = self
-            .0
-            .db
-            .prepare_cached("SELECT id FROM core_envelopes WHERE state = 'OPEN'")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+        let ids: Vec<String> =
+            self.0
+                .engine
+                .all("SELECT id FROM core_envelopes WHERE state = 'OPEN'", &[], |row| {
+                    row.get(0)
+                })?;
         let mut open = 0;
         for id in &ids {
             open += u64::from(Over::of(&self.chain(id)?, boot_ms).is_none());

@@ -1,5 +1,6 @@
 //! Permits that count once, such as an approval: keys of policies that calls take in their own commits.
 
+use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::Permits;
 
@@ -42,10 +43,9 @@ impl Slots<'_> {
 impl Permits<'_> {
     /// True if nobody has a policy's key now.
     pub fn is_free(self, policy: &str, key: &str, now_ms: i64) -> StoreResult<bool> {
-        let mut statement = self.0.db.prepare_cached(
-            "SELECT 1 FROM core_permits WHERE policy = ?1 AND key = ?2 AND expires_at > ?3",
-        )?;
-        Ok(statement.exists((policy, key, now_ms)).map(|taken| !taken)?)
+        let sql = "SELECT 1 FROM core_permits WHERE policy = ?1 AND key = ?2 AND expires_at > ?3";
+        let is_taken = self.0.engine.exists(sql, sql![policy, key, now_ms])?;
+        Ok(!is_taken)
     }
 
     /// Milliseconds until a slot is free, if all are taken. `more` are taken beside those that are
@@ -53,14 +53,11 @@ impl Permits<'_> {
     pub fn slots_wait(self, slots: Slots<'_>, more: usize, now_ms: i64) -> StoreResult<Option<i64>> {
         let [from, to] = slots.range();
         let latest = slots.latest();
-        let mut statement = self.0.db.prepare_cached(
-            "SELECT expires_at FROM core_permits WHERE policy = ?1 AND key > ?2 AND key < ?3
-             AND expires_at > ?4 AND expires_at <= ?5 ORDER BY expires_at DESC",
-        )?;
-        let range = (slots.policy, from, to, now_ms, now_ms.saturating_add(latest));
-        let ends: Vec<i64> = statement
-            .query_map(range, |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+        let sql = "SELECT expires_at FROM core_permits WHERE policy = ?1 AND key > ?2 AND key < ?3
+             AND expires_at > ?4 AND expires_at <= ?5 ORDER BY expires_at DESC";
+        let until_ms = now_ms.saturating_add(latest);
+        let range = sql![slots.policy, from, to, now_ms, until_ms];
+        let ends: Vec<i64> = self.0.engine.all(sql, range, |row| row.get(0))?;
         let Some(free) = usize::try_from(slots.slots)
             .unwrap_or(usize::MAX)
             .checked_sub(more.saturating_add(1))
@@ -87,19 +84,19 @@ impl Permits<'_> {
         let [from, _] = slots.range();
         let separator = SEPARATOR[0];
         let holder = format!("{op_id}{}", if is_kept { KEPT } else { "" });
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute((
-                slots.policy,
-                format!("{from}{op_id}{separator}{number}"),
-                holder,
-                now_ms.saturating_add(slots.held_ms),
-            ))
-            .map(|_| Ok(()))?)
+        let sql = "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)";
+        self.0
+            .engine
+            .run(
+                sql,
+                sql![
+                    slots.policy,
+                    format!("{from}{op_id}{separator}{number}"),
+                    holder,
+                    now_ms.saturating_add(slots.held_ms)
+                ],
+            )
+            .map(|_| Ok(()))
     }
 
     /// Gives slots that were taken before the clock was set back an end by the clock of now.
@@ -107,25 +104,20 @@ impl Permits<'_> {
         let [from, to] = slots.range();
         let end = now_ms.saturating_add(slots.held_ms);
         let latest = now_ms.saturating_add(slots.latest());
-        Ok(self
-            .0.db
-            .prepare_cached(
-                "UPDATE core_permits SET expires_at = ?4 WHERE policy = ?1 AND key > ?2 AND key < ?3 AND expires_at > ?5",
-            )?
-            .execute((slots.policy, from, to, end, latest))
-            .map(drop)?)
+        let sql = "UPDATE core_permits SET expires_at = ?4 WHERE policy = ?1 AND key > ?2 AND key < ?3 AND expires_at > ?5";
+        self.0
+            .engine
+            .run(sql, sql![slots.policy, from, to, end, latest])
+            .map(drop)
     }
 
     fn forget_expired(self, policy: &str, now_ms: i64) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "DELETE FROM core_permits WHERE rowid IN (SELECT rowid FROM core_permits
-                 WHERE policy = ?1 AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3)",
-            )?
-            .execute((policy, now_ms, EXPIRED_BATCH))
-            .map(drop)?)
+        let sql = "DELETE FROM core_permits WHERE rowid IN (SELECT rowid FROM core_permits
+            WHERE policy = ?1 AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3)";
+        self.0
+            .engine
+            .run(sql, sql![policy, now_ms, EXPIRED_BATCH])
+            .map(drop)
     }
 
     /// Takes a policy's key for an operation. Whether nobody had it before. Wants a write transaction.
@@ -136,25 +128,22 @@ impl Permits<'_> {
         (now_ms, until_ms): (i64, i64),
     ) -> StoreResult<bool> {
         self.forget_expired(policy, now_ms)?;
+        let sql = "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT (policy, key) DO UPDATE SET op_id = excluded.op_id, expires_at = excluded.expires_at
+            WHERE core_permits.expires_at <= ?5";
         let taken = self
-            .0.db
-            .prepare_cached(
-                "INSERT INTO core_permits (policy, key, op_id, expires_at) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (policy, key) DO UPDATE SET op_id = excluded.op_id, expires_at = excluded.expires_at
-                 WHERE expires_at <= ?5",
-            )?
-            .execute((policy, key, op_id, until_ms, now_ms))?;
+            .0
+            .engine
+            .run(sql, sql![policy, key, op_id, until_ms, now_ms])?;
         Ok(taken == 1)
     }
 
     /// Gives back what an operation took, but for slots that are kept by calls that fail.
     pub fn give_back(self, op_id: &str) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("DELETE FROM core_permits WHERE op_id = ?1")?
-            .execute([op_id])
-            .map(drop)?)
+        self.0
+            .engine
+            .run("DELETE FROM core_permits WHERE op_id = ?1", sql![op_id])
+            .map(drop)
     }
 
     /// Gives back all that an operation took that did not run.

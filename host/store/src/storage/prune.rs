@@ -4,11 +4,11 @@
 //! rows out needs the write lock. One pruner works at a time, so what was looked at stays as it was:
 //! rows do not change, closed envelopes do not open again, and nobody else moves anchors.
 
-use super::error::{StoreError, StoreResult};
-use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 
 use super::anchors::Anchor;
+use super::engine::{Prepared, sql};
+use super::error::{StoreError, StoreResult};
 use super::handles::Maintenance;
 use super::ledger::{CHAIN_COLUMNS, Link, RowHasher, link};
 use crate::key::LedgerKey;
@@ -69,12 +69,6 @@ pub enum PruneError {
     Storage(#[from] StoreError),
 }
 
-impl From<rusqlite::Error> for PruneError {
-    fn from(err: rusqlite::Error) -> PruneError {
-        PruneError::Storage(err.into())
-    }
-}
-
 /// Rows of one look for rows outside envelopes. Rows are nearly in the order of time: when none in so
 /// many is old enough, none after them is.
 const WINDOW: i64 = 10_000;
@@ -124,12 +118,17 @@ impl Maintenance<'_> {
     ) -> Result<PruneBatch, PruneError> {
         let mut batch = PruneBatch::default();
         let mut rows: Vec<Link> = Vec::new();
+        let mut hasher = RowHasher::new();
+        let sql = format!(
+            "SELECT {CHAIN_COLUMNS} FROM core_operations WHERE envelope_id = ?1 ORDER BY seq LIMIT ?2"
+        );
+        let mut rows_of = self.0.engine.prepare(&sql)?;
         let room = |rows: &[Link]| limit.saturating_sub(u32::try_from(rows.len()).unwrap_or(u32::MAX));
         for envelope in self.doomed_envelopes(retention, limit)? {
             let room = room(&rows);
-            let mut found = self.rows_of(&envelope, room)?;
+            let found: Vec<Link> = rows_of.all(sql![envelope, room], |row| link(row, &mut hasher))?;
             let is_whole = found.len() < room as usize;
-            rows.append(&mut found);
+            rows.extend(found);
             if !is_whole {
                 break;
             }
@@ -158,45 +157,26 @@ impl Maintenance<'_> {
     }
 
     fn doomed_envelopes(self, retention: &Retention, limit: u32) -> StoreResult<Vec<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT id FROM core_envelopes WHERE {DOOMED} ORDER BY opened_at, id LIMIT ?3"
-            ))?
-            .query_map(
-                params![retention.cutoff, retention.envelopes.saturating_sub(1), limit],
-                |row| row.get(0),
-            )?
-            .collect::<rusqlite::Result<_>>()?)
-    }
-
-    fn rows_of(self, envelope: &str, limit: u32) -> StoreResult<Vec<Link>> {
-        let mut hasher = RowHasher::new();
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {CHAIN_COLUMNS} FROM core_operations WHERE envelope_id = ?1 ORDER BY seq LIMIT ?2"
-            ))?
-            .query_map(params![envelope, limit], |row| link(row, &mut hasher))?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql = format!("SELECT id FROM core_envelopes WHERE {DOOMED} ORDER BY opened_at, id LIMIT ?3");
+        self.0.engine.all(
+            &sql,
+            sql![retention.cutoff, retention.envelopes.saturating_sub(1), limit],
+            |row| row.get(0),
+        )
     }
 
     fn rows_outside(self, retention: &Retention, after: &mut i64, limit: u32) -> StoreResult<Vec<Link>> {
         let mut hasher = RowHasher::new();
-        while let Some(end) = self.window(retention, after)? {
-            let rows: Vec<Link> = self
-                .0
-                .db
-                .prepare_cached(&format!(
-                    "SELECT {CHAIN_COLUMNS} FROM core_operations
-                     WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 AND {OUTSIDE} ORDER BY seq LIMIT ?4"
-                ))?
-                .query_map(params![*after, end, retention.cutoff, limit], |row| {
-                    link(row, &mut hasher)
-                })?
-                .collect::<rusqlite::Result<_>>()?;
+        let sql = format!(
+            "SELECT {CHAIN_COLUMNS} FROM core_operations
+            WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 AND {OUTSIDE} ORDER BY seq LIMIT ?4"
+        );
+        let mut outside = self.0.engine.prepare(&sql)?;
+        let mut windows = Windows::new(self)?;
+        while let Some(end) = windows.end(retention, *after)? {
+            let rows: Vec<Link> = outside.all(sql![*after, end, retention.cutoff, limit], |row| {
+                link(row, &mut hasher)
+            })?;
             match rows.last() {
                 Some(last) => {
                     *after = last.seq;
@@ -206,29 +186,6 @@ impl Maintenance<'_> {
             }
         }
         Ok(Vec::new())
-    }
-
-    /// The end of the next rows to look at, unless all of them and all after them are too young.
-    fn window(self, retention: &Retention, after: &i64) -> StoreResult<Option<i64>> {
-        let last: Option<i64> = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT max(seq) FROM (SELECT seq FROM core_operations WHERE seq > ?1 ORDER BY seq LIMIT ?2)",
-            )?
-            .query_row((after, WINDOW), |row| row.get(0))?;
-        let Some(last) = last else {
-            return Ok(None);
-        };
-        let old: Option<i64> = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT 1 FROM core_operations WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 LIMIT 1",
-            )?
-            .query_row(params![after, last, retention.cutoff], |row| row.get(0))
-            .optional()?;
-        Ok(old.map(|_| last))
     }
 
     /// The anchors that touch stretches.
@@ -255,25 +212,21 @@ impl Maintenance<'_> {
         }
         for anchor in &batch.absorbed {
             if !self.0.ledger().drop_anchor(anchor)? {
-                return Err(StoreError::from(rusqlite::Error::StatementChangedRows(0)));
+                return Err(StoreError::changed(0));
             }
         }
-        let mut statement = self
-            .0
-            .db
-            .prepare_cached("DELETE FROM core_operations WHERE seq BETWEEN ?1 AND ?2")?;
+        let sql = "DELETE FROM core_operations WHERE seq BETWEEN ?1 AND ?2";
+        let mut delete = self.0.engine.prepare(sql)?;
         for (first, last) in &batch.rows {
-            let gone = statement.execute((first, last))?;
+            let gone = delete.run(sql![first, last])?;
             if i64::try_from(gone).ok() != Some(last - first + 1) {
-                return Err(StoreError::from(rusqlite::Error::StatementChangedRows(gone)));
+                return Err(StoreError::changed(gone));
             }
         }
-        let mut statement = self
-            .0
-            .db
-            .prepare_cached("DELETE FROM core_envelopes WHERE id = ?1 AND state <> 'OPEN'")?;
+        let sql = "DELETE FROM core_envelopes WHERE id = ?1 AND state <> 'OPEN'";
+        let mut delete = self.0.engine.prepare(sql)?;
         for envelope in &batch.envelopes {
-            statement.execute([envelope])?;
+            delete.run(sql![envelope])?;
         }
         Ok(())
     }
@@ -281,27 +234,52 @@ impl Maintenance<'_> {
     /// Numbers of rows that pruning would remove. Nothing is removed.
     pub fn prunable(self, retention: &Retention) -> StoreResult<Pruned> {
         let mut pruned = Pruned::default();
-        let mut count = self
-            .0
-            .db
-            .prepare_cached("SELECT count(*) FROM core_operations WHERE envelope_id = ?1")?;
+        let sql = "SELECT count(*) FROM core_operations WHERE envelope_id = ?1";
+        let mut count = self.0.engine.prepare(sql)?;
         for envelope in self.doomed_envelopes(retention, u32::MAX)? {
             pruned.envelopes += 1;
-            pruned.rows_in_envelopes += count.query_row([envelope], |row| row.get::<_, i64>(0))?;
+            pruned.rows_in_envelopes += count.one(sql![envelope], |row| row.get::<i64>(0))?;
         }
+        let sql = format!(
+            "SELECT count(*) FROM core_operations WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 AND {OUTSIDE}"
+        );
+        let mut count = self.0.engine.prepare(&sql)?;
+        let mut windows = Windows::new(self)?;
         let mut after = 0;
-        while let Some(end) = self.window(retention, &after)? {
-            pruned.rows_outside += self
-                .0
-                .db
-                .prepare_cached(&format!(
-                    "SELECT count(*) FROM core_operations
-                     WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 AND {OUTSIDE}"
-                ))?
-                .query_row(params![after, end, retention.cutoff], |row| row.get::<_, i64>(0))?;
+        while let Some(end) = windows.end(retention, after)? {
+            pruned.rows_outside += count.one(sql![after, end, retention.cutoff], |row| row.get::<i64>(0))?;
             after = end;
         }
         Ok(pruned)
+    }
+}
+
+/// Rows of the ledger in parts, each of which is looked at in one statement.
+struct Windows<'s> {
+    last: Prepared<'s>,
+    has_old: Prepared<'s>,
+}
+
+impl<'s> Windows<'s> {
+    fn new(maintenance: Maintenance<'s>) -> StoreResult<Windows<'s>> {
+        let engine = &maintenance.0.engine;
+        Ok(Windows {
+            last: engine.prepare(
+                "SELECT max(seq) FROM (SELECT seq FROM core_operations WHERE seq > ?1 ORDER BY seq LIMIT ?2) AS next",
+            )?,
+            has_old: engine.prepare(
+                "SELECT 1 FROM core_operations WHERE seq > ?1 AND seq <= ?2 AND timestamp < ?3 LIMIT 1",
+            )?,
+        })
+    }
+
+    /// The end of the next rows to look at, unless all of them and all after them are too young.
+    fn end(&mut self, retention: &Retention, after: i64) -> StoreResult<Option<i64>> {
+        let last: Option<i64> = self.last.one(sql![after, WINDOW], |row| row.get(0))?;
+        match last {
+            Some(last) if self.has_old.exists(sql![after, last, retention.cutoff])? => Ok(Some(last)),
+            _ => Ok(None),
+        }
     }
 }
 

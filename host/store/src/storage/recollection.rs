@@ -1,8 +1,8 @@
 //! Memory of policies: entries that are committed with the rows of the calls that they judged.
 
-use rusqlite::{OptionalExtension as _, Row, params};
 use tollgate_sdk::policy::{MemoryChange, Remembered};
 
+use super::engine::{Row, sql};
 use super::error::StoreResult;
 use super::handles::PolicyMemory;
 
@@ -36,14 +36,13 @@ pub struct Recollection {
 impl PolicyMemory<'_> {
     /// Entry of a key, unless its time is over.
     pub fn get(self, owner: &MemoryOwner, key: &str, now_ms: i64) -> StoreResult<Option<Remembered>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM core_policy_memory WHERE component = ?1 AND audit = ?2 AND key = ?3"
+        );
         let found = self
             .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_policy_memory WHERE component = ?1 AND audit = ?2 AND key = ?3"
-            ))?
-            .query_row((&owner.component, owner.audit, key), entry)
-            .optional()?;
+            .engine
+            .maybe(&sql, sql![owner.component, owner.audit, key], entry)?;
         Ok(found.filter(|found| !found.is_over(now_ms)))
     }
 
@@ -55,45 +54,31 @@ impl PolicyMemory<'_> {
         now_ms: i64,
         limit: usize,
     ) -> StoreResult<Vec<Remembered>> {
-        let values = params![
-            owner.component,
-            owner.audit,
-            from,
-            now_ms,
-            i64::try_from(limit).unwrap_or(i64::MAX)
-        ];
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_policy_memory
-                 WHERE component = ?1 AND audit = ?2 AND key >= ?3 AND (until_ms IS NULL OR until_ms > ?4)
-                 ORDER BY key LIMIT ?5"
-            ))?
-            .query_map(values, entry)?
-            .collect::<rusqlite::Result<_>>()?)
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let values = sql![owner.component, owner.audit, from, now_ms, limit];
+        let sql = format!(
+            "SELECT {COLUMNS} FROM core_policy_memory
+            WHERE component = ?1 AND audit = ?2 AND key >= ?3 AND (until_ms IS NULL OR until_ms > ?4)
+            ORDER BY key LIMIT ?5"
+        );
+        self.0.engine.all(&sql, values, entry)
     }
 
     /// Bytes of all that a component remembers, with entries whose time is over.
     pub fn bytes(self, component: &str) -> StoreResult<u64> {
-        let bytes: i64 = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT coalesce(max(bytes), 0) FROM core_policy_memory_use WHERE component = ?1",
-            )?
-            .query_row([component], |row| row.get(0))?;
+        let sql = "SELECT coalesce(max(bytes), 0) FROM core_policy_memory_use WHERE component = ?1";
+        let bytes: i64 = self.0.engine.one(sql, sql![component], |row| row.get(0))?;
         Ok(u64::try_from(bytes).unwrap_or_default())
     }
 
     /// Bytes of a component's entries whose time is over.
     pub fn forgettable_bytes(self, component: &str, now_ms: i64) -> StoreResult<u64> {
+        let sql =
+            "SELECT coalesce(sum(bytes), 0) FROM core_policy_memory WHERE component = ?1 AND until_ms <= ?2";
         let bytes: i64 = self
-            .0.db
-            .prepare_cached(
-                "SELECT coalesce(sum(bytes), 0) FROM core_policy_memory WHERE component = ?1 AND until_ms <= ?2",
-            )?
-            .query_row((component, now_ms), |row| row.get(0))?;
+            .0
+            .engine
+            .one(sql, sql![component, now_ms], |row| row.get(0))?;
         Ok(u64::try_from(bytes).unwrap_or_default())
     }
 
@@ -112,39 +97,39 @@ impl PolicyMemory<'_> {
         let after = change.apply(key, before, *at_ms);
         grown += bytes(after.as_ref());
         match &after {
-            None => self
-                .0.db
-                .prepare_cached("DELETE FROM core_policy_memory WHERE component = ?1 AND audit = ?2 AND key = ?3")?
-                .execute((&owner.component, owner.audit, key))?,
-            Some(entry) => self
-                .0.db
-                .prepare_cached(
-                    "INSERT INTO core_policy_memory (component, audit, key, text, number, until_ms, bytes)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-                     ON CONFLICT (component, audit, key) DO UPDATE SET text = excluded.text, number = excluded.number,
-                         until_ms = excluded.until_ms, bytes = excluded.bytes",
-                )?
-                .execute(params![
+            None => {
+                let sql = "DELETE FROM core_policy_memory WHERE component = ?1 AND audit = ?2 AND key = ?3";
+                self.0.engine.run(sql, sql![owner.component, owner.audit, key])?;
+            }
+            Some(entry) => {
+                let sql = "INSERT INTO core_policy_memory (component, audit, key, text, number, until_ms, bytes)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                    ON CONFLICT (component, audit, key) DO UPDATE SET text = excluded.text, number = excluded.number,
+                        until_ms = excluded.until_ms, bytes = excluded.bytes";
+                let bytes = bytes(Some(entry));
+                let values = sql![
                     owner.component,
                     owner.audit,
                     key,
                     entry.text,
                     entry.number,
                     entry.until_ms,
-                    bytes(Some(entry)),
-                ])?,
-        };
+                    bytes,
+                ];
+                self.0.engine.run(sql, values)?;
+            }
+        }
         self.note_use(&owner.component, grown)
     }
 
     /// Removes some entries whose time is over, and returns their bytes.
     fn forget_expired_entries(self, component: &str, now_ms: i64) -> StoreResult<i64> {
-        let mut statement = self.0.db.prepare_cached(
-            "DELETE FROM core_policy_memory WHERE rowid IN (SELECT rowid FROM core_policy_memory
-             WHERE component = ?1 AND until_ms <= ?2 ORDER BY until_ms LIMIT ?3) RETURNING bytes",
-        )?;
-        let freed = statement.query_map((component, now_ms, EXPIRED_BATCH), |row| row.get(0))?;
-        let freed: Vec<i64> = freed.collect::<rusqlite::Result<_>>()?;
+        let sql = "DELETE FROM core_policy_memory WHERE rowid IN (SELECT rowid FROM core_policy_memory
+             WHERE component = ?1 AND until_ms <= ?2 ORDER BY until_ms LIMIT ?3) RETURNING bytes";
+        let freed: Vec<i64> = self
+            .0
+            .engine
+            .all(sql, sql![component, now_ms, EXPIRED_BATCH], |row| row.get(0))?;
         Ok(freed.into_iter().sum())
     }
 
@@ -152,15 +137,9 @@ impl PolicyMemory<'_> {
         if grown == 0 {
             return Ok(());
         }
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "INSERT INTO core_policy_memory_use (component, bytes) VALUES (?1, max(?2, 0))
-                 ON CONFLICT (component) DO UPDATE SET bytes = max(bytes + ?2, 0)",
-            )?
-            .execute((component, grown))
-            .map(drop)?)
+        let sql = "INSERT INTO core_policy_memory_use (component, bytes) VALUES (?1, max(?2, 0))
+            ON CONFLICT (component) DO UPDATE SET bytes = max(core_policy_memory_use.bytes + ?2, 0)";
+        self.0.engine.run(sql, sql![component, grown]).map(drop)
     }
 }
 
@@ -168,7 +147,7 @@ fn bytes(entry: Option<&Remembered>) -> i64 {
     entry.map_or(0, |entry| i64::try_from(entry.bytes()).unwrap_or(i64::MAX))
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Remembered> {
+fn entry(row: &Row<'_>) -> StoreResult<Remembered> {
     Ok(Remembered {
         key: row.get(0)?,
         text: row.get(1)?,

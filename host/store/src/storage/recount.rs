@@ -2,17 +2,16 @@
 //! calls, the state from the row of the end. The rows are chained by their hashes, and `core_envelopes` is not, so this
 //! shows what was changed there.
 
+mod told;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::OptionalExtension as _;
-use rusqlite::types::ValueRef;
-use serde::Deserialize;
 use serde_json::{Map, Value};
-use tollgate_core::budget::Budget;
-use tollgate_core::envelope::{Limits, State};
 
+use self::told::{Closed, Counters, Told};
 use super::endings::{CLOSED, OPENED};
-use super::envelopes::{Envelope, EnvelopeFilter};
+use super::engine::{Column, Once, sql};
+use super::envelopes::EnvelopeFilter;
 use super::error::StoreResult;
 use super::handles::Envelopes;
 
@@ -22,92 +21,6 @@ const PAGE: u32 = 500;
 /// Rows that say something about envelopes. Components' events have no field `envelope_id`.
 const TELLING: &str = "SELECT seq, envelope_id, events, counters FROM core_operations
     WHERE counters IS NOT NULL OR (events IS NOT NULL AND instr(events, '\"envelope.') > 0) ORDER BY seq";
-
-/// Statements of the rows about one envelope.
-#[derive(Debug, Default)]
-struct Told {
-    /// The row of the opening, and the limits in it.
-    opened: Option<(i64, Opened)>,
-    /// The row of the end, and what it says.
-    closed: Option<(i64, Closed)>,
-    mutations: i64,
-    test_runs: i64,
-    edits: i64,
-    /// Edits at the end, which the row of the end counts with the one that its look found.
-    edits_at_end: Option<i64>,
-    /// Number of work trees that were looked at for it.
-    looks_at_end: Option<i64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Opened {
-    limits: Limits,
-    parent: Option<String>,
-    workspace: Option<String>,
-    label: Option<String>,
-    detached_until_ms: Option<i64>,
-    identity: Option<String>,
-    /// Absent in rows of versions that said neither this nor the identity nor budgets.
-    opened_boot_ms: Option<i64>,
-    /// Absent in rows of versions that said neither this nor what is compared with it.
-    opened_at: Option<String>,
-    git_head: Option<String>,
-    #[serde(default)]
-    budgets: BTreeMap<String, i64>,
-}
-
-#[derive(Debug)]
-struct Closed {
-    state: State,
-    /// Units used of named budgets; absent in rows of versions that did not say them.
-    used: Option<BTreeMap<String, i64>>,
-    /// Facts of the end, in rows of versions that say when.
-    told: Option<Ended>,
-}
-
-/// Facts of the end of an envelope.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-struct Ended {
-    closed_at: String,
-    closed_by: Option<String>,
-    actor: Option<String>,
-    note: Option<String>,
-    git_head: Option<String>,
-}
-
-impl Ended {
-    fn of(envelope: &Envelope) -> Option<Ended> {
-        Some(Ended {
-            closed_at: envelope.closed_at.clone()?,
-            closed_by: envelope.closed_by.clone(),
-            actor: envelope.closed_actor.clone(),
-            note: envelope.note.clone(),
-            git_head: envelope.closed_git_head.clone(),
-        })
-    }
-}
-
-impl Closed {
-    fn read(event: &Map<String, Value>) -> Option<Closed> {
-        let used = event.get("budgets_used");
-        Some(Closed {
-            state: State::parse(event.get("state")?.as_str()?)?,
-            used: used.and_then(|used| serde_json::from_value(used.clone()).ok()),
-            told: serde_json::from_value(Value::Object(event.clone())).ok(),
-        })
-    }
-}
-
-/// Counters as a row has them.
-#[derive(Debug, Default, Deserialize)]
-struct Counters {
-    mutations: i64,
-    test_runs: i64,
-    #[serde(default)]
-    edits: i64,
-    #[serde(default)]
-    around: BTreeMap<String, Counters>,
-}
 
 impl Envelopes<'_> {
     /// Envelopes that differ from the ledger's rows, a sentence each.
@@ -149,13 +62,11 @@ impl Envelopes<'_> {
     /// True if an envelope without a row of its opening is from a version that wrote none: it has an older row than any
     /// such row, or one without counters. The rows decide, because they are chained, and no column of the envelope.
     fn is_of_earlier_version(self, id: &str, first_opening: Option<i64>) -> StoreResult<bool> {
+        let sql = "SELECT seq, counters IS NOT NULL FROM core_operations WHERE envelope_id = ?1 ORDER BY seq LIMIT 1";
         let first: Option<(i64, bool)> = self
-            .0.db
-            .prepare_cached(
-                "SELECT seq, counters IS NOT NULL FROM core_operations WHERE envelope_id = ?1 ORDER BY seq LIMIT 1",
-            )?
-            .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
+            .0
+            .engine
+            .maybe(sql, sql![id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(match (first, first_opening) {
             (Some((first, _)), Some(opening)) => first < opening,
             (Some((_, is_counted)), None) => !is_counted,
@@ -167,16 +78,9 @@ impl Envelopes<'_> {
     fn told(self) -> StoreResult<(BTreeMap<String, Told>, Option<i64>)> {
         let mut told: BTreeMap<String, Told> = BTreeMap::new();
         let mut first_opening: Option<i64> = None;
-        let mut statement = self.0.db.prepare(TELLING)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        self.0.engine.each(Once(TELLING), &[], |row| {
             let seq: i64 = row.get(0)?;
-            let text = |column: usize| -> rusqlite::Result<Option<&str>> {
-                Ok(match row.get_ref(column)? {
-                    ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok(),
-                    _ => None,
-                })
-            };
+            let text = |column: usize| row.column(column).map(Column::text);
             if let (Some(id), Some(counters)) = (text(1)?, text(3)?)
                 && let Ok(counters) = serde_json::from_str::<Counters>(counters)
             {
@@ -211,17 +115,15 @@ impl Envelopes<'_> {
                     _ => {}
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok((told, first_opening))
     }
 
     /// Envelopes, and those around them, with calls that were counted and have no row yet.
     fn envelopes_of_intents(self) -> StoreResult<BTreeSet<String>> {
-        let mut busy: BTreeSet<String> = self
-            .0.db
-            .prepare("SELECT operation ->> 'envelope_id' FROM core_intents WHERE operation ->> 'envelope_id' IS NOT NULL")?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+        let sql = "SELECT operation ->> 'envelope_id' FROM core_intents WHERE operation ->> 'envelope_id' IS NOT NULL";
+        let mut busy: BTreeSet<String> = self.0.engine.all(Once(sql), &[], |row| row.get(0))?;
         let mut inner: Vec<String> = busy.iter().cloned().collect();
         while let Some(id) = inner.pop() {
             let parent = self.get(&id)?.and_then(|envelope| envelope.parent);
@@ -233,122 +135,9 @@ impl Envelopes<'_> {
     }
 }
 
-impl Told {
-    /// Counters only rise, whatever the order of the rows.
-    fn count(&mut self, counters: &Counters) {
-        self.mutations = self.mutations.max(counters.mutations);
-        self.test_runs = self.test_runs.max(counters.test_runs);
-        self.edits = self.edits.max(counters.edits);
-    }
-
-    /// Edits by the rows of calls, and by the looks at the closing, each of which finds one at most.
-    fn edits(&self) -> i64 {
-        let most = self.edits.saturating_add(self.looks_at_end.unwrap_or(1).max(1));
-        self.edits_at_end
-            .filter(|at_end| (self.edits..=most).contains(at_end))
-            .unwrap_or(self.edits)
-    }
-
-    fn compare(
-        &self,
-        envelope: &Envelope,
-        budgets: &BTreeMap<String, Budget>,
-        is_busy: bool,
-        faults: &mut Vec<String>,
-    ) {
-        let Some((seq, opened)) = &self.opened else {
-            return;
-        };
-        let id = &envelope.id;
-        for (what, is_same) in opened.compare(envelope, budgets) {
-            if !is_same {
-                faults.push(format!(
-                    "{what} of envelope {id} differ from row {seq}, which opened it"
-                ));
-            }
-        }
-        let standing = &envelope.standing;
-        for (what, found, counted) in [
-            ("mutations", standing.mutations, self.mutations),
-            ("test runs", standing.test_runs, self.test_runs),
-            ("edits", standing.edits, self.edits()),
-        ] {
-            let is_right = found == counted || (is_busy && found > counted);
-            if !is_right {
-                faults.push(format!(
-                    "envelope {id} says {found} {what}, and its rows say {counted}"
-                ));
-            }
-        }
-        match &self.closed {
-            Some((seq, closed)) => {
-                if closed.state != standing.state {
-                    faults.push(format!(
-                        "envelope {id} is {}, and row {seq} made it {}",
-                        standing.state.as_str(),
-                        closed.state.as_str()
-                    ));
-                }
-                if closed.told.is_some() && closed.told != Ended::of(envelope) {
-                    faults.push(format!(
-                        "the end of envelope {id} differs from row {seq}, which closed it"
-                    ));
-                }
-                for (name, used) in closed.used.iter().flatten() {
-                    let found = budgets.get(name).map_or(0, |budget| budget.used);
-                    if found < *used {
-                        faults.push(format!(
-                            "envelope {id} says {found} units of {name}, and row {seq}, which closed it, says {used}"
-                        ));
-                    }
-                }
-            }
-            None if standing.state != State::Open => faults.push(format!(
-                "envelope {id} is {}, and no row closed it",
-                standing.state.as_str()
-            )),
-            None => {}
-        }
-    }
-}
-
-impl Opened {
-    /// Facts of an envelope that never change, and whether they are what the row says.
-    fn compare(&self, envelope: &Envelope, budgets: &BTreeMap<String, Budget>) -> Vec<(&'static str, bool)> {
-        let standing = &envelope.standing;
-        let mut facts = vec![
-            (
-                "the limits",
-                self.limits == standing.limits
-                    && self.parent == envelope.parent
-                    && self.detached_until_ms == envelope.detached_until_ms,
-            ),
-            (
-                "the label or workspace",
-                self.workspace == envelope.workspace && self.label == envelope.label,
-            ),
-        ];
-        if let Some(opened_boot_ms) = self.opened_boot_ms {
-            let limits = budgets.iter().map(|(name, budget)| (name, &budget.limit));
-            facts.extend([
-                ("the time or identity", {
-                    opened_boot_ms == standing.opened_boot_ms && self.identity == envelope.identity
-                }),
-                ("the time or commit", {
-                    self.opened_at.as_ref().is_none_or(|opened_at| {
-                        *opened_at == envelope.opened_at && self.git_head == envelope.git_head
-                    })
-                }),
-                ("the named budgets", self.budgets.iter().eq(limits)),
-            ]);
-        }
-        facts
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use tollgate_core::envelope::Charge;
+    use tollgate_core::envelope::{Charge, State};
 
     use super::super::endings::opened;
     use super::super::fixture::{NOW, envelope, key, operation};
@@ -431,6 +220,7 @@ mod tests {
         let (_place, session) = story();
         session.maintenance().check_before_prune().unwrap();
         session
+            .sqlite()
             .db
             .execute(
                 "UPDATE core_envelopes SET closed_at = '2020-01-01T00:00:00.000Z'",
@@ -582,8 +372,12 @@ mod tests {
         ] {
             let (_place, session) = story();
             // Other tools need not keep to foreign keys.
-            session.db.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
-            assert_eq!(session.db.execute(change, []).unwrap(), 1, "{change}");
+            session
+                .sqlite()
+                .db
+                .execute_batch("PRAGMA foreign_keys = OFF")
+                .unwrap();
+            assert_eq!(session.sqlite().db.execute(change, []).unwrap(), 1, "{change}");
             let found = faults(&session);
             assert!(
                 found.iter().any(|fault| fault.contains(shown)),

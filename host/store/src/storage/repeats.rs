@@ -1,8 +1,7 @@
 //! Repetitions among an envelope's operations: changes that were there before, failures that stay.
 
+use super::engine::sql;
 use super::error::StoreResult;
-use rusqlite::{OptionalExtension, params};
-
 use super::handles::Evidence;
 
 /// Verdicts on the newest test run of each workspace, as their component wrote them into the rows.
@@ -38,16 +37,15 @@ impl Evidence<'_> {
         effect: &str,
         before: Option<i64>,
     ) -> StoreResult<Option<usize>> {
-        let newest: Vec<String> = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT mutation_fingerprint FROM core_operations
-                 WHERE envelope_id = ?1 AND seq < ?2 AND mutation_fingerprint IS NOT NULL AND effect = ?3
-                 ORDER BY seq DESC LIMIT 8",
-            )?
-            .query_map(params![id, before.unwrap_or(i64::MAX), effect], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+        let sql = "SELECT mutation_fingerprint FROM core_operations
+            WHERE envelope_id = ?1 AND seq < ?2 AND mutation_fingerprint IS NOT NULL AND effect = ?3
+            ORDER BY seq DESC LIMIT 8";
+        let newest: Vec<String> =
+            self.0
+                .engine
+                .all(sql, sql![id, before.unwrap_or(i64::MAX), effect], |row| {
+                    row.get(0)
+                })?;
         Ok(newest
             .iter()
             .position(|earlier| earlier == fingerprint)
@@ -62,16 +60,12 @@ impl Evidence<'_> {
             let progress = self.0.work_trees().progress(id, &workspace)?;
             oscillation = oscillation.max(progress.and_then(|progress| progress.oscillation));
         }
-        let newest: Option<(i64, String, String, Option<String>, bool)> = self
-            .0.db
-            .prepare_cached(
-                "SELECT seq, mutation_fingerprint, effect, events, repo_before_hash IS NOT NULL FROM core_operations
-                 WHERE envelope_id = ?1 AND mutation_fingerprint IS NOT NULL ORDER BY seq DESC LIMIT 1",
-            )?
-            .query_row([id], |row| {
+        let sql = "SELECT seq, mutation_fingerprint, effect, events, repo_before_hash IS NOT NULL FROM core_operations
+            WHERE envelope_id = ?1 AND mutation_fingerprint IS NOT NULL ORDER BY seq DESC LIMIT 1";
+        let newest: Option<(i64, String, String, Option<String>, bool)> =
+            self.0.engine.maybe(sql, sql![id], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
-            })
-            .optional()?;
+            })?;
         match newest {
             Some((_, _, _, events, true)) if has_event(events.as_deref(), NO_OP) => Ok(Some(1)),
             Some((_, _, _, _, true)) | None => {
@@ -86,42 +80,36 @@ impl Evidence<'_> {
     /// Verdicts on the newest test run of each workspace that calls of an envelope looked at. `None` without such a
     /// run. A run that the caller reports as passed tells nothing where the host ran tests itself.
     pub fn said_of_tests(self, id: &str) -> StoreResult<Option<SaidOfTests>> {
-        let mut statement = self.0.db.prepare_cached(
-            "SELECT max(o.seq), o.events FROM core_operations o
-             JOIN core_work_tree_states s ON s.envelope_id = o.envelope_id AND s.state = o.repo_before_hash
-             WHERE o.envelope_id = ?1 AND (o.op_type = 'test_run' OR o.outcome IS NOT NULL) AND o.success = 1
-               AND (o.effect = 'run' OR o.failure_fingerprint IS NOT NULL OR NOT EXISTS (
-                   SELECT 1 FROM core_operations r
-                   JOIN core_work_tree_states t ON t.envelope_id = r.envelope_id AND t.state = r.repo_before_hash
-                   WHERE r.envelope_id = ?1 AND r.effect = 'run' AND r.outcome IS NOT NULL
-                     AND t.workspace = s.workspace))
-             GROUP BY s.workspace",
-        )?;
-        let mut rows = statement.query([id])?;
         let mut said: Option<SaidOfTests> = None;
-        while let Some(row) = rows.next()? {
+        let sql = "SELECT max(o.seq), o.events FROM core_operations o
+            JOIN core_work_tree_states s ON s.envelope_id = o.envelope_id AND s.state = o.repo_before_hash
+            WHERE o.envelope_id = ?1 AND (o.op_type = 'test_run' OR o.outcome IS NOT NULL) AND o.success = 1
+              AND (o.effect = 'run' OR o.failure_fingerprint IS NOT NULL OR NOT EXISTS (
+                  SELECT 1 FROM core_operations r
+                  JOIN core_work_tree_states t ON t.envelope_id = r.envelope_id AND t.state = r.repo_before_hash
+                  WHERE r.envelope_id = ?1 AND r.effect = 'run' AND r.outcome IS NOT NULL
+                    AND t.workspace = s.workspace))
+            GROUP BY s.workspace";
+        self.0.engine.each(sql, sql![id], |row| {
             let events: Option<String> = row.get(1)?;
             let said = said.get_or_insert_default();
             said.non_progress |= has_event(events.as_deref(), NON_PROGRESS);
             said.flaky |= has_event(events.as_deref(), FLAKY);
             said.regression |= has_event(events.as_deref(), REGRESSION);
-        }
+            Ok(())
+        })?;
         Ok(said)
     }
 
     /// Number of an envelope's operations that failed in this way.
     pub fn repeated_failure(self, id: &str, fingerprint: &str) -> StoreResult<Option<RepeatedFailure>> {
         let workspace = self.workspace_of_failure(id, fingerprint)?;
-        let (seen, first, last): (i64, Option<i64>, Option<i64>) = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT count(*), min(seq), max(seq) FROM core_operations o
-                 WHERE failure_fingerprint = ?1 AND envelope_id = ?2 AND (?3 IS NULL OR EXISTS (
-                     SELECT 1 FROM core_work_tree_states s
-                     WHERE s.envelope_id = ?2 AND s.state = o.repo_before_hash AND s.workspace = ?3))",
-            )?
-            .query_row(params![fingerprint, id, workspace], |row| {
+        let sql = "SELECT count(*), min(seq), max(seq) FROM core_operations o
+            WHERE failure_fingerprint = ?1 AND envelope_id = ?2 AND (CAST(?3 AS TEXT) IS NULL OR EXISTS (
+                SELECT 1 FROM core_work_tree_states s
+                WHERE s.envelope_id = ?2 AND s.state = o.repo_before_hash AND s.workspace = ?3))";
+        let (seen, first, last): (i64, Option<i64>, Option<i64>) =
+            self.0.engine.one(sql, sql![fingerprint, id, workspace], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })?;
         let (Some(first), Some(last)) = (first, last) else {
@@ -134,26 +122,15 @@ impl Evidence<'_> {
                 stands: true,
             }));
         }
-        let mutations = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT count(*) FROM core_operations WHERE envelope_id = ?1 AND seq > ?2 AND seq < ?3
-                   AND op_type = 'mutation' AND coalesce(failure_class, '') <> 'refused'",
-            )?
-            .query_row(params![id, first, last], |row| row.get(0))?;
+        let sql = "SELECT count(*) FROM core_operations WHERE envelope_id = ?1 AND seq > ?2 AND seq < ?3
+            AND op_type = 'mutation' AND coalesce(failure_class, '') <> 'refused'";
+        let mutations = self.0.engine.one(sql, sql![id, first, last], |row| row.get(0))?;
         // A run that the caller reports as passed settles only what the caller reported.
-        let later: bool = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM core_operations
-                     WHERE envelope_id = ?1 AND seq > ?2 AND (op_type = 'test_run' OR outcome IS NOT NULL)
-                       AND success = 1
-                       AND (effect = 'run' OR failure_fingerprint IS NOT NULL
-                         OR (SELECT effect FROM core_operations WHERE seq = ?2) <> 'run'))",
-            )?
-            .query_row(params![id, last], |row| row.get(0))?;
+        let sql = "SELECT EXISTS (SELECT 1 FROM core_operations
+            WHERE envelope_id = ?1 AND seq > ?2 AND (op_type = 'test_run' OR outcome IS NOT NULL) AND success = 1
+              AND (effect = 'run' OR failure_fingerprint IS NOT NULL
+                OR (SELECT effect FROM core_operations WHERE seq = ?2) <> 'run'))";
+        let later: bool = self.0.engine.one(sql, sql![id, last], |row| row.get(0))?;
         Ok(Some(RepeatedFailure {
             seen,
             mutations,
@@ -164,12 +141,11 @@ impl Evidence<'_> {
     /// Edits of the work tree that the second of two operations of an envelope looked at, from one operation to the other.
     /// `None` if it looked at none.
     pub fn edits_over_rows(self, id: &str, first: i64, last: i64) -> StoreResult<Option<i64>> {
-        let state: Option<Option<String>> = self
-            .0
-            .db
-            .prepare_cached("SELECT repo_before_hash FROM core_operations WHERE seq = ?1")?
-            .query_row([last], |row| row.get(0))
-            .optional()?;
+        let state: Option<Option<String>> = self.0.engine.maybe(
+            "SELECT repo_before_hash FROM core_operations WHERE seq = ?1",
+            sql![last],
+            |row| row.get(0),
+        )?;
         let workspace = match state.flatten() {
             Some(state) => self.0.work_trees().workspace_of_state(id, &state)?,
             None => None,
@@ -181,15 +157,12 @@ impl Evidence<'_> {
 
     /// The workspace that the newest operation with a failure looked at.
     fn workspace_of_failure(self, id: &str, fingerprint: &str) -> StoreResult<Option<String>> {
+        let sql = "SELECT repo_before_hash FROM core_operations
+            WHERE failure_fingerprint = ?1 AND envelope_id = ?2 ORDER BY seq DESC LIMIT 1";
         let state: Option<Option<String>> = self
             .0
-            .db
-            .prepare_cached(
-                "SELECT repo_before_hash FROM core_operations
-                 WHERE failure_fingerprint = ?1 AND envelope_id = ?2 ORDER BY seq DESC LIMIT 1",
-            )?
-            .query_row([fingerprint, id], |row| row.get(0))
-            .optional()?;
+            .engine
+            .maybe(sql, sql![fingerprint, id], |row| row.get(0))?;
         match state.flatten() {
             Some(state) => self.0.work_trees().workspace_of_state(id, &state),
             None => Ok(None),
@@ -198,15 +171,12 @@ impl Evidence<'_> {
 
     /// Edits of a workspace that were found after one operation and until another.
     fn edits_between(self, id: &str, workspace: &str, first: i64, last: i64) -> StoreResult<i64> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT count(*) FROM core_work_tree_states s JOIN core_operations o ON o.op_id = s.op_id
-                 WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.cause IN ('observed', 'call')
-                   AND o.seq > ?3 AND o.seq <= ?4",
-            )?
-            .query_row(params![id, workspace, first, last], |row| row.get(0))?)
+        let sql = "SELECT count(*) FROM core_work_tree_states s JOIN core_operations o ON o.op_id = s.op_id
+            WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.cause IN ('observed', 'call')
+              AND o.seq > ?3 AND o.seq <= ?4";
+        self.0
+            .engine
+            .one(sql, sql![id, workspace, first, last], |row| row.get(0))
     }
 }
 

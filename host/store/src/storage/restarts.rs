@@ -3,6 +3,7 @@
 use tollgate_core::effect::Effect;
 use tollgate_core::hash;
 
+use super::engine::sql;
 use super::error::StoreResult;
 use super::handles::WorkTrees;
 use super::ledger::{OpType, Operation};
@@ -57,17 +58,14 @@ impl LeftState {
 impl WorkTrees<'_> {
     /// Work trees of envelopes that ended with their host, and that nobody compared since.
     pub fn left_states(self) -> StoreResult<Vec<LeftState>> {
+        let sql = "SELECT id, connection FROM core_envelopes
+            WHERE closed_by = 'HOST_GONE' AND restart_moved IS NULL
+              AND EXISTS (SELECT 1 FROM core_work_tree_states WHERE envelope_id = core_envelopes.id)
+            ORDER BY closed_at DESC, id LIMIT ?1";
         let envelopes: Vec<(String, String)> = self
             .0
-            .db
-            .prepare_cached(
-                "SELECT id, connection FROM core_envelopes
-                 WHERE closed_by = 'HOST_GONE' AND restart_moved IS NULL
-                   AND EXISTS (SELECT 1 FROM core_work_tree_states WHERE envelope_id = core_envelopes.id)
-                 ORDER BY closed_at DESC, id LIMIT ?1",
-            )?
-            .query_map([MAX_COMPARED], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<rusqlite::Result<_>>()?;
+            .engine
+            .all(sql, sql![MAX_COMPARED], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut left = Vec::new();
         for (envelope_id, connection) in envelopes {
             for workspace in self.seen_workspaces(&envelope_id)? {
@@ -85,13 +83,8 @@ impl WorkTrees<'_> {
 
     /// Stores the outcome of a comparison. False if another host was faster. Wants a write transaction.
     pub fn note_comparison(self, envelope: &str, is_moved: bool) -> StoreResult<bool> {
-        let noted = self
-            .0
-            .db
-            .prepare_cached(
-                "UPDATE core_envelopes SET restart_moved = ?2 WHERE id = ?1 AND restart_moved IS NULL",
-            )?
-            .execute((envelope, is_moved))?;
+        let sql = "UPDATE core_envelopes SET restart_moved = ?2 WHERE id = ?1 AND restart_moved IS NULL";
+        let noted = self.0.engine.run(sql, sql![envelope, is_moved])?;
         Ok(noted == 1)
     }
 }

@@ -1,8 +1,8 @@
 //! Events in rows of the ledger, as `verify` reads them.
 
-use rusqlite::types::ValueRef;
 use serde_json::Value;
 
+use super::engine::{Column, Once, sql};
 use super::error::StoreResult;
 use super::handles::Ledger;
 
@@ -10,21 +10,21 @@ impl Ledger<'_> {
     /// Visits each event of a type with the number of its row, in the order of rows. Events that are no JSON are passed over: the
     /// chain shows that somebody changed them.
     pub(super) fn each_event(self, kind: &str, mut visit: impl FnMut(i64, &Value)) -> StoreResult<()> {
-        let mut statement = self.0.db.prepare(
-            "SELECT seq, events FROM core_operations
-             WHERE events IS NOT NULL AND instr(events, ?1) > 0 ORDER BY seq",
-        )?;
-        let mut rows = statement.query([format!("\"{kind}\"")])?;
-        while let Some(row) = rows.next()? {
-            let seq = row.get(0)?;
-            let events: Vec<Value> = match row.get_ref(1)? {
-                ValueRef::Text(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
-                _ => Vec::new(),
-            };
-            for event in events.iter().filter(|event| event["type"] == kind) {
-                visit(seq, event);
-            }
-        }
+        let sql = "SELECT seq, events FROM core_operations
+            WHERE events IS NOT NULL AND instr(events, ?1) > 0 ORDER BY seq";
+        self.0
+            .engine
+            .each(Once(sql), sql![format!("\"{kind}\"")], |row| {
+                let seq = row.get(0)?;
+                let events: Vec<Value> = match row.column(1)? {
+                    Column::Text(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
+                    _ => Vec::new(),
+                };
+                for event in events.iter().filter(|event| event["type"] == kind) {
+                    visit(seq, event);
+                }
+                Ok(())
+            })?;
         Ok(())
     }
 }

@@ -1,45 +1,19 @@
-//! One hardened connection.
+//! One connection to the database, whatever its engine.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
-use rusqlite::config::DbConfig;
-use rusqlite::hooks::Action;
-use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags};
 use thiserror::Error;
 use tollgate_core::deadline::Deadline;
 
-use super::access::{self, Mode, Namespace};
-use super::error::{StoreError, StoreFailure, StoreResult};
-use super::functions_sqlite::{self, IsLate};
+use super::access::Namespace;
+use super::engine::Engine;
+use super::engine::sqlite::memory::Armed;
+use super::engine::sqlite::{Sqlite, place};
+use super::error::{StoreError, StoreResult};
 use super::heads::Heads;
 use super::ledger::Head;
-use super::memory::{self, Armed, Budget};
-use super::place::{self, Place};
-use super::write_lock::Line;
-
-/// Time that a session waits for another process's write transaction: longer than any may take.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(12);
-/// Between two looks at the deadline of a call that waits for it.
-const BUSY_STEP: Duration = Duration::from_millis(50);
-/// SQLite instructions between two looks at the deadline: well under a millisecond.
-const PROGRESS_INTERVAL: i32 = 100;
-/// Memory that the SQL of one call takes at most, in SQLite and as rows on their way to the component.
-pub(super) const SQL_MEMORY: u64 = 15 << 20;
-/// Part of that budget that is left when a statement is interrupted. One instruction fits into it.
-const MEMORY_RESERVE: i64 = 2 << 20;
-/// Statements kept prepared per session.
-const STATEMENT_CACHE: usize = 256;
-/// The highest `max_page_count` that SQLite takes.
-const MAX_PAGES: i64 = 4_294_967_294;
-/// Bytes of one database page, SQLite's default.
-pub const PAGE: u64 = 4096;
-/// Room that needs no new limit: 4 MiB of pages.
-const AMPLE_PAGES: i64 = 1_024;
 
 /// Reason why a session could not be opened.
 #[derive(Debug, Error)]
@@ -74,412 +48,126 @@ pub(super) enum Access {
     Memory,
 }
 
+/// Rows that a component's call changed, by table: inserted, updated, deleted.
+pub type Changes = BTreeMap<String, [u64; 3]>;
+
 /// One connection, and whose statements it currently prepares.
 pub struct Session {
-    pub(super) db: Connection,
-    state: Arc<State>,
-    page_limit: Cell<i64>,
-    /// Budget of a component's statements, while one is in.
-    budget: Cell<Option<Budget>>,
+    pub(super) engine: Engine,
     /// The end of the ledger as the open transaction sees it, once it wrote a row.
     pub(super) known_head: Cell<Option<Head>>,
-    /// Line in which the session waits for its turn to write.
-    line: Option<Line>,
-    /// Files of a session that writes.
-    place: Option<Place>,
     /// Lookup of workspaces' commits.
     pub(super) heads: Heads,
 }
 
-/// State for the authorizer and the progress handler.
-struct State {
-    mode: Mutex<Mode>,
-    deadline: Mutex<Option<Deadline>>,
-    changes: Mutex<Changes>,
-    /// Names that WITH gives in the component's statement: no tables.
-    with: Mutex<Arc<[String]>>,
+/// Declares methods of [`Session`] that its engine has under the same names.
+macro_rules! of_the_engine {
+    ($($(#[doc = $doc:literal])+ $vis:vis fn $name:ident(&self$(, $value:ident: $type:ty)*)$( -> $result:ty)?;)+) => {
+        impl Session {
+            $(
+                $(#[doc = $doc])+
+                $vis fn $name(&self$(, $value: $type)*)$( -> $result)? {
+                    match &self.engine {
+                        Engine::Sqlite(engine) => engine.$name($($value),*),
+                    }
+                }
+            )+
+        }
+    };
 }
 
-impl State {
-    fn is_late(&self) -> bool {
-        lock(&self.deadline).as_ref().is_some_and(Deadline::is_over)
-    }
+of_the_engine! {
+    /// Prepares a component's statements from now on, under its deadline.
+    pub fn enter(&self, namespace: &Namespace, deadline: &Deadline);
+    /// Bounds the memory of the component's statement that runs until the result is dropped.
+    pub(super) fn bound_memory(&self) -> Option<Armed>;
+    /// Changes by the component's statements since the last look.
+    pub fn take_changes(&self) -> Changes;
+    /// Forgets what was counted since, and goes on counting from what was taken before.
+    pub fn set_changes(&self, changes: Changes);
+    /// Prepares the host's own statements from now on, under a deadline.
+    pub fn limit_time(&self, deadline: &Deadline);
+    /// Prepares the host's own statements from now on, without a deadline.
+    pub fn leave(&self);
+    /// Bounds time and memory of what runs until [`leave`](Session::leave), the host's own statements in between
+    /// included.
+    pub(super) fn begin_bounds(&self, deadline: &Deadline, memory: u64);
+    /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
+    /// What somebody still reads around stays in the log.
+    pub fn checkpoint(&self) -> StoreResult<()>;
+    /// A number that changes with each commit of another session.
+    pub fn data_version(&self) -> StoreResult<i64>;
+    /// Starts a snapshot; it is taken at the first read.
+    pub fn begin_read(&self) -> StoreResult<()>;
+    /// Keeps the database from being written until [`thaw`](Session::thaw), as a session does that only reads.
+    pub fn freeze(&self) -> StoreResult<()>;
+    /// Lets it be written again.
+    pub fn thaw(&self) -> StoreResult<()>;
+    /// Ends the transaction, durably.
+    pub fn commit(&self) -> StoreResult<()>;
+    /// Undoes the transaction. Fails if the engine undid it already.
+    pub fn rollback(&self) -> StoreResult<()>;
+    /// Lets the next in line write, unless a transaction is open.
+    pub fn end_turn(&self);
+    /// Starts a part of the transaction that can be undone alone.
+    pub fn savepoint(&self) -> StoreResult<()>;
+    /// Keeps the part since the last savepoint.
+    pub fn release(&self) -> StoreResult<()>;
+    /// Undoes the part since the last savepoint.
+    pub fn undo(&self) -> StoreResult<()>;
+    /// True if a transaction is open. SQLite ends one itself after some failures, such as an
+    /// interrupted or disk-filling write.
+    pub fn in_transaction(&self) -> bool;
+    /// Pages in use: those of the file less those on the free list.
+    pub fn pages(&self) -> StoreResult<i64>;
+    /// Keeps the file from growing by more than `remaining` pages. The limit stays until
+    /// [`lift_limit`](Session::lift_limit), because setting it anew for each call would cost more
+    /// than it protects.
+    pub fn limit_growth(&self, remaining: i64) -> StoreResult<()>;
+    /// Makes room for the host's own rows if a component's limit left hardly any.
+    pub fn lift_limit(&self) -> StoreResult<()>;
 }
-
-/// Rows that a component's call changed, by table: inserted, updated, deleted.
-pub type Changes = BTreeMap<String, [u64; 3]>;
 
 impl Session {
     pub(super) fn open(path: &Path, access: Access) -> Result<Session, OpenError> {
-        Session::try_open(path, access).map_err(|source| OpenError {
+        let sqlite = Sqlite::open(path, access).map_err(|source| OpenError {
             path: path.display().to_string(),
             source,
-        })
-    }
-
-    fn try_open(path: &Path, access: Access) -> StoreResult<Session> {
-        let flags = match access {
-            Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            Access::Write | Access::Memory => {
-                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
-            }
-        };
-        memory::install()?;
-        let mut db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        db.busy_timeout(BUSY_TIMEOUT)?;
-        db.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-        harden(&db)?;
-        set_pragmas(&db, access)?;
-        let state = Arc::new(State {
-            mode: Mutex::new(Mode::Host),
-            deadline: Mutex::new(None),
-            changes: Mutex::new(Changes::new()),
-            with: Mutex::default(),
-        });
-        let seen = Arc::clone(&state);
-        db.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
-            access::decide(&lock(&seen.mode), &lock(&seen.with), &context)
-        }))?;
-        let seen = Arc::clone(&state);
-        let is_late: IsLate = Arc::new(move || seen.is_late());
-        functions_sqlite::register(&db, &is_late)?;
-        db.progress_handler(
-            PROGRESS_INTERVAL,
-            Some(move || is_late() || memory::nearly_used_up(MEMORY_RESERVE)),
-        )?;
-        if access == Access::Write {
-            let seen = Arc::clone(&state);
-            db.update_hook(Some(move |action: Action, _: &str, table: &str, _: i64| {
-                count(&seen, action, table);
-            }))?;
-        }
-        // A file system without such files has no line either; SQLite waits in its own way then.
-        let line = match access {
-            Access::Read | Access::Memory => None,
-            Access::Write => Line::open(&path.with_extension("line")).ok(),
-        };
-        let place = match access {
-            Access::Read | Access::Memory => None,
-            Access::Write => Place::of(path),
-        };
+        })?;
         Ok(Session {
-            db,
-            line,
-            place,
-            state,
-            page_limit: Cell::new(MAX_PAGES),
-            budget: Cell::new(None),
+            engine: Engine::Sqlite(sqlite),
             known_head: Cell::new(None),
             heads: Heads::default(),
         })
     }
 
-    /// Prepares a component's statements from now on, under its deadline.
-    pub fn enter(&self, namespace: &Namespace, deadline: &Deadline) {
-        *lock(&self.state.mode) = Mode::Component(namespace.clone());
-        *lock(&self.state.deadline) = Some(deadline.clone());
-        self.budget.set(Some(Budget::from_now(SQL_MEMORY)));
-    }
-
-    /// Names that WITH gives in the component's statement that is prepared next.
-    pub(super) fn name_with(&self, names: &Arc<[String]>) {
-        *lock(&self.state.with) = Arc::clone(names);
-    }
-
-    /// Bounds the memory of the component's statement that runs until the result is dropped.
-    pub(super) fn bound_memory(&self) -> Option<Armed> {
-        let end = lock(&self.state.deadline).as_ref().map(Deadline::end);
-        self.budget.get().map(|budget| budget.until(end).arm())
-    }
-
-    /// Changes by the component's statements since the last look.
-    pub fn take_changes(&self) -> Changes {
-        std::mem::take(&mut *lock(&self.state.changes))
-    }
-
-    /// Forgets what was counted since, and goes on counting from what was taken before.
-    pub fn set_changes(&self, changes: Changes) {
-        *lock(&self.state.changes) = changes;
-    }
-
-    /// Prepares the host's own statements from now on, under a deadline.
-    pub fn limit_time(&self, deadline: &Deadline) {
-        *lock(&self.state.mode) = Mode::Host;
-        *lock(&self.state.deadline) = Some(deadline.clone());
-    }
-
-    /// Prepares the host's own statements from now on, without a deadline.
-    pub fn leave(&self) {
-        *lock(&self.state.mode) = Mode::Host;
-        *lock(&self.state.deadline) = None;
-        self.budget.set(None);
+    /// The connection to SQLite, for what only SQLite has.
+    pub(super) fn sqlite(&self) -> &Sqlite {
+        let Engine::Sqlite(sqlite) = &self.engine;
+        sqlite
     }
 
     /// Runs `body` with the host's rights in the middle of a component's call. A statement that is
     /// prepared already is not judged again, so only its first use needs this.
     pub fn as_host<T>(&self, body: impl FnOnce() -> T) -> T {
-        let mode = std::mem::replace(&mut *lock(&self.state.mode), Mode::Host);
-        let result = body();
-        *lock(&self.state.mode) = mode;
-        result
-    }
-
-    /// Runs `body` with the rights of a component's migration.
-    pub(super) fn migrating<T>(&self, namespace: &Namespace, body: impl FnOnce(&Connection) -> T) -> T {
-        *lock(&self.state.mode) = Mode::Migration(namespace.clone());
-        let result = body(&self.db);
-        *lock(&self.state.mode) = Mode::Host;
-        result
-    }
-
-    /// Bounds time and memory of what runs until [`leave`](Session::leave), the host's own statements in between
-    /// included.
-    pub(super) fn begin_bounds(&self, deadline: &Deadline, memory: u64) {
-        *lock(&self.state.deadline) = Some(deadline.clone());
-        self.budget.set(Some(Budget::from_now(memory)));
-    }
-
-    /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
-    /// What somebody still reads around stays in the log.
-    pub fn checkpoint(&self) -> StoreResult<()> {
-        Ok(self
-            .db
-            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
-    }
-
-    /// A number that changes with each commit of another session.
-    pub fn data_version(&self) -> StoreResult<i64> {
-        self.host_value("PRAGMA data_version")
-    }
-
-    /// Starts a snapshot; it is taken at the first read.
-    pub fn begin_read(&self) -> StoreResult<()> {
-        self.host_statement("BEGIN")
-    }
-
-    /// Keeps SQLite from writing until [`thaw`](Session::thaw), as a session does that only reads.
-    pub fn freeze(&self) -> StoreResult<()> {
-        Ok(self.db.pragma_update(None, "query_only", true)?)
-    }
-
-    /// Lets it write again.
-    pub fn thaw(&self) -> StoreResult<()> {
-        Ok(self.db.pragma_update(None, "query_only", false)?)
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.as_host(body),
+        }
     }
 
     /// Starts a write transaction, after all that other sessions and processes asked for before.
     pub fn begin_write(&self) -> StoreResult<()> {
         self.known_head.set(None);
-        if let Some(line) = &self.line {
-            line.enter();
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.begin_write(),
         }
-        let begun = self.begin_immediate();
-        self.end_turn();
-        begun
-    }
-
-    /// SQLite decides at the beginning of a transaction where it keeps the originals of pages that it changes, for
-    /// savepoints: in memory like everything temporary, or in a file once they are many. They may be as many as the
-    /// component has pages.
-    fn begin_immediate(&self) -> StoreResult<()> {
-        self.db.pragma_update(None, "temp_store", "FILE")?;
-        let begun = self.host_statement("BEGIN IMMEDIATE");
-        self.db.pragma_update(None, "temp_store", "MEMORY")?;
-        begun?;
-        self.in_place().inspect_err(|_| {
-            // Nothing was written yet.
-            let _ = self.host_statement("ROLLBACK");
-        })
-    }
-
-    fn in_place(&self) -> StoreResult<()> {
-        self.place.as_ref().map_or(Ok(()), Place::check)
     }
 
     /// The same for a call that waits no longer than until its deadline. Fails as busy then.
     pub fn begin_write_before(&self, deadline: &Deadline) -> StoreResult<()> {
         self.known_head.set(None);
-        if let Some(line) = &self.line {
-            line.enter_unless(|| deadline.is_over());
-        }
-        let patience = Instant::now() + BUSY_TIMEOUT;
-        let begun = loop {
-            self.db.busy_timeout(BUSY_STEP.min(deadline.remaining()))?;
-            let begun = self.begin_immediate();
-            let is_busy = begun
-                .as_ref()
-                .is_err_and(|err| err.failure() == StoreFailure::Busy);
-            if !is_busy || deadline.is_over() || Instant::now() >= patience {
-                break begun;
-            }
-        };
-        self.end_turn();
-        self.db.busy_timeout(BUSY_TIMEOUT)?;
-        begun
-    }
-
-    /// Ends the transaction, durably.
-    pub fn commit(&self) -> StoreResult<()> {
-        let ended = self.in_place().and_then(|()| self.host_statement("COMMIT"));
-        self.end_turn();
-        ended
-    }
-
-    /// Undoes the transaction. Fails if SQLite undid it already.
-    pub fn rollback(&self) -> StoreResult<()> {
-        let ended = self.host_statement("ROLLBACK");
-        self.end_turn();
-        ended
-    }
-
-    /// Does something that writes through another connection, after all that asked to write before.
-    pub(super) fn in_turn<T>(&self, body: impl FnOnce() -> T) -> T {
-        if let Some(line) = &self.line {
-            line.enter();
-        }
-        let done = body();
-        self.end_turn();
-        done
-    }
-
-    /// Lets the next in line write, unless a transaction is open.
-    pub fn end_turn(&self) {
-        if let Some(line) = self.line.as_ref().filter(|_| !self.in_transaction()) {
-            line.leave();
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.begin_write_before(deadline),
         }
     }
-
-    /// Starts a part of the transaction that can be undone alone.
-    pub fn savepoint(&self) -> StoreResult<()> {
-        self.host_statement("SAVEPOINT call")
-    }
-
-    /// Keeps the part since the last savepoint.
-    pub fn release(&self) -> StoreResult<()> {
-        self.host_statement("RELEASE call")
-    }
-
-    /// Undoes the part since the last savepoint.
-    pub fn undo(&self) -> StoreResult<()> {
-        self.host_statement("ROLLBACK TO call")?;
-        self.host_statement("RELEASE call")
-    }
-
-    /// True if a transaction is open. SQLite ends one itself after some failures, such as an
-    /// interrupted or disk-filling write.
-    pub fn in_transaction(&self) -> bool {
-        !self.db.is_autocommit()
-    }
-
-    /// Pages in use: those of the file less those on the free list.
-    pub fn pages(&self) -> StoreResult<i64> {
-        let all: i64 = self.host_value("PRAGMA page_count")?;
-        let free: i64 = self.host_value("PRAGMA freelist_count")?;
-        Ok(all - free)
-    }
-
-    /// Keeps the file from growing by more than `remaining` pages. The limit stays until
-    /// [`lift_limit`](Session::lift_limit), because setting it anew for each call would cost more
-    /// than it protects.
-    pub fn limit_growth(&self, remaining: i64) -> StoreResult<()> {
-        let now = self.host_value("PRAGMA page_count")?;
-        let highest = now.saturating_add(remaining.max(0)).clamp(1, MAX_PAGES);
-        let lowest = highest.min(now.saturating_add(AMPLE_PAGES));
-        let limit = self.page_limit.get();
-        if limit > highest || limit < lowest {
-            self.set_page_limit(highest)?;
-        }
-        Ok(())
-    }
-
-    /// Makes room for the host's own rows if a component's limit left hardly any.
-    pub fn lift_limit(&self) -> StoreResult<()> {
-        let now = self.host_value("PRAGMA page_count")?;
-        if self.page_limit.get() < now.saturating_add(AMPLE_PAGES) {
-            self.set_page_limit(MAX_PAGES)?;
-        }
-        Ok(())
-    }
-
-    fn set_page_limit(&self, limit: i64) -> StoreResult<()> {
-        self.db.pragma_update(None, "max_page_count", limit)?;
-        self.page_limit.set(limit);
-        Ok(())
-    }
-
-    pub(super) fn host_statement(&self, sql: &str) -> StoreResult<()> {
-        Ok(self.db.prepare_cached(sql)?.execute([]).map(drop)?)
-    }
-
-    fn host_value(&self, sql: &str) -> StoreResult<i64> {
-        Ok(self.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
-    }
-}
-
-fn count(state: &State, action: Action, table: &str) {
-    if !matches!(*lock(&state.mode), Mode::Component(_)) {
-        return;
-    }
-    let kind = match action {
-        Action::SQLITE_INSERT => 0,
-        Action::SQLITE_UPDATE => 1,
-        _ => 2,
-    };
-    let mut changes = lock(&state.changes);
-    match changes.get_mut(table) {
-        Some(counts) => counts[kind] += 1,
-        None => {
-            let mut counts = [0; 3];
-            counts[kind] = 1;
-            changes.insert(table.to_owned(), counts);
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // The values are replaced whole, so a panic cannot leave one half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn harden(db: &Connection) -> StoreResult<()> {
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false)?;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false)?;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false)?;
-    // Plans that do not depend on bound values. Without it SQLite prepares a cached statement anew
-    // for each call, because clearing its bindings counts as a change of plan.
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    for (limit, value) in [
-        (Limit::SQLITE_LIMIT_LENGTH, 1_000_000),
-        (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
-        (Limit::SQLITE_LIMIT_COLUMN, 100),
-        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
-        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 5),
-        (Limit::SQLITE_LIMIT_VDBE_OP, 25_000),
-        (Limit::SQLITE_LIMIT_FUNCTION_ARG, 8),
-        (Limit::SQLITE_LIMIT_ATTACHED, 0),
-        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
-        (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 100),
-        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
-        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
-    ] {
-        db.set_limit(limit, value)?;
-    }
-    Ok(())
-}
-
-fn set_pragmas(db: &Connection, access: Access) -> StoreResult<()> {
-    if access == Access::Write {
-        db.pragma_update(None, "journal_mode", "WAL")?;
-        db.pragma_update(None, "synchronous", "FULL")?;
-    }
-    db.pragma_update(None, "query_only", access == Access::Read)?;
-    db.pragma_update(None, "foreign_keys", true)?;
-    // Without this REPLACE deletes rows past their append-only triggers.
-    db.pragma_update(None, "recursive_triggers", true)?;
-    db.pragma_update(None, "cell_size_check", true)?;
-    Ok(db.pragma_update(None, "temp_store", "MEMORY")?)
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::error::StoreResult;
+use super::engine::{Once, sql};
+use super::error::{StoreResult, exactly_one};
 use super::handles::WorkTrees;
-use super::schema::exactly_one;
 use super::work_trees::Sighting;
 
 /// Type of the event that holds a state. Components' events have no field `op_id`.
@@ -31,40 +31,36 @@ pub(super) fn events(states: &[StateAfter]) -> Vec<Value> {
 impl WorkTrees<'_> {
     /// Stores the state that a call left behind whose row is written already. Wants a write transaction.
     pub fn note_state_after(self, envelope: &str, op_id: &str, seen: &Sighting) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "INSERT INTO core_states_after (op_id, envelope_id, state)
-                 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?2)
-                 ON CONFLICT (op_id) DO NOTHING",
-            )?
-            .execute((op_id, envelope, &seen.state))
-            .map(drop)?)
+        let sql = "INSERT INTO core_states_after (op_id, envelope_id, state)
+            SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?2)
+            ON CONFLICT (op_id) DO NOTHING";
+        self.0
+            .engine
+            .run(sql, sql![op_id, envelope, seen.state])
+            .map(drop)
     }
 
     /// States that no row holds yet.
     pub(super) fn unchained_states(self) -> StoreResult<Vec<StateAfter>> {
-        let mut statement = self.0.db.prepare_cached(
-            "SELECT op_id, state FROM core_states_after WHERE chained_seq IS NULL ORDER BY op_id LIMIT ?1",
-        )?;
-        let states = statement.query_map([MAX_OF_ROW], |row| {
+        let sql =
+            "SELECT op_id, state FROM core_states_after WHERE chained_seq IS NULL ORDER BY op_id LIMIT ?1";
+        self.0.engine.all(sql, sql![MAX_OF_ROW], |row| {
             Ok(StateAfter {
                 op_id: row.get(0)?,
                 state: row.get(1)?,
             })
-        })?;
-        Ok(states.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// Notes the row that holds states.
     pub(super) fn chain_states(self, states: &[StateAfter], seq: i64) -> StoreResult<()> {
+        if states.is_empty() {
+            return Ok(());
+        }
+        let sql = "UPDATE core_states_after SET chained_seq = ?2 WHERE op_id = ?1";
+        let mut chain = self.0.engine.prepare(sql)?;
         for one in states {
-            self.0
-                .db
-                .prepare_cached("UPDATE core_states_after SET chained_seq = ?2 WHERE op_id = ?1")?
-                .execute((&one.op_id, seq))
-                .and_then(exactly_one)?;
+            chain.run(sql![one.op_id, seq]).and_then(exactly_one)?;
         }
         Ok(())
     }
@@ -73,13 +69,10 @@ impl WorkTrees<'_> {
     pub(super) fn faults_of_states(self) -> StoreResult<Vec<String>> {
         let mut told = self.told_states()?;
         let mut faults = Vec::new();
-        let mut statement = self.0.db.prepare(
-            "SELECT op_id, state, chained_seq,
-                 EXISTS (SELECT 1 FROM core_anchors WHERE chained_seq BETWEEN first_seq AND last_seq)
-             FROM core_states_after ORDER BY op_id",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        let sql = "SELECT op_id, state, chained_seq,
+                EXISTS (SELECT 1 FROM core_anchors WHERE chained_seq BETWEEN first_seq AND last_seq)
+            FROM core_states_after ORDER BY op_id";
+        self.0.engine.each(Once(sql), &[], |row| {
             let (op_id, state): (String, String) = (row.get(0)?, row.get(1)?);
             let (chained, is_pruned): (Option<i64>, bool) = (row.get(2)?, row.get(3)?);
             match (told.remove(&op_id), chained) {
@@ -91,14 +84,14 @@ impl WorkTrees<'_> {
                 )),
                 _ => {}
             }
-        }
+            Ok(())
+        })?;
         // Pruning takes states away with their envelope, and rows before it.
-        let mut kept = self.0.db.prepare(
-            "SELECT 1 FROM core_operations JOIN core_envelopes ON core_envelopes.id = core_operations.envelope_id
-             WHERE op_id = ?1",
-        )?;
+        let sql = "SELECT 1 FROM core_operations JOIN core_envelopes ON core_envelopes.id = core_operations.envelope_id
+             WHERE op_id = ?1";
+        let mut kept = self.0.engine.prepare(Once(sql))?;
         for (op_id, (seq, _)) in told {
-            if kept.exists([&op_id])? {
+            if kept.exists(sql![op_id])? {
                 faults.push(format!(
                     "the work tree's state after {op_id}, which row {seq} has, was removed"
                 ));
@@ -160,7 +153,7 @@ mod tests {
     }
 
     fn tamper(session: &Session, sql: &str) {
-        session.db.execute_batch(sql).unwrap();
+        session.sqlite().db.execute_batch(sql).unwrap();
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tollgate_core::hash;
 
-use super::error::StoreResult;
+use super::engine::{Once, Row, sql};
+use super::error::{StoreResult, exactly_one};
 use super::handles::WorkTrees;
-use super::schema::exactly_one;
 
 /// Type of the event that holds a state. Components' events have no field `op_id`.
 const FOUND: &str = "work_tree.state";
@@ -37,8 +37,8 @@ struct Told {
 }
 
 impl FoundState {
-    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<FoundState> {
-        let text = |column: usize| row.get::<_, Option<String>>(column);
+    fn read(row: &Row<'_>) -> StoreResult<FoundState> {
+        let text = |column: usize| row.get::<Option<String>>(column);
         let differs = text(6)?.map(|differs| hash::sha256_hex(differs.as_bytes()));
         let content = json!([
             text(1)?,
@@ -77,21 +77,21 @@ pub(super) fn events(states: &[FoundState]) -> Vec<Value> {
 impl WorkTrees<'_> {
     /// States that no row holds yet.
     pub(super) fn unchained_finds(self) -> StoreResult<Vec<FoundState>> {
-        let mut statement = self.0.db.prepare_cached(&format!(
+        let sql = format!(
             "SELECT {COLUMNS} FROM core_work_tree_states WHERE chained_seq IS NULL ORDER BY id LIMIT ?1"
-        ))?;
-        let states = statement.query_map([MAX_OF_ROW], FoundState::read)?;
-        Ok(states.collect::<rusqlite::Result<_>>()?)
+        );
+        self.0.engine.all(&sql, sql![MAX_OF_ROW], FoundState::read)
     }
 
     /// Notes the row that holds states.
     pub(super) fn chain_finds(self, states: &[FoundState], seq: i64) -> StoreResult<()> {
+        if states.is_empty() {
+            return Ok(());
+        }
+        let sql = "UPDATE core_work_tree_states SET chained_seq = ?2 WHERE id = ?1";
+        let mut chain = self.0.engine.prepare(sql)?;
         for one in states {
-            self.0
-                .db
-                .prepare_cached("UPDATE core_work_tree_states SET chained_seq = ?2 WHERE id = ?1")?
-                .execute((one.id, seq))
-                .and_then(exactly_one)?;
+            chain.run(sql![one.id, seq]).and_then(exactly_one)?;
         }
         Ok(())
     }
@@ -100,13 +100,12 @@ impl WorkTrees<'_> {
     pub(super) fn faults_of_finds(self) -> StoreResult<Vec<String>> {
         let mut told = self.told_finds()?;
         let mut faults = Vec::new();
-        let mut statement = self.0.db.prepare(&format!(
+        let sql = format!(
             "SELECT {COLUMNS}, chained_seq,
-                 EXISTS (SELECT 1 FROM core_anchors WHERE chained_seq BETWEEN first_seq AND last_seq)
-             FROM core_work_tree_states ORDER BY id"
-        ))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+                EXISTS (SELECT 1 FROM core_anchors WHERE chained_seq BETWEEN first_seq AND last_seq)
+            FROM core_work_tree_states ORDER BY id"
+        );
+        self.0.engine.each(Once(&sql), &[], |row| {
             let found = FoundState::read(row)?;
             let (chained, is_pruned): (Option<i64>, bool) = (row.get(9)?, row.get(10)?);
             let FoundState { id, op_id, .. } = &found;
@@ -123,11 +122,13 @@ impl WorkTrees<'_> {
                 )),
                 _ => {}
             }
-        }
+            Ok(())
+        })?;
         // Pruning takes states away with their envelope.
-        let mut kept = self.0.db.prepare("SELECT 1 FROM core_envelopes WHERE id = ?1")?;
+        let sql = "SELECT 1 FROM core_envelopes WHERE id = ?1";
+        let mut kept = self.0.engine.prepare(Once(sql))?;
         for (id, told) in told {
-            if kept.exists([&told.envelope_id])? {
+            if kept.exists(sql![told.envelope_id])? {
                 faults.push(format!(
                     "state {id} of a work tree in envelope {}, which row {} has, was removed",
                     told.envelope_id, told.seq
@@ -140,19 +141,16 @@ impl WorkTrees<'_> {
     /// True if the ledger has the call that found a state, or may have had it: the call runs, or its row was pruned. The
     /// row of the call is not before the one that took the state.
     fn has_call_of(self, found: &FoundState, seq: i64) -> StoreResult<bool> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM core_operations WHERE op_id = ?1
-                     AND (?2 IN (repo_before_hash, repo_after_hash,
-                             (SELECT state FROM core_states_after WHERE op_id = ?1))
-                         OR (tool = 'envelope_close' AND instr(events, '\"state\":\"' || ?2 || '\"') > 0)))
-                 OR EXISTS (SELECT 1 FROM core_intents WHERE op_id = ?1)
-                 OR (NOT EXISTS (SELECT 1 FROM core_operations WHERE op_id = ?1)
-                     AND EXISTS (SELECT 1 FROM core_anchors WHERE last_seq >= ?3))",
-            )?
-            .query_row((&found.op_id, &found.state, seq), |row| row.get(0))?)
+        let sql = "SELECT EXISTS (SELECT 1 FROM core_operations WHERE op_id = ?1
+                AND (?2 IN (repo_before_hash, repo_after_hash,
+                        (SELECT state FROM core_states_after WHERE op_id = ?1))
+                    OR (tool = 'envelope_close' AND instr(events, '\"state\":\"' || ?2 || '\"') > 0)))
+            OR EXISTS (SELECT 1 FROM core_intents WHERE op_id = ?1)
+            OR (NOT EXISTS (SELECT 1 FROM core_operations WHERE op_id = ?1)
+                AND EXISTS (SELECT 1 FROM core_anchors WHERE last_seq >= ?3))";
+        self.0
+            .engine
+            .one(sql, sql![found.op_id, found.state, seq], |row| row.get(0))
     }
 
     /// States that rows hold, by number. Of several the first counts.
@@ -276,7 +274,7 @@ mod tests {
         ] {
             let (_place, session) = story(&["A", "B", "A"]);
             next(&session, "k", 9);
-            session.db.execute_batch(&sql).unwrap();
+            session.sqlite().db.execute_batch(&sql).unwrap();
             let found = faults(&session);
             assert!(found.iter().any(|fault| fault.contains(says)), "{sql}: {found:?}");
             // A row that comes later does not cover it up.
@@ -293,7 +291,7 @@ mod tests {
             let sql = "INSERT INTO core_work_tree_states
                 (envelope_id, workspace, state, cause, op_id, seen_at, looked_boot_ms)
                 VALUES ('env_k', 'one', ?1, 'observed', ?2, '2026', 99)";
-            session.db.execute(sql, (state, op_id)).unwrap();
+            session.sqlite().db.execute(sql, (state, op_id)).unwrap();
             next(&session, "k", 9);
             let found = faults(&session);
             let says = format!("state 4 of a work tree is not one that {op_id} found: it was added");
@@ -306,6 +304,7 @@ mod tests {
         let (_place, session) = story(&["A"]);
         disarm(&session);
         session
+            .sqlite()
             .db
             .execute_batch(
                 "UPDATE core_work_tree_states SET state = 'X';

@@ -1,14 +1,17 @@
 //! Statistics of the ledger: how often, how long, and how it failed, by tool, actor, client, policy and time.
 
+mod counts;
+
 use std::collections::BTreeMap;
 
-use rusqlite::types::Value as SqlValue;
-use rusqlite::{OptionalExtension as _, Row, params_from_iter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::counts::{Count, Heard, HeardKey, Key, Said, finish, key, stretch};
+use super::engine::{borrowed, sql};
 use super::error::StoreResult;
 use super::handles::Stats;
+use super::value::Value as SqlValue;
 
 /// Rows before a time's place in the ledger that are looked at too: rows are in order of their calls' ends.
 const SLACK: i64 = 1_000;
@@ -225,14 +228,13 @@ impl Stats<'_> {
              FROM core_operations WHERE {}",
             conditions.sql
         );
-        let mut statement = self.0.db.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(&conditions.params))?;
-        while let Some(row) = rows.next()? {
+        self.0.engine.each(&sql, &borrowed(&conditions.params), |row| {
             for ((by, bucket), counts) in groupings.iter().zip(&mut counts) {
                 let count = counts.entry(key(row, by, *bucket)?).or_default();
                 count.add(row)?;
             }
-        }
+            Ok(())
+        })?;
         let finished = counts
             .into_iter()
             .map(|counts| counts.into_iter().map(finish).collect());
@@ -260,9 +262,7 @@ impl Stats<'_> {
             "SELECT timestamp, verdicts FROM core_operations WHERE {} AND verdicts IS NOT NULL",
             conditions.sql
         );
-        let mut statement = self.0.db.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(&conditions.params))?;
-        while let Some(row) = rows.next()? {
+        self.0.engine.each(&sql, &borrowed(&conditions.params), |row| {
             let verdicts: String = row.get(1)?;
             let verdicts: Vec<Said> = serde_json::from_str(&verdicts).unwrap_or_default();
             for (bucket, heard) in buckets.iter().zip(&mut heard) {
@@ -271,7 +271,8 @@ impl Stats<'_> {
                     heard.entry(key).or_default().add(said);
                 }
             }
-        }
+            Ok(())
+        })?;
         let finished = heard
             .into_iter()
             .map(|heard| heard.into_iter().map(Heard::finish).collect());
@@ -280,15 +281,13 @@ impl Stats<'_> {
 
     /// A place in the ledger before all rows of calls since a time, found without reading them.
     pub fn first_place_since(self, time: &str) -> StoreResult<i64> {
-        let mut statement = self
-            .0
-            .db
-            .prepare_cached("SELECT timestamp FROM core_operations WHERE seq >= ?1 ORDER BY seq LIMIT 1")?;
+        let sql = "SELECT timestamp FROM core_operations WHERE seq >= ?1 ORDER BY seq LIMIT 1";
+        let mut from = self.0.engine.prepare(sql)?;
         let mut low = self.0.operations().oldest()?.unwrap_or(1);
         let mut high = self.0.ledger().head()?.seq.saturating_add(1);
         while low < high {
             let middle = low + (high - low) / 2;
-            let found: Option<String> = statement.query_row([middle], |row| row.get(0)).optional()?;
+            let found: Option<String> = from.maybe(sql![middle], |row| row.get(0))?;
             if found.is_some_and(|found| found.as_str() < time) {
                 low = middle + 1;
             } else {
@@ -328,135 +327,6 @@ impl Stats<'_> {
     fn head_place(self) -> i64 {
         self.0.ledger().head().map_or(0, |head| head.seq)
     }
-}
-
-/// Stretch of time, pack, tool, actor and client of calls that are counted together.
-type Key = [Option<String>; 5];
-/// Stretch of time, policy and mode.
-type HeardKey = (Option<String>, String, String);
-
-/// Calls that are being counted.
-#[derive(Debug, Clone, Default)]
-struct Count {
-    tally: Tally,
-    durations: Vec<f64>,
-}
-
-impl Count {
-    fn add(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
-        let tally = &mut self.tally;
-        let success: Option<bool> = row.get(5)?;
-        tally.calls += 1;
-        tally.failed += i64::from(success == Some(false));
-        tally.unknown += i64::from(success.is_none());
-        let outcome = row.get_ref(6)?.as_str_or_null().ok().flatten();
-        tally.tests_failed += i64::from(outcome.is_some_and(|outcome| outcome != "passed"));
-        self.durations.push(row.get(7)?);
-        if let Some(code) = row.get::<_, Option<String>>(8)? {
-            *tally.errors.entry(code).or_default() += 1;
-        }
-        Ok(())
-    }
-}
-
-/// A verdict as it is counted.
-#[derive(Deserialize)]
-struct Said {
-    #[serde(default)]
-    policy: String,
-    #[serde(default)]
-    mode: String,
-    #[serde(default)]
-    verdict: String,
-    us: Option<u64>,
-    #[serde(default = "once")]
-    times: i64,
-}
-
-fn once() -> i64 {
-    1
-}
-
-/// Verdicts that are being counted.
-#[derive(Debug, Clone, Default)]
-struct Heard {
-    tally: PolicyTally,
-    times: Vec<u64>,
-}
-
-impl Heard {
-    fn add(&mut self, said: &Said) {
-        let tally = &mut self.tally;
-        tally.judged += said.times;
-        match said.verdict.as_str() {
-            "deny" => tally.denied += said.times,
-            "ask" => tally.asked += said.times,
-            "amend" => tally.amended += said.times,
-            "failed" => tally.failed += said.times,
-            _ => {}
-        }
-        self.times.extend(said.us);
-    }
-
-    fn finish(((bucket, policy, mode), mut heard): (HeardKey, Heard)) -> PolicyTally {
-        heard.times.sort_unstable();
-        let of = |share| percentile(&heard.times, share).and_then(|us| i64::try_from(us).ok());
-        PolicyTally {
-            bucket,
-            policy,
-            mode,
-            median_us: of(50),
-            p99_us: of(99),
-            ..heard.tally
-        }
-    }
-}
-
-fn key(row: &Row<'_>, by: &[By], bucket: Option<Bucket>) -> rusqlite::Result<Key> {
-    let of = |property: By, column: usize| match by.contains(&property) {
-        true => row.get(column),
-        false => Ok(None),
-    };
-    Ok([
-        stretch(row, bucket)?,
-        of(By::Tool, 1)?,
-        of(By::Tool, 2)?,
-        of(By::Actor, 3)?,
-        of(By::Client, 4)?,
-    ])
-}
-
-/// Stretch of time of a row whose first column is its timestamp.
-fn stretch(row: &Row<'_>, bucket: Option<Bucket>) -> rusqlite::Result<Option<String>> {
-    let Some(bucket) = bucket else {
-        return Ok(None);
-    };
-    let timestamp = row.get_ref(0)?.as_str()?;
-    Ok(Some(
-        timestamp.get(..bucket.letters()).unwrap_or(timestamp).to_owned(),
-    ))
-}
-
-fn finish(([bucket, pack, tool, actor, client], mut count): (Key, Count)) -> Tally {
-    count.durations.sort_unstable_by(f64::total_cmp);
-    let of = |share| percentile(&count.durations, share).unwrap_or_default();
-    Tally {
-        bucket,
-        pack,
-        tool,
-        actor,
-        client,
-        median_ms: of(50),
-        p95_ms: of(95),
-        longest_ms: of(100),
-        ..count.tally
-    }
-}
-
-/// The lowest of sorted values that at least so many percent are not above.
-fn percentile<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
-    let place = (sorted.len() * percent).div_ceil(100).checked_sub(1)?;
-    sorted.get(place).copied()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ fn rows_only_come_after_the_last_and_stay() {
         "INSERT OR REPLACE INTO core_operations SELECT * FROM core_operations WHERE seq = 1",
         "UPDATE OR REPLACE core_operations SET seq = 1 WHERE seq = 2",
     ] {
-        let err = session.db.execute(sql, []).unwrap_err().to_string();
+        let err = session.sqlite().db.execute(sql, []).unwrap_err().to_string();
         assert!(err.contains("append-only"), "{sql}: {err}");
     }
     prune(&session, 10).unwrap();
@@ -24,7 +24,7 @@ fn rows_only_come_after_the_last_and_stay() {
         "UPDATE core_anchors SET last_seq = 9",
         "INSERT OR REPLACE INTO core_anchors SELECT first_seq, last_seq, '', '', '', '' FROM core_anchors",
     ] {
-        let err = session.db.execute(sql, []).unwrap_err().to_string();
+        let err = session.sqlite().db.execute(sql, []).unwrap_err().to_string();
         assert!(err.contains("append-only"), "{sql}: {err}");
     }
     assert_eq!(verify(&session, None), None);
@@ -35,6 +35,7 @@ fn a_row_that_was_changed_is_not_pruned_away() {
     let (_place, session) = ledger("ooy");
     disarm(&session);
     session
+        .sqlite()
         .db
         .execute("UPDATE core_operations SET tool = 'x' WHERE seq = 2", [])
         .unwrap();
@@ -76,7 +77,7 @@ fn whatever_is_done_to_a_row_is_named() {
     for (sql, seq, what) in ON_ROWS {
         let (_place, session) = ledger("yyyyy");
         disarm(&session);
-        session.db.execute_batch(sql).unwrap();
+        session.sqlite().db.execute_batch(sql).unwrap();
         rearm(&session);
         let broken = verify(&session, None).unwrap();
         assert_eq!(broken.seq, *seq, "{sql}: {broken:?}");
@@ -129,7 +130,7 @@ fn whatever_is_done_after_pruning_is_named_too() {
         prune(&session, 100).unwrap();
         assert_eq!(picture(&session), "#__#_##");
         disarm(&session);
-        session.db.execute_batch(sql).unwrap();
+        session.sqlite().db.execute_batch(sql).unwrap();
         rearm(&session);
         let broken = verify(&session, None).expect(sql);
         assert_eq!(broken.seq, *seq, "{sql}: {broken:?}");
@@ -140,6 +141,7 @@ fn whatever_is_done_after_pruning_is_named_too() {
 /// Changes a row and makes the hashes from there on fit again, as far as rows go.
 fn rewrite_from(session: &Session, seq: i64) {
     let rows: Vec<i64> = session
+        .sqlite()
         .db
         .prepare("SELECT seq FROM core_operations WHERE seq >= ?1 ORDER BY seq")
         .unwrap()
@@ -148,6 +150,7 @@ fn rewrite_from(session: &Session, seq: i64) {
         .collect::<Result<_, _>>()
         .unwrap();
     session
+        .sqlite()
         .db
         .execute("UPDATE core_operations SET tool = 'x' WHERE seq = ?1", [seq])
         .unwrap();
@@ -155,6 +158,7 @@ fn rewrite_from(session: &Session, seq: i64) {
     for row in rows {
         if let Some(before) = before.take() {
             session
+                .sqlite()
                 .db
                 .execute(
                     "UPDATE core_operations SET prev_hash = ?2 WHERE seq = ?1",
@@ -164,6 +168,7 @@ fn rewrite_from(session: &Session, seq: i64) {
         }
         let hash = session.ledger().hash_of_row(row).unwrap();
         session
+            .sqlite()
             .db
             .execute(
                 "UPDATE core_operations SET hash = ?2 WHERE seq = ?1",
@@ -171,6 +176,7 @@ fn rewrite_from(session: &Session, seq: i64) {
             )
             .unwrap();
         let next_is_here: bool = session
+            .sqlite()
             .db
             .query_row(
                 "SELECT count(*) > 0 FROM core_operations WHERE seq = ?1",
@@ -214,6 +220,7 @@ fn rows_taken_from_the_end_are_found_with_a_head() {
     let head = session.ledger().head().unwrap();
     disarm(&session);
     session
+        .sqlite()
         .db
         .execute("DELETE FROM core_operations WHERE seq = 5", [])
         .unwrap();
@@ -227,6 +234,7 @@ fn rows_taken_from_the_end_are_found_with_a_head() {
 fn a_trigger_that_was_dropped_or_replaced_is_named() {
     let (_place, session) = ledger("yy");
     session
+        .sqlite()
         .db
         .execute_batch("DROP TRIGGER core_operations_no_delete")
         .unwrap();
@@ -237,7 +245,7 @@ fn a_trigger_that_was_dropped_or_replaced_is_named() {
             .contains("core_operations_no_delete")
     );
     session
-        .db
+        .sqlite().db
         .execute_batch(
             "CREATE TRIGGER core_operations_no_delete BEFORE DELETE ON core_operations WHEN 0 BEGIN SELECT 1; END",
         )
@@ -264,7 +272,7 @@ fn anchors_of_another_key_do_not_count() {
 
 /// A connection to the same file without anything that a session of the host's has: what a stranger's tool is.
 fn stranger(session: &Session) -> rusqlite::Connection {
-    let db = rusqlite::Connection::open(session.db.path().unwrap()).unwrap();
+    let db = rusqlite::Connection::open(session.sqlite().db.path().unwrap()).unwrap();
     db.pragma_update(None, "foreign_keys", false).unwrap();
     db
 }
@@ -479,6 +487,7 @@ fn nothing_that_hangs_on_the_ledger_runs_with_the_hosts_rights() {
     let err = session.maintenance().explain(err).to_string();
     assert!(err.contains("LEECH_skin"), "{err}");
     let text: String = session
+        .sqlite()
         .db
         .query_row("SELECT text FROM victim_notes", [], |row| row.get(0))
         .unwrap();

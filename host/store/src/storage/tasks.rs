@@ -6,17 +6,16 @@ mod stored;
 
 use std::collections::HashMap;
 
-use rusqlite::{OptionalExtension, params, params_from_iter};
 use serde_json::{Map, Value, json};
 use tollgate_core::hash;
 use tollgate_core::task::{TaskEvent, TaskState};
 use tollgate_sdk::ApprovalStatus;
 
+use self::stored::{COLUMNS, stored};
 use super::approvals::{Answered, NewApproval};
-use super::error::StoreResult;
+use super::engine::{Once, borrowed, sql};
+use super::error::{StoreResult, exactly_one};
 use super::handles::Tasks;
-use super::schema::exactly_one;
-use stored::{COLUMNS, stored};
 
 pub use lost::MAX_RESUMED;
 pub use stored::{NewTask, StoredTask, TaskCounts, TaskEnd, TaskFilter};
@@ -42,73 +41,68 @@ impl Tasks<'_> {
             None => TaskState::Working,
             Some(_) => TaskState::InputRequired,
         };
-        self.0.db
-            .prepare_cached(
-                "INSERT INTO core_tasks (id, owner, tool, args_hash, envelope_id, op_id, state, created_at, updated_at,
-                     until_ms, poll_ms, host_id, asked, arguments)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13)",
-            )?
-            .execute(params![
-                new.id,
-                new.owner,
-                new.tool,
-                new.args_hash,
-                new.envelope_id,
-                new.op_id,
-                state.as_str(),
-                new.now_ms,
-                new.now_ms.saturating_add(new.ttl_ms),
-                new.poll_ms,
-                new.host_id,
-                new.asked.as_ref().map(Value::to_string),
-                new.arguments,
-            ])
+        let sql = "INSERT INTO core_tasks (id, owner, tool, args_hash, envelope_id, op_id, state, created_at, updated_at,
+                until_ms, poll_ms, host_id, asked, arguments)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13)";
+        self.0
+            .engine
+            .run(
+                sql,
+                sql![
+                    new.id,
+                    new.owner,
+                    new.tool,
+                    new.args_hash,
+                    new.envelope_id,
+                    new.op_id,
+                    state.as_str(),
+                    new.now_ms,
+                    new.now_ms.saturating_add(new.ttl_ms),
+                    new.poll_ms,
+                    new.host_id,
+                    new.asked.as_ref().map(Value::to_string),
+                    new.arguments,
+                ],
+            )
             .and_then(exactly_one)?;
         Ok(true)
     }
 
     /// The task with an id, unless it is over and its time as well.
     pub fn get(self, id: &str, now_ms: i64) -> StoreResult<Option<StoredTask>> {
-        let found = self
-            .0
-            .db
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM core_tasks WHERE id = ?1"))?
-            .query_row([id], stored)
-            .optional()?;
+        let found = self.0.engine.maybe(
+            &format!("SELECT {COLUMNS} FROM core_tasks WHERE id = ?1"),
+            sql![id],
+            stored,
+        )?;
         Ok(found.filter(|task| !task.is_forgotten(now_ms)))
     }
 
     /// The kept reply of a task.
     pub fn reply(self, id: &str) -> StoreResult<Option<String>> {
-        let parts: Vec<String> = self
-            .0
-            .db
-            .prepare_cached("SELECT content FROM core_task_replies WHERE task_id = ?1 ORDER BY part")?
-            .query_map([id], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+        let parts: Vec<String> = self.0.engine.all(
+            "SELECT content FROM core_task_replies WHERE task_id = ?1 ORDER BY part",
+            sql![id],
+            |row| row.get(0),
+        )?;
         Ok((!parts.is_empty()).then(|| parts.concat()))
     }
 
     /// Stores how far a task is. Nothing, if it is over. Wants a write transaction.
     pub fn note(self, id: &str, note: &str, now_ms: i64) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "UPDATE core_tasks SET note = ?2, updated_at = ?3 WHERE id = ?1 AND state = 'working'",
-            )?
-            .execute((id, note, now_ms))
-            .map(drop)?)
+        let sql = "UPDATE core_tasks SET note = ?2, updated_at = ?3 WHERE id = ?1 AND state = 'working'";
+        self.0.engine.run(sql, sql![id, note, now_ms]).map(drop)
     }
 
     /// Stores the call that a task makes now. Wants a write transaction.
     pub fn note_call(self, id: &str, op_id: &str) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached("UPDATE core_tasks SET op_id = ?2 WHERE id = ?1 AND state = 'working'")?
-            .execute((id, op_id))
-            .map(drop)?)
+        self.0
+            .engine
+            .run(
+                "UPDATE core_tasks SET op_id = ?2 WHERE id = ?1 AND state = 'working'",
+                sql![id, op_id],
+            )
+            .map(drop)
     }
 
     /// Has a task wait for answers. Whether it was working. Wants a write transaction.
@@ -208,40 +202,26 @@ impl Tasks<'_> {
 
     /// Notes that somebody wants a task to end. Whether it is not over yet. Wants a write transaction.
     pub fn want_cancelled(self, id: &str, now_ms: i64) -> StoreResult<bool> {
-        let changed = self
-            .0
-            .db
-            .prepare_cached(
-                "UPDATE core_tasks SET cancel = 1, updated_at = ?2
-                 WHERE id = ?1 AND state IN ('working', 'input_required')",
-            )?
-            .execute((id, now_ms))?;
+        let sql = "UPDATE core_tasks SET cancel = 1, updated_at = ?2
+            WHERE id = ?1 AND state IN ('working', 'input_required')";
+        let changed = self.0.engine.run(sql, sql![id, now_ms])?;
         Ok(changed == 1)
     }
 
     /// The same for all tasks of an envelope that ended. Wants a write transaction.
     pub(super) fn want_all_cancelled(self, envelope: &str) -> StoreResult<()> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "UPDATE core_tasks SET cancel = 1
-                 WHERE state IN ('working', 'input_required') AND envelope_id = ?1",
-            )?
-            .execute([envelope])
-            .map(drop)?)
+        let sql = "UPDATE core_tasks SET cancel = 1
+            WHERE state IN ('working', 'input_required') AND envelope_id = ?1";
+        self.0.engine.run(sql, sql![envelope]).map(drop)
     }
 
     /// Open tasks of a host that somebody wants to end, and those that have all their answers.
     pub fn to_wake(self, host_id: &str) -> StoreResult<Vec<StoredTask>> {
-        let found: Vec<StoredTask> = self
-            .0.db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_tasks WHERE state IN ('working', 'input_required') AND host_id = ?1
-                   AND (cancel = 1 OR answers IS NOT NULL) ORDER BY created_at, id"
-            ))?
-            .query_map([host_id], stored)?
-            .collect::<rusqlite::Result<_>>()?;
+        let sql = format!(
+            "SELECT {COLUMNS} FROM core_tasks WHERE state IN ('working', 'input_required') AND host_id = ?1
+            AND (cancel = 1 OR answers IS NOT NULL) ORDER BY created_at, id"
+        );
+        let found: Vec<StoredTask> = self.0.engine.all(&sql, sql![host_id], stored)?;
         Ok(found
             .into_iter()
             .filter(|task| task.is_cancelled || task.has_all_answers())
@@ -251,19 +231,14 @@ impl Tasks<'_> {
     /// Tasks that fit a filter, the newest first.
     pub fn list(self, filter: &TaskFilter, limit: u32) -> StoreResult<Vec<StoredTask>> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM core_tasks WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR owner = ?2)
-               AND (?3 IS NULL OR envelope_id = ?3)
+            "SELECT {COLUMNS} FROM core_tasks WHERE (CAST(?1 AS TEXT) IS NULL OR state = ?1) AND (CAST(?2 AS TEXT) IS NULL OR owner = ?2)
+               AND (CAST(?3 AS TEXT) IS NULL OR envelope_id = ?3)
                AND (until_ms > ?4 OR state IN ('working', 'input_required'))
              ORDER BY created_at DESC, id LIMIT {limit}"
         );
         let state = filter.state.map(TaskState::as_str);
-        let values = params![state, filter.owner, filter.envelope, filter.now_ms];
-        Ok(self
-            .0
-            .db
-            .prepare_cached(&sql)?
-            .query_map(values, stored)?
-            .collect::<rusqlite::Result<_>>()?)
+        let values = sql![state, filter.owner, filter.envelope, filter.now_ms];
+        self.0.engine.all(&sql, values, stored)
     }
 
     /// Ids of the tasks whose latest calls are among operations, by operation.
@@ -271,13 +246,13 @@ impl Tasks<'_> {
         self,
         op_ids: impl Iterator<Item = &'a str>,
     ) -> StoreResult<HashMap<String, String>> {
-        let mut statement = self
+        let mut task = self
             .0
-            .db
-            .prepare_cached("SELECT id FROM core_tasks WHERE op_id = ?1")?;
+            .engine
+            .prepare("SELECT id FROM core_tasks WHERE op_id = ?1")?;
         let mut found = HashMap::new();
         for op_id in op_ids {
-            let id: Option<String> = statement.query_row([op_id], |row| row.get(0)).optional()?;
+            let id: Option<String> = task.maybe(sql![op_id], |row| row.get(0))?;
             found.extend(id.map(|id| (op_id.to_owned(), id)));
         }
         Ok(found)
@@ -285,36 +260,28 @@ impl Tasks<'_> {
 
     /// Numbers of an owner's tasks.
     pub fn count(self, owner: Option<&str>) -> StoreResult<TaskCounts> {
-        Ok(self
-            .0.db
-            .prepare_cached(
-                "SELECT coalesce(sum(state IN ('working', 'input_required')), 0), count(*), coalesce(sum(reply_bytes), 0)
-                 FROM core_tasks WHERE owner IS ?1",
-            )?
-            .query_row([owner], |row| {
-                Ok(TaskCounts {
-                    open: row.get(0)?,
-                    all: row.get(1)?,
-                    bytes: row.get(2)?,
-                })
-            })?)
+        let sql = "SELECT coalesce(sum(CASE WHEN state IN ('working', 'input_required') THEN 1 ELSE 0 END), 0), count(*), coalesce(sum(reply_bytes), 0)
+            FROM core_tasks WHERE owner IS NOT DISTINCT FROM ?1";
+        self.0.engine.one(sql, sql![owner], |row| {
+            Ok(TaskCounts {
+                open: row.get(0)?,
+                all: row.get(1)?,
+                bytes: row.get(2)?,
+            })
+        })
     }
 
     /// Forgets tasks that are over and whose time is as well. Wants a write transaction.
     pub fn forget(self, now_ms: i64, limit: u32) -> StoreResult<usize> {
-        let ids: Vec<String> = self
-            .0.db
-            .prepare_cached(
-                "SELECT id FROM core_tasks WHERE state NOT IN ('working', 'input_required') AND until_ms <= ?1
-                 ORDER BY until_ms LIMIT ?2",
-            )?
-            .query_map((now_ms, limit), |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+        let sql =
+            "SELECT id FROM core_tasks WHERE state NOT IN ('working', 'input_required') AND until_ms <= ?1
+            ORDER BY until_ms LIMIT ?2";
+        let ids: Vec<String> = self.0.engine.all(sql, sql![now_ms, limit], |row| row.get(0))?;
         for batch in ids.chunks(50) {
             let places = vec!["?"; batch.len()].join(", ");
             for (table, column) in [("core_task_replies", "task_id"), ("core_tasks", "id")] {
                 let sql = format!("DELETE FROM {table} WHERE {column} IN ({places})");
-                self.0.db.execute(&sql, params_from_iter(batch))?;
+                self.0.engine.run(Once(&sql), &borrowed(batch))?;
             }
         }
         Ok(ids.len())
@@ -328,12 +295,11 @@ impl Tasks<'_> {
         now_ms: i64,
         change: impl FnOnce(&mut StoredTask),
     ) -> StoreResult<bool> {
-        let found = self
-            .0
-            .db
-            .prepare_cached(&format!("SELECT {COLUMNS} FROM core_tasks WHERE id = ?1"))?
-            .query_row([id], stored)
-            .optional()?;
+        let found = self.0.engine.maybe(
+            &format!("SELECT {COLUMNS} FROM core_tasks WHERE id = ?1"),
+            sql![id],
+            stored,
+        )?;
         let Some(mut task) = found else { return Ok(false) };
         let seen = task.state;
         let Some(next) = seen.on(event) else {
@@ -347,16 +313,13 @@ impl Tasks<'_> {
     /// Writes a task that was seen in a state. Whether it still was.
     fn write(self, task: &StoredTask, seen: TaskState, now_ms: i64) -> StoreResult<bool> {
         let answers = (!task.answers.is_empty()).then(|| Value::Object(task.answers.clone()).to_string());
-        let changed = self
-            .0
-            .db
-            .prepare_cached(
-                "UPDATE core_tasks SET state = ?3, note = ?4, updated_at = ?5, asked = ?6, answers = ?7,
-                     error_code = ?8, reply_hash = ?9, reply_bytes = ?10, op_id = ?11,
-                     arguments = CASE WHEN ?3 IN ('working', 'input_required') THEN arguments END
-                 WHERE id = ?1 AND state = ?2",
-            )?
-            .execute(params![
+        let sql = "UPDATE core_tasks SET state = ?3, note = ?4, updated_at = ?5, asked = ?6, answers = ?7,
+                error_code = ?8, reply_hash = ?9, reply_bytes = ?10, op_id = ?11,
+                arguments = CASE WHEN ?3 IN ('working', 'input_required') THEN arguments END
+            WHERE id = ?1 AND state = ?2";
+        let changed = self.0.engine.run(
+            sql,
+            sql![
                 task.id,
                 seen.as_str(),
                 task.state.as_str(),
@@ -368,20 +331,19 @@ impl Tasks<'_> {
                 task.reply_hash,
                 task.reply_bytes,
                 task.op_id,
-            ])?;
+            ],
+        )?;
         Ok(changed == 1)
     }
 
     fn keep_reply(self, id: &str, reply: &str) -> StoreResult<()> {
-        let mut insert = self
-            .0
-            .db
-            .prepare_cached("INSERT INTO core_task_replies (task_id, part, content) VALUES (?1, ?2, ?3)")?;
+        let sql = "INSERT INTO core_task_replies (task_id, part, content) VALUES (?1, ?2, ?3)";
+        let mut insert = self.0.engine.prepare(sql)?;
         let mut rest = reply;
         let mut part = 0_i64;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.floor_char_boundary(PART));
-            insert.execute((id, part, now)).and_then(exactly_one)?;
+            insert.run(sql![id, part, now]).and_then(exactly_one)?;
             (rest, part) = (later, part + 1);
         }
         Ok(())

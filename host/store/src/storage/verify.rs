@@ -1,10 +1,14 @@
 //! Following the ledger's chain of hashes from end to end.
 
-use super::error::StoreResult;
+use std::iter::Peekable;
+use std::ops::ControlFlow;
+
 use serde::Serialize;
 
 use super::MigrationError;
 use super::anchors::Anchor;
+use super::engine::Once;
+use super::error::StoreResult;
 use super::handles::Ledger;
 use super::ledger::{CHAIN_COLUMNS, Head, Link, RowHasher, link};
 use crate::key::PublicKey;
@@ -95,24 +99,19 @@ impl Ledger<'_> {
     }
 
     fn walk(self, walk: &mut Walk<'_>, anchors: &[Anchor]) -> StoreResult<Result<(), Broken>> {
-        let mut statement = self.0.db.prepare(&format!(
-            "SELECT {CHAIN_COLUMNS} FROM core_operations NOT INDEXED ORDER BY seq"
-        ))?;
-        let mut rows = statement.query([])?;
         let mut hasher = RowHasher::new();
         let mut anchors = anchors.iter().peekable();
-        while let Some(row) = rows.next()? {
+        let mut walked = Ok(());
+        let sql = format!("SELECT {CHAIN_COLUMNS} FROM core_operations NOT INDEXED ORDER BY seq");
+        self.0.engine.each_until(Once(&sql), &[], |row| {
             let row = link(row, &mut hasher)?;
-            while let Some(anchor) = anchors.next_if(|anchor| anchor.first_seq <= row.seq) {
-                if let Err(broken) = walk.cross(anchor) {
-                    return Ok(Err(broken));
-                }
-            }
-            if let Err(broken) = walk.step(&row) {
-                return Ok(Err(broken));
-            }
-        }
-        Ok(anchors.try_for_each(|anchor| walk.cross(anchor)))
+            walked = walk.pass(&row, &mut anchors);
+            Ok(match walked {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            })
+        })?;
+        Ok(walked.and_then(|()| anchors.try_for_each(|anchor| walk.cross(anchor))))
     }
 
     /// Faults of the schema and of the files' pages for which rows cannot be believed: without its triggers the
@@ -150,6 +149,18 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// One row after the anchors that come before it.
+    fn pass<'a>(
+        &mut self,
+        row: &Link,
+        anchors: &mut Peekable<impl Iterator<Item = &'a Anchor>>,
+    ) -> Result<(), Broken> {
+        while let Some(anchor) = anchors.next_if(|anchor| anchor.first_seq <= row.seq) {
+            self.cross(anchor)?;
+        }
+        self.step(row)
+    }
+
     /// One row after what came before it.
     fn step(&mut self, row: &Link) -> Result<(), Broken> {
         if row.seq <= self.at.seq {

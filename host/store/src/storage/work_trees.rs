@@ -1,10 +1,10 @@
 //! States of work trees as calls found them, by envelope and workspace. A state that no call made is an edit.
 
-use rusqlite::{OptionalExtension, params};
+use std::ops::ControlFlow;
 
-use super::error::StoreResult;
+use super::engine::sql;
+use super::error::{StoreResult, exactly_one};
 use super::handles::WorkTrees;
-use super::schema::exactly_one;
 
 /// Most edits back that an oscillation is searched for.
 const MAX_PERIOD: i64 = 8;
@@ -142,9 +142,11 @@ impl WorkTrees<'_> {
             return Ok(false);
         };
         self.0
-            .db
-            .prepare_cached("UPDATE core_envelopes SET edit_count = ?2 WHERE id = ?1")?
-            .execute((envelope, next.edits))
+            .engine
+            .run(
+                "UPDATE core_envelopes SET edit_count = ?2 WHERE id = ?1",
+                sql![envelope, next.edits],
+            )
             .and_then(exactly_one)?;
         self.note_state(envelope, seen, Cause::Observed, op_id, now)?;
         Ok(true)
@@ -163,12 +165,14 @@ impl WorkTrees<'_> {
         match &newest {
             Some(newest) if newest.looked_boot_ms > seen.looked_boot_ms => return Ok(()),
             Some(newest) if newest.state == seen.state => {
-                return Ok(self
+                return self
                     .0
-                    .db
-                    .prepare_cached("UPDATE core_work_tree_states SET looked_boot_ms = ?2 WHERE id = ?1")?
-                    .execute((newest.id, seen.looked_boot_ms))
-                    .and_then(exactly_one)?);
+                    .engine
+                    .run(
+                        "UPDATE core_work_tree_states SET looked_boot_ms = ?2 WHERE id = ?1",
+                        sql![newest.id, seen.looked_boot_ms],
+                    )
+                    .and_then(exactly_one);
             }
             _ => {}
         }
@@ -176,25 +180,26 @@ impl WorkTrees<'_> {
             (None, Cause::Observed | Cause::Call | Cause::TestRun) => "first",
             (_, cause) => cause.as_str(),
         };
-        Ok(self
-            .0.db
-            .prepare_cached(
-                "INSERT INTO core_work_tree_states (envelope_id, workspace, state, git_head, differs, cause, op_id,
-                     seen_at, looked_boot_ms)
-                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?1)",
-            )?
-            .execute(params![
-                envelope,
-                seen.workspace,
-                seen.state,
-                seen.git_head,
-                seen.differs,
-                cause,
-                op_id,
-                now,
-                seen.looked_boot_ms
-            ])
-            .map(drop)?)
+        let sql = "INSERT INTO core_work_tree_states (envelope_id, workspace, state, git_head, differs, cause, op_id,
+                seen_at, looked_boot_ms)
+            SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE EXISTS (SELECT 1 FROM core_envelopes WHERE id = ?1)";
+        self.0
+            .engine
+            .run(
+                sql,
+                sql![
+                    envelope,
+                    seen.workspace,
+                    seen.state,
+                    seen.git_head,
+                    seen.differs,
+                    cause,
+                    op_id,
+                    now,
+                    seen.looked_boot_ms
+                ],
+            )
+            .map(drop)
     }
 
     /// Stores what a call left behind, for its envelope and those around it.
@@ -241,9 +246,11 @@ impl WorkTrees<'_> {
             .newest_state(envelope, &seen.workspace)?
             .map(|newest| newest.id);
         self.0
-            .db
-            .prepare_cached("UPDATE core_envelopes SET index_version = ?2 WHERE id = ?1")?
-            .execute((envelope, newest))
+            .engine
+            .run(
+                "UPDATE core_envelopes SET index_version = ?2 WHERE id = ?1",
+                sql![envelope, newest],
+            )
             .and_then(exactly_one)?;
         Ok(newest)
     }
@@ -253,15 +260,15 @@ impl WorkTrees<'_> {
         let Some(newest) = self.newest_state(envelope, workspace)? else {
             return Ok(None);
         };
+        let sql =
+            "SELECT coalesce(sum(cause IN ('observed', 'call')), 0), coalesce(sum(cause = 'observed'), 0),
+                coalesce(sum(cause = 'opened'), 0) > 0,
+                (SELECT git_head FROM core_work_tree_states WHERE id = ?3)
+            FROM core_work_tree_states WHERE envelope_id = ?1 AND workspace = ?2";
         let (edits, observed_edits, has_baseline, git_head): (i64, i64, bool, Option<String>) = self
-            .0.db
-            .prepare_cached(
-                "SELECT coalesce(sum(cause IN ('observed', 'call')), 0), coalesce(sum(cause = 'observed'), 0),
-                     coalesce(sum(cause = 'opened'), 0) > 0,
-                     (SELECT git_head FROM core_work_tree_states WHERE id = ?3)
-                 FROM core_work_tree_states WHERE envelope_id = ?1 AND workspace = ?2",
-            )?
-            .query_row(params![envelope, workspace, newest.id], |row| {
+            .0
+            .engine
+            .one(sql, sql![envelope, workspace, newest.id], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
             })?;
         Ok(Some(WorkTreeProgress {
@@ -276,48 +283,32 @@ impl WorkTrees<'_> {
 
     /// Workspaces that calls of an envelope looked at.
     pub fn seen_workspaces(self, envelope: &str) -> StoreResult<Vec<String>> {
-        Ok(self
-            .0.db
-            .prepare_cached(
-                "SELECT DISTINCT workspace FROM core_work_tree_states WHERE envelope_id = ?1 ORDER BY workspace",
-            )?
-            .query_map([envelope], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql =
+            "SELECT DISTINCT workspace FROM core_work_tree_states WHERE envelope_id = ?1 ORDER BY workspace";
+        self.0.engine.all(sql, sql![envelope], |row| row.get(0))
     }
 
     /// Workspaces that calls of an envelope looked at, the one of the newest look first, whether that found a change or
     /// not.
     pub fn last_seen_workspaces(self, envelope: &str) -> StoreResult<Vec<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1
-                 GROUP BY workspace ORDER BY max(looked_boot_ms) DESC, max(id) DESC",
-            )?
-            .query_map([envelope], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1
+            GROUP BY workspace ORDER BY max(looked_boot_ms) DESC, max(id) DESC";
+        self.0.engine.all(sql, sql![envelope], |row| row.get(0))
     }
 
     /// States of an envelope's work trees, the oldest first.
     pub fn states(self, envelope: &str, limit: u32) -> StoreResult<Vec<TreeState>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT workspace, state, cause, op_id, seen_at FROM core_work_tree_states
-                 WHERE envelope_id = ?1 ORDER BY id LIMIT ?2",
-            )?
-            .query_map(params![envelope, limit], |row| {
-                Ok(TreeState {
-                    workspace: row.get(0)?,
-                    state: row.get(1)?,
-                    cause: row.get(2)?,
-                    op_id: row.get(3)?,
-                    seen_at: row.get(4)?,
-                })
-            })?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT workspace, state, cause, op_id, seen_at FROM core_work_tree_states
+            WHERE envelope_id = ?1 ORDER BY id LIMIT ?2";
+        self.0.engine.all(sql, sql![envelope, limit], |row| {
+            Ok(TreeState {
+                workspace: row.get(0)?,
+                state: row.get(1)?,
+                cause: row.get(2)?,
+                op_id: row.get(3)?,
+                seen_at: row.get(4)?,
+            })
+        })
     }
 
     /// Tells of the newest states of an envelope's work tree, the newest first, until `hear` has heard enough.
@@ -327,55 +318,44 @@ impl WorkTrees<'_> {
         workspace: &str,
         mut hear: impl FnMut(Cause, Option<&str>) -> bool,
     ) -> StoreResult<()> {
-        let mut statement = self.0.db.prepare_cached(
-            "SELECT cause, differs FROM core_work_tree_states
-             WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT ?3",
-        )?;
-        let mut rows = statement.query(params![envelope, workspace, MAX_BACK])?;
-        while let Some(row) = rows.next()? {
-            let (cause, differs): (String, Option<String>) = (row.get(0)?, row.get(1)?);
-            if !hear(Cause::read(&cause), differs.as_deref()) {
-                break;
-            }
-        }
-        Ok(())
+        let sql = "SELECT cause, differs FROM core_work_tree_states
+            WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT ?3";
+        self.0
+            .engine
+            .each_until(sql, sql![envelope, workspace, MAX_BACK], |row| {
+                let (cause, differs): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+                Ok(match hear(Cause::read(&cause), differs.as_deref()) {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            })
     }
 
     /// The workspace in which an envelope's work tree was in a state. States of two workspaces are never the same.
     pub fn workspace_of_state(self, envelope: &str, state: &str) -> StoreResult<Option<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1 AND state = ?2 LIMIT 1",
-            )?
-            .query_row((envelope, state), |row| row.get(0))
-            .optional()?)
+        let sql = "SELECT workspace FROM core_work_tree_states WHERE envelope_id = ?1 AND state = ?2 LIMIT 1";
+        self.0.engine.maybe(sql, sql![envelope, state], |row| row.get(0))
     }
 
     /// Edits since the newest state was there before. A state that a test run left is none to come back to.
     fn oscillation(self, envelope: &str, workspace: &str, newest: &Newest) -> StoreResult<Option<u32>> {
-        let before: Option<i64> = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT max(id) FROM core_work_tree_states
-                 WHERE envelope_id = ?1 AND workspace = ?2 AND state = ?3 AND id < ?4",
-            )?
-            .query_row(params![envelope, workspace, newest.state, newest.id], |row| {
-                row.get(0)
-            })?;
+        let sql = "SELECT max(id) FROM core_work_tree_states
+            WHERE envelope_id = ?1 AND workspace = ?2 AND state = ?3 AND id < ?4";
+        let before: Option<i64> =
+            self.0
+                .engine
+                .one(sql, sql![envelope, workspace, newest.state, newest.id], |row| {
+                    row.get(0)
+                })?;
         let Some(before) = before else {
             return Ok(None);
         };
+        let sql = "SELECT count(*) FROM core_work_tree_states
+            WHERE envelope_id = ?1 AND workspace = ?2 AND id > ?3 AND cause IN ('observed', 'call')";
         let period: i64 = self
             .0
-            .db
-            .prepare_cached(
-                "SELECT count(*) FROM core_work_tree_states
-                 WHERE envelope_id = ?1 AND workspace = ?2 AND id > ?3 AND cause IN ('observed', 'call')",
-            )?
-            .query_row(params![envelope, workspace, before], |row| row.get(0))?;
+            .engine
+            .one(sql, sql![envelope, workspace, before], |row| row.get(0))?;
         Ok(u32::try_from(period)
             .ok()
             .filter(|_| (1..=MAX_PERIOD).contains(&period)))
@@ -387,24 +367,18 @@ impl WorkTrees<'_> {
     }
 
     fn sighting_before(self, envelope: &str, workspace: &str, id: i64) -> StoreResult<Option<Sighting>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT state, git_head, differs, looked_boot_ms FROM core_work_tree_states
-                 WHERE envelope_id = ?1 AND workspace = ?2 AND id < ?3 ORDER BY id DESC LIMIT 1",
-            )?
-            .query_row((envelope, workspace, id), |row| {
-                Ok(Sighting {
-                    workspace: workspace.to_owned(),
-                    state: row.get(0)?,
-                    tracked: String::new(),
-                    git_head: row.get(1)?,
-                    differs: row.get(2)?,
-                    looked_boot_ms: row.get(3)?,
-                })
+        let sql = "SELECT state, git_head, differs, looked_boot_ms FROM core_work_tree_states
+            WHERE envelope_id = ?1 AND workspace = ?2 AND id < ?3 ORDER BY id DESC LIMIT 1";
+        self.0.engine.maybe(sql, sql![envelope, workspace, id], |row| {
+            Ok(Sighting {
+                workspace: workspace.to_owned(),
+                state: row.get(0)?,
+                tracked: String::new(),
+                git_head: row.get(1)?,
+                differs: row.get(2)?,
+                looked_boot_ms: row.get(3)?,
             })
-            .optional()?)
+        })
     }
 
     /// The newest known state after a number of edits in an envelope.
@@ -414,189 +388,29 @@ impl WorkTrees<'_> {
         workspace: &str,
         edits: u64,
     ) -> StoreResult<Option<Sighting>> {
-        let next: Option<i64> = self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT id FROM core_work_tree_states
-                 WHERE envelope_id = ?1 AND workspace = ?2 AND cause IN ('observed', 'call')
-                 ORDER BY id LIMIT 1 OFFSET ?3",
-            )?
-            .query_row(
-                params![envelope, workspace, i64::try_from(edits).unwrap_or(i64::MAX)],
-                |row| row.get(0),
-            )
-            .optional()?;
+        let sql = "SELECT id FROM core_work_tree_states
+            WHERE envelope_id = ?1 AND workspace = ?2 AND cause IN ('observed', 'call')
+            ORDER BY id LIMIT 1 OFFSET ?3";
+        let next: Option<i64> = self.0.engine.maybe(
+            sql,
+            sql![envelope, workspace, i64::try_from(edits).unwrap_or(i64::MAX)],
+            |row| row.get(0),
+        )?;
         self.sighting_before(envelope, workspace, next.unwrap_or(i64::MAX))
     }
 
     fn newest_state(self, envelope: &str, workspace: &str) -> StoreResult<Option<Newest>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT id, state, looked_boot_ms FROM core_work_tree_states
-                 WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT 1",
-            )?
-            .query_row((envelope, workspace), |row| {
-                Ok(Newest {
-                    id: row.get(0)?,
-                    state: row.get(1)?,
-                    looked_boot_ms: row.get(2)?,
-                })
+        let sql = "SELECT id, state, looked_boot_ms FROM core_work_tree_states
+            WHERE envelope_id = ?1 AND workspace = ?2 ORDER BY id DESC LIMIT 1";
+        self.0.engine.maybe(sql, sql![envelope, workspace], |row| {
+            Ok(Newest {
+                id: row.get(0)?,
+                state: row.get(1)?,
+                looked_boot_ms: row.get(2)?,
             })
-            .optional()?)
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use tollgate_core::envelope::{Charge, Refusal, State};
-
-    use super::super::fixture::{NOW, envelope};
-    use super::super::session::Session;
-    use super::super::{Admission, Database};
-    use super::*;
-
-    fn seen(workspace: &str, state: &str, looked_boot_ms: i64) -> Sighting {
-        Sighting {
-            workspace: workspace.to_owned(),
-            state: format!("{workspace}-{state}"),
-            looked_boot_ms,
-            ..Sighting::default()
-        }
-    }
-
-    fn session(max_edits: Option<i64>) -> (tempfile::TempDir, Session) {
-        let place = tempfile::tempdir().unwrap();
-        let session = Database::open(&place.path().join("t.db"))
-            .unwrap()
-            .write_session()
-            .unwrap();
-        session.begin_write().unwrap();
-        let around = envelope("env_around", None);
-        session.envelopes().open(&around).unwrap();
-        let mut inner = envelope("env_in", None);
-        inner.parent = Some("env_around".to_owned());
-        inner.standing.limits.max_edits = max_edits;
-        session.envelopes().open(&inner).unwrap();
-        (place, session)
-    }
-
-    fn admit(session: &Session, sighting: &Sighting) -> Result<i64, Refusal> {
-        let admission = session
-            .envelopes()
-            .admit_seeing("env_in", Charge::TestRun, 0, NOW, Some((sighting, "op_1")))
-            .unwrap();
-        match admission {
-            Admission::Admitted(admitted) => Ok(admitted.standing.edits),
-            Admission::Refused { refusal, .. } => Err(refusal),
-            Admission::Unknown => unreachable!(),
-        }
-    }
-
-    #[test]
-    fn states_that_no_call_made_are_edits_by_workspace() {
-        let (_place, session) = session(None);
-        session
-            .work_trees()
-            .note_baseline("env_in", &seen("one", "A", 1), "op_0", NOW)
-            .unwrap();
-        let mut counted = Vec::new();
-        for (workspace, state, at) in [
-            ("one", "A", 2),
-            ("one", "B", 3),
-            ("other", "X", 4),
-            ("one", "B", 5),
-            // It began before the last one, and says nothing.
-            ("one", "A", 4),
-            ("other", "Y", 6),
-            ("one", "A", 7),
-        ] {
-            counted.push(admit(&session, &seen(workspace, state, at)).unwrap());
-        }
-        assert_eq!(counted, [0, 1, 1, 1, 1, 2, 3]);
-        let one = session.work_trees().progress("env_in", "one").unwrap().unwrap();
-        assert_eq!((one.edits, one.observed_edits, one.oscillation), (2, 2, Some(2)));
-        assert!(one.has_baseline);
-        let other = session.work_trees().progress("env_in", "other").unwrap().unwrap();
-        assert_eq!(
-            (other.edits, other.oscillation, other.has_baseline),
-            (1, None, false)
-        );
-        assert_eq!(session.work_trees().progress("env_in", "third").unwrap(), None);
-        let around = session.envelopes().get("env_around").unwrap().unwrap();
-        assert_eq!(
-            around.standing.edits, 3,
-            "its baseline is the first call of the part"
-        );
-        let opened = session.envelopes().get("env_in").unwrap().unwrap();
-        assert_eq!(opened.index_version, Some(1));
-    }
-
-    #[test]
-    fn a_look_at_closing_counts_within_the_limit_and_leaves_the_edit_to_windows() {
-        let (_place, session) = session(Some(1));
-        session
-            .work_trees()
-            .note_baseline("env_in", &seen("one", "A", 1), "op_0", NOW)
-            .unwrap();
-        let close = |state: &str, at: i64| {
-            let found = session
-                .work_trees()
-                .see_at_closing("env_in", &seen("one", state, at), "op_9", NOW);
-            let edits = session.envelopes().standing("env_in").unwrap().unwrap().edits;
-            (found.unwrap(), edits)
-        };
-        assert_eq!(close("A", 2), (true, 0));
-        assert_eq!(close("B", 3), (true, 1));
-        assert_eq!(close("C", 4), (false, 1), "one more than the limit is not noted");
-        assert_eq!(
-            session
-                .work_trees()
-                .edits_over_envelopes(&seen("one", "B", 5))
-                .unwrap(),
-            1
-        );
-    }
-
-    #[test]
-    fn changes_by_calls_and_by_test_runs_are_not_observed() {
-        let (_place, session) = session(None);
-        admit(&session, &seen("one", "A", 1)).unwrap();
-        for (state, cause, at) in [("B", Cause::TestRun, 2), ("C", Cause::Call, 3)] {
-            let after = seen("one", state, at);
-            session
-                .work_trees()
-                .note_sighting_around("env_in", &after, cause, "op_2", NOW)
-                .unwrap();
-            assert_eq!(admit(&session, &after), Ok(0));
-        }
-        let progress = session
-            .work_trees()
-            .progress("env_around", "one")
-            .unwrap()
-            .unwrap();
-        assert_eq!((progress.edits, progress.observed_edits), (1, 0));
-    }
-
-    #[test]
-    fn the_edit_past_the_limit_closes_the_envelope_and_does_not_count() {
-        let (_place, session) = session(Some(2));
-        for (state, at) in [("A", 1), ("B", 2), ("C", 3)] {
-            admit(&session, &seen("one", state, at)).unwrap();
-        }
-        assert_eq!(
-            admit(&session, &seen("one", "D", 4)),
-            Err(Refusal::Edits { limit: 2 })
-        );
-        let closed = session.envelopes().get("env_in").unwrap().unwrap();
-        assert_eq!(closed.standing.state, State::ClosedFailed);
-        assert_eq!(closed.standing.edits, 2);
-        assert_eq!(closed.closed_by.as_deref(), Some("EDIT_BUDGET_EXHAUSTED"));
-        assert_eq!(
-            admit(&session, &seen("one", "D", 5)),
-            Err(Refusal::Closed(State::ClosedFailed))
-        );
-    }
-}
+mod tests;

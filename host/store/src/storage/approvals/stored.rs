@@ -1,12 +1,13 @@
 //! Requests for approval as they are stored, and from and to their rows.
 
-use rusqlite::Row;
 use serde_json::{Map, Value, json};
 use tollgate_core::hash;
 use tollgate_sdk::{
     Answerers, Answering, Approval, ApprovalRequest, ApprovalStatus, NextCall, canonical_json,
 };
 
+use super::super::engine::Row;
+use super::super::error::StoreResult;
 use super::super::recollection::Recollection;
 
 /// Columns of a request, for [`stored`].
@@ -267,7 +268,7 @@ pub(super) fn nobody() -> Answerers {
     }
 }
 
-pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredApproval> {
+pub(super) fn stored(row: &Row<'_>) -> StoreResult<StoredApproval> {
     let detail: String = row.get(5)?;
     let answering: Option<String> = row.get(6)?;
     let answerers: Option<String> = row.get(7)?;

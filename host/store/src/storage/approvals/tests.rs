@@ -229,6 +229,7 @@ fn what_is_stored_reads_as_it_was_asked() {
     assert_eq!(found.approval.requested_by.as_deref(), Some("ada"));
     assert!(found.stands(&whole, 2));
     session
+        .sqlite()
         .db
         .execute("UPDATE core_approvals SET answerers = '[]'", [])
         .unwrap();

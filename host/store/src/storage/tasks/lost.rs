@@ -4,6 +4,7 @@ use serde_json::json;
 use tollgate_core::task::TaskEvent;
 use tollgate_sdk::ToolError;
 
+use super::super::engine::sql;
 use super::super::error::StoreResult;
 use super::super::handles::Tasks;
 use super::COLUMNS;
@@ -31,27 +32,18 @@ enum Known {
 impl Tasks<'_> {
     /// The hosts of tasks that are not over.
     pub fn hosts(self) -> StoreResult<Vec<String>> {
-        Ok(self
-            .0
-            .db
-            .prepare_cached(
-                "SELECT DISTINCT host_id FROM core_tasks WHERE state IN ('working', 'input_required')",
-            )?
-            .query_map([], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT DISTINCT host_id FROM core_tasks WHERE state IN ('working', 'input_required')";
+        self.0.engine.all(sql, &[], |row| row.get(0))
     }
 
     /// Ends the open tasks of a host that is gone or stops, once its intents are given up. How many ended. Those that
     /// another host may take up stay open while there is time. Wants a write transaction.
     pub fn give_up_all(self, host_id: &str, why: &str, now_ms: i64) -> StoreResult<usize> {
-        let open: Vec<StoredTask> = self
-            .0.db
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM core_tasks WHERE state IN ('working', 'input_required') AND host_id = ?1
-                 ORDER BY created_at, id"
-            ))?
-            .query_map([host_id], stored)?
-            .collect::<rusqlite::Result<_>>()?;
+        let sql = format!(
+            "SELECT {COLUMNS} FROM core_tasks WHERE state IN ('working', 'input_required') AND host_id = ?1
+            ORDER BY created_at, id"
+        );
+        let open: Vec<StoredTask> = self.0.engine.all(&sql, sql![host_id], stored)?;
         let mut ended = 0;
         for task in &open {
             let known = self.known(task)?;
@@ -86,41 +78,29 @@ impl Tasks<'_> {
             return Ok(false);
         }
         self.withdraw_question(&task, now_ms)?;
-        let changed = self
-            .0
-            .db
-            .prepare_cached(
-                "UPDATE core_tasks SET host_id = ?2, state = 'working', resumed = resumed + 1, asked = NULL,
-                     answers = NULL, note = ?3, updated_at = max(updated_at, ?4)
-                 WHERE id = ?1",
-            )?
-            .execute((&task.id, host_id, TAKEN_UP, now_ms))?;
+        let sql =
+            "UPDATE core_tasks SET host_id = ?2, state = 'working', resumed = resumed + 1, asked = NULL,
+                answers = NULL, note = ?3, updated_at = max(updated_at, ?4)
+            WHERE id = ?1";
+        let changed = self.0.engine.run(sql, sql![task.id, host_id, TAKEN_UP, now_ms])?;
         Ok(changed == 1)
     }
 
     fn has_intent(self, op_id: &str) -> StoreResult<bool> {
-        let mut statement = self
-            .0
-            .db
-            .prepare_cached("SELECT 1 FROM core_intents WHERE op_id = ?1")?;
-        Ok(statement.exists([op_id])?)
+        let sql = "SELECT 1 FROM core_intents WHERE op_id = ?1";
+        self.0.engine.exists(sql, sql![op_id])
     }
 
     fn known(self, task: &StoredTask) -> StoreResult<Known> {
-        let mut statement = self
-            .0
-            .db
-            .prepare_cached("SELECT success, error_code FROM core_operations WHERE op_id = ?1")?;
-        let mut rows = statement.query([&task.op_id])?;
-        let Some(row) = rows.next()? else {
-            return Ok(Known::Nothing);
-        };
-        let (success, code): (Option<bool>, Option<String>) = (row.get(0)?, row.get(1)?);
-        Ok(match success {
-            None => Known::Interrupted,
-            Some(true) => Known::Done,
-            Some(false) => Known::Refused(code.unwrap_or_default()),
-        })
+        let sql = "SELECT success, error_code FROM core_operations WHERE op_id = ?1";
+        let known = self.0.engine.maybe(sql, sql![task.op_id], |row| {
+            Ok(match row.get(0)? {
+                None => Known::Interrupted,
+                Some(true) => Known::Done,
+                Some(false) => Known::Refused(row.get::<Option<String>>(1)?.unwrap_or_default()),
+            })
+        })?;
+        Ok(known.unwrap_or(Known::Nothing))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Tasks as they are stored, and from and to their rows.
 
-use rusqlite::Row;
 use serde_json::{Map, Value};
 use tollgate_core::task::{TaskEvent, TaskState};
+
+use super::super::engine::Row;
+use super::super::error::StoreResult;
 
 /// Columns of a task, for [`stored`].
 pub(super) const COLUMNS: &str =
@@ -174,7 +176,7 @@ fn read_state(name: &str) -> TaskState {
     TaskState::parse(name).unwrap_or(TaskState::Failed)
 }
 
-pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredTask> {
+pub(super) fn stored(row: &Row<'_>) -> StoreResult<StoredTask> {
     let state: String = row.get(6)?;
     let asked: Option<String> = row.get(14)?;
     let answers: Option<String> = row.get(15)?;

@@ -1,7 +1,7 @@
 //! Health of the database file.
 
-use super::error::StoreResult;
-use super::handles::Maintenance;
+use crate::storage::error::StoreResult;
+use crate::storage::handles::Maintenance;
 
 /// Most faults that are told.
 const MAX_FAULTS: u32 = 20;
@@ -11,6 +11,7 @@ impl Maintenance<'_> {
     pub fn faults(self) -> StoreResult<Vec<String>> {
         let mut found: Vec<String> = self
             .0
+            .sqlite()
             .db
             .prepare(&format!("PRAGMA quick_check({MAX_FAULTS})"))?
             .query_map([], |row| row.get(0))?
@@ -20,9 +21,10 @@ impl Maintenance<'_> {
     }
 
     /// Faults of one table and its indexes, which must have exactly its rows.
-    pub(super) fn faults_of(self, table: &str) -> StoreResult<Vec<String>> {
+    pub(in crate::storage) fn faults_of(self, table: &str) -> StoreResult<Vec<String>> {
         let mut found: Vec<String> = self
             .0
+            .sqlite()
             .db
             .prepare(&format!("PRAGMA integrity_check({table})"))?
             .query_map([], |row| row.get(0))?
@@ -37,7 +39,7 @@ impl Maintenance<'_> {
 mod tests {
     use std::os::unix::fs::FileExt as _;
 
-    use super::super::Database;
+    use crate::storage::Database;
 
     #[test]
     fn a_damaged_page_is_a_fault() {
@@ -47,10 +49,12 @@ mod tests {
         let session = database.write_session().unwrap();
         assert!(session.maintenance().faults().unwrap().is_empty());
         session
+            .sqlite()
             .db
             .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
             .unwrap();
         let pages: u32 = session
+            .sqlite()
             .db
             .query_row("PRAGMA page_count", [], |row| row.get(0))
             .unwrap();

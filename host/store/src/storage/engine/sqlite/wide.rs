@@ -3,12 +3,11 @@
 //! SQLite looks at a deadline where a program jumps back. Thousands of comparisons, conversions or functions in a
 //! row, each of a value of a megabyte, would take seconds without a look.
 
-use super::error::StoreResult;
 use rusqlite::limits::Limit;
 use rusqlite::{CachedStatement, StatementStatus};
 
-use super::handles::Components;
-use super::session::Session;
+use super::Sqlite;
+use crate::storage::error::StoreResult;
 
 /// Bytes of a prepared statement that cannot have many steps.
 const SMALL: i32 = 8 << 10;
@@ -22,19 +21,19 @@ const SHORTEST: usize = 16 << 10;
 
 /// Values are shorter until this is dropped.
 pub(super) struct Narrow<'a> {
-    session: &'a Session,
+    sqlite: &'a Sqlite,
     before: i32,
     /// The longest value, in bytes.
     pub(super) longest: usize,
 }
 
-impl<'s> Components<'s> {
+impl Sqlite {
     /// Shortens the values that a new statement may work on, if it has very many steps.
     pub(super) fn narrow(
-        self,
+        &self,
         sql: &str,
         statement: &CachedStatement<'_>,
-    ) -> StoreResult<Option<Narrow<'s>>> {
+    ) -> StoreResult<Option<Narrow<'_>>> {
         if statement.get_status(StatementStatus::MemUsed) <= SMALL {
             return Ok(None);
         }
@@ -43,19 +42,19 @@ impl<'s> Components<'s> {
             return Ok(None);
         }
         let longest = (LOOKED_AT / steps).max(SHORTEST);
-        let before = self.0.db.limit(Limit::SQLITE_LIMIT_LENGTH)?;
+        let before = self.db.limit(Limit::SQLITE_LIMIT_LENGTH)?;
         let limit = i32::try_from(longest).unwrap_or(i32::MAX).min(before);
-        self.0.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit)?;
+        self.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, limit)?;
         Ok(Some(Narrow {
-            session: self.0,
+            sqlite: self,
             before,
             longest,
         }))
     }
 
     /// Steps of a statement whose time grows with the length of a value.
-    fn steps(self, sql: &str) -> StoreResult<usize> {
-        let mut explained = self.0.db.prepare(&["EXPLAIN ", sql].concat())?;
+    fn steps(&self, sql: &str) -> StoreResult<usize> {
+        let mut explained = self.db.prepare(&["EXPLAIN ", sql].concat())?;
         let mut rows = explained.raw_query();
         let mut steps = 0;
         while let Some(row) = rows.next()? {
@@ -68,7 +67,7 @@ impl<'s> Components<'s> {
 impl Drop for Narrow<'_> {
     fn drop(&mut self) {
         // It was this before, so it cannot be refused.
-        let _ = self.session.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, self.before);
+        let _ = self.sqlite.db.set_limit(Limit::SQLITE_LIMIT_LENGTH, self.before);
     }
 }
 

@@ -1,15 +1,14 @@
 //! Running a component's statements, with caps on what comes back.
 
-use super::error::StoreError;
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, ErrorCode, StatementStatus, ToSql};
-use thiserror::Error;
+use rusqlite::types::ValueRef;
+use rusqlite::{CachedStatement, ErrorCode, StatementStatus};
 
-use super::access::Namespace;
-use super::handles::Components;
 use super::memory::{self, Charged, Denial};
-use super::session::SQL_MEMORY;
-use super::value::{Statement, Value};
+use super::{Failure, Sqlite};
+use crate::storage::access::Namespace;
+use crate::storage::component_sql::SqlError;
+use crate::storage::engine::AsSql;
+use crate::storage::value::{Statement, Value};
 
 /// Rows one query may return.
 const MAX_ROWS: usize = 10_000;
@@ -20,46 +19,10 @@ const MAX_KEPT: i32 = 32 << 10;
 /// Message to a component about tables that do not exist and about those it may not see: the same.
 const NO_ACCESS: &str = "no such table or no access";
 
-/// Reason why a component's statement did not run.
-#[derive(Debug, Error)]
-pub enum SqlError {
-    /// Malformed, out of reach or not allowed.
-    #[error("{0}")]
-    Refused(String),
-    /// A constraint or trigger said no.
-    #[error("{0}")]
-    Constraint(String),
-    /// A write in a session that only reads.
-    #[error("this tool only reads")]
-    ReadOnly,
-    /// More rows or bytes than a component gets at once.
-    #[error("{0}")]
-    TooLarge(String),
-    /// Quota or disk.
-    #[error("storage is full")]
-    Full,
-    /// The deadline passed.
-    #[error("the statement ran out of time")]
-    Interrupted,
-    /// More memory than the SQL of one call may take.
-    #[error(
-        "the statement needs more memory than the {} MiB that the SQL of one call may take; sort, group or join \
-         fewer rows at once, or let an index do it",
-        SQL_MEMORY >> 20
-    )]
-    Memory,
-    /// A statement outside a transaction, or a second transaction.
-    #[error("{0}")]
-    TransactionState(String),
-    /// Anything else, which is the host's problem.
-    #[error("storage failed")]
-    Internal(#[source] StoreError),
-}
-
-impl<'s> Components<'s> {
-    /// Runs a component's query. The session must have [entered](super::Session::enter) its namespace.
-    pub fn query(
-        self,
+impl Sqlite {
+    /// Runs a component's query.
+    pub(in crate::storage) fn query_of(
+        &self,
         namespace: &Namespace,
         sql: &str,
         params: &[Value],
@@ -68,7 +31,12 @@ impl<'s> Components<'s> {
     }
 
     /// Runs a component's statement and returns how many rows it changed.
-    pub fn execute(self, namespace: &Namespace, sql: &str, params: &[Value]) -> Result<u64, SqlError> {
+    pub(in crate::storage) fn execute_of(
+        &self,
+        namespace: &Namespace,
+        sql: &str,
+        params: &[Value],
+    ) -> Result<u64, SqlError> {
         let changed =
             self.with_statement(namespace, sql, |statement| Ok(statement.execute(bind(params))?))?;
         Ok(changed as u64)
@@ -76,7 +44,7 @@ impl<'s> Components<'s> {
 
     /// Prepares a component's statement and runs it, both within the memory that its call may take.
     fn with_statement<T>(
-        self,
+        &self,
         namespace: &Namespace,
         sql: &str,
         run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
@@ -85,10 +53,10 @@ impl<'s> Components<'s> {
         let read = namespace
             .read(sql)
             .map_err(|refusal| SqlError::Refused(refusal.to_string()))?;
-        self.0.name_with(&read.with);
-        let _armed = self.0.bound_memory();
+        self.name_with(&read.with);
+        let _armed = self.bound_memory();
         let done = self
-            .prepare(&read.sql)
+            .prepare_tagged(&read.sql)
             .and_then(|statement| self.run_prepared(&read.sql, statement, run));
         done.map_err(|err| match (err, memory::denied()) {
             (SqlError::Interrupted | SqlError::Memory, Some(Denial::Memory)) => SqlError::Memory,
@@ -98,19 +66,23 @@ impl<'s> Components<'s> {
     }
 
     /// Runs statements in order; the first failure undoes all of them.
-    pub fn batch(self, namespace: &Namespace, statements: &[Statement]) -> Result<Vec<u64>, SqlError> {
-        self.0.as_host(|| self.0.host_statement("SAVEPOINT batch"))?;
+    pub(in crate::storage) fn batch_of(
+        &self,
+        namespace: &Namespace,
+        statements: &[Statement],
+    ) -> Result<Vec<u64>, SqlError> {
+        self.as_host(|| self.host_statement("SAVEPOINT batch"))?;
         let result = statements
             .iter()
-            .map(|statement| self.execute(namespace, &statement.sql, &statement.params))
+            .map(|statement| self.execute_of(namespace, &statement.sql, &statement.params))
             .collect::<Result<Vec<_>, _>>();
-        self.0.as_host(|| match &result {
-            Ok(_) => self.0.host_statement("RELEASE batch"),
+        self.as_host(|| match &result {
+            Ok(_) => self.host_statement("RELEASE batch"),
             // If SQLite rolled the transaction back itself, there is no savepoint left to undo.
-            Err(_) if !self.0.in_transaction() => Ok(()),
+            Err(_) if !self.in_transaction() => Ok(()),
             Err(_) => {
-                self.0.host_statement("ROLLBACK TO batch")?;
-                self.0.host_statement("RELEASE batch")
+                self.host_statement("ROLLBACK TO batch")?;
+                self.host_statement("RELEASE batch")
             }
         })?;
         result
@@ -118,18 +90,18 @@ impl<'s> Components<'s> {
 
     /// The statement of this text, which the component's tag leads. The tag keeps one component's cached
     /// statements from another, which the authorizer would never be asked about again.
-    fn prepare(self, tagged: &str) -> Result<CachedStatement<'s>, SqlError> {
+    fn prepare_tagged(&self, tagged: &str) -> Result<CachedStatement<'_>, SqlError> {
         // Some failures make SQLite roll the whole transaction back. What came after would commit by
         // itself, past the savepoint and the ledger.
-        if !self.0.in_transaction() {
+        if !self.in_transaction() {
             return Err(SqlError::TransactionState("the transaction is over".to_owned()));
         }
-        Ok(self.0.db.prepare_cached(tagged)?)
+        Ok(self.db.prepare_cached(tagged)?)
     }
 
     /// Runs a statement, and keeps it for later calls unless it is large or has very many steps.
     fn run_prepared<T>(
-        self,
+        &self,
         tagged: &str,
         mut statement: CachedStatement<'_>,
         run: impl FnOnce(&mut CachedStatement<'_>) -> Result<T, SqlError>,
@@ -202,21 +174,7 @@ fn held(values: &Vec<Value>) -> usize {
 }
 
 fn bind(params: &[Value]) -> impl rusqlite::Params + '_ {
-    rusqlite::params_from_iter(params.iter().map(Param))
-}
-
-struct Param<'a>(&'a Value);
-
-impl ToSql for Param<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self.0 {
-            Value::Null => ValueRef::Null,
-            Value::Integer(number) => ValueRef::Integer(*number),
-            Value::Real(number) => ValueRef::Real(*number),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
-            Value::Blob(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
+    rusqlite::params_from_iter(params.iter().map(AsSql::as_sql))
 }
 
 fn read(value: ValueRef<'_>) -> Result<Value, SqlError> {
@@ -243,9 +201,9 @@ fn length(value: ValueRef<'_>) -> usize {
     }
 }
 
-impl From<StoreError> for SqlError {
-    fn from(err: StoreError) -> SqlError {
-        err.into_sqlite().into()
+impl From<Failure> for SqlError {
+    fn from(failure: Failure) -> SqlError {
+        failure.0.into()
     }
 }
 

@@ -1,6 +1,6 @@
-use super::super::error::StoreResult;
 use super::*;
 use crate::storage::Database;
+use crate::storage::error::StoreResult;
 
 fn tried(sql: &str) -> Result<(), String> {
     let dir = tempfile::tempdir().unwrap();
@@ -37,7 +37,9 @@ fn tried_unread(sql: &str) -> Result<(), String> {
     let session = database.write_session().unwrap();
     let before = others(&session, &namespace).unwrap();
     let tried = in_transaction(&session, || {
-        session.migrating(&namespace, |db| db.execute_batch(sql))?;
+        session
+            .sqlite()
+            .migrating(&namespace, |db| db.execute_batch(sql))?;
         check_objects(&session, &namespace)?;
         Ok(session.maintenance().probe()?)
     });
@@ -89,10 +91,13 @@ fn straight(sql: &str) -> StoreResult<()> {
                                          ON DELETE CASCADE) STRICT;
                   INSERT INTO shop_items VALUES ('a', 1); INSERT INTO shop_log VALUES ('1', 'a');";
     session
+        .sqlite()
         .migrating(&namespace, |db| db.execute_batch(tables))
         .unwrap();
     let log = std::sync::Arc::new(BTreeSet::from(["shop_log".to_owned()]));
-    Ok(session.migrating(&namespace.while_append_only(&log), |db| db.execute_batch(sql))?)
+    Ok(session
+        .sqlite()
+        .migrating(&namespace.while_append_only(&log), |db| db.execute_batch(sql))?)
 }
 
 #[test]
@@ -232,25 +237,25 @@ fn a_component_after_whose_migrations_the_host_cannot_write_is_refused() {
 const EARLIER: [(&str, &str, &str); 3] = [
     (
         "gsd",
-        include_str!("../../../../../tests/earlier/gsd-0001_init.sql"),
-        include_str!("../../../../../migrations/gsd/0001_init.sql"),
+        include_str!("../../../../../../../tests/earlier/gsd-0001_init.sql"),
+        include_str!("../../../../../../../migrations/gsd/0001_init.sql"),
     ),
     (
         "tasks",
-        include_str!("../../../../../tests/earlier/tasks-0001_init.sql"),
-        include_str!("../../../../../migrations/tasks/0001_init.sql"),
+        include_str!("../../../../../../../tests/earlier/tasks-0001_init.sql"),
+        include_str!("../../../../../../../migrations/tasks/0001_init.sql"),
     ),
     (
         "task-store",
-        include_str!("../../../../../tests/earlier/task-store-0001_init.sql"),
-        include_str!("../../../../../migrations/task-store/0001_init.sql"),
+        include_str!("../../../../../../../tests/earlier/task-store-0001_init.sql"),
+        include_str!("../../../../../../../migrations/task-store/0001_init.sql"),
     ),
 ];
 
 /// A database as the version before left it: without a reader, and with what components said then.
 fn earlier(path: &std::path::Path, components: &[(&str, &str)]) {
     let session = Database::existing(path).write_session().unwrap();
-    let db = &session.db;
+    let db = &session.sqlite().db;
     let table = "CREATE TABLE core_migrations (pack TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL,
                  PRIMARY KEY (pack, name)) STRICT";
     db.execute_batch(table).unwrap();
@@ -284,7 +289,7 @@ fn a_database_of_the_version_before_is_taken_over_with_its_logs() {
     earlier(&path, &EARLIER.map(|(pack, before, _)| (pack, before)));
     let database = Database::open(&path).unwrap();
     let session = database.write_session().unwrap();
-    let count = |sql: &str| -> i64 { session.db.query_row(sql, [], |row| row.get(0)).unwrap() };
+    let count = |sql: &str| -> i64 { session.sqlite().db.query_row(sql, [], |row| row.get(0)).unwrap() };
     let others = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name NOT LIKE 'core%'";
     assert_eq!(count(others), 0);
     let unread = "SELECT count(*) FROM core_migrations WHERE pack <> 'core' AND reader = 0";
@@ -299,7 +304,7 @@ fn a_database_of_the_version_before_is_taken_over_with_its_logs() {
             tollgate_core::deadline::Cancel::default(),
         );
         session.enter(&namespace, &deadline);
-        assert!(session.db.prepare(&log).is_err(), "{log}");
+        assert!(session.sqlite().db.prepare(&log).is_err(), "{log}");
         session.leave();
     }
     assert_eq!(count(unread), 0);
@@ -357,11 +362,13 @@ fn a_step_that_was_read_is_not_looked_at_again() {
     database.migrate(&namespace, &steps).unwrap();
     let session = database.write_session().unwrap();
     let before: i64 = session
+        .sqlite()
         .db
         .query_row("PRAGMA data_version", [], |row| row.get(0))
         .unwrap();
     database.migrate(&namespace, &steps).unwrap();
     let after: i64 = session
+        .sqlite()
         .db
         .query_row("PRAGMA data_version", [], |row| row.get(0))
         .unwrap();

@@ -12,11 +12,12 @@ use rusqlite::{ErrorCode, ffi};
 use serde::Serialize;
 use tollgate_core::text;
 
-use super::access::{CORE_PREFIX, Namespace};
-use super::error::{StoreError, StoreResult};
-use super::handles::Maintenance;
-use super::operations::StoredOperation;
-use super::{MigrationError, scratch};
+use super::migrate::MigrationError;
+use crate::storage::access::{CORE_PREFIX, Namespace};
+use crate::storage::error::{StoreError, StoreResult};
+use crate::storage::handles::Maintenance;
+use crate::storage::operations::StoredOperation;
+use crate::storage::scratch;
 
 /// Most objects that an error names.
 const MAX_NAMED: usize = 3;
@@ -33,12 +34,12 @@ pub struct Misplaced {
     /// True if the object concerns the host's own tables, and the ledger with them.
     pub concerns_core: bool,
     #[serde(skip)]
-    pub(super) cure: Cure,
+    pub(in crate::storage) cure: Cure,
 }
 
 /// Remedy of a [`Misplaced`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cure {
+pub(in crate::storage) enum Cure {
     /// Dropping it.
     Drop,
     /// Making it anew as the host made it.
@@ -63,13 +64,13 @@ impl fmt::Display for Misplaced {
 
 /// A row of SQLite's schema table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Object {
-    pub(super) kind: String,
-    pub(super) name: String,
+pub(in crate::storage) struct Object {
+    pub(in crate::storage) kind: String,
+    pub(in crate::storage) name: String,
     /// The table it is on; its own name for a table or view.
     table: String,
     /// Absent for indexes that SQLite makes itself.
-    pub(super) sql: Option<String>,
+    pub(in crate::storage) sql: Option<String>,
 }
 
 impl Object {
@@ -117,7 +118,7 @@ fn is_core(name: &str) -> bool {
 }
 
 /// The host's own objects as a database has them that nobody touched.
-pub(super) fn pristine() -> Result<&'static [Object], MigrationError> {
+pub(in crate::storage) fn pristine() -> Result<&'static [Object], MigrationError> {
     static PRISTINE: OnceLock<Vec<Object>> = OnceLock::new();
     if let Some(known) = PRISTINE.get() {
         return Ok(known);
@@ -251,9 +252,10 @@ fn changed_core(found: &[Object], core: &[Object]) -> Vec<Misplaced> {
 
 impl Maintenance<'_> {
     /// Everything in the schema.
-    pub(super) fn objects(self) -> StoreResult<Vec<Object>> {
+    pub(in crate::storage) fn objects(self) -> StoreResult<Vec<Object>> {
         Ok(self
             .0
+            .sqlite()
             .db
             .prepare("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name")?
             .query_map([], |row| {
@@ -268,9 +270,10 @@ impl Maintenance<'_> {
     }
 
     /// True if a host has worked with this database.
-    pub(super) fn has_migrations(self) -> StoreResult<bool> {
+    pub(in crate::storage) fn has_migrations(self) -> StoreResult<bool> {
         let mut found = self
             .0
+            .sqlite()
             .db
             .prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'core_migrations'")?;
         Ok(found.exists([])?)
@@ -286,7 +289,10 @@ impl Maintenance<'_> {
     }
 
     /// Faults of a component's objects.
-    pub(super) fn misplaced_of(self, namespace: &Namespace) -> Result<Vec<Misplaced>, MigrationError> {
+    pub(in crate::storage) fn misplaced_of(
+        self,
+        namespace: &Namespace,
+    ) -> Result<Vec<Misplaced>, MigrationError> {
         let is_its = |object: &Object| namespace.owns(&object.name) || namespace.owns(&object.table);
         self.strangers(&self.objects()?, pristine()?, Some(namespace), is_its)
     }
@@ -315,7 +321,7 @@ impl Maintenance<'_> {
     /// The tables that the foreign keys of each table refer to.
     fn references(self) -> StoreResult<BTreeMap<String, Vec<String>>> {
         let mut references: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let mut statement = self.0.db.prepare(
+        let mut statement = self.0.sqlite().db.prepare(
             "SELECT tables.name, keys.\"table\"
              FROM sqlite_master AS tables, pragma_foreign_key_list(tables.name) AS keys
              WHERE tables.type = 'table'",
@@ -329,7 +335,7 @@ impl Maintenance<'_> {
 
     /// Checks that every statement of the host's on its own tables can be prepared, and the ledger takes a row. In
     /// the caller's transaction, of which nothing is kept.
-    pub(super) fn probe(self) -> StoreResult<()> {
+    pub(in crate::storage) fn probe(self) -> StoreResult<()> {
         let tables: Vec<String> = self
             .objects()?
             .into_iter()
@@ -338,7 +344,11 @@ impl Maintenance<'_> {
             .collect();
         for name in tables {
             let table = quoted(&name);
-            let mut columns = self.0.db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            let mut columns = self
+                .0
+                .sqlite()
+                .db
+                .prepare("SELECT name FROM pragma_table_info(?1)")?;
             let columns: Vec<String> = columns
                 .query_map([&name], |row| {
                     let column = quoted(&row.get::<_, String>(0)?);
@@ -351,14 +361,14 @@ impl Maintenance<'_> {
                 format!("UPDATE {table} SET {} WHERE 0", columns.join(", ")),
                 format!("DELETE FROM {table} WHERE 0"),
             ] {
-                self.0.db.prepare(&sql)?;
+                self.0.sqlite().db.prepare(&sql)?;
             }
         }
-        self.0.host_statement("SAVEPOINT probe")?;
+        self.0.sqlite().host_statement("SAVEPOINT probe")?;
         let recorded = self.record_probe();
         self.0.known_head.set(None);
-        self.0.host_statement("ROLLBACK TO probe")?;
-        self.0.host_statement("RELEASE probe")?;
+        self.0.sqlite().host_statement("ROLLBACK TO probe")?;
+        self.0.sqlite().host_statement("RELEASE probe")?;
         recorded
     }
 
@@ -371,16 +381,16 @@ impl Maintenance<'_> {
             effect: "read".to_owned(),
             ..StoredOperation::default()
         };
-        let probe = probe.operation().ok_or(rusqlite::Error::InvalidQuery)?;
+        let probe = probe.operation().ok_or_else(StoreError::no_session)?;
         self.0.ledger().record(&probe)
     }
 
     /// The same failure with the objects that are in the way of the host's own statements, if there are any.
     pub fn explain(self, err: StoreError) -> StoreError {
         let could_be = match err.sqlite() {
-            rusqlite::Error::StatementChangedRows(_) => true,
-            err => matches!(
-                err.sqlite_error_code(),
+            None => err.is_miscount(),
+            Some(failure) => matches!(
+                failure.0.sqlite_error_code(),
                 Some(
                     ErrorCode::AuthorizationForStatementDenied
                         | ErrorCode::ConstraintViolation
@@ -413,22 +423,14 @@ impl Maintenance<'_> {
 const IN_THE_WAY: &str = "something in the database is in the way of the host's own statements";
 
 /// Obstacle, if a failure names one.
-pub(super) fn obstacle(err: &rusqlite::Error) -> Option<&str> {
+pub(in crate::storage) fn obstacle(err: &rusqlite::Error) -> Option<&str> {
     match err {
         rusqlite::Error::SqliteFailure(_, Some(message)) if message.starts_with(IN_THE_WAY) => Some(message),
         _ => None,
     }
 }
 
-/// A statement that must change one row has changed one.
-pub(super) fn exactly_one(changed: usize) -> rusqlite::Result<()> {
-    match changed {
-        1 => Ok(()),
-        other => Err(rusqlite::Error::StatementChangedRows(other)),
-    }
-}
-
 /// A name in quotes.
-pub(super) fn quoted(name: &str) -> String {
+pub(in crate::storage) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -27,7 +27,7 @@ const JOURNAL_SPILL: c_int = 124 << 10;
 
 /// Memory budget of a component's statements from here on, on this thread.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
+pub(in crate::storage) struct Budget {
     /// This thread's count when the component's call began.
     start: i64,
     /// Most bytes above `start`.
@@ -38,7 +38,7 @@ pub(super) struct Budget {
 
 /// Reason why an allocation was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Denial {
+pub(in crate::storage) enum Denial {
     /// The budget is used up.
     Memory,
     /// The call's time is over.
@@ -58,7 +58,7 @@ thread_local! {
 
 impl Budget {
     /// `limit` bytes more than this thread holds now.
-    pub(super) fn from_now(limit: u64) -> Budget {
+    pub(in crate::storage) fn from_now(limit: u64) -> Budget {
         Budget {
             start: HELD.get(),
             limit: i64::try_from(limit).unwrap_or(i64::MAX),
@@ -68,7 +68,7 @@ impl Budget {
 
     /// Puts the budget in force on this thread until the result is dropped.
     #[must_use]
-    pub(super) fn arm(self) -> Armed {
+    pub(in crate::storage) fn arm(self) -> Armed {
         DENIED.set(None);
         Armed {
             before: ARMED.replace(Some(self)),
@@ -76,7 +76,7 @@ impl Budget {
     }
 
     /// The same, with large allocations refused from `end` on.
-    pub(super) fn until(self, end: Option<Instant>) -> Budget {
+    pub(in crate::storage) fn until(self, end: Option<Instant>) -> Budget {
         Budget { end, ..self }
     }
 
@@ -95,7 +95,7 @@ impl Budget {
 }
 
 /// A budget is in force.
-pub(super) struct Armed {
+pub(in crate::storage) struct Armed {
     before: Option<Budget>,
 }
 
@@ -107,7 +107,7 @@ impl Drop for Armed {
 
 /// True if the budget in force is within `reserve` bytes of its end. The statement is interrupted then, which
 /// costs a statement that only reads nothing else, where a refused allocation costs its transaction.
-pub(super) fn nearly_used_up(reserve: i64) -> bool {
+pub(in crate::storage) fn nearly_used_up(reserve: i64) -> bool {
     let near = ARMED
         .get()
         .is_some_and(|budget| budget.denies(reserve) == Some(Denial::Memory));
@@ -119,11 +119,11 @@ pub(super) fn nearly_used_up(reserve: i64) -> bool {
 
 /// Memory of the host's own that counts in the budget in force, until it is dropped.
 #[derive(Default)]
-pub(super) struct Charged(i64);
+pub(in crate::storage) struct Charged(i64);
 
 impl Charged {
     /// Counts more. `false` if the budget has no room for it.
-    pub(super) fn add(&mut self, bytes: usize) -> bool {
+    pub(in crate::storage) fn add(&mut self, bytes: usize) -> bool {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let admitted = admit(bytes);
         if admitted {
@@ -141,12 +141,12 @@ impl Drop for Charged {
 }
 
 /// Reason of the first refused allocation since a budget was put in force.
-pub(super) fn denied() -> Option<Denial> {
+pub(in crate::storage) fn denied() -> Option<Denial> {
     DENIED.get()
 }
 
 /// Runs `body` without a budget: its few allocations have no way to fail.
-pub(super) fn exempt<T>(body: impl FnOnce() -> T) -> T {
+pub(in crate::storage) fn exempt<T>(body: impl FnOnce() -> T) -> T {
     let _armed = Armed { before: ARMED.take() };
     body()
 }
@@ -180,7 +180,7 @@ static INNER: OnceLock<Inner> = OnceLock::new();
 static INSTALLED: OnceLock<Result<(), c_int>> = OnceLock::new();
 
 /// Makes SQLite count what it allocates. Comes before the process's first connection.
-pub(super) fn install() -> rusqlite::Result<()> {
+pub(in crate::storage) fn install() -> rusqlite::Result<()> {
     let installed = INSTALLED.get_or_init(replace_allocator);
     installed.map_err(|code| {
         rusqlite::Error::SqliteFailure(
@@ -236,14 +236,14 @@ fn count(more: i64) {
 
 /// Bytes that SQLite holds of this thread's allocations.
 #[cfg(test)]
-pub(super) fn held() -> i64 {
+pub(in crate::storage) fn held() -> i64 {
     PEAK.set(HELD.get());
     HELD.get()
 }
 
 /// The most that it held since [`held`].
 #[cfg(test)]
-pub(super) fn take_peak() -> i64 {
+pub(in crate::storage) fn take_peak() -> i64 {
     PEAK.get()
 }
 

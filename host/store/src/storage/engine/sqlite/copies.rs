@@ -1,6 +1,5 @@
 //! The database as a whole: copied while others write, and written anew without its free pages.
 
-use super::error::{StoreError, StoreResult};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,9 +8,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::Serialize;
 use thiserror::Error;
 
-use super::handles::Maintenance;
-use super::session::{OpenError, PAGE, Session};
-use super::{Database, memory};
+use super::{PAGE, memory};
+use crate::storage::Database;
+use crate::storage::error::{StoreError, StoreResult};
+use crate::storage::handles::Maintenance;
+use crate::storage::session::{OpenError, Session};
 
 /// Time between attempts to begin a copy while another process keeps the file for itself.
 const BUSY_INTERVAL: Duration = Duration::from_millis(50);
@@ -59,7 +60,7 @@ impl Database {
         let source = self.read_session()?;
         let mut copy = open(file, OpenFlags::SQLITE_OPEN_CREATE)?;
         {
-            let backup = Backup::new(&source.db, &mut copy)?;
+            let backup = Backup::new(&source.sqlite().db, &mut copy)?;
             let started = Instant::now();
             // All at once is one snapshot: a copy in steps begins again whenever somebody writes in between.
             while backup.step(-1)? != StepResult::Done {
@@ -87,7 +88,7 @@ impl Database {
             let end = Instant::now() + patience;
             db.progress_handler(PROGRESS_INTERVAL, Some(move || Instant::now() >= end))?;
         }
-        let written = line.in_turn(|| db.execute_batch("VACUUM"));
+        let written = line.sqlite().in_turn(|| db.execute_batch("VACUUM"));
         written.map_err(|err| match (err.sqlite_error_code(), patience) {
             (Some(ErrorCode::OperationInterrupted | ErrorCode::DatabaseBusy), Some(patience)) => {
                 CopyError::TooLong(patience)
@@ -105,22 +106,11 @@ impl Database {
 }
 
 impl Maintenance<'_> {
-    /// Rows of the ledger, and envelopes that are open at a time.
-    pub fn totals(self, boot_ms: i64) -> StoreResult<(u64, u64)> {
-        let count = |sql: &str| {
-            let count: i64 = self.0.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-            Ok::<u64, rusqlite::Error>(u64::try_from(count).unwrap_or_default())
-        };
-        Ok((
-            count("SELECT count(*) FROM core_operations")?,
-            self.0.envelopes().count_open(boot_ms)?,
-        ))
-    }
-
     /// Bytes of free pages, which compacting gives back.
     pub fn free_bytes(self) -> StoreResult<u64> {
         let pages: i64 = self
             .0
+            .sqlite()
             .db
             .query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
         Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
@@ -134,7 +124,10 @@ fn open(file: &Path, more: OpenFlags) -> StoreResult<Connection> {
 }
 
 fn size(session: &Session) -> StoreResult<u64> {
-    let pages: i64 = session.db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    let pages: i64 = session
+        .sqlite()
+        .db
+        .query_row("PRAGMA page_count", [], |row| row.get(0))?;
     Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
 }
 

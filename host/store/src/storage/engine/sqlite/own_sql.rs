@@ -5,7 +5,7 @@
 //! rewritten. Migrations of components do not come here: `tollgate-sql` reads and prints them.
 
 /// A migration's text as SQLite runs it.
-pub(super) fn for_sqlite(migration: &str) -> String {
+pub(in crate::storage) fn for_sqlite(migration: &str) -> String {
     let mut out = String::with_capacity(migration.len() + 64);
     let mut statement = Statement::Start;
     let mut depth = 0_usize;

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const DRAWS: i64 = 64;
 
 /// One session's place in line.
-pub(super) struct Line {
+pub(in crate::storage) struct Line {
     file: File,
     ticket: Cell<Option<i64>>,
     /// Tickets below this one are not waited for.
@@ -36,7 +36,7 @@ pub(super) struct Line {
 
 impl Line {
     /// Opens the file that the line forms on.
-    pub(super) fn open(path: &Path) -> std::io::Result<Line> {
+    pub(in crate::storage) fn open(path: &Path) -> std::io::Result<Line> {
         let mut options = std::fs::OpenOptions::new();
         let file = options
             .read(true)
@@ -55,12 +55,12 @@ impl Line {
 
     /// Waits for this session's turn. Without locks on the file there is no line, and SQLite's own
     /// waiting has to do.
-    pub(super) fn enter(&self) {
+    pub(in crate::storage) fn enter(&self) {
         self.enter_unless(|| false);
     }
 
     /// The same, unless whoever waits gives up.
-    pub(super) fn enter_unless(&self, gives_up: impl Fn() -> bool) {
+    pub(in crate::storage) fn enter_unless(&self, gives_up: impl Fn() -> bool) {
         self.leave();
         let Some(ticket) = self.draw() else {
             return;
@@ -86,7 +86,7 @@ impl Line {
     }
 
     /// Lets the next one go.
-    pub(super) fn leave(&self) {
+    pub(in crate::storage) fn leave(&self) {
         if let Some(ticket) = self.ticket.take() {
             let _ = fcntl(
                 &self.file,

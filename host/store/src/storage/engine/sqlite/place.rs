@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ffi;
 
-use super::error::{StoreError, StoreResult};
+use crate::storage::error::{StoreError, StoreResult};
 
 /// A file, whatever its name: device and number.
-pub(super) type File = (u64, u64);
+pub(in crate::storage) type File = (u64, u64);
 
 /// Files of an open session that writes.
-pub(super) struct Place {
+pub(in crate::storage) struct Place {
     database: PathBuf,
     log: PathBuf,
     opened: File,
@@ -26,7 +26,7 @@ pub(super) struct Place {
 
 impl Place {
     /// The files of a database that was just opened. `None` if it has none to look at.
-    pub(super) fn of(path: &Path) -> Option<Place> {
+    pub(in crate::storage) fn of(path: &Path) -> Option<Place> {
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         Some(Place {
@@ -38,7 +38,7 @@ impl Place {
     }
 
     /// Fails if the files are not those that were opened.
-    pub(super) fn check(&self) -> StoreResult<()> {
+    pub(in crate::storage) fn check(&self) -> StoreResult<()> {
         if file(&self.database) != Some(self.opened) {
             return Err(moved(&self.database));
         }
@@ -53,13 +53,13 @@ impl Place {
 
 /// The file that a path names now.
 #[allow(clippy::disallowed_methods, reason = "the database's own path")]
-pub(super) fn file(path: &Path) -> Option<File> {
+pub(in crate::storage) fn file(path: &Path) -> Option<File> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
 
 /// Failure of a session whose file is another one now.
-pub(super) fn moved(path: &Path) -> StoreError {
+pub(in crate::storage) fn moved(path: &Path) -> StoreError {
     let what = format!(
         "{} was moved, removed or replaced while the host runs",
         path.display()
@@ -70,9 +70,9 @@ pub(super) fn moved(path: &Path) -> StoreError {
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "the tests move files")]
 mod tests {
-    use super::super::Database;
-    use super::super::error::StoreFailure;
     use super::*;
+    use crate::storage::Database;
+    use crate::storage::error::StoreFailure;
 
     #[test]
     fn nothing_is_committed_to_files_that_nobody_finds() {
@@ -81,11 +81,11 @@ mod tests {
             let path = dir.path().join("t.db");
             let database = Database::open(&path).unwrap();
             let session = database.write_session().unwrap();
-            let note = |session: &super::super::Session| -> StoreResult<()> {
+            let note = |session: &crate::storage::Session| -> StoreResult<()> {
                 session.begin_write()?;
                 let sql =
                     "INSERT INTO core_consents (id, used_at) SELECT 'c' || count(*), 1 FROM core_consents";
-                session.db.execute(sql, [])?;
+                session.sqlite().db.execute(sql, [])?;
                 session.commit()
             };
             note(&session).unwrap();

@@ -1,5 +1,7 @@
 //! Bringing tables up to date: the host's own and each component's.
 
+mod files;
+
 use std::collections::BTreeSet;
 
 use sha2::{Digest, Sha256};
@@ -8,11 +10,12 @@ use tollgate_core::hash::hex;
 use tollgate_sql::schema::{self, Command, Schema};
 use tollgate_sql::{Problems, VERSION};
 
-use super::access::Namespace;
-use super::bounds::migration_deadline;
-use super::error::{StoreError, StoreResult};
+use self::files::CORE;
 use super::own_sql::for_sqlite;
-use super::session::{OpenError, Session};
+use crate::storage::access::Namespace;
+use crate::storage::bounds::migration_deadline;
+use crate::storage::error::{StoreError, StoreResult};
+use crate::storage::session::{OpenError, Session};
 
 /// One step of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,99 +160,11 @@ impl From<rusqlite::Error> for MigrationError {
     }
 }
 
-/// The host's own steps, append only.
-const CORE: &[(&str, &str)] = &[
-    (
-        "0001_init",
-        include_str!("../../../../migrations/core/0001_init.sql"),
-    ),
-    (
-        "0002_named_budgets",
-        include_str!("../../../../migrations/core/0002_named_budgets.sql"),
-    ),
-    (
-        "0003_retention",
-        include_str!("../../../../migrations/core/0003_retention.sql"),
-    ),
-    (
-        "0005_tool_definitions",
-        include_str!("../../../../migrations/core/0005_tool_definitions.sql"),
-    ),
-    (
-        "0006_anchor_guard",
-        include_str!("../../../../migrations/core/0006_anchor_guard.sql"),
-    ),
-    (
-        "0007_readable_migrations",
-        include_str!("../../../../migrations/core/0007_readable_migrations.sql"),
-    ),
-    (
-        "0009_consents",
-        include_str!("../../../../migrations/core/0009_consents.sql"),
-    ),
-    (
-        "0010_artifact_holders",
-        include_str!("../../../../migrations/core/0010_artifact_holders.sql"),
-    ),
-    (
-        "0011_permits_and_members",
-        include_str!("../../../../migrations/core/0011_permits_and_members.sql"),
-    ),
-    (
-        "0012_ends_of_envelopes",
-        include_str!("../../../../migrations/core/0012_ends_of_envelopes.sql"),
-    ),
-    (
-        "0013_work_trees",
-        include_str!("../../../../migrations/core/0013_work_trees.sql"),
-    ),
-    (
-        "0014_newest_states",
-        include_str!("../../../../migrations/core/0014_newest_states.sql"),
-    ),
-    (
-        "0015_connections",
-        include_str!("../../../../migrations/core/0015_connections.sql"),
-    ),
-    (
-        "0016_approvals",
-        include_str!("../../../../migrations/core/0016_approvals.sql"),
-    ),
-    (
-        "0017_states_in_the_chain",
-        include_str!("../../../../migrations/core/0017_states_in_the_chain.sql"),
-    ),
-    (
-        "0019_memory_of_policies",
-        include_str!("../../../../migrations/core/0019_memory_of_policies.sql"),
-    ),
-    (
-        "0020_states_of_envelopes_in_the_chain",
-        include_str!("../../../../migrations/core/0020_states_of_envelopes_in_the_chain.sql"),
-    ),
-    (
-        "0022_tasks",
-        include_str!("../../../../migrations/core/0022_tasks.sql"),
-    ),
-    (
-        "0023_tasks_taken_up",
-        include_str!("../../../../migrations/core/0023_tasks_taken_up.sql"),
-    ),
-    (
-        "0024_edits_over_envelopes",
-        include_str!("../../../../migrations/core/0024_edits_over_envelopes.sql"),
-    ),
-    (
-        "0025_workspaces_of_calls",
-        include_str!("../../../../migrations/core/0025_workspaces_of_calls.sql"),
-    ),
-];
-
 /// The owner's name of the host's own tables.
 const CORE_NAME: &str = "core";
 
 /// Brings the host's own tables up to date.
-pub(super) fn apply_core(session: &Session) -> Result<(), MigrationError> {
+pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationError> {
     let steps: Vec<Step> = CORE
         .iter()
         .map(|&(name, sql)| Step {
@@ -258,7 +173,7 @@ pub(super) fn apply_core(session: &Session) -> Result<(), MigrationError> {
         })
         .collect();
     in_transaction(session, || {
-        session.db.execute_batch(
+        session.sqlite().db.execute_batch(
             "CREATE TABLE IF NOT EXISTS core_migrations (
                 pack TEXT NOT NULL,
                 name TEXT NOT NULL,
@@ -267,9 +182,9 @@ pub(super) fn apply_core(session: &Session) -> Result<(), MigrationError> {
             ) STRICT",
         )?;
         for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)? {
-            let ran = session.db.execute_batch(&for_sqlite(&step.sql));
+            let ran = session.sqlite().db.execute_batch(&for_sqlite(&step.sql));
             ran.map_err(|err| failed(CORE_NAME, step, err.to_string()))?;
-            session.db.execute(
+            session.sqlite().db.execute(
                 "INSERT INTO core_migrations (pack, name, hash) VALUES (?1, ?2, ?3)",
                 [CORE_NAME, &step.name, &step.hash()],
             )?;
@@ -285,7 +200,7 @@ impl Step {
 }
 
 /// Schema that a component's migrations make, or all their problems.
-pub(super) fn read(prefix: &str, steps: &[Step]) -> Result<Schema, Problems> {
+pub(in crate::storage) fn read(prefix: &str, steps: &[Step]) -> Result<Schema, Problems> {
     let steps = steps.iter().map(|step| tollgate_sql::Step {
         name: &step.name,
         sql: &step.sql,
@@ -294,7 +209,11 @@ pub(super) fn read(prefix: &str, steps: &[Step]) -> Result<Schema, Problems> {
 }
 
 /// Brings a component's tables up to date.
-pub(super) fn apply(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+pub(in crate::storage) fn apply(
+    session: &Session,
+    namespace: &Namespace,
+    steps: &[Step],
+) -> Result<(), MigrationError> {
     in_transaction(session, || {
         session
             .components()
@@ -305,7 +224,7 @@ pub(super) fn apply(session: &Session, namespace: &Namespace, steps: &[Step]) ->
 }
 
 /// Checks that [`apply`] would migrate a component's tables. They stay as they are.
-pub(super) fn try_out(
+pub(in crate::storage) fn try_out(
     session: &Session,
     namespace: &Namespace,
     steps: &[Step],
@@ -343,7 +262,7 @@ fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result
             run(session, namespace, step, commands)?;
         }
     }
-    session.db.execute(
+    session.sqlite().db.execute(
         "UPDATE core_migrations SET reader = ?2 WHERE pack = ?1 AND reader < ?2",
         (pack, VERSION),
     )?;
@@ -370,6 +289,7 @@ fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result
 /// The tables that are not a component's own. Renaming is how it could make one.
 fn others(session: &Session, namespace: &Namespace) -> StoreResult<BTreeSet<String>> {
     let mut statement = session
+        .sqlite()
         .db
         .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")?;
     let names = statement.query_map([], |row| row.get::<_, String>(0))?;
@@ -380,7 +300,7 @@ fn others(session: &Session, namespace: &Namespace) -> StoreResult<BTreeSet<Stri
 }
 
 /// Brings the tables of many components up to date, all or none. The error names whose it was.
-pub(super) fn apply_together<'a>(
+pub(in crate::storage) fn apply_together<'a>(
     session: &Session,
     components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
 ) -> Result<(), (String, MigrationError)> {
@@ -399,8 +319,9 @@ pub(super) fn apply_together<'a>(
 }
 
 /// The owners of applied steps, without the host itself.
-pub(super) fn packs(session: &Session) -> Result<Vec<String>, MigrationError> {
+pub(in crate::storage) fn packs(session: &Session) -> Result<Vec<String>, MigrationError> {
     let packs = session
+        .sqlite()
         .db
         .prepare("SELECT DISTINCT pack FROM core_migrations WHERE pack <> ?1")?
         .query_map([CORE_NAME], |row| row.get(0))?
@@ -434,13 +355,13 @@ fn run(
     for command in commands {
         let Some(sql) = &command.sql else { continue };
         let namespace = namespace.while_append_only(&command.append_only);
-        let ran = session.migrating(&namespace, |db| db.execute_batch(sql));
+        let ran = session.sqlite().migrating(&namespace, |db| db.execute_batch(sql));
         ran.map_err(|err| {
             let reason = format!("statement {} (`{}`): {err}", command.number, command.words);
             failed(namespace.pack(), step, reason)
         })?;
     }
-    session.db.execute(
+    session.sqlite().db.execute(
         "INSERT INTO core_migrations (pack, name, hash, reader) VALUES (?1, ?2, ?3, ?4)",
         (namespace.pack(), &step.name, step.hash(), VERSION),
     )?;
@@ -457,7 +378,7 @@ fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
 
 /// True if steps were applied that this version of the reader has not read.
 fn unread(session: &Session, pack: &str) -> StoreResult<bool> {
-    Ok(session.db.query_row(
+    Ok(session.sqlite().db.query_row(
         "SELECT EXISTS (SELECT 1 FROM core_migrations WHERE pack = ?1 AND reader < ?2)",
         (pack, VERSION),
         |row| row.get(0),
@@ -508,6 +429,7 @@ fn missing<'a>(
 
 fn applied(session: &Session, pack: &str) -> StoreResult<Vec<(String, String)>> {
     session
+        .sqlite()
         .db
         .prepare("SELECT name, hash FROM core_migrations WHERE pack = ?1 ORDER BY name")?
         .query_map([pack], |row| Ok((row.get(0)?, row.get(1)?)))?

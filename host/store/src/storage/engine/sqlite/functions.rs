@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, ffi};
 
-use super::functions::{self, Ends, Late, Meter, Wildcards};
 use super::memory;
+use crate::storage::functions::{self, Ends, Late, Meter, Wildcards};
 
 /// The encoding of texts, as functions that return one want it: in a byte.
 const UTF8: u8 = ffi::SQLITE_UTF8.to_le_bytes()[0];
 
 /// Tells a function that its call's time is over.
-pub(super) type IsLate = Arc<dyn Fn() -> bool + Send + Sync>;
+pub(in crate::storage) type IsLate = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// One overload of a function.
 struct Function {
@@ -55,7 +55,7 @@ struct Registered {
 }
 
 /// Registers all of them.
-pub(super) fn register(db: &Connection, is_late: &IsLate) -> rusqlite::Result<()> {
+pub(in crate::storage) fn register(db: &Connection, is_late: &IsLate) -> rusqlite::Result<()> {
     for function in FUNCTIONS {
         let registered = Box::new(Registered {
             run: function.run,

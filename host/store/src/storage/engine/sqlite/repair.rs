@@ -1,11 +1,12 @@
 //! Taking out of the database what should not be there.
 
-use super::error::StoreResult;
-use super::handles::Maintenance;
-use super::migrate;
+use super::migrate::{self, MigrationError};
 use super::schema::{Cure, Misplaced, pristine, quoted};
-use super::session::Session;
-use super::{Database, MigrationError};
+use crate::storage::Database;
+use crate::storage::engine::Engine;
+use crate::storage::error::StoreResult;
+use crate::storage::handles::Maintenance;
+use crate::storage::session::Session;
 
 /// Tables that every database of the host has had from its first migration on.
 const OWN: [&str; 3] = ["core_operations", "core_envelopes", "core_anchors"];
@@ -17,8 +18,9 @@ impl Database {
         let mut session = self.write_session()?;
         // Dropping a table would otherwise delete its rows first, in a statement that foreign keys take part in,
         // and in which the host touches what is not its own.
-        session.db.pragma_update(None, "foreign_keys", false)?;
-        session
+        session.sqlite().db.pragma_update(None, "foreign_keys", false)?;
+        let Engine::Sqlite(sqlite) = &mut session.engine;
+        sqlite
             .db
             .authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>)?;
         // Rows that somebody moved away are not dropped as a stranger's.
@@ -38,9 +40,9 @@ impl Database {
 }
 
 impl Maintenance<'_> {
-    pub(super) fn has_table(self, name: &str) -> StoreResult<bool> {
+    pub(in crate::storage) fn has_table(self, name: &str) -> StoreResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
-        Ok(self.0.db.query_row(sql, [name], |row| row.get(0))?)
+        Ok(self.0.sqlite().db.query_row(sql, [name], |row| row.get(0))?)
     }
 }
 
@@ -75,7 +77,7 @@ fn cure_in_transaction(session: &Session, cure: Cure) -> Result<Vec<Misplaced>, 
                 .find_map(|made| made.sql.as_deref());
             sql.push_str(made.unwrap_or_default());
         }
-        session.db.execute_batch(&sql)?;
+        session.sqlite().db.execute_batch(&sql)?;
     }
     Ok(wrong)
 }

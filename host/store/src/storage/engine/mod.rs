@@ -1,0 +1,183 @@
+//! The seam between the host's statements and the database that runs them.
+//!
+//! Handles write one text of SQL for every engine, give it values as [`Sql`] and read rows as [`Row`]. Nothing outside
+//! of this module names a library of an engine.
+
+pub(super) mod sqlite;
+
+mod row;
+mod value;
+
+use std::ops::ControlFlow;
+
+pub(super) use self::row::{Column, Row};
+pub(super) use self::sqlite::Sqlite;
+pub(super) use self::value::{AsSql, Sql, borrowed, sql};
+use super::error::{StoreError, StoreResult};
+
+/// The database of a session.
+pub(super) enum Engine {
+    /// A file of SQLite.
+    Sqlite(Sqlite),
+}
+
+/// Text of a statement. A session keeps what it prepared of most texts.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'t> {
+    sql: &'t str,
+    is_kept: bool,
+}
+
+/// Text of a statement that runs so seldom that nothing of it is kept.
+pub(super) struct Once<'t>(pub(super) &'t str);
+
+impl<'t> From<&'t str> for Text<'t> {
+    fn from(sql: &'t str) -> Text<'t> {
+        Text { sql, is_kept: true }
+    }
+}
+
+impl<'t> From<&'t String> for Text<'t> {
+    fn from(sql: &'t String) -> Text<'t> {
+        Text { sql, is_kept: true }
+    }
+}
+
+impl<'t> From<Once<'t>> for Text<'t> {
+    fn from(once: Once<'t>) -> Text<'t> {
+        Text {
+            sql: once.0,
+            is_kept: false,
+        }
+    }
+}
+
+/// A statement that runs many times, looked up or prepared once. It borrows the engine.
+pub(super) enum Prepared<'e> {
+    Sqlite(sqlite::Prepared<'e>),
+}
+
+impl Engine {
+    /// Prepares a statement, for a loop.
+    pub(super) fn prepare<'t>(&self, sql: impl Into<Text<'t>>) -> StoreResult<Prepared<'_>> {
+        match self {
+            Engine::Sqlite(sqlite) => sqlite.prepare(sql.into()).map(Prepared::Sqlite),
+        }
+    }
+
+    /// Runs a statement and returns the number of rows that it changed.
+    pub(super) fn run<'t>(&self, sql: impl Into<Text<'t>>, params: &[Sql<'_>]) -> StoreResult<usize> {
+        self.prepare(sql)?.run(params)
+    }
+
+    /// Reads the first row. Fails without one.
+    pub(super) fn one<'t, T>(
+        &self,
+        sql: impl Into<Text<'t>>,
+        params: &[Sql<'_>],
+        read: impl FnOnce(&Row<'_>) -> StoreResult<T>,
+    ) -> StoreResult<T> {
+        self.prepare(sql)?.one(params, read)
+    }
+
+    /// Reads the first row, if there is one.
+    pub(super) fn maybe<'t, T>(
+        &self,
+        sql: impl Into<Text<'t>>,
+        params: &[Sql<'_>],
+        read: impl FnOnce(&Row<'_>) -> StoreResult<T>,
+    ) -> StoreResult<Option<T>> {
+        self.prepare(sql)?.maybe(params, read)
+    }
+
+    /// True if there is a row.
+    pub(super) fn exists<'t>(&self, sql: impl Into<Text<'t>>, params: &[Sql<'_>]) -> StoreResult<bool> {
+        self.prepare(sql)?.exists(params)
+    }
+
+    /// Reads every row.
+    pub(super) fn all<'t, T, C: FromIterator<T>>(
+        &self,
+        sql: impl Into<Text<'t>>,
+        params: &[Sql<'_>],
+        read: impl FnMut(&Row<'_>) -> StoreResult<T>,
+    ) -> StoreResult<C> {
+        self.prepare(sql)?.all(params, read)
+    }
+
+    /// Visits every row, in their order.
+    pub(super) fn each<'t>(
+        &self,
+        sql: impl Into<Text<'t>>,
+        params: &[Sql<'_>],
+        mut visit: impl FnMut(&Row<'_>) -> StoreResult<()>,
+    ) -> StoreResult<()> {
+        self.each_until(sql, params, |row| visit(row).map(ControlFlow::Continue))
+    }
+
+    /// Visits rows in their order until `visit` breaks off.
+    pub(super) fn each_until<'t>(
+        &self,
+        sql: impl Into<Text<'t>>,
+        params: &[Sql<'_>],
+        visit: impl FnMut(&Row<'_>) -> StoreResult<ControlFlow<()>>,
+    ) -> StoreResult<()> {
+        self.prepare(sql)?.each_until(params, visit)
+    }
+}
+
+impl Prepared<'_> {
+    /// Runs the statement and returns the number of rows that it changed.
+    pub(super) fn run(&mut self, params: &[Sql<'_>]) -> StoreResult<usize> {
+        match self {
+            Prepared::Sqlite(prepared) => prepared.run(params),
+        }
+    }
+
+    /// Reads the first row. Fails without one.
+    pub(super) fn one<T>(
+        &mut self,
+        params: &[Sql<'_>],
+        read: impl FnOnce(&Row<'_>) -> StoreResult<T>,
+    ) -> StoreResult<T> {
+        self.maybe(params, read)?.ok_or_else(StoreError::no_row)
+    }
+
+    /// Reads the first row, if there is one.
+    pub(super) fn maybe<T>(
+        &mut self,
+        params: &[Sql<'_>],
+        read: impl FnOnce(&Row<'_>) -> StoreResult<T>,
+    ) -> StoreResult<Option<T>> {
+        match self {
+            Prepared::Sqlite(prepared) => prepared.maybe(params, read),
+        }
+    }
+
+    /// True if there is a row.
+    pub(super) fn exists(&mut self, params: &[Sql<'_>]) -> StoreResult<bool> {
+        Ok(self.maybe(params, |_| Ok(()))?.is_some())
+    }
+
+    /// Reads every row.
+    pub(super) fn all<T, C: FromIterator<T>>(
+        &mut self,
+        params: &[Sql<'_>],
+        read: impl FnMut(&Row<'_>) -> StoreResult<T>,
+    ) -> StoreResult<C> {
+        match self {
+            Prepared::Sqlite(prepared) => prepared.all(params, read),
+        }
+    }
+
+    /// Visits rows in their order until `visit` breaks off.
+    pub(super) fn each_until(
+        &mut self,
+        params: &[Sql<'_>],
+        visit: impl FnMut(&Row<'_>) -> StoreResult<ControlFlow<()>>,
+    ) -> StoreResult<()> {
+        match self {
+            Prepared::Sqlite(prepared) => prepared.each_until(params, visit),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Statements of rows about envelopes, and their comparison with the envelopes.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tollgate_core::budget::Budget;
+use tollgate_core::envelope::{Limits, State};
+
+use super::super::envelopes::Envelope;
+
+/// Statements of the rows about one envelope.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// The row of the opening, and the limits in it.
+    pub(super) opened: Option<(i64, Opened)>,
+    /// The row of the end, and what it says.
+    pub(super) closed: Option<(i64, Closed)>,
+    pub(super) mutations: i64,
+    pub(super) test_runs: i64,
+    pub(super) edits: i64,
+    /// Edits at the end, which the row of the end counts with the one that its look found.
+    pub(super) edits_at_end: Option<i64>,
+    /// Number of work trees that were looked at for it.
+    pub(super) looks_at_end: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Opened {
+    limits: Limits,
+    parent: Option<String>,
+    workspace: Option<String>,
+    label: Option<String>,
+    detached_until_ms: Option<i64>,
+    identity: Option<String>,
+    /// Absent in rows of versions that said neither this nor the identity nor budgets.
+    opened_boot_ms: Option<i64>,
+    /// Absent in rows of versions that said neither this nor what is compared with it.
+    opened_at: Option<String>,
+    git_head: Option<String>,
+    #[serde(default)]
+    budgets: BTreeMap<String, i64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Closed {
+    state: State,
+    /// Units used of named budgets; absent in rows of versions that did not say them.
+    used: Option<BTreeMap<String, i64>>,
+    /// Facts of the end, in rows of versions that say when.
+    told: Option<Ended>,
+}
+
+/// Facts of the end of an envelope.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Ended {
+    closed_at: String,
+    closed_by: Option<String>,
+    actor: Option<String>,
+    note: Option<String>,
+    git_head: Option<String>,
+}
+
+impl Ended {
+    fn of(envelope: &Envelope) -> Option<Ended> {
+        Some(Ended {
+            closed_at: envelope.closed_at.clone()?,
+            closed_by: envelope.closed_by.clone(),
+            actor: envelope.closed_actor.clone(),
+            note: envelope.note.clone(),
+            git_head: envelope.closed_git_head.clone(),
+        })
+    }
+}
+
+impl Closed {
+    pub(super) fn read(event: &Map<String, Value>) -> Option<Closed> {
+        let used = event.get("budgets_used");
+        Some(Closed {
+            state: State::parse(event.get("state")?.as_str()?)?,
+            used: used.and_then(|used| serde_json::from_value(used.clone()).ok()),
+            told: serde_json::from_value(Value::Object(event.clone())).ok(),
+        })
+    }
+}
+
+/// Counters as a row has them.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Counters {
+    pub(super) mutations: i64,
+    pub(super) test_runs: i64,
+    #[serde(default)]
+    pub(super) edits: i64,
+    #[serde(default)]
+    pub(super) around: BTreeMap<String, Counters>,
+}
+
+impl Told {
+    /// Counters only rise, whatever the order of the rows.
+    pub(super) fn count(&mut self, counters: &Counters) {
+        self.mutations = self.mutations.max(counters.mutations);
+        self.test_runs = self.test_runs.max(counters.test_runs);
+        self.edits = self.edits.max(counters.edits);
+    }
+
+    /// Edits by the rows of calls, and by the looks at the closing, each of which finds one at most.
+    fn edits(&self) -> i64 {
+        let most = self.edits.saturating_add(self.looks_at_end.unwrap_or(1).max(1));
+        self.edits_at_end
+            .filter(|at_end| (self.edits..=most).contains(at_end))
+            .unwrap_or(self.edits)
+    }
+
+    pub(super) fn compare(
+        &self,
+        envelope: &Envelope,
+        budgets: &BTreeMap<String, Budget>,
+        is_busy: bool,
+        faults: &mut Vec<String>,
+    ) {
+        let Some((seq, opened)) = &self.opened else {
+            return;
+        };
+        let id = &envelope.id;
+        for (what, is_same) in opened.compare(envelope, budgets) {
+            if !is_same {
+                faults.push(format!(
+                    "{what} of envelope {id} differ from row {seq}, which opened it"
+                ));
+            }
+        }
+        let standing = &envelope.standing;
+        for (what, found, counted) in [
+            ("mutations", standing.mutations, self.mutations),
+            ("test runs", standing.test_runs, self.test_runs),
+            ("edits", standing.edits, self.edits()),
+        ] {
+            let is_right = found == counted || (is_busy && found > counted);
+            if !is_right {
+                faults.push(format!(
+                    "envelope {id} says {found} {what}, and its rows say {counted}"
+                ));
+            }
+        }
+        match &self.closed {
+            Some((seq, closed)) => {
+                if closed.state != standing.state {
+                    faults.push(format!(
+                        "envelope {id} is {}, and row {seq} made it {}",
+                        standing.state.as_str(),
+                        closed.state.as_str()
+                    ));
+                }
+                if closed.told.is_some() && closed.told != Ended::of(envelope) {
+                    faults.push(format!(
+                        "the end of envelope {id} differs from row {seq}, which closed it"
+                    ));
+                }
+                for (name, used) in closed.used.iter().flatten() {
+                    let found = budgets.get(name).map_or(0, |budget| budget.used);
+                    if found < *used {
+                        faults.push(format!(
+                            "envelope {id} says {found} units of {name}, and row {seq}, which closed it, says {used}"
+                        ));
+                    }
+                }
+            }
+            None if standing.state != State::Open => faults.push(format!(
+                "envelope {id} is {}, and no row closed it",
+                standing.state.as_str()
+            )),
+            None => {}
+        }
+    }
+}
+
+impl Opened {
+    /// Facts of an envelope that never change, and whether they are what the row says.
+    fn compare(&self, envelope: &Envelope, budgets: &BTreeMap<String, Budget>) -> Vec<(&'static str, bool)> {
+        let standing = &envelope.standing;
+        let mut facts = vec![
+            (
+                "the limits",
+                self.limits == standing.limits
+                    && self.parent == envelope.parent
+                    && self.detached_until_ms == envelope.detached_until_ms,
+            ),
+            (
+                "the label or workspace",
+                self.workspace == envelope.workspace && self.label == envelope.label,
+            ),
+        ];
+        if let Some(opened_boot_ms) = self.opened_boot_ms {
+            let limits = budgets.iter().map(|(name, budget)| (name, &budget.limit));
+            facts.extend([
+                ("the time or identity", {
+                    opened_boot_ms == standing.opened_boot_ms && self.identity == envelope.identity
+                }),
+                ("the time or commit", {
+                    self.opened_at.as_ref().is_none_or(|opened_at| {
+                        *opened_at == envelope.opened_at && self.git_head == envelope.git_head
+                    })
+                }),
+                ("the named budgets", self.budgets.iter().eq(limits)),
+            ]);
+        }
+        facts
+    }
+}
