@@ -118,7 +118,7 @@ impl Program {
     fn place(&self) -> usize {
         let package = self.built.as_ref().map(|(_, package)| package);
         let is = |name: &&str| package.is_some_and(|package| package.ends_with(name));
-        let place = LONGEST.iter().position(|name| is(&name));
+        let place = LONGEST.iter().position(is);
         place.unwrap_or(LONGEST.len())
     }
 
