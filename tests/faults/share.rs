@@ -4,7 +4,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 /// All places if `TOLLGATE_LONG` is set, and otherwise one of so many, from a random one on: each run takes other ones, so
 /// the runs of some changes cover together what a long one does.
-pub fn share(places: impl Iterator<Item = usize>, one_of: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn share(places: impl Iterator<Item = usize>, one_of: usize) -> impl Iterator<Item = usize> {
     let (first, step) = match std::env::var_os("TOLLGATE_LONG") {
         Some(_) => (0, 1),
         None => (random() % one_of, one_of),
