@@ -49,7 +49,7 @@ pub(in crate::storage) enum Cure {
 }
 
 impl Misplaced {
-    /// True if [`Database::repair`](super::Database::repair) puts the object right.
+    /// True if [`Database::repair`](crate::storage::Database::repair) puts the object right.
     pub fn is_curable(&self) -> bool {
         self.cure != Cure::None
     }
