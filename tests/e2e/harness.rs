@@ -248,6 +248,9 @@ fn warm() -> &'static Path {
     WARM.get_or_init(|| {
         let warm = Path::new(env!("CARGO_TARGET_TMPDIR")).join("warm");
         std::fs::create_dir_all(&warm).unwrap();
+        // Several programs of tests run at the same time, and have one such directory.
+        let lock = std::fs::File::create(warm.join("lock")).unwrap();
+        lock.lock().unwrap();
         let mut config = String::new();
         for entry in std::fs::read_dir(guests()).unwrap() {
             let path = entry.unwrap().path();
