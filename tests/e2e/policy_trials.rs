@@ -110,7 +110,7 @@ fn a_case_has_the_memory_and_the_input_schema_that_it_states() {
         name = "a schema"
         arguments = { label = "schema" }
         input_schema = { type = "object", properties = { reason = { type = "string" } } }
-        expect = { deny = "SCHEMA", text = '{"type":"object","properties":{"reason":{"type":"string"}}}' }
+        expect = { deny = "SCHEMA", text = '{"properties":{"reason":{"type":"string"}},"type":"object"}' }
 
         [[case]]
         name = "no schema"
