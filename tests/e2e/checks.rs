@@ -226,7 +226,7 @@ fn a_component_is_compiled_by_its_first_check_only() {
     let place = Place::new();
     let cache = place.path().join("cold");
     let kept = || {
-        let entries = std::fs::read_dir(&cache).unwrap();
+        let entries = std::fs::read_dir(cache.join("cache")).unwrap();
         let code = entries.map(|entry| entry.unwrap()).filter(|entry| {
             let name = entry.file_name().into_string().unwrap();
             name.ends_with(".cwasm")
