@@ -31,6 +31,17 @@ pub(crate) fn say(text: &str) {
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
+    // Cargo describes the package of xtask to it. Build scripts that read such variables would run again, and what needs them be
+    // built again, each time that somebody calls cargo directly and then through xtask.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"]
+            .iter()
+            .any(|start| text.starts_with(start))
+        {
+            cargo.env_remove(&name);
+        }
+    }
     cargo
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::text::plain;
 
@@ -127,7 +127,10 @@ fn effect(tool: &BTreeMap<&'static str, Value>) -> String {
         .unwrap_or_default()
 }
 
-/// Changes of one tool. Long values are named, short ones shown.
+/// Characters that are shown of a value that changed.
+const SHOWN: usize = 2_000;
+
+/// Changes of one tool. What agents will read is shown: a description can be an instruction.
 fn properties(old: &BTreeMap<&'static str, Value>, new: &BTreeMap<&'static str, Value>) -> Vec<String> {
     let keys: std::collections::BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
     let changed = keys.into_iter().filter(|key| old.get(key) != new.get(key));
@@ -138,12 +141,47 @@ fn properties(old: &BTreeMap<&'static str, Value>, new: &BTreeMap<&'static str, 
     };
     let say = |key: &str| {
         let (was, is) = (show(old.get(key)), show(new.get(key)));
-        match was.len() + is.len() {
-            0..=60 => format!("{key} was {was}, is {is}"),
-            _ => format!("{key} changes"),
+        match (was.len() + is.len(), old.get(key), new.get(key)) {
+            (0..=60, ..) => vec![format!("{key} was {was}, is {is}")],
+            (_, Some(Value::Object(was)), Some(Value::Object(is))) => members(key, was, is),
+            _ => vec![format!("{key} is now {}", cut(&is))],
         }
     };
-    changed.map(say).collect()
+    changed.flat_map(say).collect()
+}
+
+/// Changes of a schema: each property that changed, or else the whole.
+fn members(key: &str, old: &Map<String, Value>, new: &Map<String, Value>) -> Vec<String> {
+    let properties = |schema: &Map<String, Value>| {
+        let found = schema.get("properties").and_then(Value::as_object);
+        found.cloned().unwrap_or_default()
+    };
+    let (was, is) = (properties(old), properties(new));
+    let mut found = Vec::new();
+    for (name, property) in &is {
+        match was.get(name) {
+            Some(was) if was == property => {}
+            Some(_) => found.push(format!("{key}: {name} is now {}", cut(&property.to_string()))),
+            None => found.push(format!("{key}: {name} is new: {}", cut(&property.to_string()))),
+        }
+    }
+    let gone = was.keys().filter(|name| !is.contains_key(*name));
+    found.extend(gone.map(|name| format!("{key}: {name} is gone")));
+    if found.is_empty() {
+        found.push(format!(
+            "{key} is now {}",
+            cut(&Value::Object(new.clone()).to_string())
+        ));
+    }
+    found
+}
+
+/// A text, or its beginning.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Changes of the schema of settings, by property.
@@ -234,7 +272,7 @@ mod tests {
             component: version 1.0.0 becomes 0.9.0, which is older
             wants: asks for grants.process = ["git"]
             wants: no longer asks for grants.ledger = true
-            tool hello_greet: description changes
+            tool hello_greet: description is now Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. Long. 
             tool hello_greet: effect was read, is run
             tool hello_new�[2J: is new, with the effect write
             tool hello_gone: is gone

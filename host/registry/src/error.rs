@@ -2,10 +2,15 @@
 
 use thiserror::Error;
 
-/// Remedy for a certificate whose issuer this machine does not know, to put behind a message. Empty for other failures.
+/// Remedy for a certificate whose issuer this machine does not know, and for a server without TLS, to put behind a message. Empty
+/// for other failures.
 pub fn certificate_remedy(source: &ureq::Error) -> &'static str {
     // The error is inside of those of the socket, as a value of a version of rustls that need not be this crate's.
-    if source.to_string().contains("UnknownIssuer") {
+    let said = source.to_string();
+    if said.contains("InvalidContentType") {
+        ", because no TLS is spoken there; a registry on this machine can be used without, with plain_http = true in \
+         [registries.\"HOST:PORT\"]"
+    } else if said.contains("UnknownIssuer") {
         ", because this machine does not know the issuer of its certificate; set SSL_CERT_FILE to a PEM file with the certificates \
          of the issuers to trust"
     } else {

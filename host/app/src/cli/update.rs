@@ -155,7 +155,14 @@ impl Update {
             }
             (None, None) => bail!("{reference} is pinned without a tag; say which one to take with --to TAG"),
         };
-        Ok(registries.fetch(&reference.tagged(&tag)?).await?)
+        let taken = registries.fetch(&reference.tagged(&tag)?).await;
+        match &self.to {
+            Some(_) => Ok(taken?),
+            // Whoever may push can put a version on top that nobody trusts.
+            None => taken.with_context(|| {
+                format!("{tag} is the newest version and cannot be taken; --to TAG takes another")
+            }),
+        }
     }
 
     /// Differences between what is configured and what was pulled. The old bytes come from the data directory, or by their digest.

@@ -143,7 +143,15 @@ fn configure(
             .tollgate_host_judge()
             .call_configure(store, settings)
     })?;
-    let problems = checked.err().unwrap_or_default();
+    let Err(problems) = checked else {
+        return Ok(Vec::new());
+    };
+    // A refusal without a reason is one.
+    if problems.is_empty() {
+        return Ok(vec![format!(
+            "[{table}.config]: the policy refuses its settings and does not say why"
+        )]);
+    }
     Ok(problems
         .into_iter()
         .map(|problem| {
