@@ -1,6 +1,7 @@
 //! All tests, with their totals.
 
 use std::collections::VecDeque;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -49,8 +50,9 @@ pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String
             let mut totals = totals.lock().unwrap_or_else(|broken| broken.into_inner());
             // Programs without a test that fits the filter say nothing.
             if totals.add(&said) || !output.status.success() {
-                say(&format!("{said}{}", String::from_utf8_lossy(&output.stderr)));
-                say(&format!("{}: {} s", program.name, started.elapsed().as_secs()));
+                say(&String::from_utf8_lossy(&output.stderr));
+                let took = started.elapsed().as_secs();
+                writeln!(std::io::stdout(), "{said}{}: {took} s", program.name)?;
             }
             if !output.status.success() {
                 totals.broken.push(program.name);
