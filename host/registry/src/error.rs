@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-/// Remedy for a certificate whose issuer this machine does not know, and for a server without TLS, to put behind a message. Empty
-/// for other failures.
-pub fn certificate_remedy(source: &ureq::Error) -> &'static str {
+/// Remedy for a server whose certificate comes from an unknown issuer, or that does not use TLS, to put behind a message. Empty for
+/// other failures.
+pub fn connection_remedy(source: &ureq::Error) -> &'static str {
     // The error is inside of those of the socket, as a value of a version of rustls that need not be this crate's.
     let said = source.to_string();
     if said.contains("InvalidContentType") {
@@ -32,7 +32,7 @@ pub enum RegistryError {
         why: String,
     },
     /// The registry was not reached, is not trusted, or broke off.
-    #[error("{url} cannot be reached{}", certificate_remedy(source))]
+    #[error("{url} cannot be reached{}", connection_remedy(source))]
     Unreachable {
         /// Address.
         url: String,
@@ -167,13 +167,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_of_an_unknown_issuer_names_the_variable() {
+    fn what_can_be_set_is_named() {
         let failed = |why: &str| {
             let source = Box::new(ureq::Error::Io(std::io::Error::other(why.to_owned())));
             let url = "https://localhost:5000/v2/".to_owned();
             RegistryError::Unreachable { url, source }.to_string()
         };
         assert!(failed("invalid peer certificate: UnknownIssuer").contains("SSL_CERT_FILE"));
+        assert!(failed("received corrupt message of type InvalidContentType").contains("plain_http"));
         for other in ["invalid peer certificate: NotValidForName", "connection refused"] {
             assert!(!failed(other).contains("SSL_CERT_FILE"), "{other}");
         }

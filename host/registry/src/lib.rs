@@ -27,7 +27,7 @@ pub mod trust;
 pub use client::{Client, Pulled, versions_after};
 pub use credentials::{Credentials, HostSettings};
 pub use digest::Digest;
-pub use error::{RegistryError, certificate_remedy};
+pub use error::{RegistryError, connection_remedy};
 pub use manifest::{Descriptor, Manifest};
 pub use publish::{Publication, Published};
 pub use reference::{Reference, SCHEME};

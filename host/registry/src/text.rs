@@ -5,16 +5,18 @@ const SHOWN: usize = 400;
 
 /// A text on one line, without control characters and those that turn the direction of writing, cut to a bounded length.
 pub fn plain(text: &str) -> String {
-    let mut shown: String = text
-        .chars()
-        .map(|c| if is_harmless(c) { c } else { '\u{fffd}' })
-        .take(SHOWN + 1)
-        .collect();
-    if shown.chars().count() > SHOWN {
-        shown.pop();
+    let mut shown = on_one_line(text);
+    if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
+        shown.truncate(end);
         shown.push('…');
     }
     shown
+}
+
+/// The same without a bound, for a text that somebody has to read to its end.
+pub(crate) fn on_one_line(text: &str) -> String {
+    let shown = text.chars().map(|c| if is_harmless(c) { c } else { '\u{fffd}' });
+    shown.collect()
 }
 
 fn is_harmless(c: char) -> bool {

@@ -27,7 +27,7 @@ const EVIDENCE_LIMIT: u64 = 32 << 20;
 #[derive(Debug, Error)]
 pub enum DownloadError {
     /// The server was not reached, is not trusted, or broke off.
-    #[error("{url} cannot be downloaded{}", tollgate_registry::certificate_remedy(source))]
+    #[error("{url} cannot be downloaded{}", tollgate_registry::connection_remedy(source))]
     Unreachable {
         /// From where.
         url: String,
