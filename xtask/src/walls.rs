@@ -69,7 +69,7 @@ mod tests {
         }
     }
 
-    /// Where the store names the library of its engine, beside tests.
+    /// The folder in which the store names the library of its engine. Tests may name it elsewhere.
     const SEAM: &str = "host/store/src/storage/engine";
 
     #[allow(clippy::disallowed_methods, reason = "the test reads sources")]

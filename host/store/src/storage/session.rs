@@ -93,7 +93,7 @@ of_the_engine! {
     /// included.
     pub(super) fn begin_bounds(&self, deadline: &Deadline, memory: u64);
     /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
-    /// What somebody still reads around stays in the log.
+    /// Pages that somebody still reads past stay in the log.
     pub fn checkpoint(&self) -> StoreResult<()>;
     /// A number that changes with each commit of another session.
     pub fn data_version(&self) -> StoreResult<i64>;

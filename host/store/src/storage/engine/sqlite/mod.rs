@@ -215,7 +215,7 @@ impl Sqlite {
     }
 
     /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
-    /// What somebody still reads around stays in the log.
+    /// Pages that somebody still reads past stay in the log.
     pub(in crate::storage) fn checkpoint(&self) -> StoreResult<()> {
         Ok(self
             .db
