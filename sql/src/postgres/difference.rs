@@ -9,7 +9,7 @@ use super::Kind;
 pub enum Difference {
     /// Values of two kinds meet.
     #[error(
-        "{what} mixes {one} with {other}, which engines compare and store differently; say CAST(… AS {one})"
+        "{what} mixes {one} with {other}, which engines compare and store differently; convert one of them, for example with CAST(… AS {one})"
     )]
     Kinds {
         /// Operator or clause.
@@ -30,7 +30,7 @@ pub enum Difference {
         found: &'static str,
     },
     /// A conversion whose result differs.
-    #[error("engines convert {from} to {to} differently")]
+    #[error("engines convert {from} to {to} differently; convert it in the component")]
     Cast {
         /// Kind of the value.
         from: &'static str,
@@ -38,10 +38,10 @@ pub enum Difference {
         to: &'static str,
     },
     /// A parameter whose kind nothing tells.
-    #[error("nothing tells what ?{0} is; say CAST(?{0} AS TEXT), or another type")]
+    #[error("the type of ?{0} is not known here; write CAST(?{0} AS TEXT), or another type")]
     Parameter(u16),
     /// A parameter that would have to be two things.
-    #[error("?{number} stands for {one} in one place and for {other} in another; use two parameters")]
+    #[error("?{number} is {one} in one place and {other} in another; use two parameters")]
     ParameterKinds {
         /// Number of the parameter.
         number: u16,
@@ -61,7 +61,7 @@ pub enum Difference {
     Ambiguous(String),
     /// A column beside aggregates.
     #[error(
-        "`{0}` stands beside an aggregate and not in GROUP BY: which row's value it is depends on the engine"
+        "`{0}` is beside an aggregate and not in GROUP BY, so its value depends on the engine; add it to GROUP BY"
     )]
     Bare(String),
     /// Anything else, with what to do instead.

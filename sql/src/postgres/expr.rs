@@ -414,12 +414,12 @@ fn number(digits: &str, negative: bool) -> Result<Printed> {
     let significant = mantissa.replace('.', "");
     if significant.trim_matches('0').len() > DIGITS {
         return other(format!(
-            "the number {said} has more than {DIGITS} digits, which engines round differently"
+            "the number {said} has more than {DIGITS} digits, which engines round differently; write fewer digits"
         ));
     }
     let value: f64 = said
         .parse()
-        .map_err(|_| Difference::Other(format!("{said} is no number")))?;
+        .map_err(|_| Difference::Other(format!("{said} is not a number")))?;
     if value.is_infinite() {
         return other(format!("the number {said} is too large"));
     }

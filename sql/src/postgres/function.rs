@@ -205,7 +205,7 @@ impl Printer<'_> {
             "round" => {
                 if rest.next().is_some_and(|digits| digits.sql != "0::bigint") {
                     return other(
-                        "engines round to digits differently; count in whole numbers, or say round(x)",
+                        "engines round to digits differently; write round(x), or round in the component",
                     );
                 }
                 let first = self.real(first, name)?;
@@ -215,7 +215,7 @@ impl Printer<'_> {
                     nullable,
                 ))
             }
-            _ => other(format!("{name} has no counterpart")),
+            _ => other(format!("{name} has no counterpart on PostgreSQL")),
         }
     }
 
@@ -225,7 +225,10 @@ impl Printer<'_> {
             .last_mut()
             .filter(|level| level.aggregates && !level.free)
         else {
-            return other(format!("{} puts rows together, and has no place here", tree.name));
+            return other(format!(
+                "{} is an aggregate, which cannot be used here",
+                tree.name
+            ));
         };
         level.free = true;
         let is_here = |level: &super::scope::Level, part: &Expr| match part {
@@ -326,7 +329,9 @@ impl Printer<'_> {
                     true,
                 )
             }
-            (_, Kind::Integer | Kind::Real) => return other(format!("{name} has no counterpart")),
+            (_, Kind::Integer | Kind::Real) => {
+                return other(format!("{name} has no counterpart on PostgreSQL"));
+            }
         })
     }
 
@@ -338,7 +343,7 @@ impl Printer<'_> {
         over: &str,
     ) -> Result<Printed> {
         let Some(between) = between.filter(|_| !tree.distinct) else {
-            return other("string_agg takes a text and what stands between texts, without DISTINCT");
+            return other("string_agg takes a text and a separator, without DISTINCT");
         };
         if !over.is_empty() && !tree.order_by.is_empty() {
             return other("string_agg with OVER has its order in the window");

@@ -103,7 +103,7 @@ impl Printer<'_> {
         let values = values.collect::<Result<Vec<_>>>()?;
         let (sql, columns) = self.query(query)?;
         if columns.len() != values.len() {
-            return other("a query after IN has as many columns as values stand before it");
+            return other("a query after IN has as many columns as there are values before it");
         }
         let mut nullable = false;
         let (mut before, mut after) = (Vec::new(), Vec::new());

@@ -389,7 +389,9 @@ impl Printer<'_> {
             });
             let sql = match place {
                 Some(place) => (place + 1).to_string(),
-                None if tree.distinct => return other("ORDER BY after DISTINCT takes results"),
+                None if tree.distinct => {
+                    return other("ORDER BY after DISTINCT takes only columns of the result");
+                }
                 None => sorted_by(&term.value, value.sql)?,
             };
             terms.push(directed(sql, term, value.nullable));
@@ -455,7 +457,7 @@ fn sorted_by(tree: &Expr, sql: String) -> Result<String> {
         ),
     };
     if constant {
-        return other("ORDER BY a constant orders nothing");
+        return other("a constant in ORDER BY orders nothing; leave it out");
     }
     Ok(sql)
 }

@@ -12,7 +12,7 @@ use crate::tree::{Bound, Expr, Frame, Function, Unit, Window};
 impl Printer<'_> {
     pub(super) fn windowed(&mut self, tree: &Function, window: &Window) -> Result<Printed> {
         if !self.levels.last().is_some_and(|level| level.windows) {
-            return other(format!("{} with OVER has no place here", tree.name));
+            return other(format!("{} with OVER cannot be used here", tree.name));
         }
         // A window is not inside another.
         self.allow_windows(false);
@@ -72,7 +72,7 @@ impl Printer<'_> {
                 Ok(whole(format!("(pg_catalog.ntile({groups}){over})::bigint")))
             }
             "first_value" | "last_value" | "nth_value" | "lag" | "lead" => self.of_row(tree, over),
-            _ => other(format!("{name} has no counterpart")),
+            _ => other(format!("{name} has no counterpart on PostgreSQL")),
         }
     }
 
@@ -132,7 +132,7 @@ fn bound(bound: &Bound, range: bool) -> Result<String> {
     };
     match value {
         None => Ok(format!("UNBOUNDED {side}")),
-        Some(_) if range => other("RANGE counts no rows; say ROWS or GROUPS with a number"),
+        Some(_) if range => other("RANGE takes no number of rows; write ROWS or GROUPS"),
         Some(Expr::Number(digits)) if digits.parse::<i64>().is_ok() => Ok(format!("{digits} {side}")),
         Some(_) => other("a frame takes numbers as they are written"),
     }

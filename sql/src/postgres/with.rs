@@ -109,7 +109,7 @@ impl Printer<'_> {
             .any(|(one, other)| one.form != other.form)
         {
             return other(
-                "the first query of WITH RECURSIVE tells the kinds of its columns; say CAST(NULL AS TEXT)",
+                "the first query of WITH RECURSIVE determines the types of its columns; for an empty column write CAST(NULL AS TEXT)",
             );
         }
         Ok((self.joined(shapes, [compound], &columns)?, columns))

@@ -112,8 +112,8 @@ impl Printer<'_> {
             return Ok(());
         }
         other(format!(
-            "`{}` numbers the rows, and a number that is given by hand would be given again; leave it out, or \
-             number by a column of your own",
+            "`{}` numbers the rows, and PostgreSQL would assign a given number again; leave the column out, or number \
+             rows in another column",
             field.name
         ))
     }
@@ -158,7 +158,7 @@ impl Printer<'_> {
         let columns: Vec<String> = columns.iter().map(Name::folded).collect();
         if !columns.is_empty() && !self.catalog.is_key(table, &columns) {
             return other(format!(
-                "ON CONFLICT takes the columns of a key, and `{}` has none of these",
+                "ON CONFLICT takes the columns of a key, and `{}` has no key of these columns; add a UNIQUE index",
                 table
             ));
         }
@@ -198,7 +198,7 @@ impl Printer<'_> {
         let touched = std::mem::replace(&mut self.touched, before);
         if touched.iter().any(|name| name == table) {
             return other(format!(
-                "a subquery in SET reads `{table}`, whose rows are being changed: engines differ in what it sees"
+                "a subquery in SET reads `{table}`, whose rows are being changed: engines differ in what it sees; read the value first, with a statement of its own"
             ));
         }
         self.touched.extend(touched);
@@ -321,7 +321,9 @@ impl Printer<'_> {
             .iter()
             .any(|item| matches!(item, Item::One { value, .. } if has_query(value)))
         {
-            return other("a subquery in RETURNING sees other rows on each engine");
+            return other(
+                "a subquery in RETURNING sees other rows on each engine; read them with a statement of its own",
+            );
         }
         self.levels.push(Level {
             sources: vec![target],
