@@ -1,8 +1,10 @@
 //! One component on both engines: its tables, its statements, and their outcomes.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeSet, HashMap};
 use std::error::Error as _;
+use std::rc::Rc;
 
 use postgres::error::SqlState;
 use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
@@ -38,7 +40,24 @@ pub(crate) struct Both {
     pub(crate) catalog: Catalog,
     prefix: String,
     append_only: BTreeSet<String>,
+    /// Statements by their text: sessions repeat them.
+    known: HashMap<String, Rc<Known>>,
+    /// Tables that number their rows, and the SQL that continues after the greatest number.
+    numbered: Vec<(String, String)>,
 }
+
+/// A statement for each engine.
+struct Known {
+    sqlite: String,
+    translated: Result<Statement, Difference>,
+    prepared: Prepared,
+}
+
+/// The server's statement, once it was prepared.
+type Prepared = OnceCell<postgres::Statement>;
+
+/// Statements that are kept. Random ones are different each time.
+const MAX_KNOWN: usize = 500;
 
 impl Both {
     /// With the tables of a component whose names start with `prefix`.
@@ -69,24 +88,20 @@ impl Both {
         Both {
             sqlite,
             postgres: client,
+            numbered: numbered(&migrated.catalog),
             catalog: migrated.catalog,
             prefix: prefix.to_owned(),
             append_only: schema.append_only().clone(),
+            known: HashMap::new(),
         }
     }
 
-    /// Lets PostgreSQL number rows as SQLite does: after the greatest number there is.
-    pub(crate) fn renumber(&mut self) {
-        for (table, relation) in self.catalog.clone().tables() {
-            let Some(field) = relation.fields.iter().find(|field| field.numbered) else {
-                continue;
-            };
-            let (name, column) = (self.catalog.name(table), &field.name);
-            let sql = format!(
-                "SELECT setval(pg_get_serial_sequence('{name}', '{column}'), coalesce(max(\"{column}\"), 0) + 1, false) FROM {name}"
-            );
+    /// Lets PostgreSQL number rows as SQLite does, in the tables that a statement names: after the greatest number there is.
+    pub(crate) fn renumber(&mut self, text: &str) {
+        let named = self.numbered.iter().filter(|(table, _)| text.contains(table));
+        for (_, sql) in named {
             self.postgres
-                .batch_execute(&sql)
+                .batch_execute(sql)
                 .unwrap_or_else(|err| panic!("{sql}: {err:?}"));
         }
     }
@@ -111,25 +126,54 @@ impl Both {
 
     /// Runs a statement on both engines.
     pub(crate) fn run(&mut self, text: &str, values: &[Value]) -> (Outcome, Outcome) {
-        let (sql, translated) = self.translate(text);
-        let one = on_sqlite(&self.sqlite, &sql, values);
-        let other = match translated {
+        let known = self.known(text);
+        let one = on_sqlite(&self.sqlite, &known.sqlite, values);
+        let other = match &known.translated {
             Err(difference) => Outcome::Refused(difference.to_string()),
-            Ok(translated) => on_postgres(&mut self.postgres, &translated, values),
+            Ok(translated) => on_prepared(&mut self.postgres, translated, &known.prepared, values),
         };
         (one, other)
+    }
+
+    fn known(&mut self, text: &str) -> Rc<Known> {
+        if let Some(known) = self.known.get(text) {
+            return Rc::clone(known);
+        }
+        if self.known.len() == MAX_KNOWN {
+            self.known.clear();
+        }
+        let (sqlite, translated) = self.translate(text);
+        let known = Rc::new(Known {
+            sqlite,
+            translated,
+            prepared: Prepared::new(),
+        });
+        self.known.insert(text.to_owned(), Rc::clone(&known));
+        known
     }
 
     /// Runs a statement whose outcome has to be the same.
     pub(crate) fn same(&mut self, text: &str, values: &[Value]) -> Outcome {
         let (one, other) = self.run(text, values);
-        let translated = self.translate(text).1;
         assert!(
             alike(text, &one, &other),
-            "{text}\n{values:?}\n{translated:?}\nSQLite: {one:?}\nPostgreSQL: {other:?}"
+            "{text}\n{values:?}\n{:?}\nSQLite: {one:?}\nPostgreSQL: {other:?}",
+            self.translate(text).1
         );
         one
     }
+}
+
+fn numbered(catalog: &Catalog) -> Vec<(String, String)> {
+    let tables = catalog.tables().filter_map(|(table, relation)| {
+        let field = relation.fields.iter().find(|field| field.numbered)?;
+        let (name, column) = (catalog.name(table), &field.name);
+        let sql = format!(
+            "SELECT setval(pg_get_serial_sequence('{name}', '{column}'), coalesce(max(\"{column}\"), 0) + 1, false) FROM {name}"
+        );
+        Some((table.to_owned(), sql))
+    });
+    tables.collect()
 }
 
 /// SQLite with the settings of a host that decide what a statement means.
@@ -144,6 +188,7 @@ fn sqlite() -> Connection {
     }
     let length = i32::try_from(MAX_VALUE).unwrap();
     sqlite.set_limit(Limit::SQLITE_LIMIT_LENGTH, length).unwrap();
+    sqlite.set_prepared_statement_cache_capacity(MAX_KNOWN);
     sqlite
 }
 
@@ -180,7 +225,7 @@ fn plain(value: Value) -> Value {
 
 pub(crate) fn on_sqlite(db: &Connection, sql: &str, values: &[Value]) -> Outcome {
     let came = || -> rusqlite::Result<Outcome> {
-        let mut statement = db.prepare(sql)?;
+        let mut statement = db.prepare_cached(sql)?;
         let columns = statement.column_count();
         let values = rusqlite::params_from_iter(values.iter().take(statement.parameter_count()));
         if columns == 0 {
@@ -219,6 +264,10 @@ fn datum(value: &Value) -> Datum<'_> {
 }
 
 pub(crate) fn on_postgres(client: &mut Client, statement: &Statement, values: &[Value]) -> Outcome {
+    on_prepared(client, statement, &Prepared::new(), values)
+}
+
+fn on_prepared(client: &mut Client, statement: &Statement, prepared: &Prepared, values: &[Value]) -> Outcome {
     let mut sent = Vec::new();
     for parameter in &statement.parameters {
         let value = values
@@ -229,7 +278,7 @@ pub(crate) fn on_postgres(client: &mut Client, statement: &Statement, values: &[
             Err(misfit) => return Outcome::Refused(misfit.to_string()),
         }
     }
-    match rows(client, statement, &sent) {
+    match rows(client, statement, prepared, &sent) {
         Ok(came) => came,
         Err(err) => {
             let code = err.code().unwrap_or_else(|| panic!("{}: {err:?}", statement.sql));
@@ -253,7 +302,30 @@ const CONSTRAINTS: [(SqlState, &str); 4] = [
     (SqlState::FOREIGN_KEY_VIOLATION, "foreign key"),
 ];
 
-fn rows(client: &mut Client, statement: &Statement, sent: &[Sent<'_>]) -> Result<Outcome, postgres::Error> {
+fn rows(
+    client: &mut Client,
+    statement: &Statement,
+    prepared: &Prepared,
+    sent: &[Sent<'_>],
+) -> Result<Outcome, postgres::Error> {
+    if prepared.get().is_none() {
+        let _ = prepared.set(prepare(client, statement)?);
+    }
+    let sent = sent.iter().map(|value| value as &dyn ToSql);
+    let mut rows = client.query_raw(prepared.get().unwrap(), sent)?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        let columns = statement.columns.iter().enumerate();
+        let values = columns.map(|(place, column)| cell(&row, place, *column));
+        all.push(values.collect());
+    }
+    if statement.columns.is_empty() {
+        return Ok(Outcome::Changed(rows.rows_affected().unwrap_or_default()));
+    }
+    Ok(Outcome::Rows(all))
+}
+
+fn prepare(client: &mut Client, statement: &Statement) -> Result<postgres::Statement, postgres::Error> {
     let prepared = client.prepare(&statement.sql)?;
     // What the translation says of a statement is what the server makes of it.
     let wanted: Vec<Type> = statement
@@ -273,18 +345,7 @@ fn rows(client: &mut Client, statement: &Statement, sent: &[Sent<'_>]) -> Result
         .map(|column| kind(Some(*column)))
         .collect();
     assert_eq!(columns, wanted, "{}", statement.sql);
-    let sent = sent.iter().map(|value| value as &dyn ToSql);
-    let mut rows = client.query_raw(&prepared, sent)?;
-    let mut all = Vec::new();
-    while let Some(row) = rows.next()? {
-        let columns = statement.columns.iter().enumerate();
-        let values = columns.map(|(place, column)| cell(&row, place, *column));
-        all.push(values.collect());
-    }
-    if statement.columns.is_empty() {
-        return Ok(Outcome::Changed(rows.rows_affected().unwrap_or_default()));
-    }
-    Ok(Outcome::Rows(all))
+    Ok(prepared)
 }
 
 fn cell(row: &Row, place: usize, kind: Kind) -> Value {

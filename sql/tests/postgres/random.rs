@@ -383,7 +383,7 @@ fn changes_leave_the_same_rows() {
         if !shop.reads(&text) {
             return Ok(());
         }
-        shop.renumber();
+        shop.renumber(&text);
         shop.sqlite.execute_batch("SAVEPOINT one").unwrap();
         let (one, other) = shop.run(&text, &values);
         let known = is_known(&one, &other) && !alike(&text, &one, &other);

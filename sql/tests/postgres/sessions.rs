@@ -58,7 +58,10 @@ fn sessions(owner: &str) -> Vec<Vec<Line>> {
     let own = records.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&start));
     let mut own: Vec<_> = own.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     // The longest first: few of them have all statements.
-    own.sort_by_key(|text| (usize::MAX - text.len().min(LONG), text.clone()));
+    own.sort_by(|one, other| {
+        let length = |text: &String| text.len().min(LONG);
+        length(other).cmp(&length(one)).then_with(|| one.cmp(other))
+    });
     let mut known = BTreeSet::new();
     let mut chosen = Vec::new();
     for text in own {
@@ -100,7 +103,7 @@ fn play(mut both: Both, owner: &str, lines: &[Line]) {
             continue;
         }
         if sql.trim_start().starts_with("INSERT") {
-            both.renumber();
+            both.renumber(sql);
         }
         both.postgres.batch_execute("SAVEPOINT one").unwrap();
         let (one, other) = both.run(sql, values);
