@@ -23,7 +23,8 @@ pub(super) struct Translation {
 
 impl Session {
     /// Refuses each statement that a host with PostgreSQL refuses: SQL with another meaning there, and parameters of another type.
-    /// Hosts with SQLite run such statements.
+    /// Hosts with SQLite run such statements. A text with a NUL character passes, though PostgreSQL cannot store it: callers send such
+    /// texts, and no pack has to look for them.
     ///
     /// ```
     /// # use tollgate_sdk::{Cx, Migration, Pack, ToolError, native::Session, params, tools};
@@ -85,6 +86,10 @@ impl Translation {
         let translated = self.statement(sql)?;
         for parameter in &translated.parameters {
             let value = params.get(usize::from(parameter.number) - 1);
+            // A matter of the caller's text, and not of the pack's SQL.
+            if matches!(value, Some(Value::Text(text)) if text.contains('\0')) {
+                continue;
+            }
             bind(parameter, value.map_or(Datum::Null, datum)).map_err(refused)?;
         }
         Ok(())
