@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use tollgate_sql::postgres::{self, Catalog, Datum, Statement, bind};
 use tollgate_sql::read::{Owner, statement};
@@ -18,7 +18,7 @@ pub(super) struct Translation {
     catalog: Catalog,
     prefix: String,
     append_only: BTreeSet<String>,
-    known: RefCell<HashMap<String, Rc<Statement>>>,
+    known: RefCell<HashMap<String, Arc<Statement>>>,
 }
 
 impl Session {
@@ -95,19 +95,19 @@ impl Translation {
         Ok(())
     }
 
-    fn statement(&self, sql: &str) -> Result<Rc<Statement>, DbError> {
+    fn statement(&self, sql: &str) -> Result<Arc<Statement>, DbError> {
         if let Some(known) = self.known.borrow().get(sql) {
-            return Ok(Rc::clone(known));
+            return Ok(Arc::clone(known));
         }
         let owner = Owner {
             prefix: &self.prefix,
             append_only: &self.append_only,
         };
         let tree = statement(sql, owner).map_err(refused)?;
-        let translated = Rc::new(self.catalog.statement(&tree).map_err(refused)?);
+        let translated = Arc::new(self.catalog.statement(&tree).map_err(refused)?);
         self.known
             .borrow_mut()
-            .insert(sql.to_owned(), Rc::clone(&translated));
+            .insert(sql.to_owned(), Arc::clone(&translated));
         Ok(translated)
     }
 }
