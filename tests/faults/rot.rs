@@ -1,6 +1,7 @@
 //! Bit flips in files: detected, reported, rebuilt, and never trusted.
 #![allow(clippy::disallowed_methods, reason = "the tests damage files")]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use tollgate::config::Config;
@@ -126,9 +127,10 @@ fn compiled_code_that_was_damaged_is_compiled_again() {
         let mut content = content.clone();
         let middle = content.len() / 2;
         content[middle] ^= 1;
-        // Other tests have the same file.
+        // Other tests have the same file, so this becomes another one, of the owner alone like all of them.
         std::fs::remove_file(path).unwrap();
         std::fs::write(path, content).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
     let output = place.run(&call);
     let said = String::from_utf8_lossy(&output.stderr);
