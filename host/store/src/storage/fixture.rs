@@ -29,6 +29,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// The server of a database on one.
+    pub(crate) fn server(&self) -> Server {
+        self.schema.as_ref().unwrap().0.clone()
+    }
+
     fn on_server(url: &str) -> (Place, Database) {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -20,24 +20,24 @@ struct Made {
 
 /// Objects of the schema, each with what could be changed about it. Keys and what the server makes by itself are left out.
 const FOUND: &str = "
-    SELECT 'function', p.proname::text, p.prosrc::text FROM pg_proc p WHERE p.pronamespace = ?1::regnamespace
+    SELECT 'function', p.proname::text, p.prosrc::text FROM pg_proc p WHERE p.pronamespace = CAST(?1 AS text)::regnamespace
     UNION ALL
     SELECT 'trigger', t.tgname::text, CASE WHEN t.tgisinternal THEN 'internal ' ELSE '' END || c.relname || ' '
             || p.proname || ' ' || t.tgtype || ' ' || t.tgenabled::text
         FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
-        WHERE c.relnamespace = ?1::regnamespace AND (NOT t.tgisinternal OR t.tgenabled <> 'O')
+        WHERE c.relnamespace = CAST(?1 AS text)::regnamespace AND (NOT t.tgisinternal OR t.tgenabled <> 'O')
     UNION ALL
     SELECT 'index', i.relname::text, t.relname::text || CASE WHEN x.indisvalid THEN '' ELSE ' invalid' END
         FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
-        WHERE t.relnamespace = ?1::regnamespace
+        WHERE t.relnamespace = CAST(?1 AS text)::regnamespace
             AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = x.indexrelid AND k.contype IN ('p', 'u'))
     UNION ALL
     SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'relation' END, relname::text,
             CASE WHEN relrowsecurity THEN 'row security' ELSE '' END
-        FROM pg_class WHERE relnamespace = ?1::regnamespace AND relkind IN ('r', 'v', 'm', 'f', 'p')
+        FROM pg_class WHERE relnamespace = CAST(?1 AS text)::regnamespace AND relkind IN ('r', 'v', 'm', 'f', 'p')
     UNION ALL
     SELECT 'rule', r.rulename::text, c.relname::text FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
-        WHERE c.relnamespace = ?1::regnamespace AND c.relkind = 'r'";
+        WHERE c.relnamespace = CAST(?1 AS text)::regnamespace AND c.relkind = 'r'";
 
 impl Postgres {
     /// Objects in the schema that should not exist, or differ from what they should be.

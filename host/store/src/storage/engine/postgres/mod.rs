@@ -7,6 +7,8 @@ mod schema;
 mod server;
 mod settings;
 mod statement;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod values;
 mod wire;

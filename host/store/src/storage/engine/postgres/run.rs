@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio_postgres::{RowStream, Statement};
+use tokio_postgres::Statement;
 
 use super::Postgres;
+use super::wire::Chunks;
 use crate::storage::engine::{Row, Sql, Text};
 use crate::storage::error::StoreResult;
 
@@ -20,7 +20,7 @@ pub(in crate::storage) struct Prepared<'e> {
 /// Rows of a statement that are still to be visited.
 pub(super) struct Rows {
     /// Absent once all rows came.
-    stream: Option<Pin<Box<RowStream>>>,
+    stream: Option<Chunks>,
     here: VecDeque<tokio_postgres::Row>,
 }
 
@@ -56,7 +56,7 @@ impl Postgres {
         let Some(stream) = &mut rows.stream else {
             return Ok(false);
         };
-        let more = self.seen(self.wire().rows(stream.as_mut(), self.deadline().as_ref()));
+        let more = self.seen(self.wire().rows(stream, self.deadline().as_ref()));
         let is_last = more.as_ref().map_or(true, Vec::is_empty);
         if is_last {
             rows.stream = None;
@@ -132,7 +132,7 @@ impl Prepared<'_> {
         let deadline = postgres.deadline();
         let stream = postgres.seen(postgres.wire().query(&self.statement, params, deadline.as_ref()))?;
         let rows = Arc::new(Mutex::new(Rows {
-            stream: Some(Box::pin(stream)),
+            stream: Some(stream),
             here: VecDeque::new(),
         }));
         let outer = postgres.visit_now(Some(Arc::clone(&rows)));

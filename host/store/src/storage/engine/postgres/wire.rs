@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::stream::ReadyChunks;
 use futures::{FutureExt as _, StreamExt as _};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
@@ -40,6 +41,9 @@ pub(super) struct Wire {
     /// Absent only while it is dropped.
     runtime: Option<Runtime>,
 }
+
+/// Rows of a statement as they come. Those that came together are taken over together.
+pub(super) type Chunks = Pin<Box<ReadyChunks<RowStream>>>;
 
 /// Result of a trip.
 type Trip<T> = Result<T, Failure>;
@@ -109,15 +113,15 @@ impl Wire {
         statement: &Statement,
         params: &[Sql<'_>],
         deadline: Option<&Deadline>,
-    ) -> Trip<RowStream> {
+    ) -> Trip<Chunks> {
         let client = self.client()?;
         let params = params.iter().map(|value| Param(*value));
-        self.trip(deadline, client.query_raw(statement, params))
+        let stream = self.trip(deadline, client.query_raw(statement, params))?;
+        Ok(Box::pin(stream.ready_chunks(CHUNK)))
     }
 
     /// The next rows of a statement; none after the last.
-    pub(super) fn rows(&self, stream: Pin<&mut RowStream>, deadline: Option<&Deadline>) -> Trip<Vec<Row>> {
-        let mut chunks = stream.ready_chunks(CHUNK);
+    pub(super) fn rows(&self, chunks: &mut Chunks, deadline: Option<&Deadline>) -> Trip<Vec<Row>> {
         let chunk = chunks.next();
         self.trip(
             deadline,
