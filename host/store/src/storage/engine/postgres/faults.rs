@@ -20,7 +20,7 @@ struct Made {
 
 /// Objects of the schema, each with what could be changed about it. Keys and what the server makes by itself are left out.
 const FOUND: &str = "
-    SELECT 'function', p.proname::text, p.prosrc::text FROM pg_proc p WHERE p.pronamespace = CAST(?1 AS text)::regnamespace
+    SELECT 'function', p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', p.prosrc::text FROM pg_proc p WHERE p.pronamespace = CAST(?1 AS text)::regnamespace
     UNION ALL
     SELECT 'trigger', t.tgname::text, CASE WHEN t.tgisinternal THEN 'internal ' ELSE '' END || c.relname || ' '
             || p.proname || ' ' || t.tgtype || ' ' || t.tgenabled::text
@@ -117,7 +117,15 @@ fn made() -> Vec<Made> {
 fn object(sql: &str) -> Option<Made> {
     let mut words = sql.split_ascii_whitespace().skip(1);
     let kind = words.next()?.to_ascii_lowercase();
-    let name = words.next()?.split('(').next()?.to_owned();
+    let name = match kind.as_str() {
+        // Functions of one name differ in what they take.
+        "function" => sql
+            .strip_prefix("CREATE FUNCTION ")?
+            .split_inclusive(')')
+            .next()?,
+        _ => words.next()?,
+    };
+    let name = name.to_owned();
     let is = match kind.as_str() {
         "table" => String::new(),
         "index" => words.nth(1)?.to_owned(),
@@ -176,7 +184,7 @@ mod tests {
         );
         assert_eq!(is("core_anchors_no_truncate"), "core_anchors core_refuse 34 O");
         assert_eq!(is("core_tasks_open"), "core_tasks");
-        assert!(is("core_append").contains("UPDATE core_streams"));
-        assert!(is("instr").starts_with("SELECT pg_catalog.strpos"));
+        assert!(is("core_append()").contains("UPDATE core_streams"));
+        assert!(is("instr(text, text)").starts_with("SELECT pg_catalog.strpos"));
     }
 }

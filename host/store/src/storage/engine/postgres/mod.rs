@@ -106,12 +106,10 @@ impl Postgres {
     /// after a failure with a rollback and without an error.
     fn seen<T>(&self, result: Result<T, Failure>) -> StoreResult<T> {
         if let Err(failure) = &result {
-            let is_of_server = failure.code().is_some() || failure.kind() == StoreFailure::Lost;
-            if is_of_server && self.transaction.get() == Transaction::Open {
-                self.transaction.set(Transaction::Failed);
-            }
-            if failure.kind() == StoreFailure::Lost {
+            if failure.kind() == StoreFailure::Lost || self.wire().is_closed() {
                 self.transaction.set(Transaction::None);
+            } else if failure.code().is_some() && self.transaction.get() == Transaction::Open {
+                self.transaction.set(Transaction::Failed);
             }
         }
         Ok(result?)
@@ -138,10 +136,16 @@ impl Postgres {
         }
         self.connect_anew()?;
         self.make_way()?;
-        let begun = self.wire().script(sql, deadline);
-        if let Err(failure) = &begun
-            && failure.kind() != StoreFailure::Lost
+        let mut begun = self.wire().script(sql, deadline);
+        if begun
+            .as_ref()
+            .is_err_and(|failure| failure.kind() == StoreFailure::Lost)
         {
+            // The connection was lost since, and nobody had noticed.
+            self.connect_anew()?;
+            begun = self.wire().script(sql, deadline);
+        }
+        if begun.is_err() && !self.wire().is_closed() {
             self.wire().script("ROLLBACK", None)?;
         }
         self.transaction.set(match begun {

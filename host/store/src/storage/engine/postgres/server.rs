@@ -220,7 +220,12 @@ fn name(host: &Host) -> String {
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hosts: Vec<String> = self.config.get_hosts().iter().map(name).collect();
+        let ports = self.config.get_ports();
+        let hosts = self.config.get_hosts().iter().enumerate().map(|(at, host)| {
+            let port = ports.get(at).or(ports.first());
+            port.map_or_else(|| name(host), |port| format!("{}:{port}", name(host)))
+        });
+        let hosts: Vec<String> = hosts.collect();
         let database = self
             .config
             .get_dbname()
@@ -247,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_server_elsewhere_is_reached_by_tls_alone() {
-        let here = Ok((SslMode::Disable, "postgres://localhost/t".to_owned()));
+        let here = Ok((SslMode::Disable, "postgres://localhost:5432/t".to_owned()));
         assert_eq!(read("postgres://ada:secret@localhost/t"), here);
         assert_eq!(
             read("postgres://ada@localhost/t?sslmode=disable&connect_timeout=3"),
@@ -295,6 +300,9 @@ mod tests {
     #[test]
     fn a_password_is_shown_nowhere() {
         let server = Server::from_url("postgres://ada:secret@localhost:5433/t?schema=other").unwrap();
-        assert_eq!(format!("{server:?}"), "Server(postgres://localhost/t, other)");
+        assert_eq!(
+            format!("{server:?}"),
+            "Server(postgres://localhost:5433/t, other)"
+        );
     }
 }

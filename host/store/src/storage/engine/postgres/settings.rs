@@ -92,7 +92,15 @@ pub(super) fn check(server: &Server, wire: &Wire) -> Result<(), ServerError> {
                 (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user)
                     - (SELECT count(*) FROM pg_stat_activity AS a WHERE a.usename = current_user))
         FROM pg_database AS d WHERE datname = current_database()";
-    let said = wire.ask(sql).map_err(failed)?;
+    judge(&wire.ask(sql).map_err(failed)?)?;
+    match locks_wait(server, wire).map_err(failed)? {
+        true => Ok(()),
+        false => Err(ServerError::NoLocks),
+    }
+}
+
+/// Judges what a server says of itself.
+fn judge(said: &[Option<String>]) -> Result<(), ServerError> {
     let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
     let number = |at: usize| text(at).parse::<i64>().unwrap_or_default();
     if number(0) < LEAST_VERSION {
@@ -120,10 +128,7 @@ pub(super) fn check(server: &Server, wire: &Wire) -> Result<(), ServerError> {
             needed: CONNECTIONS,
         });
     }
-    match locks_wait(server, wire).map_err(failed)? {
-        true => Ok(()),
-        false => Err(ServerError::NoLocks),
-    }
+    Ok(())
 }
 
 /// Tries with two connections if the second one waits for an advisory lock, and gets it afterwards.
@@ -147,4 +152,48 @@ fn locks_wait(server: &Server, first: &Wire) -> Result<bool, Failure> {
     let has_waited = matches!(&waits, Err(failure) if failure.kind() == StoreFailure::Busy);
     let gets = second.script(&format!("BEGIN; {take}; COMMIT"), None);
     Ok(has_waited && gets.is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_judged_by_what_it_says() {
+        let good = ["15", "f", "on", "on", "UTF8", "origin", "33"];
+        let judged = |at: usize, text: &str| {
+            let mut said = good.map(|text| Some(text.to_owned()));
+            said[at] = Some(text.to_owned());
+            judge(&said).map_err(|err| err.to_string())
+        };
+        assert_eq!(judged(0, "18"), Ok(()));
+        for (at, text, says) in [
+            (
+                0,
+                "14",
+                "the server is PostgreSQL 14, and at least 15 is needed; upgrade",
+            ),
+            (1, "t", "the server only reads"),
+            (2, "off", "fsync is off on the server"),
+            (3, "off", "full_page_writes is off"),
+            (4, "SQL_ASCII", "the encoding of the database is SQL_ASCII"),
+            (5, "replica", "session_replication_role is replica"),
+            (6, "32", "the server has 33 connections left, and a host needs 34"),
+        ] {
+            let refused = judged(at, text).unwrap_err();
+            assert!(refused.starts_with(says), "{refused}");
+        }
+        assert!(judge(&[]).is_err());
+    }
+
+    #[test]
+    fn keys_of_locks_differ_by_schema_and_purpose() {
+        let keys = [
+            lock_key("a", "write"),
+            lock_key("b", "write"),
+            lock_key("a", "trial"),
+        ];
+        assert!(keys[0] != keys[1] && keys[0] != keys[2]);
+        assert_eq!(lock_key("a", "write"), keys[0]);
+    }
 }

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use tollgate_core::deadline::{Cancel, Deadline};
 
 use super::super::sqlite::schema::pristine;
-use super::settings::lock_key;
 use super::{Server, ServerError};
 use crate::storage::engine::{Engine, Once, Text, sql};
 use crate::storage::error::{StoreError, StoreFailure};
@@ -310,6 +309,12 @@ fn a_lost_connection_to_a_server_is_made_anew() {
     session.approvals().use_consent("b", 1).unwrap();
     session.commit().unwrap();
     assert_eq!(number(&other, consents), 1);
+    // So is one that was lost while nobody used it.
+    let lost = backend(&session);
+    terminate(&other, lost);
+    session.begin_read().unwrap();
+    assert_ne!(backend(&session), lost);
+    session.commit().unwrap();
 }
 
 #[test]
@@ -446,20 +451,9 @@ fn a_server_that_is_not_there_is_named_without_its_password() {
     let refused = Database::connect(server).unwrap_err();
     let told = format!("{refused}: {refused:?}");
     assert!(
-        told.contains("postgres://127.0.0.1/t") && !told.contains("secret"),
+        told.contains("postgres://127.0.0.1:1/t") && !told.contains("secret"),
         "{told}"
     );
     let cause = std::error::Error::source(&refused).unwrap().to_string();
     assert!(cause.contains("cannot be reached"), "{cause}");
-}
-
-#[test]
-fn keys_of_locks_differ_by_schema_and_purpose() {
-    let keys = [
-        lock_key("a", "write"),
-        lock_key("b", "write"),
-        lock_key("a", "trial"),
-    ];
-    assert!(keys[0] != keys[1] && keys[0] != keys[2]);
-    assert_eq!(lock_key("tollgate", "write"), lock_key("tollgate", "write"));
 }

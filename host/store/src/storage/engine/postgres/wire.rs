@@ -45,6 +45,13 @@ pub(super) struct Wire {
 /// Rows of a statement as they come. Those that came together are taken over together.
 pub(super) type Chunks = Pin<Box<ReadyChunks<RowStream>>>;
 
+/// End of a statement with a deadline.
+enum Ended<T> {
+    InTime(Result<T, tokio_postgres::Error>),
+    /// It was to be cancelled, and may have failed then.
+    Late(Option<tokio_postgres::Error>),
+}
+
 /// Result of a trip.
 type Trip<T> = Result<T, Failure>;
 
@@ -169,25 +176,33 @@ impl Wire {
         let Some(deadline) = deadline else {
             return self.block_on(answer).map_err(Failure::from);
         };
-        let answered = self.block_on(async {
+        let ended = self.block_on(async {
             let mut answer = std::pin::pin!(answer);
             while !deadline.is_over() {
                 let look = deadline.remaining().min(LOOK_INTERVAL);
                 if let Ok(answered) = timeout(look, &mut answer).await {
-                    return Some(answered);
+                    return Ended::InTime(answered);
                 }
             }
             // What this says does not matter: what counts is if the statement ends.
             let _ = timeout(CANCEL_TIMEOUT, self.cancel.cancel_query(self.tls.clone())).await;
-            timeout(CANCEL_TIMEOUT, answer).await.ok()
+            match timeout(CANCEL_TIMEOUT, answer).await {
+                Ok(Err(err)) => Ended::Late(Some(err)),
+                _ => Ended::Late(None),
+            }
         });
-        match answered {
-            Some(answered) => Ok(answered?),
-            None => {
+        let failure = match ended {
+            Ended::InTime(answered) => return answered.map_err(Failure::from),
+            Ended::Late(err) => err.map(Failure::from),
+        };
+        match failure {
+            Some(failure) if failure.kind() == StoreFailure::Interrupted => Err(failure),
+            // The request to cancel may still be on its way, and must not meet a later statement.
+            _ => {
                 self.give_up();
                 Err(Failure::seen(
-                    StoreFailure::Lost,
-                    "the statement did not end after its deadline, so the connection was closed",
+                    StoreFailure::Interrupted,
+                    "the statement did not end by its deadline, so the connection was closed",
                 ))
             }
         }
