@@ -18,6 +18,10 @@ pub(super) use self::value::{AsSql, Sql, borrowed, sql};
 use super::error::{StoreError, StoreResult};
 
 /// The database of a session.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for each session, and nothing is between a handle and SQLite"
+)]
 pub(super) enum Engine {
     /// A file of SQLite.
     Sqlite(Sqlite),
