@@ -14,7 +14,7 @@ use crate::storage::error::StoreResult;
 struct Made {
     kind: String,
     name: String,
-    /// What must be as it was made: the body of a function, what a trigger does.
+    /// Content that must be as it was made: the body of a function, the work of a trigger.
     is: String,
 }
 
@@ -143,7 +143,7 @@ fn body(sql: &str) -> Option<&str> {
     Some(rest.strip_prefix(quote)?.split_once(quote)?.0)
 }
 
-/// What a trigger does: its table, its function, and the bits by which the server writes down when it runs.
+/// Work of a trigger: its table, its function, and the bits by which the server writes down when it runs.
 fn trigger(sql: &str) -> Option<String> {
     let (statement, _) = sql.split_once(';')?;
     let words: Vec<&str> = statement.split_ascii_whitespace().collect();

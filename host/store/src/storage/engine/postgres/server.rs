@@ -159,7 +159,7 @@ impl Server {
     }
 }
 
-/// What a URL says that only this host understands.
+/// Part of a URL that only this host understands.
 #[derive(Default)]
 struct Own {
     ssl_mode: Option<String>,

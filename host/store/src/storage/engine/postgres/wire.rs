@@ -48,7 +48,7 @@ pub(super) type Chunks = Pin<Box<ReadyChunks<RowStream>>>;
 /// End of a statement with a deadline.
 enum Ended<T> {
     InTime(Result<T, tokio_postgres::Error>),
-    /// It was to be cancelled, and may have failed then.
+    /// The statement was to be cancelled, and may have failed then.
     Late(Option<tokio_postgres::Error>),
 }
 
