@@ -106,6 +106,13 @@ fn a_server_is_brought_up_to_date_once() {
 }
 
 #[test]
+fn a_session_goes_from_thread_to_thread() {
+    fn goes<T: Send>() {}
+    goes::<Session>();
+    goes::<Database>();
+}
+
+#[test]
 fn a_transaction_on_a_server_ends_whole_or_not_at_all() {
     let Some((_place, database)) = database() else {
         return;
