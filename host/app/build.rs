@@ -103,7 +103,7 @@ fn standalone(manifest: &str, workspace: &str) -> String {
     let mut is_left_out = false;
     for line in manifest.lines() {
         if line.starts_with('[') {
-            is_left_out = matches!(line, "[lints]" | "[dev-dependencies]");
+            is_left_out = matches!(line, "[lints]" | "[dev-dependencies]" | "[[test]]");
         }
         if is_left_out {
             continue;

@@ -8,6 +8,8 @@
 
 mod approvals;
 mod backend;
+#[cfg(feature = "storage")]
+mod portable;
 mod recollection;
 mod record;
 mod schema_check;
@@ -16,6 +18,8 @@ mod spawn;
 #[cfg_attr(not(feature = "storage"), path = "native/no_storage.rs")]
 mod storage;
 pub mod table;
+#[cfg(feature = "storage")]
+mod tape;
 mod workspaces;
 
 mod judge;

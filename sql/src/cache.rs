@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::postgres::{self, Finding};
 use crate::read::{self, Owner};
-use crate::refusal::Refusal;
+use crate::refusal::{Problems, Refusal};
+use crate::schema::Step;
 use crate::sqlite;
 use crate::stack;
 use crate::tree;
@@ -83,6 +85,34 @@ impl Reader {
         Ok(statement)
     }
 
+    /// Prefix of the component's tables.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// SQL of the component that differs on PostgreSQL: in its migrations, and in the statements that were read. At least the last
+    /// 1,000 different ones are known if their texts have less than 1 MiB together.
+    ///
+    /// # Errors
+    /// The problems of the migrations, if they cannot be read.
+    pub fn differences(&self, steps: &[Step<'_>]) -> Result<Vec<Finding>, Problems> {
+        let texts = self.texts();
+        postgres::differences(&self.prefix, steps, texts.iter().map(String::as_str))
+    }
+
+    /// Texts of the statements that are kept, in alphabetical order.
+    fn texts(&self) -> Vec<String> {
+        let kept = self.kept();
+        let texts: BTreeSet<&str> = kept
+            .young
+            .keys()
+            .chain(kept.old.keys())
+            .map(|text| &**text)
+            .collect();
+        texts.into_iter().map(str::to_owned).collect()
+    }
+
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
         // Maps of what can be read again: a panic in between leaves them usable.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
@@ -116,6 +146,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::{MAX_BYTES, MAX_STATEMENTS, Reader};
+    use crate::Step;
 
     fn reader() -> Reader {
         Reader::new("shop_", BTreeSet::new(), "")
@@ -147,6 +178,37 @@ mod tests {
             assert!(bytes <= 2 * MAX_BYTES, "{bytes} bytes");
             assert!(kept.young.len() + kept.old.len() <= 2 * MAX_STATEMENTS);
         }
+    }
+
+    #[test]
+    fn texts_of_both_generations_are_listed_once() {
+        let reader = reader();
+        for text in ["SELECT 2", "SELECT 1", "SELECT 2"] {
+            reader.statement(text).unwrap();
+        }
+        assert_eq!(reader.texts(), ["SELECT 1", "SELECT 2"]);
+        reader.kept().bytes = MAX_BYTES;
+        reader.statement("SELECT 3").unwrap();
+        reader.statement("SELECT 2").unwrap();
+        assert_eq!(reader.texts(), ["SELECT 1", "SELECT 2", "SELECT 3"]);
+    }
+
+    #[test]
+    fn statements_that_were_read_are_compared_with_postgresql() {
+        let reader = reader();
+        let step = Step {
+            name: "0001",
+            sql: "CREATE TABLE shop_items (id INTEGER PRIMARY KEY, name TEXT)",
+        };
+        for text in [
+            "SELECT id FROM shop_items WHERE name = ?1",
+            "SELECT id FROM shop_items WHERE name = 1",
+        ] {
+            reader.statement(text).unwrap();
+        }
+        let found = reader.differences(&[step]).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].to_string().contains("name = 1"), "{}", found[0]);
     }
 
     #[test]

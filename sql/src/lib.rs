@@ -10,6 +10,7 @@
 
 mod cache;
 pub mod functions;
+pub mod postgres;
 pub mod read;
 mod refusal;
 pub mod schema;

@@ -64,7 +64,7 @@ impl Place {
             dir: tempfile::tempdir().unwrap(),
         };
         std::fs::write(place.config(), config).unwrap();
-        copy_cache(warm(), &place.data());
+        share_cache(warm(), &place.data());
         place
     }
 
@@ -305,7 +305,9 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-fn copy_cache(from: &Path, to: &Path) {
+/// Gives a data directory the compiled code. Links, because copies are 100 MB for each test; nothing writes into a file of the cache,
+/// and a test that does so makes another file first.
+fn share_cache(from: &Path, to: &Path) {
     use std::os::unix::fs::DirBuilderExt;
     let private = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path).unwrap();
     private(to);
@@ -314,7 +316,11 @@ fn copy_cache(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from.join("cache")).unwrap() {
         let entry = entry.unwrap();
         if entry.path().extension().is_some_and(|ending| ending == "cwasm") {
-            std::fs::copy(entry.path(), to.join("cache").join(entry.file_name())).unwrap();
+            let target = to.join("cache").join(entry.file_name());
+            // Temporary files may be on another file system.
+            if std::fs::hard_link(entry.path(), &target).is_err() {
+                std::fs::copy(entry.path(), target).unwrap();
+            }
         }
     }
 }

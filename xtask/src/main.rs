@@ -17,6 +17,7 @@ mod engines;
 mod fuzz;
 mod languages;
 mod package;
+mod postgres;
 mod python;
 mod registries;
 mod reproduce;
@@ -68,7 +69,7 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci {
-        /// With the long proofs that a release needs: components in other languages, reproduction, packages that are installed,
+        /// With the long proofs that a release needs: components in other languages, PostgreSQL, reproduction, packages that are installed,
         /// torture of the torture, and 200 rounds of it instead of 25
         #[arg(long)]
         full: bool,
@@ -85,6 +86,8 @@ enum Task {
     ClientsTest(clients_test::ClientsTest),
     /// Try the console in a real browser, with Debian's chromium
     ConsoleTest(console_test::ConsoleTest),
+    /// Run translated SQL of components on PostgreSQL and on SQLite, and compare
+    Postgres,
     /// Kill hosts under load and check what they promised
     Torture {
         /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
         Task::Conformance => conformance::all().map(drop),
         Task::ClientsTest(clients) => clients.all(),
         Task::ConsoleTest(console) => console.all().map(drop),
+        Task::Postgres => postgres::alone().map(|came_to| run::say(&came_to)),
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Engines => engines::test().map(drop),

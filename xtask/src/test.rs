@@ -11,9 +11,8 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use crate::components;
-use crate::python;
 use crate::run::{cargo, say};
+use crate::{components, postgres, python};
 
 /// Python packages of the end-to-end tests: a client, and a test tool for gates to run.
 pub(crate) const PYTHON_PACKAGES: &[&str] = &["mcp==2.3.0", "pytest==9.2.0"];
@@ -36,6 +35,11 @@ pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String
     programs.push_back(Program::documentation());
     let programs = Mutex::new(programs);
     let totals = Mutex::new(Totals::default());
+    // The step with PostgreSQL plays the sessions of these tests again.
+    let recorded = match length {
+        Length::Usual => None,
+        Length::Long => Some(postgres::emptied()?),
+    };
     let work = || -> anyhow::Result<()> {
         while let Some(program) = next(&programs) {
             let mut test = program.command();
@@ -43,6 +47,7 @@ pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String
             if length == Length::Long {
                 test.env("TOLLGATE_LONG", "1");
             }
+            test.envs(recorded.iter().map(|folder| (postgres::RECORD, folder)));
             let started = Instant::now();
             let output = test.stdin(Stdio::null()).output();
             let output = output.with_context(|| format!("{} cannot be run", program.name))?;

@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use anyhow::Context as _;
 use sha2::{Digest as _, Sha256};
@@ -26,8 +27,9 @@ mod bindings {
     });
 }
 
-/// The level of compression: code is made once and read often.
-const LEVEL: i32 = 19;
+/// The level of compression. Code that is shipped is made once and read often; that of a debug build is made often, and the best
+/// level takes as long as compiling.
+const LEVEL: i32 = if cfg!(debug_assertions) { 3 } else { 19 };
 
 fn main() -> anyhow::Result<()> {
     let components: PathBuf = std::env::args_os()
@@ -37,6 +39,7 @@ fn main() -> anyhow::Result<()> {
     let engine = tollgate_engine::baseline()
         .and_then(|config| Engine::new(&config))
         .map_err(|err| anyhow::anyhow!("there is no engine for this system: {err:#}"))?;
+    let mut parts = Vec::new();
     for (from, to, are_packs) in [(".", "ahead", true), ("policies", "ahead/policies", false)] {
         let (from, to) = (components.join(from), components.join(to));
         if !from.is_dir() {
@@ -46,12 +49,37 @@ fn main() -> anyhow::Result<()> {
         for entry in std::fs::read_dir(from)? {
             let file = entry?.path();
             if file.extension().is_some_and(|ending| ending == "wasm") {
-                make(&engine, &file, &to, are_packs)
-                    .with_context(|| format!("{} cannot be compiled ahead", file.display()))?;
+                parts.push((file, to.clone(), are_packs));
             }
         }
     }
+    // Large ones first, so that none is left for one core at the end. Compression takes one core for each.
+    parts.sort_by_key(|(file, ..)| std::fs::metadata(file).map_or(0, |found| found.len()));
+    let parts = Mutex::new(parts);
+    let work = || -> anyhow::Result<()> {
+        while let Some((file, to, is_pack)) = next(&parts) {
+            make(&engine, &file, &to, is_pack)
+                .with_context(|| format!("{} cannot be compiled ahead", file.display()))?;
+        }
+        Ok(())
+    };
+    let cores = std::thread::available_parallelism()?.get();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let ended = workers.into_iter().map(|worker| {
+            let ended = worker.join();
+            ended.unwrap_or_else(|_| Err(anyhow::anyhow!("a thread that compiles panicked")))
+        });
+        ended.collect::<anyhow::Result<Vec<()>>>()
+    })?;
     Ok(())
+}
+
+/// A component: its file, the folder that its code goes to, and whether it is a pack.
+type Part = (PathBuf, PathBuf, bool);
+
+fn next(parts: &Mutex<Vec<Part>>) -> Option<Part> {
+    parts.lock().unwrap_or_else(|broken| broken.into_inner()).pop()
 }
 
 fn make(engine: &Engine, file: &Path, to: &Path, is_pack: bool) -> anyhow::Result<()> {

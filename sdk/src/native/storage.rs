@@ -11,6 +11,8 @@ use rusqlite::{Connection, ErrorCode};
 use tollgate_sql::{Reader, Statement};
 
 use super::Session;
+use super::portable::Translation;
+use super::tape::Tape;
 use crate::{DbError, Effect, Migration, Pack, Row, Value};
 
 /// Tables of one pack or policy.
@@ -20,6 +22,10 @@ pub(super) struct Storage {
     reader: RefCell<Reader>,
     /// Number of migrations that were applied.
     migrated: Cell<usize>,
+    /// Check of the statements for PostgreSQL, if a test asked for it.
+    pub(super) translation: Option<Translation>,
+    /// Record of the statements, if one is wanted.
+    tape: Tape,
 }
 
 /// Limits of the host's databases, so that a statement that the host refuses fails in tests as well.
@@ -60,7 +66,13 @@ impl Storage {
             .expect("pragmas are accepted");
         let migrated = Cell::new(which.end);
         let reader = RefCell::new(migrate(&db, owner, migrations, which));
-        Storage { db, reader, migrated }
+        Storage {
+            db,
+            reader,
+            migrated,
+            translation: None,
+            tape: Tape::of(owner),
+        }
     }
 
     /// Makes tables readable only, unless the effect is that of a call which writes.
@@ -71,23 +83,23 @@ impl Storage {
     }
 
     pub(super) fn begin(&self, name: &str) -> Result<(), DbError> {
-        self.batch(&format!("SAVEPOINT {name}"))
+        self.mark(&[&format!("SAVEPOINT {name}")])
     }
 
     pub(super) fn commit(&self, name: &str) -> Result<(), DbError> {
-        self.batch(&format!("RELEASE {name}"))
+        self.mark(&[&format!("RELEASE {name}")])
     }
 
     pub(super) fn roll_back(&self, name: &str) -> Result<(), DbError> {
-        self.batch(&format!("ROLLBACK TO {name}; RELEASE {name}"))
+        self.mark(&[&format!("ROLLBACK TO {name}"), &format!("RELEASE {name}")])
     }
 
     pub(super) fn query(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>, DbError> {
-        self.rows(&self.read(sql)?.sql, params)
+        self.rows(&self.read(sql, params)?.sql, params)
     }
 
     pub(super) fn execute(&self, sql: &str, params: &[Value]) -> Result<u64, DbError> {
-        let read = self.read(sql)?;
+        let read = self.read(sql, params)?;
         let mut statement = self.db.prepare_cached(&read.sql).map_err(db_error)?;
         let changed = statement
             .execute(rusqlite::params_from_iter(params.iter().map(Param)))
@@ -99,9 +111,28 @@ impl Storage {
         self.db.execute_batch(sql).map_err(db_error)
     }
 
-    fn read(&self, sql: &str) -> Result<Arc<Statement>, DbError> {
+    /// Prefix of the names of its tables.
+    pub(super) fn prefix(&self) -> String {
+        self.reader.borrow().prefix().to_owned()
+    }
+
+    /// Begins or ends a part that can be rolled back.
+    fn mark(&self, commands: &[&str]) -> Result<(), DbError> {
+        for command in commands {
+            self.tape.mark(command);
+        }
+        self.batch(&commands.join("; "))
+    }
+
+    /// Reads a statement of the pack as the host does.
+    fn read(&self, sql: &str, params: &[Value]) -> Result<Arc<Statement>, DbError> {
         let read = self.reader.borrow().statement(sql);
-        read.map_err(|refusal| DbError::Refused(refusal.to_string()))
+        let read = read.map_err(|refusal| DbError::Refused(refusal.to_string()))?;
+        self.tape.statement(sql, params);
+        if let Some(translation) = &self.translation {
+            translation.check(sql, params)?;
+        }
+        Ok(read)
     }
 
     /// Runs a statement directly in SQLite.
@@ -204,20 +235,25 @@ impl Session {
 /// statements.
 fn migrate(db: &Connection, owner: &str, migrations: &[Migration], which: Range<usize>) -> Reader {
     let prefix = format!("{}_", owner.replace('-', "_"));
-    let steps = migrations.iter().map(|step| tollgate_sql::Step {
-        name: step.name,
-        sql: step.sql,
-    });
-    let schema = tollgate_sql::schema::read(&prefix, steps)
+    let schema = tollgate_sql::schema::read(&prefix, steps(migrations))
         .unwrap_or_else(|problems| panic!("migrations of {owner} cannot be run: {problems}"));
-    let steps = migrations.iter().zip(&schema.steps);
-    for (step, commands) in steps.skip(which.start).take(which.len()) {
+    let read = migrations.iter().zip(&schema.steps);
+    for (step, commands) in read.skip(which.start).take(which.len()) {
         for sql in commands.iter().filter_map(|command| command.sql.as_ref()) {
             db.execute_batch(sql)
                 .unwrap_or_else(|err| panic!("migration {} fails: {err}", step.name));
         }
     }
     Reader::new(&prefix, schema.append_only().clone(), "")
+}
+
+/// The migrations as `tollgate-sql` reads them.
+pub(super) fn steps(migrations: &[Migration]) -> Vec<tollgate_sql::Step<'_>> {
+    let steps = migrations.iter().map(|step| tollgate_sql::Step {
+        name: step.name,
+        sql: step.sql,
+    });
+    steps.collect()
 }
 
 /// A parameter in rusqlite's terms.

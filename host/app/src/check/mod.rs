@@ -1,6 +1,7 @@
 //! Check of a component against its manifest: its surface, and a call of everything, in temporary directories.
 
 mod arbitrary;
+mod engines;
 mod pack;
 mod policy;
 mod report;

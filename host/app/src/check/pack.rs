@@ -20,7 +20,7 @@ use super::arbitrary::{Fill, Known, Maker};
 use super::report::{Called, Finding, Report};
 use super::scratch::{self, Ended, Place};
 use super::workspaces::Prepared;
-use super::{resources, validate};
+use super::{engines, resources, validate};
 
 /// Outcome of a call that was not refused.
 const OK: &str = "ok";
@@ -79,6 +79,9 @@ pub(super) async fn check(
     resources::check(&gate, &manifest.name, &known, cancel, report).await;
     call_all(&gate, &removing, &mut known, cancel, report).await;
     unseen(manifest, subject, report);
+    for pack in gate.catalog().packs() {
+        engines::compare(&pack.namespace, &pack.manifest.migrations, report);
+    }
     gate.flush().await;
     Ok(())
 }

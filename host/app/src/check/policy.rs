@@ -7,6 +7,7 @@ use tollgate_core::deadline::Cancel;
 use tollgate_sdk::ToolError;
 
 use super::arbitrary::Known;
+use super::engines;
 use super::pack::settings;
 use super::report::{Called, Finding, Report};
 use super::scratch::{self, Ended, Place};
@@ -70,6 +71,15 @@ pub(super) async fn check(
     }
     if !cancel.is_cancelled() {
         conclude(name, manifest.phase, report);
+    }
+    for policy in gate
+        .catalog()
+        .policies()
+        .members()
+        .iter()
+        .filter_map(|member| member.policy.as_ref().ok())
+    {
+        engines::compare(&policy.namespace, &policy.manifest.migrations, report);
     }
     gate.flush().await;
     Ok(())

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tollgate_sql::postgres::Finding;
 use tollgate_sql::{Problems, Reader, Refusal, Statement};
 
 use super::migrate::{self, Step};
@@ -79,6 +80,15 @@ impl Namespace {
     /// A component's statement, read and printed anew behind the comment that leads its statements.
     pub(super) fn read(&self, sql: &str) -> Result<Arc<Statement>, Refusal> {
         self.reader.statement(sql)
+    }
+
+    /// SQL of the component that differs on PostgreSQL: in its migrations, and in the statements that its calls ran so far.
+    ///
+    /// # Errors
+    /// The problems of the migrations, if they cannot be read.
+    pub fn differences(&self, steps: &[Step]) -> Result<Vec<Finding>, Problems> {
+        let steps: Vec<_> = steps.iter().map(Step::as_read).collect();
+        self.reader.differences(&steps)
     }
 
     /// The namespace of a policy: `rate-limit` owns `policy_rate_limit_…`, so that no policy gets at a pack's

@@ -17,7 +17,7 @@ impl Bench {
     /// A session with a job that was just begun.
     pub(crate) fn new() -> Bench {
         Bench::over(
-            Session::new(&conductor::PACK),
+            Session::new(&conductor::PACK).portable(),
             &json!({"title": "Export", "goal": "Export reports as CSV"}),
             None,
         )
@@ -36,7 +36,9 @@ impl Bench {
             .test("pass", &["true"])
             .test("fail", &["sh", "-c", "echo 1 failed; exit 3"])
             .test("say", &["echo", "12 passed"]);
-        let session = Session::new(&conductor::PACK).workspace(more(workspace));
+        let session = Session::new(&conductor::PACK)
+            .portable()
+            .workspace(more(workspace));
         let init = json!({"title": "Export", "goal": "Export reports as CSV", "repo_root": "main"});
         Bench::over(session, &init, Some(dir))
     }

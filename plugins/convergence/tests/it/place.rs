@@ -59,7 +59,9 @@ impl Place {
     }
 
     pub(crate) fn session_with(&self, register: impl FnOnce(Workspace) -> Workspace) -> Session {
-        Session::new(&PACK).workspace(register(Workspace::new("default", &self.path())))
+        Session::new(&PACK)
+            .portable()
+            .workspace(register(Workspace::new("default", &self.path())))
     }
 
     /// Sets the script of the test command, which determines its output and exit code.

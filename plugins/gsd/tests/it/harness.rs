@@ -21,7 +21,7 @@ pub(crate) fn script(session: &Session) -> Script<'_> {
 
 /// Runs a script in a fresh session and compares its log.
 pub(crate) fn check(lines: &str, expected: Expect) {
-    expected.assert_eq(&run(&Session::new(&gsd::PACK), lines));
+    expected.assert_eq(&run(&Session::new(&gsd::PACK).portable(), lines));
 }
 
 /// Runs a script and returns its log.

@@ -146,6 +146,26 @@ fn the_user_of_who_asks_is_no_other() {
     assert_eq!(said(&judge, 2 * MINUTE).0, "pass");
 }
 
+#[test]
+fn the_stored_requester_counts_and_not_the_one_that_an_answer_names() {
+    let judge = Judge::<SideEffectApproval>::new(r#"{"by_another": true}"#).unwrap();
+    let requested = Outcome {
+        success: true,
+        error_code: None,
+        body: json!({ "approval": { "id": "A1", "requested_by": "grace" } }),
+        text: None,
+        duration_ms: 1,
+    };
+    let noted = judge.after(&Request::of(REQUEST, "{}"), &requested);
+    assert_eq!(noted.verdict, Review::Pass);
+    let mut answer = said(&judge, 0).1.unwrap();
+    answer.arguments.insert("id".to_owned(), "A1".into());
+    answer.arguments.insert("requested_by".to_owned(), "ada".into());
+    assert!(
+        matches!(resolve(&judge, &answer, "approved", 0), Review::Deny(denial) if denial.code == "APPROVER_ASKED")
+    );
+}
+
 /// The denial of a call outside any task, which asks by itself.
 fn denied(judge: &Judge<SideEffectApproval>, arguments: &str) -> Denial {
     match judge.before(&Request::of("job_start", arguments)).verdict {

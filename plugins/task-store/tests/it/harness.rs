@@ -46,7 +46,7 @@ pub(crate) fn check(lines: &str, expected: Expect) {
 
 /// Like [`check`], after lines that are not printed.
 pub(crate) fn check_after(setup: &str, lines: &str, expected: Expect) {
-    let session = Session::new(&task_store::PACK);
+    let session = Session::new(&task_store::PACK).portable();
     run(&session, setup);
     expected.assert_eq(&run(&session, lines));
 }

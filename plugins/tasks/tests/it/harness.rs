@@ -13,7 +13,7 @@ pub(crate) const THREE: &str = r#"- bootstrap {"plan_title": "P", "task_title": 
     {"title": "three", "success_criteria": ["c3"], "tests": ["t3"]}]}"#;
 
 pub(crate) fn session() -> Session {
-    Session::new(&tasks::PACK)
+    Session::new(&tasks::PACK).portable()
 }
 
 /// A session after lines that have to succeed.

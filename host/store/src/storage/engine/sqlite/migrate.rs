@@ -27,6 +27,16 @@ pub struct Step {
     pub sql: String,
 }
 
+impl Step {
+    /// The step as `tollgate-sql` reads it.
+    pub(in crate::storage) fn as_read(&self) -> tollgate_sql::Step<'_> {
+        tollgate_sql::Step {
+            name: &self.name,
+            sql: &self.sql,
+        }
+    }
+}
+
 /// Reason why tables could not be migrated. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum MigrationError {
@@ -202,11 +212,7 @@ impl Step {
 
 /// Schema that a component's migrations make, or all their problems.
 pub(in crate::storage) fn read(prefix: &str, steps: &[Step]) -> Result<Schema, Problems> {
-    let steps = steps.iter().map(|step| tollgate_sql::Step {
-        name: &step.name,
-        sql: &step.sql,
-    });
-    schema::read(prefix, steps)
+    schema::read(prefix, steps.iter().map(Step::as_read))
 }
 
 /// Brings a component's tables up to date.

