@@ -23,8 +23,9 @@ mod tests {
         "app",
     ];
     /// Libraries, and the only crates that depend on them.
-    const WALLS: [(&str, &[&str]); 7] = [
+    const WALLS: [(&str, &[&str]); 8] = [
         ("rusqlite", &["store"]),
+        ("tokio-postgres", &["store"]),
         ("wasmtime", &["sandbox", "components"]),
         ("wasmtime-wasi", &["sandbox"]),
         ("rmcp", &["mcp"]),
@@ -69,8 +70,9 @@ mod tests {
         }
     }
 
-    /// The folder in which the store names the library of its engine. Tests may name it elsewhere.
+    /// The folder in which the store names the libraries of its engines. Tests may name SQLite's elsewhere.
     const SEAM: &str = "host/store/src/storage/engine";
+    const ENGINES: [&str; 2] = ["rusqlite", "tokio_postgres"];
 
     #[allow(clippy::disallowed_methods, reason = "the test reads sources")]
     fn sources(folder: &Path) -> Vec<PathBuf> {
@@ -88,18 +90,20 @@ mod tests {
 
     #[test]
     #[allow(clippy::disallowed_methods, reason = "the test reads sources")]
-    fn only_the_engine_of_the_store_names_rusqlite() {
+    fn only_the_engines_of_the_store_name_their_libraries() {
         let seam = root().join(SEAM);
         for path in sources(&root().join("host/store/src")) {
             let source = std::fs::read_to_string(&path).unwrap();
             let code = source.split("#[cfg(test)]\nmod tests").next().unwrap();
-            let is_test = path.ends_with("storage/tampering.rs") || path.ends_with("tests.rs");
-            let is_named = code.contains("rusqlite") && !is_test;
-            assert!(
-                !is_named || path.starts_with(&seam),
-                "{} names rusqlite",
-                path.display()
-            );
+            let is_test = path.ends_with("tampering/of_sqlite.rs") || path.ends_with("tests.rs");
+            for library in ENGINES {
+                let is_named = code.contains(library) && !is_test;
+                assert!(
+                    !is_named || path.starts_with(&seam),
+                    "{} names {library}",
+                    path.display()
+                );
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tollgate_sdk::ApprovalStatus;
 
 use self::stored::{COLUMNS, answerers_json, answering_json, stored};
-use super::engine::{Once, borrowed, sql};
+use super::engine::{Dialects, Once, borrowed, sql};
 use super::error::{StoreResult, exactly_one};
 use super::handles::Approvals;
 
@@ -244,6 +244,9 @@ impl Approvals<'_> {
         let sql =
             format!("SELECT {COLUMNS} FROM core_approvals WHERE notified = 0 ORDER BY asked_at LIMIT ?1");
         let unheard: Vec<StoredApproval> = self.0.engine.all(&sql, sql![limit], stored)?;
+        if unheard.is_empty() {
+            return Ok(unheard);
+        }
         let ids: Vec<&str> = unheard.iter().map(|found| found.approval.id.as_str()).collect();
         let places = vec!["?"; unheard.len()].join(", ");
         let sql = format!("UPDATE core_approvals SET notified = 1 WHERE id IN ({places})");
@@ -253,8 +256,12 @@ impl Approvals<'_> {
     }
 
     fn forget(self, now_ms: i64) -> StoreResult<()> {
-        let sql = "DELETE FROM core_approvals WHERE rowid IN (SELECT rowid FROM core_approvals
-            WHERE answered_at < ?1 ORDER BY answered_at LIMIT ?2)";
+        let sql = self.0.engine.text(Dialects {
+            sqlite: "DELETE FROM core_approvals WHERE rowid IN (SELECT rowid FROM core_approvals
+            WHERE answered_at < ?1 ORDER BY answered_at LIMIT ?2)",
+            postgres: "DELETE FROM core_approvals WHERE ctid = ANY (ARRAY(SELECT ctid FROM core_approvals
+            WHERE answered_at < ?1 ORDER BY answered_at LIMIT ?2))",
+        });
         self.0
             .engine
             .run(sql, sql![now_ms.saturating_sub(REMEMBERED_MS), FORGOTTEN_BATCH])

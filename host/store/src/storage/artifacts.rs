@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::engine::sql;
+use super::engine::{Dialects, sql};
 use super::error::{StoreResult, exactly_one};
 use super::handles::Artifacts;
 use crate::artifact::{Artifact, ArtifactKind};
@@ -19,8 +19,12 @@ pub struct StoredArtifact {
 }
 
 /// Equal content is stored once, and is its newest artifact's.
-const CONTENTS: &str = "SELECT hash, size, holder, max(created_at) AS newest FROM core_artifacts
-    WHERE collected = 0 GROUP BY hash";
+const CONTENTS: Dialects<'static> = Dialects {
+    sqlite: "SELECT hash, size, holder, max(created_at) AS newest FROM core_artifacts
+    WHERE collected = 0 GROUP BY hash",
+    postgres: "SELECT DISTINCT ON (hash) hash, size, holder, created_at AS newest FROM core_artifacts
+    WHERE collected = 0 ORDER BY hash, created_at DESC",
+};
 
 impl Artifacts<'_> {
     /// Adds an operation's artifact, in the operation's transaction.
@@ -98,8 +102,9 @@ impl Artifacts<'_> {
 
     /// Holder with most content, if there are more than so many bytes, and the number of bytes to remove first.
     fn excess(self, most: i64) -> StoreResult<Option<(String, i64)>> {
+        let contents = self.0.engine.text(CONTENTS);
         let sql = format!(
-            "SELECT holder, sum(size) AS bytes FROM ({CONTENTS}) AS contents GROUP BY holder ORDER BY bytes DESC, holder"
+            "SELECT holder, sum(size) AS bytes FROM ({contents}) AS contents GROUP BY holder ORDER BY bytes DESC, holder"
         );
         let holders: Vec<(String, i64)> = self
             .0
@@ -114,8 +119,9 @@ impl Artifacts<'_> {
 
     /// The hashes of a holder's oldest contents: as many as have so many bytes together.
     fn oldest_of(self, holder: &str, bytes: i64, limit: u32) -> StoreResult<Vec<String>> {
+        let contents = self.0.engine.text(CONTENTS);
         let sql = format!(
-            "SELECT hash, size FROM ({CONTENTS}) AS contents WHERE holder = ?1 ORDER BY newest, hash LIMIT ?2"
+            "SELECT hash, size FROM ({contents}) AS contents WHERE holder = ?1 ORDER BY newest, hash LIMIT ?2"
         );
         let (mut hashes, mut sum) = (Vec::new(), 0);
         self.0.engine.each_until(&sql, sql![holder, limit], |row| {

@@ -153,6 +153,7 @@ mod tests {
                 session.begin_write().unwrap();
                 session
                     .sqlite()
+                    .unwrap()
                     .db
                     .execute("UPDATE core_migrations SET reader = reader", [])
                     .unwrap();

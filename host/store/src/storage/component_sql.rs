@@ -55,6 +55,7 @@ impl Components<'_> {
     ) -> Result<Vec<Vec<Value>>, SqlError> {
         match &self.0.engine {
             Engine::Sqlite(sqlite) => sqlite.query_of(namespace, sql, params),
+            Engine::Postgres(_) => Err(SqlError::Internal(StoreError::of_sqlite_alone())),
         }
     }
 
@@ -62,6 +63,7 @@ impl Components<'_> {
     pub fn execute(self, namespace: &Namespace, sql: &str, params: &[Value]) -> Result<u64, SqlError> {
         match &self.0.engine {
             Engine::Sqlite(sqlite) => sqlite.execute_of(namespace, sql, params),
+            Engine::Postgres(_) => Err(SqlError::Internal(StoreError::of_sqlite_alone())),
         }
     }
 
@@ -69,6 +71,7 @@ impl Components<'_> {
     pub fn batch(self, namespace: &Namespace, statements: &[Statement]) -> Result<Vec<u64>, SqlError> {
         match &self.0.engine {
             Engine::Sqlite(sqlite) => sqlite.batch_of(namespace, statements),
+            Engine::Postgres(_) => Err(SqlError::Internal(StoreError::of_sqlite_alone())),
         }
     }
 }

@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_used_once_and_forgotten_long_after() {
-        let session = super::super::scratch(std::iter::empty()).unwrap();
+        let session = super::super::fixture::session();
         session.begin_write().unwrap();
         assert!(session.approvals().use_consent("one", 1_000).unwrap());
         assert!(!session.approvals().use_consent("one", 2_000).unwrap());

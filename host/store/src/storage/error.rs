@@ -5,6 +5,7 @@ use std::fmt;
 
 use thiserror::Error as ThisError;
 
+use super::engine::postgres::{self, ServerError};
 use super::engine::sqlite::Failure;
 
 /// Result of a statement of the host.
@@ -18,6 +19,13 @@ pub struct StoreError(Cause);
 enum Cause {
     #[error(transparent)]
     Sqlite(Failure),
+    #[error(transparent)]
+    Postgres(postgres::Failure),
+    /// The server is not used.
+    #[error(transparent)]
+    Server(ServerError),
+    #[error("only a database in a file of SQLite has this")]
+    OfSqliteAlone,
     #[error("the session is lost")]
     NoSession,
     #[error("there is no such row")]
@@ -46,6 +54,16 @@ pub enum StoreFailure {
     NotWritable,
     /// The file was moved, removed or replaced since it was opened.
     Moved,
+    /// Another transaction was in the way, and the engine undid this one. Running it again may work.
+    Conflict,
+    /// The deadline passed, or the caller gave up.
+    Interrupted,
+    /// The connection to the server was lost, or none could be made. Nothing of the open transaction was kept.
+    Lost,
+    /// The connection was lost while the transaction was committed: nobody knows if it was.
+    Unknown,
+    /// The ledger has another end than this host knows.
+    Fenced,
     /// Any other failure.
     Other,
 }
@@ -79,9 +97,23 @@ impl StoreError {
         StoreError(Cause::Sqlite(failure))
     }
 
+    pub(super) fn of_postgres(failure: postgres::Failure) -> StoreError {
+        StoreError(Cause::Postgres(failure))
+    }
+
+    /// The failure of what SQLite alone has.
+    pub(super) fn of_sqlite_alone() -> StoreError {
+        StoreError(Cause::OfSqliteAlone)
+    }
+
     /// Kind of the failure.
     pub fn failure(&self) -> StoreFailure {
-        self.sqlite().map_or(StoreFailure::Other, Failure::kind)
+        match &self.0 {
+            Cause::Sqlite(failure) => failure.kind(),
+            Cause::Postgres(failure) => failure.kind(),
+            Cause::Server(err) => err.kind(),
+            _ => StoreFailure::Other,
+        }
     }
 
     /// The object of somebody else that is in the way of the host's statements, if that is why they fail.
@@ -117,6 +149,12 @@ impl StoreError {
             Cause::Sqlite(failure) => Ok(failure),
             other => Err(StoreError(other)),
         }
+    }
+}
+
+impl From<ServerError> for StoreError {
+    fn from(err: ServerError) -> StoreError {
+        StoreError(Cause::Server(err))
     }
 }
 

@@ -156,7 +156,8 @@ impl Evidence<'_> {
         workspace: &str,
         (state, seq): (&str, i64),
     ) -> StoreResult<(bool, bool)> {
-        let sql = "SELECT coalesce(max(s.cause = 'test_run'), 0), coalesce(max(o.seq < ?4), 0)
+        let sql = "SELECT coalesce(max(CASE WHEN s.cause = 'test_run' THEN 1 ELSE 0 END), 0),
+                coalesce(max(CASE WHEN o.seq < ?4 THEN 1 ELSE 0 END), 0)
             FROM core_work_tree_states s LEFT JOIN core_operations o ON o.op_id = s.op_id
             WHERE s.envelope_id = ?1 AND s.workspace = ?2 AND s.state = ?3";
         self.0

@@ -1,11 +1,127 @@
 //! Small ledgers for tests of the storage.
 
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use tempfile::TempDir;
 use tollgate_core::envelope::{Limits, Standing, State};
 
 use super::engine::sqlite::schema::{Object, pristine};
-use super::{Broken, Database, Ending, Envelope, Head, Operation, PruneError, Pruned, Retention, Session};
+use super::engine::{Dialects, Engine, sql};
+use super::error::StoreResult;
+use super::{
+    Broken, Database, Ending, Envelope, Head, Operation, PruneError, Pruned, Retention, Server, Session,
+};
 use crate::key::LedgerKey;
+
+/// URL of a PostgreSQL server on which tests of both engines run, in place of SQLite.
+const SERVER: &str = "TOLLGATE_TEST_POSTGRES";
+
+/// True if tests of both engines run on PostgreSQL.
+pub(crate) fn on_postgres() -> bool {
+    std::env::var_os(SERVER).is_some()
+}
+
+/// Place of a test's database, which goes with it.
+pub(crate) struct Place {
+    _dir: Option<TempDir>,
+    schema: Option<(Server, String)>,
+}
+
+impl Place {
+    /// The server of a database on one.
+    pub(crate) fn server(&self) -> Server {
+        self.schema.as_ref().unwrap().0.clone()
+    }
+
+    fn on_server(url: &str) -> (Place, Database) {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let schema = format!("test_{}_{number}", std::process::id());
+        let joint = if url.contains('?') { '&' } else { '?' };
+        let server = Server::from_url(&format!("{url}{joint}schema={schema}")).unwrap();
+        let place = Place {
+            _dir: None,
+            schema: Some((server.clone(), schema)),
+        };
+        (place, Database::connect(server).unwrap())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some((server, schema)) = self.schema.take() {
+            // A test that failed may leave things behind that are in the way.
+            let dropped = Session::on_server(&server, super::session::Access::Write)
+                .map_err(super::OpenError::into_cause)
+                .and_then(|session| change(&session, &format!("DROP SCHEMA {schema} CASCADE")));
+            assert!(dropped.is_ok() || std::thread::panicking(), "{dropped:?}");
+        }
+    }
+}
+
+/// An empty database of the engine that tests run on.
+pub(crate) fn database() -> (Place, Database) {
+    match std::env::var(SERVER) {
+        Ok(url) => Place::on_server(&url),
+        Err(_) => {
+            let (dir, database) = in_file::database();
+            let place = Place {
+                _dir: Some(dir),
+                schema: None,
+            };
+            (place, database)
+        }
+    }
+}
+
+/// A session with an empty database of its own.
+pub(crate) struct Alone {
+    session: Session,
+    _place: Place,
+}
+
+impl Deref for Alone {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+/// A session with an empty database of its own, of the engine that tests run on.
+pub(crate) fn session() -> Alone {
+    let (place, database) = database();
+    Alone {
+        session: database.write_session().unwrap(),
+        _place: place,
+    }
+}
+
+/// Databases that are files of SQLite, whatever engine other tests run on.
+pub(crate) mod in_file {
+    use super::{Database, Session, TempDir};
+
+    pub(super) fn database() -> (TempDir, Database) {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("t.db")).unwrap();
+        (dir, database)
+    }
+
+    /// [`ledger`](super::ledger) in a file.
+    pub(crate) fn ledger(rows: &str) -> (TempDir, Session) {
+        let (dir, database) = database();
+        (dir, super::ledger_in(&database, rows))
+    }
+}
+
+/// Runs statements as somebody who has the rights of the host, and not its code.
+pub(crate) fn change(session: &Session, sql: &str) -> StoreResult<()> {
+    match &session.engine {
+        Engine::Sqlite(sqlite) => Ok(sqlite.db.execute_batch(sql)?),
+        Engine::Postgres(postgres) => postgres.run_script(sql),
+    }
+}
 
 pub(crate) const NOW: &str = "2026-03-01T00:00:00.000Z";
 pub(crate) const CUTOFF: &str = "2026-02-01T00:00:00.000Z";
@@ -62,9 +178,12 @@ pub(crate) fn envelope(id: &str, closed_at: Option<&str>) -> Envelope {
 
 /// A ledger with one row for each letter: `o` old and outside, `y` young and outside, `k` of an open
 /// envelope, `c` of a closed old one.
-pub(crate) fn ledger(rows: &str) -> (TempDir, Session) {
-    let place = tempfile::tempdir().unwrap();
-    let database = Database::open(&place.path().join("t.db")).unwrap();
+pub(crate) fn ledger(rows: &str) -> (Place, Session) {
+    let (place, database) = database();
+    (place, ledger_in(&database, rows))
+}
+
+fn ledger_in(database: &Database, rows: &str) -> Session {
     let session = database.write_session().unwrap();
     session.begin_write().unwrap();
     session.envelopes().open(&envelope("env_k", None)).unwrap();
@@ -75,7 +194,7 @@ pub(crate) fn ledger(rows: &str) -> (TempDir, Session) {
         .unwrap();
     add(&session, rows, 0);
     session.commit().unwrap();
-    (place, session)
+    session
 }
 
 pub(crate) fn add(session: &Session, rows: &str, from: usize) {
@@ -97,9 +216,8 @@ pub(crate) fn add(session: &Session, rows: &str, from: usize) {
 pub(crate) fn rows_between(session: &Session, first: i64, last: i64) -> i64 {
     let count = "SELECT count(*) FROM core_operations WHERE seq BETWEEN ?1 AND ?2";
     session
-        .sqlite()
-        .db
-        .query_row(count, (first, last), |row| row.get(0))
+        .engine
+        .one(count, sql![first, last], |row| row.get(0))
         .unwrap()
 }
 
@@ -137,25 +255,32 @@ pub(crate) fn picture(session: &Session) -> String {
     picture.into_iter().collect()
 }
 
+/// Lets rows be changed past foreign keys, as tools of others do.
+pub(crate) fn without_keys(session: &Session) {
+    let sql = session.engine.text(Dialects {
+        sqlite: "PRAGMA foreign_keys = OFF",
+        postgres: "SET session_replication_role = replica",
+    });
+    change(session, sql).unwrap();
+}
+
 /// Drops what keeps SQL from changing the ledger.
 pub(crate) fn disarm(session: &Session) {
-    for guard in guards() {
-        session
-            .sqlite()
-            .db
-            .execute_batch(&format!("DROP TRIGGER {}", guard.name))
-            .unwrap();
-    }
+    arm(session, "DISABLE", |guard| format!("DROP TRIGGER {}", guard.name));
 }
 
 pub(crate) fn rearm(session: &Session) {
-    for guard in guards() {
-        session
-            .sqlite()
-            .db
-            .execute_batch(guard.sql.as_deref().unwrap())
-            .unwrap();
-    }
+    arm(session, "ENABLE", |guard| guard.sql.clone().unwrap());
+}
+
+fn arm(session: &Session, triggers: &str, guard: impl Fn(&Object) -> String) {
+    let sql = match &session.engine {
+        Engine::Sqlite(_) => guards().map(guard).collect::<Vec<_>>().join(";\n"),
+        Engine::Postgres(_) => ["core_operations", "core_anchors"]
+            .map(|table| format!("ALTER TABLE {table} {triggers} TRIGGER USER"))
+            .join(";\n"),
+    };
+    change(session, &sql).unwrap();
 }
 
 fn guards() -> impl Iterator<Item = &'static Object> {

@@ -90,7 +90,7 @@ impl Evidence<'_> {
         states: &mut BTreeSet<String>,
     ) -> StoreResult<()> {
         let sql = "SELECT seen.state, seen.cause = 'test_run' AND seen.op_id = ?3,
-                 seen.cause = 'call' AND coalesce(by.effect = 'write' AND by.pack = ?4, 0)
+                 seen.cause = 'call' AND coalesce(by.effect = 'write' AND by.pack = ?4, FALSE)
              FROM core_work_tree_states AS seen LEFT JOIN core_operations AS by ON by.op_id = seen.op_id
              WHERE seen.envelope_id = ?1 AND seen.workspace = ?2 ORDER BY seen.id";
         let mut is_tested = false;

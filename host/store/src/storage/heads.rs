@@ -48,14 +48,12 @@ impl Envelopes<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Database;
-    use super::super::fixture::{NOW, envelope};
+    use super::super::fixture::{self, NOW, envelope};
     use super::*;
 
     #[test]
     fn an_envelope_that_the_host_ends_has_the_commit_of_its_end() {
-        let place = tempfile::tempdir().unwrap();
-        let database = Database::open(&place.path().join("t.db")).unwrap();
+        let (_place, database) = fixture::database();
         database.know_heads(Arc::new(|workspace| {
             (workspace == "one").then(|| "c0ffee".to_owned())
         }));

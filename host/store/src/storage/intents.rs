@@ -1,6 +1,6 @@
 //! `run` calls that were admitted and whose end is not recorded yet.
 
-use super::engine::sql;
+use super::engine::{Dialects, sql};
 use super::error::{StoreError, StoreResult, exactly_one};
 use super::handles::Intents;
 use super::ledger::Operation;
@@ -20,8 +20,12 @@ impl Intents<'_> {
 
     /// Notes in an intent what its call was counted for since.
     pub fn count(self, op_id: &str, counters: &str) -> StoreResult<()> {
-        let sql =
-            "UPDATE core_intents SET operation = json_set(operation, '$.counters', ?2) WHERE op_id = ?1";
+        let sql = self.0.engine.text(Dialects {
+            sqlite: "UPDATE core_intents SET operation = json_set(operation, '$.counters', ?2) WHERE op_id = ?1",
+            postgres: "UPDATE core_intents SET operation =
+                    jsonb_set(operation::jsonb, '{counters}', to_jsonb(CAST(?2 AS text)))::text
+                WHERE op_id = ?1",
+        });
         self.0
             .engine
             .run(sql, sql![op_id, counters])
@@ -38,8 +42,8 @@ impl Intents<'_> {
 
     /// Tools of calls of an envelope whose end is not recorded yet, oldest first.
     pub fn running_in(self, envelope: &str) -> StoreResult<Vec<String>> {
-        let sql = "SELECT json_extract(operation, '$.tool') FROM core_intents
-            WHERE json_extract(operation, '$.envelope_id') = ?1 ORDER BY op_id";
+        let sql = "SELECT operation ->> 'tool' FROM core_intents
+            WHERE operation ->> 'envelope_id' = ?1 ORDER BY op_id";
         self.0.engine.all(sql, sql![envelope], |row| row.get(0))
     }
 

@@ -90,7 +90,7 @@ impl Operations<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{self, NOW, operation, verify};
+    use super::super::fixture::{self, NOW, Place, operation, verify};
     use super::super::session::Session;
     use super::*;
 
@@ -103,7 +103,7 @@ mod tests {
     }
 
     /// A row by itself, one with three calls inside, and one more.
-    fn ledger() -> (tempfile::TempDir, Session) {
+    fn ledger() -> (Place, Session) {
         let (place, session) = fixture::ledger("");
         session.begin_write().unwrap();
         session.ledger().record(&operation(0, None, NOW)).unwrap();
@@ -169,11 +169,8 @@ mod tests {
         ] {
             let (_place, session) = ledger();
             fixture::disarm(&session);
-            let changed = session
-                .sqlite()
-                .db
-                .execute(&format!("UPDATE core_operations {change}"), []);
-            assert_eq!(changed.unwrap(), 1);
+            let sql = format!("UPDATE core_operations {change}");
+            assert_eq!(session.engine.run(&sql, &[]).unwrap(), 1);
             assert!(verify(&session, None).is_some(), "{change}");
         }
     }

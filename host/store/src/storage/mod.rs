@@ -62,6 +62,7 @@ mod work_trees;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use self::engine::postgres;
 use self::engine::sqlite::{memory, migrate, place};
 
 pub use access::{Bounds, Namespace};
@@ -76,6 +77,7 @@ pub use component_sql::SqlError;
 pub use counted::{CountedRow, CountedVerdict, Times};
 pub use definitions::Remembered;
 pub use endings::{Ending, WORK_TREES, opened};
+pub use engine::postgres::{Server, ServerError};
 pub use engine::sqlite::PAGE;
 pub use engine::sqlite::copies::{Compacted, CopyError};
 pub use engine::sqlite::migrate::{MigrationError, Step};
@@ -130,23 +132,30 @@ pub fn nowhere() -> Result<Session, OpenError> {
     Session::open(Path::new(":memory:"), session::Access::Memory)
 }
 
-/// Path of the database, and the settings of its sessions.
+/// Place of the database, and the settings of its sessions.
 #[derive(Debug, Clone)]
 pub struct Database {
-    path: PathBuf,
+    at: At,
     heads: heads::Heads,
-    /// The file that the path named when the first session was opened.
-    opened: Arc<OnceLock<place::File>>,
+}
+
+/// Place of a database.
+#[derive(Debug, Clone)]
+enum At {
+    /// A file of SQLite.
+    File {
+        path: PathBuf,
+        /// The file that the path named when the first session was opened.
+        opened: Arc<OnceLock<place::File>>,
+    },
+    /// A PostgreSQL server.
+    Server(Box<Server>),
 }
 
 impl Database {
     /// Opens or creates the database and brings the host's own tables up to date.
     pub fn open(path: &Path) -> Result<Database, MigrationError> {
-        let database = Database {
-            path: path.to_owned(),
-            heads: heads::Heads::default(),
-            opened: Arc::default(),
-        };
+        let database = Database::existing(path);
         let session = database.write_session()?;
         migrate::apply_core(&session).map_err(|err| explained(&session, err))?;
         report_misplaced(&session);
@@ -156,10 +165,23 @@ impl Database {
     /// A database that is what it is: nothing in it is brought up to date.
     pub fn existing(path: &Path) -> Database {
         Database {
-            path: path.to_owned(),
+            at: At::File {
+                path: path.to_owned(),
+                opened: Arc::default(),
+            },
             heads: heads::Heads::default(),
-            opened: Arc::default(),
         }
+    }
+
+    /// Connects to a PostgreSQL server, checks that it is one to rely on, and brings the host's own tables up to date.
+    pub fn connect(server: Server) -> Result<Database, MigrationError> {
+        let session = Session::on_server(&server, session::Access::Write)?;
+        postgres::prepare(&session, &server)?;
+        report_misplaced(&session);
+        Ok(Database {
+            at: At::Server(Box::new(server)),
+            heads: heads::Heads::default(),
+        })
     }
 
     /// Says how to look up the commit that a workspace is at, for envelopes that end.
@@ -169,30 +191,32 @@ impl Database {
 
     /// A session that may write.
     pub fn write_session(&self) -> Result<Session, OpenError> {
-        self.check_place()?;
-        let mut session = Session::open(&self.path, session::Access::Write)?;
+        let mut session = self.session(session::Access::Write)?;
         session.heads = self.heads.clone();
-        self.check_place()?;
         Ok(session)
     }
 
-    /// A session that SQLite keeps from writing.
+    /// A session that the engine keeps from writing.
     pub fn read_session(&self) -> Result<Session, OpenError> {
-        self.check_place()?;
-        Session::open(&self.path, session::Access::Read)
+        self.session(session::Access::Read)
     }
 
-    /// Fails if the path names another file than the first session opened.
-    fn check_place(&self) -> Result<(), OpenError> {
-        let Some(found) = place::file(&self.path) else {
-            return match self.opened.get() {
-                None => Ok(()),
-                Some(_) => Err(OpenError::moved(&self.path)),
-            };
+    fn session(&self, access: session::Access) -> Result<Session, OpenError> {
+        let (path, opened) = match &self.at {
+            At::File { path, opened } => (path, opened),
+            At::Server(server) => return Session::on_server(server, access),
         };
-        match *self.opened.get_or_init(|| found) == found {
-            true => Ok(()),
-            false => Err(OpenError::moved(&self.path)),
+        check_place(path, opened)?;
+        let session = Session::open(path, access)?;
+        check_place(path, opened)?;
+        Ok(session)
+    }
+
+    /// The file of a database that is one.
+    fn file(&self) -> StoreResult<&Path> {
+        match &self.at {
+            At::File { path, .. } => Ok(path),
+            At::Server(_) => Err(StoreError::of_sqlite_alone()),
         }
     }
 
@@ -221,6 +245,20 @@ impl Database {
         let whole = |err: MigrationError| (String::new(), err);
         let session = self.write_session().map_err(|err| whole(err.into()))?;
         migrate::apply_together(&session, components)
+    }
+}
+
+/// Fails if a path names another file than the first session opened.
+fn check_place(path: &Path, opened: &OnceLock<place::File>) -> Result<(), OpenError> {
+    let Some(found) = place::file(path) else {
+        return match opened.get() {
+            None => Ok(()),
+            Some(_) => Err(OpenError::moved(path)),
+        };
+    };
+    match *opened.get_or_init(|| found) == found {
+        true => Ok(()),
+        false => Err(OpenError::moved(path)),
     }
 }
 

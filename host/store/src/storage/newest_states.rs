@@ -49,9 +49,12 @@ impl WorkTrees<'_> {
     /// is an edit, unless a test run left it. Wants a write transaction.
     pub fn note_newest(self, seen: &Sighting, cause: Cause) -> StoreResult<()> {
         let sql = "INSERT INTO core_work_trees (workspace, state, looked_boot_ms) VALUES (?1, ?2, ?3)
-            ON CONFLICT (workspace) DO UPDATE SET edits = edits + (?5 AND state <> excluded.state),
+            ON CONFLICT (workspace) DO UPDATE SET
+                edits = core_work_trees.edits
+                    + CASE WHEN ?5 AND core_work_trees.state <> excluded.state THEN 1 ELSE 0 END,
                 state = excluded.state, looked_boot_ms = excluded.looked_boot_ms
-            WHERE looked_boot_ms <= excluded.looked_boot_ms OR looked_boot_ms > excluded.looked_boot_ms + ?4";
+            WHERE core_work_trees.looked_boot_ms <= excluded.looked_boot_ms
+                OR core_work_trees.looked_boot_ms > excluded.looked_boot_ms + ?4";
         self.0
             .engine
             .run(
@@ -70,8 +73,7 @@ impl WorkTrees<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Database;
-    use super::super::fixture::{NOW, envelope};
+    use super::super::fixture::{self, NOW, Place, envelope};
     use super::super::session::Session;
     use super::*;
 
@@ -84,12 +86,9 @@ mod tests {
         }
     }
 
-    fn session() -> (tempfile::TempDir, Session) {
-        let place = tempfile::tempdir().unwrap();
-        let session = Database::open(&place.path().join("t.db"))
-            .unwrap()
-            .write_session()
-            .unwrap();
+    fn session() -> (Place, Session) {
+        let (place, database) = fixture::database();
+        let session = database.write_session().unwrap();
         session.begin_write().unwrap();
         (place, session)
     }

@@ -90,18 +90,16 @@ impl Envelopes<'_> {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use tempfile::TempDir;
     use tollgate_core::envelope::{Charge, Limits};
 
-    use super::super::fixture::{NOW, envelope};
+    use super::super::fixture::{self, NOW, Place, envelope};
     use super::super::session::Session;
-    use super::super::{Admission, Database, Ending, EnvelopeFilter};
+    use super::super::{Admission, Ending, EnvelopeFilter};
     use super::*;
 
     /// Opened at 1 s: `env_a` with 4 s, in it `env_b` without a limit, in that `env_c` with 9 s, beside it `env_d` with 2 s.
-    fn parts() -> (TempDir, Session) {
-        let place = tempfile::tempdir().unwrap();
-        let database = Database::open(&place.path().join("t.db")).unwrap();
+    fn parts() -> (Place, Session) {
+        let (place, database) = fixture::database();
         let session = database.write_session().unwrap();
         session.begin_write().unwrap();
         let all = [

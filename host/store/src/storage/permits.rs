@@ -1,6 +1,6 @@
 //! Permits that count once, such as an approval: keys of policies that calls take in their own commits.
 
-use super::engine::sql;
+use super::engine::{Dialects, sql};
 use super::error::StoreResult;
 use super::handles::Permits;
 
@@ -112,8 +112,12 @@ impl Permits<'_> {
     }
 
     fn forget_expired(self, policy: &str, now_ms: i64) -> StoreResult<()> {
-        let sql = "DELETE FROM core_permits WHERE rowid IN (SELECT rowid FROM core_permits
-            WHERE policy = ?1 AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3)";
+        let sql = self.0.engine.text(Dialects {
+            sqlite: "DELETE FROM core_permits WHERE rowid IN (SELECT rowid FROM core_permits
+            WHERE policy = ?1 AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3)",
+            postgres: "DELETE FROM core_permits WHERE ctid = ANY (ARRAY(SELECT ctid FROM core_permits
+            WHERE policy = ?1 AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3))",
+        });
         self.0
             .engine
             .run(sql, sql![policy, now_ms, EXPIRED_BATCH])
@@ -168,7 +172,7 @@ mod tests {
 
     #[test]
     fn no_window_of_any_place_in_time_has_more_calls_than_slots() {
-        let session = super::super::scratch(std::iter::empty()).unwrap();
+        let session = super::super::fixture::session();
         session.begin_write().unwrap();
         let mut passed = Vec::new();
         for now_ms in (0..5_000).step_by(7) {
@@ -207,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_slot_comes_back_unless_it_is_kept() {
-        let session = super::super::scratch(std::iter::empty()).unwrap();
+        let session = super::super::fixture::session();
         session.begin_write().unwrap();
         let take = |op_id: &str, number: usize, is_kept: bool| {
             session
@@ -232,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_blocks_nobody_for_long() {
-        let session = super::super::scratch(std::iter::empty()).unwrap();
+        let session = super::super::fixture::session();
         session.begin_write().unwrap();
         let day = 86_400_000;
         for number in 0..3 {
@@ -263,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_key_is_one_operations_until_it_expires_or_comes_back() {
-        let session = super::super::scratch(std::iter::empty()).unwrap();
+        let session = super::super::fixture::session();
         session.begin_write().unwrap();
         let take = |policy: &str, op_id: &str, now_ms: i64| {
             session

@@ -2,7 +2,7 @@
 
 use tollgate_sdk::policy::{MemoryChange, Remembered};
 
-use super::engine::{Row, sql};
+use super::engine::{Dialects, Row, sql};
 use super::error::StoreResult;
 use super::handles::PolicyMemory;
 
@@ -124,8 +124,13 @@ impl PolicyMemory<'_> {
 
     /// Removes some entries whose time is over, and returns their bytes.
     fn forget_expired_entries(self, component: &str, now_ms: i64) -> StoreResult<i64> {
-        let sql = "DELETE FROM core_policy_memory WHERE rowid IN (SELECT rowid FROM core_policy_memory
-             WHERE component = ?1 AND until_ms <= ?2 ORDER BY until_ms LIMIT ?3) RETURNING bytes";
+        let sql = self.0.engine.text(Dialects {
+            sqlite: "DELETE FROM core_policy_memory WHERE rowid IN (SELECT rowid FROM core_policy_memory
+             WHERE component = ?1 AND until_ms <= ?2 ORDER BY until_ms LIMIT ?3) RETURNING bytes",
+            postgres:
+                "DELETE FROM core_policy_memory WHERE ctid = ANY (ARRAY(SELECT ctid FROM core_policy_memory
+             WHERE component = ?1 AND until_ms <= ?2 ORDER BY until_ms LIMIT ?3)) RETURNING bytes",
+        });
         let freed: Vec<i64> = self
             .0
             .engine
@@ -137,9 +142,13 @@ impl PolicyMemory<'_> {
         if grown == 0 {
             return Ok(());
         }
-        let sql = "INSERT INTO core_policy_memory_use (component, bytes) VALUES (?1, max(?2, 0))
-            ON CONFLICT (component) DO UPDATE SET bytes = max(core_policy_memory_use.bytes + ?2, 0)";
-        self.0.engine.run(sql, sql![component, grown]).map(drop)
+        let sql = "INSERT INTO core_policy_memory_use (component, bytes) VALUES (?1, ?3)
+            ON CONFLICT (component) DO UPDATE SET bytes =
+                CASE WHEN core_policy_memory_use.bytes + ?2 > 0 THEN core_policy_memory_use.bytes + ?2 ELSE 0 END";
+        self.0
+            .engine
+            .run(sql, sql![component, grown, grown.max(0)])
+            .map(drop)
     }
 }
 
@@ -158,7 +167,7 @@ fn entry(row: &Row<'_>) -> StoreResult<Remembered> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::session::Session;
+    use super::super::fixture::Alone;
     use super::*;
 
     fn owner(audit: bool) -> MemoryOwner {
@@ -177,8 +186,8 @@ mod tests {
         }
     }
 
-    fn session() -> Session {
-        let session = super::super::scratch(std::iter::empty()).unwrap();
+    fn session() -> Alone {
+        let session = super::super::fixture::session();
         session.begin_write().unwrap();
         session
     }

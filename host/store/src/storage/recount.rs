@@ -140,16 +140,15 @@ mod tests {
     use tollgate_core::envelope::{Charge, State};
 
     use super::super::endings::opened;
-    use super::super::fixture::{NOW, envelope, key, operation};
+    use super::super::fixture::{self, NOW, Place, change, envelope, key, operation, without_keys};
     use super::super::prune::PruneError;
     use super::super::session::Session;
-    use super::super::{Admission, Database, Operation};
+    use super::super::{Admission, Operation};
     use super::*;
 
     /// An envelope with another around it, three calls of which one is refused, and their ends.
-    fn story() -> (tempfile::TempDir, Session) {
-        let place = tempfile::tempdir().unwrap();
-        let database = Database::open(&place.path().join("t.db")).unwrap();
+    fn story() -> (Place, Session) {
+        let (place, database) = fixture::database();
         let session = database.write_session().unwrap();
         session.begin_write().unwrap();
         open(&session, 0, "env_around", None);
@@ -219,14 +218,11 @@ mod tests {
     fn nothing_is_pruned_by_envelopes_that_were_changed() {
         let (_place, session) = story();
         session.maintenance().check_before_prune().unwrap();
-        session
-            .sqlite()
-            .db
-            .execute(
-                "UPDATE core_envelopes SET closed_at = '2020-01-01T00:00:00.000Z'",
-                [],
-            )
-            .unwrap();
+        change(
+            &session,
+            "UPDATE core_envelopes SET closed_at = '2020-01-01T00:00:00.000Z'",
+        )
+        .unwrap();
         let refused = session.maintenance().check_before_prune().unwrap_err();
         assert!(
             matches!(&refused, PruneError::Envelopes(fault) if fault.contains("the end of envelope")),
@@ -237,8 +233,7 @@ mod tests {
     /// A host that reads the clock, and looks at envelopes after another opened one.
     #[test]
     fn a_detached_envelope_is_open_for_its_time_by_the_clock_that_nobody_sets() {
-        let place = tempfile::tempdir().unwrap();
-        let database = Database::open(&place.path().join("t.db")).unwrap();
+        let (_place, database) = fixture::database();
         let session = database.write_session().unwrap();
         session.begin_write().unwrap();
         let mut one = envelope("env_one", None);
@@ -371,13 +366,8 @@ mod tests {
             ),
         ] {
             let (_place, session) = story();
-            // Other tools need not keep to foreign keys.
-            session
-                .sqlite()
-                .db
-                .execute_batch("PRAGMA foreign_keys = OFF")
-                .unwrap();
-            assert_eq!(session.sqlite().db.execute(change, []).unwrap(), 1, "{change}");
+            without_keys(&session);
+            assert_eq!(session.engine.run(change, &[]).unwrap(), 1, "{change}");
             let found = faults(&session);
             assert!(
                 found.iter().any(|fault| fault.contains(shown)),

@@ -1,6 +1,6 @@
 //! Repetitions among an envelope's operations: changes that were there before, failures that stay.
 
-use super::engine::sql;
+use super::engine::{Dialects, sql};
 use super::error::StoreResult;
 use super::handles::Evidence;
 
@@ -24,6 +24,20 @@ pub struct RepeatedFailure {
     pub mutations: i64,
     /// No test run since went differently.
     pub stands: bool,
+}
+
+/// Test runs of an envelope that count, each with the states of work trees that it began in.
+macro_rules! newest_runs {
+    () => {
+        "core_operations o
+            JOIN core_work_tree_states s ON s.envelope_id = o.envelope_id AND s.state = o.repo_before_hash
+            WHERE o.envelope_id = ?1 AND (o.op_type = 'test_run' OR o.outcome IS NOT NULL) AND o.success = 1
+              AND (o.effect = 'run' OR o.failure_fingerprint IS NOT NULL OR NOT EXISTS (
+                  SELECT 1 FROM core_operations r
+                  JOIN core_work_tree_states t ON t.envelope_id = r.envelope_id AND t.state = r.repo_before_hash
+                  WHERE r.envelope_id = ?1 AND r.effect = 'run' AND r.outcome IS NOT NULL
+                    AND t.workspace = s.workspace))"
+    };
 }
 
 impl Evidence<'_> {
@@ -81,15 +95,19 @@ impl Evidence<'_> {
     /// run. A run that the caller reports as passed tells nothing where the host ran tests itself.
     pub fn said_of_tests(self, id: &str) -> StoreResult<Option<SaidOfTests>> {
         let mut said: Option<SaidOfTests> = None;
-        let sql = "SELECT max(o.seq), o.events FROM core_operations o
-            JOIN core_work_tree_states s ON s.envelope_id = o.envelope_id AND s.state = o.repo_before_hash
-            WHERE o.envelope_id = ?1 AND (o.op_type = 'test_run' OR o.outcome IS NOT NULL) AND o.success = 1
-              AND (o.effect = 'run' OR o.failure_fingerprint IS NOT NULL OR NOT EXISTS (
-                  SELECT 1 FROM core_operations r
-                  JOIN core_work_tree_states t ON t.envelope_id = r.envelope_id AND t.state = r.repo_before_hash
-                  WHERE r.envelope_id = ?1 AND r.effect = 'run' AND r.outcome IS NOT NULL
-                    AND t.workspace = s.workspace))
-            GROUP BY s.workspace";
+        let newest = Dialects {
+            sqlite: concat!(
+                "SELECT max(o.seq), o.events FROM ",
+                newest_runs!(),
+                " GROUP BY s.workspace"
+            ),
+            postgres: concat!(
+                "SELECT DISTINCT ON (s.workspace) o.seq, o.events FROM ",
+                newest_runs!(),
+                " ORDER BY s.workspace, o.seq DESC"
+            ),
+        };
+        let sql = self.0.engine.text(newest);
         self.0.engine.each(sql, sql![id], |row| {
             let events: Option<String> = row.get(1)?;
             let said = said.get_or_insert_default();

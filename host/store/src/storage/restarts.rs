@@ -91,17 +91,13 @@ impl WorkTrees<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Database;
-    use super::super::fixture::{NOW, envelope};
+    use super::super::fixture::{self, NOW, envelope};
     use super::*;
 
     #[test]
     fn only_what_a_gone_host_left_is_compared_and_once() {
-        let place = tempfile::tempdir().unwrap();
-        let session = Database::open(&place.path().join("t.db"))
-            .unwrap()
-            .write_session()
-            .unwrap();
+        let (_place, database) = fixture::database();
+        let session = database.write_session().unwrap();
         session.begin_write().unwrap();
         let seen = |state: &str, looked_boot_ms: i64| Sighting {
             workspace: "one".to_owned(),

@@ -9,6 +9,7 @@ use tollgate_core::deadline::Deadline;
 
 use super::access::Namespace;
 use super::engine::Engine;
+use super::engine::postgres::{Postgres, Server};
 use super::engine::sqlite::memory::Armed;
 use super::engine::sqlite::{Sqlite, place};
 use super::error::{StoreError, StoreResult};
@@ -30,6 +31,14 @@ impl OpenError {
         OpenError {
             path: path.display().to_string(),
             source: place::moved(path),
+        }
+    }
+
+    /// The failure to open a session on a server.
+    pub(super) fn of_server(server: &Server, source: StoreError) -> OpenError {
+        OpenError {
+            path: server.to_string(),
+            source,
         }
     }
 
@@ -69,6 +78,24 @@ macro_rules! of_the_engine {
                 $vis fn $name(&self$(, $value: $type)*)$( -> $result)? {
                     match &self.engine {
                         Engine::Sqlite(engine) => engine.$name($($value),*),
+                        Engine::Postgres(engine) => engine.$name($($value),*),
+                    }
+                }
+            )+
+        }
+    };
+}
+
+/// Declares methods of [`Session`] that only SQLite has, with what they come to on a server.
+macro_rules! of_sqlite {
+    ($($(#[doc = $doc:literal])+ $vis:vis fn $name:ident(&self$(, $value:ident: $type:ty)*)$( -> $result:ty)?, or $otherwise:expr;)+) => {
+        impl Session {
+            $(
+                $(#[doc = $doc])+
+                $vis fn $name(&self$(, $value: $type)*)$( -> $result)? {
+                    match &self.engine {
+                        Engine::Sqlite(engine) => engine.$name($($value),*),
+                        Engine::Postgres(_) => $otherwise,
                     }
                 }
             )+
@@ -77,24 +104,10 @@ macro_rules! of_the_engine {
 }
 
 of_the_engine! {
-    /// Prepares a component's statements from now on, under its deadline.
-    pub fn enter(&self, namespace: &Namespace, deadline: &Deadline);
-    /// Bounds the memory of the component's statement that runs until the result is dropped.
-    pub(super) fn bound_memory(&self) -> Option<Armed>;
-    /// Changes by the component's statements since the last look.
-    pub fn take_changes(&self) -> Changes;
-    /// Forgets what was counted since, and goes on counting from what was taken before.
-    pub fn set_changes(&self, changes: Changes);
     /// Prepares the host's own statements from now on, under a deadline.
     pub fn limit_time(&self, deadline: &Deadline);
     /// Prepares the host's own statements from now on, without a deadline.
     pub fn leave(&self);
-    /// Bounds time and memory of what runs until [`leave`](Session::leave), the host's own statements in between
-    /// included.
-    pub(super) fn begin_bounds(&self, deadline: &Deadline, memory: u64);
-    /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
-    /// Pages that somebody still reads past stay in the log.
-    pub fn checkpoint(&self) -> StoreResult<()>;
     /// A number that changes with each commit of another session.
     pub fn data_version(&self) -> StoreResult<i64>;
     /// Starts a snapshot; it is taken at the first read.
@@ -107,8 +120,6 @@ of_the_engine! {
     pub fn commit(&self) -> StoreResult<()>;
     /// Undoes the transaction. Fails if the engine undid it already.
     pub fn rollback(&self) -> StoreResult<()>;
-    /// Lets the next in line write, unless a transaction is open.
-    pub fn end_turn(&self);
     /// Starts a part of the transaction that can be undone alone.
     pub fn savepoint(&self) -> StoreResult<()>;
     /// Keeps the part since the last savepoint.
@@ -116,16 +127,26 @@ of_the_engine! {
     /// Undoes the part since the last savepoint.
     pub fn undo(&self) -> StoreResult<()>;
     /// True if a transaction is open. SQLite ends one itself after some failures, such as an
-    /// interrupted or disk-filling write.
+    /// interrupted or disk-filling write. PostgreSQL takes nothing but its undoing after any failure.
     pub fn in_transaction(&self) -> bool;
-    /// Pages in use: those of the file less those on the free list.
-    pub fn pages(&self) -> StoreResult<i64>;
-    /// Keeps the file from growing by more than `remaining` pages. The limit stays until
-    /// [`lift_limit`](Session::lift_limit), because setting it anew for each call would cost more
-    /// than it protects.
-    pub fn limit_growth(&self, remaining: i64) -> StoreResult<()>;
+}
+
+of_sqlite! {
+    /// Bounds the memory of the component's statement that runs until the result is dropped. A server has its own memory.
+    pub(super) fn bound_memory(&self) -> Option<Armed>, or None;
+    /// Changes by the component's statements since the last look.
+    pub fn take_changes(&self) -> Changes, or Changes::new();
+    /// Forgets what was counted since, and goes on counting from what was taken before.
+    pub fn set_changes(&self, changes: Changes), or drop(changes);
+    /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
+    /// Pages that somebody still reads past stay in the log. A server does that by itself.
+    pub fn checkpoint(&self) -> StoreResult<()>, or Ok(());
+    /// Lets the next in line write, unless a transaction is open. On a server the turn ends with the transaction.
+    pub fn end_turn(&self), or ();
+    /// Pages in use: those of the file less those on the free list. None on a server, where no quota is kept by them.
+    pub fn pages(&self) -> StoreResult<i64>, or Ok(0);
     /// Makes room for the host's own rows if a component's limit left hardly any.
-    pub fn lift_limit(&self) -> StoreResult<()>;
+    pub fn lift_limit(&self) -> StoreResult<()>, or Ok(());
 }
 
 impl Session {
@@ -141,10 +162,50 @@ impl Session {
         })
     }
 
+    /// A session on a server whose tables are up to date.
+    pub(super) fn on_server(server: &Server, access: Access) -> Result<Session, OpenError> {
+        let postgres =
+            Postgres::open(server, access).map_err(|source| OpenError::of_server(server, source))?;
+        Ok(Session {
+            engine: Engine::Postgres(Box::new(postgres)),
+            known_head: Cell::new(None),
+            heads: Heads::default(),
+        })
+    }
+
     /// The connection to SQLite, for what only SQLite has.
-    pub(super) fn sqlite(&self) -> &Sqlite {
-        let Engine::Sqlite(sqlite) = &self.engine;
-        sqlite
+    pub(super) fn sqlite(&self) -> StoreResult<&Sqlite> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => Ok(sqlite),
+            Engine::Postgres(_) => Err(StoreError::of_sqlite_alone()),
+        }
+    }
+
+    /// Prepares a component's statements from now on, under its deadline.
+    pub fn enter(&self, namespace: &Namespace, deadline: &Deadline) {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.enter(namespace, deadline),
+            Engine::Postgres(postgres) => postgres.limit_time(deadline),
+        }
+    }
+
+    /// Bounds time and memory of what runs until [`leave`](Session::leave), the host's own statements in between
+    /// included.
+    pub(super) fn begin_bounds(&self, deadline: &Deadline, memory: u64) {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.begin_bounds(deadline, memory),
+            Engine::Postgres(postgres) => postgres.limit_time(deadline),
+        }
+    }
+
+    /// Keeps the file from growing by more than `remaining` pages. The limit stays until
+    /// [`lift_limit`](Session::lift_limit), because setting it anew for each call would cost more
+    /// than it protects.
+    pub fn limit_growth(&self, remaining: i64) -> StoreResult<()> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.limit_growth(remaining),
+            Engine::Postgres(_) => Ok(()),
+        }
     }
 
     /// Runs `body` with the host's rights in the middle of a component's call. A statement that is
@@ -152,6 +213,7 @@ impl Session {
     pub fn as_host<T>(&self, body: impl FnOnce() -> T) -> T {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.as_host(body),
+            Engine::Postgres(_) => body(),
         }
     }
 
@@ -160,6 +222,7 @@ impl Session {
         self.known_head.set(None);
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.begin_write(),
+            Engine::Postgres(postgres) => postgres.begin_write(),
         }
     }
 
@@ -168,6 +231,7 @@ impl Session {
         self.known_head.set(None);
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.begin_write_before(deadline),
+            Engine::Postgres(postgres) => postgres.begin_write_before(deadline),
         }
     }
 }

@@ -116,7 +116,7 @@ impl WorkTrees<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::OperationFilter;
-    use super::super::fixture::{add, disarm, key, ledger, prune, rearm};
+    use super::super::fixture::{Place, add, change, disarm, key, ledger, prune, rearm};
     use super::super::session::Session;
     use super::*;
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     /// A ledger with two calls of an open envelope, and their states after, which the next row holds.
-    fn story() -> (tempfile::TempDir, Session) {
+    fn story() -> (Place, Session) {
         let (place, session) = ledger("kk");
         session.begin_write().unwrap();
         for (op_id, state) in [("op_0", "A"), ("op_1", "B")] {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn tamper(session: &Session, sql: &str) {
-        session.sqlite().db.execute_batch(sql).unwrap();
+        change(session, sql).unwrap();
     }
 
     #[test]

@@ -173,7 +173,8 @@ impl WorkTrees<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::Sighting;
-    use super::super::fixture::{NOW, add, disarm, key, ledger, operation, prune, rearm};
+    use super::super::engine::sql;
+    use super::super::fixture::{NOW, Place, add, change, disarm, key, ledger, operation, prune, rearm};
     use super::super::session::Session;
     use super::super::work_trees::Cause;
 
@@ -188,7 +189,7 @@ mod tests {
     }
 
     /// Rows of an open envelope, each of a call that found another state of the work tree.
-    fn story(states: &[&str]) -> (tempfile::TempDir, Session) {
+    fn story(states: &[&str]) -> (Place, Session) {
         let (place, session) = ledger("");
         session.begin_write().unwrap();
         for (number, state) in states.iter().enumerate() {
@@ -274,7 +275,7 @@ mod tests {
         ] {
             let (_place, session) = story(&["A", "B", "A"]);
             next(&session, "k", 9);
-            session.sqlite().db.execute_batch(&sql).unwrap();
+            change(&session, &sql).unwrap();
             let found = faults(&session);
             assert!(found.iter().any(|fault| fault.contains(says)), "{sql}: {found:?}");
             // A row that comes later does not cover it up.
@@ -291,7 +292,7 @@ mod tests {
             let sql = "INSERT INTO core_work_tree_states
                 (envelope_id, workspace, state, cause, op_id, seen_at, looked_boot_ms)
                 VALUES ('env_k', 'one', ?1, 'observed', ?2, '2026', 99)";
-            session.sqlite().db.execute(sql, (state, op_id)).unwrap();
+            session.engine.run(sql, sql![state, op_id]).unwrap();
             next(&session, "k", 9);
             let found = faults(&session);
             let says = format!("state 4 of a work tree is not one that {op_id} found: it was added");
@@ -303,14 +304,12 @@ mod tests {
     fn a_changed_event_breaks_the_chain() {
         let (_place, session) = story(&["A"]);
         disarm(&session);
-        session
-            .sqlite()
-            .db
-            .execute_batch(
-                "UPDATE core_work_tree_states SET state = 'X';
-                 UPDATE core_operations SET events = NULL WHERE seq = 1",
-            )
-            .unwrap();
+        change(
+            &session,
+            "UPDATE core_work_tree_states SET state = 'X';
+             UPDATE core_operations SET events = NULL WHERE seq = 1",
+        )
+        .unwrap();
         rearm(&session);
         let broken = session
             .ledger()

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::MigrationError;
 use super::anchors::Anchor;
-use super::engine::Once;
+use super::engine::{Dialects, Once};
 use super::error::StoreResult;
 use super::handles::Ledger;
 use super::ledger::{CHAIN_COLUMNS, Head, Link, RowHasher, link};
@@ -102,7 +102,12 @@ impl Ledger<'_> {
         let mut hasher = RowHasher::new();
         let mut anchors = anchors.iter().peekable();
         let mut walked = Ok(());
-        let sql = format!("SELECT {CHAIN_COLUMNS} FROM core_operations NOT INDEXED ORDER BY seq");
+        // An index that lies must not lead to the rows.
+        let order = self.0.engine.text(Dialects {
+            sqlite: "NOT INDEXED ORDER BY seq",
+            postgres: "ORDER BY seq",
+        });
+        let sql = format!("SELECT {CHAIN_COLUMNS} FROM core_operations {order}");
         self.0.engine.each_until(Once(&sql), &[], |row| {
             let row = link(row, &mut hasher)?;
             walked = walk.pass(&row, &mut anchors);

@@ -260,9 +260,9 @@ impl WorkTrees<'_> {
         let Some(newest) = self.newest_state(envelope, workspace)? else {
             return Ok(None);
         };
-        let sql =
-            "SELECT coalesce(sum(cause IN ('observed', 'call')), 0), coalesce(sum(cause = 'observed'), 0),
-                coalesce(sum(cause = 'opened'), 0) > 0,
+        let sql = "SELECT coalesce(sum(CASE WHEN cause IN ('observed', 'call') THEN 1 ELSE 0 END), 0),
+                coalesce(sum(CASE WHEN cause = 'observed' THEN 1 ELSE 0 END), 0),
+                coalesce(sum(CASE WHEN cause = 'opened' THEN 1 ELSE 0 END), 0) > 0,
                 (SELECT git_head FROM core_work_tree_states WHERE id = ?3)
             FROM core_work_tree_states WHERE envelope_id = ?1 AND workspace = ?2";
         let (edits, observed_edits, has_baseline, git_head): (i64, i64, bool, Option<String>) = self

@@ -3,6 +3,7 @@
 //! Handles write one text of SQL for every engine, give it values as [`Sql`] and read rows as [`Row`]. Nothing outside
 //! of this module names a library of an engine.
 
+pub(super) mod postgres;
 pub(super) mod sqlite;
 
 mod row;
@@ -10,15 +11,29 @@ mod value;
 
 use std::ops::ControlFlow;
 
+pub(super) use self::postgres::Postgres;
 pub(super) use self::row::{Column, Row};
 pub(super) use self::sqlite::Sqlite;
 pub(super) use self::value::{AsSql, Sql, borrowed, sql};
 use super::error::{StoreError, StoreResult};
 
 /// The database of a session.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for each session, and nothing is between a handle and SQLite"
+)]
 pub(super) enum Engine {
     /// A file of SQLite.
     Sqlite(Sqlite),
+    /// A database of a PostgreSQL server.
+    Postgres(Box<Postgres>),
+}
+
+/// A statement that the engines write in different ways. Most have one text for all.
+#[derive(Clone, Copy)]
+pub(super) struct Dialects<'t> {
+    pub(super) sqlite: &'t str,
+    pub(super) postgres: &'t str,
 }
 
 /// Text of a statement. A session keeps what it prepared of most texts.
@@ -55,13 +70,23 @@ impl<'t> From<Once<'t>> for Text<'t> {
 /// A statement that runs many times, looked up or prepared once. It borrows the engine.
 pub(super) enum Prepared<'e> {
     Sqlite(sqlite::Prepared<'e>),
+    Postgres(postgres::Prepared<'e>),
 }
 
 impl Engine {
+    /// The text for this engine.
+    pub(super) fn text<'t>(&self, of: Dialects<'t>) -> &'t str {
+        match self {
+            Engine::Sqlite(_) => of.sqlite,
+            Engine::Postgres(_) => of.postgres,
+        }
+    }
+
     /// Prepares a statement, for a loop.
     pub(super) fn prepare<'t>(&self, sql: impl Into<Text<'t>>) -> StoreResult<Prepared<'_>> {
         match self {
             Engine::Sqlite(sqlite) => sqlite.prepare(sql.into()).map(Prepared::Sqlite),
+            Engine::Postgres(postgres) => postgres.prepare(sql.into()).map(Prepared::Postgres),
         }
     }
 
@@ -131,6 +156,7 @@ impl Prepared<'_> {
     pub(super) fn run(&mut self, params: &[Sql<'_>]) -> StoreResult<usize> {
         match self {
             Prepared::Sqlite(prepared) => prepared.run(params),
+            Prepared::Postgres(prepared) => prepared.run(params),
         }
     }
 
@@ -151,6 +177,7 @@ impl Prepared<'_> {
     ) -> StoreResult<Option<T>> {
         match self {
             Prepared::Sqlite(prepared) => prepared.maybe(params, read),
+            Prepared::Postgres(prepared) => prepared.maybe(params, read),
         }
     }
 
@@ -167,6 +194,7 @@ impl Prepared<'_> {
     ) -> StoreResult<C> {
         match self {
             Prepared::Sqlite(prepared) => prepared.all(params, read),
+            Prepared::Postgres(prepared) => prepared.all(params, read),
         }
     }
 
@@ -178,6 +206,7 @@ impl Prepared<'_> {
     ) -> StoreResult<()> {
         match self {
             Prepared::Sqlite(prepared) => prepared.each_until(params, visit),
+            Prepared::Postgres(prepared) => prepared.each_until(params, visit),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Rows on their way out of a statement.
 
-use super::Sql;
+use super::{Sql, postgres};
 use crate::storage::error::{StoreError, StoreResult};
 
 /// A row of a result, borrowed from the engine.
 pub(in crate::storage) enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
+    Postgres(&'a tokio_postgres::Row),
 }
 
 /// A value of a row. Text is as it was stored: whoever reads it as such checks that it is UTF-8.
@@ -29,6 +30,7 @@ impl<'a> Row<'a> {
     pub(in crate::storage) fn column(&self, index: usize) -> StoreResult<Column<'_>> {
         match self {
             Row::Sqlite(row) => Ok(row.get_ref(index)?.into()),
+            Row::Postgres(row) => postgres::column(row, index),
         }
     }
 

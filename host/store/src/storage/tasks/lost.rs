@@ -80,7 +80,7 @@ impl Tasks<'_> {
         self.withdraw_question(&task, now_ms)?;
         let sql =
             "UPDATE core_tasks SET host_id = ?2, state = 'working', resumed = resumed + 1, asked = NULL,
-                answers = NULL, note = ?3, updated_at = max(updated_at, ?4)
+                answers = NULL, note = ?3, updated_at = CASE WHEN updated_at > ?4 THEN updated_at ELSE ?4 END
             WHERE id = ?1";
         let changed = self.0.engine.run(sql, sql![task.id, host_id, TAKEN_UP, now_ms])?;
         Ok(changed == 1)

@@ -3,6 +3,7 @@
 use serde_json::json;
 use tollgate_sdk::ApprovalRequest;
 
+use super::super::fixture::Alone;
 use super::super::session::Session;
 use super::super::{AskedBy, Operation};
 use super::*;
@@ -31,8 +32,8 @@ fn replied(reply: &str) -> TaskEnd {
     }
 }
 
-fn session() -> Session {
-    let session = crate::storage::scratch(std::iter::empty()).unwrap();
+fn session() -> Alone {
+    let session = crate::storage::fixture::session();
     session.begin_write().unwrap();
     session
 }

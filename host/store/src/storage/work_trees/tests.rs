@@ -1,8 +1,8 @@
 use tollgate_core::envelope::{Charge, Refusal, State};
 
-use super::super::fixture::{NOW, envelope};
+use super::super::Admission;
+use super::super::fixture::{self, NOW, Place, envelope};
 use super::super::session::Session;
-use super::super::{Admission, Database};
 use super::*;
 
 fn seen(workspace: &str, state: &str, looked_boot_ms: i64) -> Sighting {
@@ -14,12 +14,9 @@ fn seen(workspace: &str, state: &str, looked_boot_ms: i64) -> Sighting {
     }
 }
 
-fn session(max_edits: Option<i64>) -> (tempfile::TempDir, Session) {
-    let place = tempfile::tempdir().unwrap();
-    let session = Database::open(&place.path().join("t.db"))
-        .unwrap()
-        .write_session()
-        .unwrap();
+fn session(max_edits: Option<i64>) -> (Place, Session) {
+    let (place, database) = fixture::database();
+    let session = database.write_session().unwrap();
     session.begin_write().unwrap();
     let around = envelope("env_around", None);
     session.envelopes().open(&around).unwrap();

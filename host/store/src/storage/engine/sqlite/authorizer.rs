@@ -248,7 +248,7 @@ mod tests {
         let tables = "CREATE TABLE shop_items (id INTEGER PRIMARY KEY, line TEXT) STRICT;
                       CREATE TABLE shop_log (id INTEGER PRIMARY KEY, line TEXT, item INTEGER
                           REFERENCES shop_items (id) ON DELETE CASCADE ON UPDATE CASCADE) STRICT;";
-        session.sqlite().db.execute_batch(tables).unwrap();
+        session.sqlite().unwrap().db.execute_batch(tables).unwrap();
         let log = Arc::new(BTreeSet::from(["shop_log".to_owned()]));
         let namespace = Namespace::of_pack("shop").while_append_only(&log);
         let deadline = tollgate_core::deadline::Deadline::after(
@@ -256,7 +256,7 @@ mod tests {
             tollgate_core::deadline::Cancel::default(),
         );
         session.enter(&namespace, &deadline);
-        let prepared = session.sqlite().db.prepare(sql).map(drop);
+        let prepared = session.sqlite().unwrap().db.prepare(sql).map(drop);
         session.leave();
         prepared
     }

@@ -60,7 +60,7 @@ impl Database {
         let source = self.read_session()?;
         let mut copy = open(file, OpenFlags::SQLITE_OPEN_CREATE)?;
         {
-            let backup = Backup::new(&source.sqlite().db, &mut copy)?;
+            let backup = Backup::new(&source.sqlite()?.db, &mut copy)?;
             let started = Instant::now();
             // All at once is one snapshot: a copy in steps begins again whenever somebody writes in between.
             while backup.step(-1)? != StepResult::Done {
@@ -81,14 +81,14 @@ impl Database {
         let line = self.write_session()?;
         let before = size(&line)?;
         line.checkpoint()?;
-        let mut db = open(&self.path, OpenFlags::empty())?;
+        let mut db = open(self.file()?, OpenFlags::empty())?;
         db.busy_timeout(patience.unwrap_or(BUSY_TIMEOUT))?;
         db.pragma_update(None, "synchronous", "FULL")?;
         if let Some(patience) = patience {
             let end = Instant::now() + patience;
             db.progress_handler(PROGRESS_INTERVAL, Some(move || Instant::now() >= end))?;
         }
-        let written = line.sqlite().in_turn(|| db.execute_batch("VACUUM"));
+        let written = line.sqlite()?.in_turn(|| db.execute_batch("VACUUM"));
         written.map_err(|err| match (err.sqlite_error_code(), patience) {
             (Some(ErrorCode::OperationInterrupted | ErrorCode::DatabaseBusy), Some(patience)) => {
                 CopyError::TooLong(patience)
@@ -110,7 +110,7 @@ impl Maintenance<'_> {
     pub fn free_bytes(self) -> StoreResult<u64> {
         let pages: i64 = self
             .0
-            .sqlite()
+            .sqlite()?
             .db
             .query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
         Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
@@ -125,7 +125,7 @@ fn open(file: &Path, more: OpenFlags) -> StoreResult<Connection> {
 
 fn size(session: &Session) -> StoreResult<u64> {
     let pages: i64 = session
-        .sqlite()
+        .sqlite()?
         .db
         .query_row("PRAGMA page_count", [], |row| row.get(0))?;
     Ok(u64::try_from(pages).unwrap_or_default() * PAGE)
@@ -146,7 +146,7 @@ mod tests {
 
     fn filled(place: &tempfile::TempDir, rows: u32) -> Database {
         let database = Database::open(&place.path().join("tollgate.db")).unwrap();
-        let db = plain(&database.path);
+        let db = plain(database.file().unwrap());
         db.execute_batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT); BEGIN")
             .unwrap();
         for _ in 0..rows {
@@ -164,7 +164,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let db = plain(&database.path);
+                let db = plain(database.file().unwrap());
                 while !stop.load(Ordering::Relaxed) {
                     // Two rows at once, so that half of a commit would be an odd number.
                     let both = "BEGIN IMMEDIATE; INSERT INTO notes (text) VALUES ('y'); INSERT INTO notes (text) VALUES ('y'); COMMIT";
@@ -198,13 +198,13 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let database = filled(&place, 1_000);
         let other = database.write_session().unwrap();
-        plain(&database.path)
+        plain(database.file().unwrap())
             .execute_batch("DELETE FROM notes WHERE id % 10 > 0")
             .unwrap();
         assert!(other.maintenance().free_bytes().unwrap() > 1 << 20);
         let compacted = database.compact(Some(Duration::from_secs(60))).unwrap();
         assert!(compacted.after < compacted.before / 2, "{compacted:?}");
-        let file = std::fs::metadata(&database.path).unwrap().len();
+        let file = std::fs::metadata(database.file().unwrap()).unwrap().len();
         assert_eq!(file, compacted.after);
         assert_eq!(other.maintenance().free_bytes().unwrap(), 0);
         other.begin_write().unwrap();

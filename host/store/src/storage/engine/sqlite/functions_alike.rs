@@ -42,7 +42,7 @@ fn alike(params: &[Value]) {
         Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH,
         Limit::SQLITE_LIMIT_LENGTH,
     ] {
-        let own = own.sqlite().db.limit(limit).unwrap();
+        let own = own.sqlite().unwrap().db.limit(limit).unwrap();
         original.set_limit(limit, own).unwrap();
     }
     for call in CALLS {
@@ -53,7 +53,7 @@ fn alike(params: &[Value]) {
                 .count();
             let expected = outcome(&original, &sql, &params[..used]);
             assert_eq!(
-                outcome(&own.sqlite().db, &sql, &params[..used]),
+                outcome(&own.sqlite().unwrap().db, &sql, &params[..used]),
                 expected,
                 "{sql} of {params:.100?}"
             );
@@ -142,6 +142,10 @@ fn own_functions_give_what_those_of_sqlite_give_at_the_edges() {
 fn a_replacement_that_is_too_long_is_refused_as_sqlite_does() {
     let own = nowhere().unwrap();
     let params = ["a".repeat(10_000), "a".to_owned(), "b".repeat(1_000)].map(Value::Text);
-    let refused = outcome(&own.sqlite().db, "SELECT length(replace(?1, ?2, ?3))", &params);
+    let refused = outcome(
+        &own.sqlite().unwrap().db,
+        "SELECT length(replace(?1, ?2, ?3))",
+        &params,
+    );
     assert_eq!(refused, Err("string or blob too big".to_owned()));
 }

@@ -14,6 +14,7 @@ use self::files::CORE;
 use super::own_sql::for_sqlite;
 use crate::storage::access::Namespace;
 use crate::storage::bounds::migration_deadline;
+use crate::storage::engine::{Once, sql};
 use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::session::{OpenError, Session};
 
@@ -171,7 +172,7 @@ impl From<rusqlite::Error> for MigrationError {
 }
 
 /// The owner's name of the host's own tables.
-const CORE_NAME: &str = "core";
+pub(in crate::storage::engine) const CORE_NAME: &str = "core";
 
 /// Brings the host's own tables up to date.
 pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationError> {
@@ -183,7 +184,7 @@ pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationE
         })
         .collect();
     in_transaction(session, || {
-        session.sqlite().db.execute_batch(
+        session.sqlite()?.db.execute_batch(
             "CREATE TABLE IF NOT EXISTS core_migrations (
                 pack TEXT NOT NULL,
                 name TEXT NOT NULL,
@@ -192,9 +193,9 @@ pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationE
             ) STRICT",
         )?;
         for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)? {
-            let ran = session.sqlite().db.execute_batch(&for_sqlite(&step.sql));
+            let ran = session.sqlite()?.db.execute_batch(&for_sqlite(&step.sql));
             ran.map_err(|err| failed(CORE_NAME, step, err.to_string()))?;
-            session.sqlite().db.execute(
+            session.sqlite()?.db.execute(
                 "INSERT INTO core_migrations (pack, name, hash) VALUES (?1, ?2, ?3)",
                 [CORE_NAME, &step.name, &step.hash()],
             )?;
@@ -204,7 +205,7 @@ pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationE
 }
 
 impl Step {
-    fn hash(&self) -> String {
+    pub(in crate::storage::engine) fn hash(&self) -> String {
         hex(&Sha256::digest(&self.sql))
     }
 }
@@ -268,7 +269,7 @@ fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result
             run(session, namespace, step, commands)?;
         }
     }
-    session.sqlite().db.execute(
+    session.sqlite()?.db.execute(
         "UPDATE core_migrations SET reader = ?2 WHERE pack = ?1 AND reader < ?2",
         (pack, VERSION),
     )?;
@@ -295,7 +296,7 @@ fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result
 /// The tables that are not a component's own. Renaming is how it could make one.
 fn others(session: &Session, namespace: &Namespace) -> StoreResult<BTreeSet<String>> {
     let mut statement = session
-        .sqlite()
+        .sqlite()?
         .db
         .prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")?;
     let names = statement.query_map([], |row| row.get::<_, String>(0))?;
@@ -326,16 +327,11 @@ pub(in crate::storage) fn apply_together<'a>(
 
 /// The owners of applied steps, without the host itself.
 pub(in crate::storage) fn packs(session: &Session) -> Result<Vec<String>, MigrationError> {
-    let packs = session
-        .sqlite()
-        .db
-        .prepare("SELECT DISTINCT pack FROM core_migrations WHERE pack <> ?1")?
-        .query_map([CORE_NAME], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    Ok(packs)
+    let sql = "SELECT DISTINCT pack FROM core_migrations WHERE pack <> ?1";
+    Ok(session.engine.all(Once(sql), sql![CORE_NAME], |row| row.get(0))?)
 }
 
-fn in_transaction(
+pub(in crate::storage::engine) fn in_transaction(
     session: &Session,
     body: impl FnOnce() -> Result<(), MigrationError>,
 ) -> Result<(), MigrationError> {
@@ -361,20 +357,22 @@ fn run(
     for command in commands {
         let Some(sql) = &command.sql else { continue };
         let namespace = namespace.while_append_only(&command.append_only);
-        let ran = session.sqlite().migrating(&namespace, |db| db.execute_batch(sql));
+        let ran = session
+            .sqlite()?
+            .migrating(&namespace, |db| db.execute_batch(sql));
         ran.map_err(|err| {
             let reason = format!("statement {} (`{}`): {err}", command.number, command.words);
             failed(namespace.pack(), step, reason)
         })?;
     }
-    session.sqlite().db.execute(
+    session.sqlite()?.db.execute(
         "INSERT INTO core_migrations (pack, name, hash, reader) VALUES (?1, ?2, ?3, ?4)",
         (namespace.pack(), &step.name, step.hash(), VERSION),
     )?;
     Ok(())
 }
 
-fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
+pub(in crate::storage::engine) fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
     MigrationError::Failed {
         pack: pack.to_owned(),
         step: step.name.clone(),
@@ -384,7 +382,7 @@ fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
 
 /// True if steps were applied that this version of the reader has not read.
 fn unread(session: &Session, pack: &str) -> StoreResult<bool> {
-    Ok(session.sqlite().db.query_row(
+    Ok(session.sqlite()?.db.query_row(
         "SELECT EXISTS (SELECT 1 FROM core_migrations WHERE pack = ?1 AND reader < ?2)",
         (pack, VERSION),
         |row| row.get(0),
@@ -392,7 +390,7 @@ fn unread(session: &Session, pack: &str) -> StoreResult<bool> {
 }
 
 /// The steps that are not applied yet.
-fn missing<'a>(
+pub(in crate::storage::engine) fn missing<'a>(
     applied: &[(String, String)],
     pack: &str,
     steps: &'a [Step],
@@ -433,14 +431,14 @@ fn missing<'a>(
     Ok(missing)
 }
 
-fn applied(session: &Session, pack: &str) -> StoreResult<Vec<(String, String)>> {
+pub(in crate::storage::engine) fn applied(
+    session: &Session,
+    pack: &str,
+) -> StoreResult<Vec<(String, String)>> {
+    let sql = "SELECT name, hash FROM core_migrations WHERE pack = ?1 ORDER BY name";
     session
-        .sqlite()
-        .db
-        .prepare("SELECT name, hash FROM core_migrations WHERE pack = ?1 ORDER BY name")?
-        .query_map([pack], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .map(|row| Ok(row?))
-        .collect()
+        .engine
+        .all(Once(sql), sql![pack], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// A foreign key into another namespace would let a component see, block or set off what is not its own. A trigger would run in

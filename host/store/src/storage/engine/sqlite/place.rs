@@ -85,7 +85,7 @@ mod tests {
                 session.begin_write()?;
                 let sql =
                     "INSERT INTO core_consents (id, used_at) SELECT 'c' || count(*), 1 FROM core_consents";
-                session.sqlite().db.execute(sql, [])?;
+                session.sqlite().unwrap().db.execute(sql, [])?;
                 session.commit()
             };
             note(&session).unwrap();

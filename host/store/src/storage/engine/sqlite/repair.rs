@@ -4,7 +4,7 @@ use super::migrate::{self, MigrationError};
 use super::schema::{Cure, Misplaced, pristine, quoted};
 use crate::storage::Database;
 use crate::storage::engine::Engine;
-use crate::storage::error::StoreResult;
+use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::handles::Maintenance;
 use crate::storage::session::Session;
 
@@ -18,8 +18,10 @@ impl Database {
         let mut session = self.write_session()?;
         // Dropping a table would otherwise delete its rows first, in a statement that foreign keys take part in,
         // and in which the host touches what is not its own.
-        session.sqlite().db.pragma_update(None, "foreign_keys", false)?;
-        let Engine::Sqlite(sqlite) = &mut session.engine;
+        session.sqlite()?.db.pragma_update(None, "foreign_keys", false)?;
+        let Engine::Sqlite(sqlite) = &mut session.engine else {
+            return Err(StoreError::of_sqlite_alone().into());
+        };
         sqlite
             .db
             .authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>)?;
@@ -42,7 +44,7 @@ impl Database {
 impl Maintenance<'_> {
     pub(in crate::storage) fn has_table(self, name: &str) -> StoreResult<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
-        Ok(self.0.sqlite().db.query_row(sql, [name], |row| row.get(0))?)
+        Ok(self.0.sqlite()?.db.query_row(sql, [name], |row| row.get(0))?)
     }
 }
 
@@ -77,7 +79,7 @@ fn cure_in_transaction(session: &Session, cure: Cure) -> Result<Vec<Misplaced>, 
                 .find_map(|made| made.sql.as_deref());
             sql.push_str(made.unwrap_or_default());
         }
-        session.sqlite().db.execute_batch(&sql)?;
+        session.sqlite()?.db.execute_batch(&sql)?;
     }
     Ok(wrong)
 }

@@ -14,6 +14,7 @@ use tollgate_core::text;
 
 use super::migrate::MigrationError;
 use crate::storage::access::{CORE_PREFIX, Namespace};
+use crate::storage::engine::Engine;
 use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::handles::Maintenance;
 use crate::storage::operations::StoredOperation;
@@ -255,7 +256,7 @@ impl Maintenance<'_> {
     pub(in crate::storage) fn objects(self) -> StoreResult<Vec<Object>> {
         Ok(self
             .0
-            .sqlite()
+            .sqlite()?
             .db
             .prepare("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name")?
             .query_map([], |row| {
@@ -273,7 +274,7 @@ impl Maintenance<'_> {
     pub(in crate::storage) fn has_migrations(self) -> StoreResult<bool> {
         let mut found = self
             .0
-            .sqlite()
+            .sqlite()?
             .db
             .prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'core_migrations'")?;
         Ok(found.exists([])?)
@@ -281,6 +282,9 @@ impl Maintenance<'_> {
 
     /// Objects in the database that should not exist, or differ from what they should be: the host's own first.
     pub fn misplaced(self) -> Result<Vec<Misplaced>, MigrationError> {
+        if let Engine::Postgres(postgres) = &self.0.engine {
+            return Ok(postgres.misplaced()?);
+        }
         let core = pristine()?;
         let found = self.objects()?;
         let mut wrong = changed_core(&found, core);
@@ -321,7 +325,7 @@ impl Maintenance<'_> {
     /// The tables that the foreign keys of each table refer to.
     fn references(self) -> StoreResult<BTreeMap<String, Vec<String>>> {
         let mut references: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let mut statement = self.0.sqlite().db.prepare(
+        let mut statement = self.0.sqlite()?.db.prepare(
             "SELECT tables.name, keys.\"table\"
              FROM sqlite_master AS tables, pragma_foreign_key_list(tables.name) AS keys
              WHERE tables.type = 'table'",
@@ -346,7 +350,7 @@ impl Maintenance<'_> {
             let table = quoted(&name);
             let mut columns = self
                 .0
-                .sqlite()
+                .sqlite()?
                 .db
                 .prepare("SELECT name FROM pragma_table_info(?1)")?;
             let columns: Vec<String> = columns
@@ -361,14 +365,14 @@ impl Maintenance<'_> {
                 format!("UPDATE {table} SET {} WHERE 0", columns.join(", ")),
                 format!("DELETE FROM {table} WHERE 0"),
             ] {
-                self.0.sqlite().db.prepare(&sql)?;
+                self.0.sqlite()?.db.prepare(&sql)?;
             }
         }
-        self.0.sqlite().host_statement("SAVEPOINT probe")?;
+        self.0.sqlite()?.host_statement("SAVEPOINT probe")?;
         let recorded = self.record_probe();
         self.0.known_head.set(None);
-        self.0.sqlite().host_statement("ROLLBACK TO probe")?;
-        self.0.sqlite().host_statement("RELEASE probe")?;
+        self.0.sqlite()?.host_statement("ROLLBACK TO probe")?;
+        self.0.sqlite()?.host_statement("RELEASE probe")?;
         recorded
     }
 

@@ -39,6 +39,7 @@ fn tried_unread(sql: &str) -> Result<(), String> {
     let tried = in_transaction(&session, || {
         session
             .sqlite()
+            .unwrap()
             .migrating(&namespace, |db| db.execute_batch(sql))?;
         check_objects(&session, &namespace)?;
         Ok(session.maintenance().probe()?)
@@ -92,11 +93,13 @@ fn straight(sql: &str) -> StoreResult<()> {
                   INSERT INTO shop_items VALUES ('a', 1); INSERT INTO shop_log VALUES ('1', 'a');";
     session
         .sqlite()
+        .unwrap()
         .migrating(&namespace, |db| db.execute_batch(tables))
         .unwrap();
     let log = std::sync::Arc::new(BTreeSet::from(["shop_log".to_owned()]));
     Ok(session
         .sqlite()
+        .unwrap()
         .migrating(&namespace.while_append_only(&log), |db| db.execute_batch(sql))?)
 }
 
@@ -255,7 +258,7 @@ const EARLIER: [(&str, &str, &str); 3] = [
 /// A database as the version before left it: without a reader, and with what components said then.
 fn earlier(path: &std::path::Path, components: &[(&str, &str)]) {
     let session = Database::existing(path).write_session().unwrap();
-    let db = &session.sqlite().db;
+    let db = &session.sqlite().unwrap().db;
     let table = "CREATE TABLE core_migrations (pack TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL,
                  PRIMARY KEY (pack, name)) STRICT";
     db.execute_batch(table).unwrap();
@@ -289,7 +292,14 @@ fn a_database_of_the_version_before_is_taken_over_with_its_logs() {
     earlier(&path, &EARLIER.map(|(pack, before, _)| (pack, before)));
     let database = Database::open(&path).unwrap();
     let session = database.write_session().unwrap();
-    let count = |sql: &str| -> i64 { session.sqlite().db.query_row(sql, [], |row| row.get(0)).unwrap() };
+    let count = |sql: &str| -> i64 {
+        session
+            .sqlite()
+            .unwrap()
+            .db
+            .query_row(sql, [], |row| row.get(0))
+            .unwrap()
+    };
     let others = "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND name NOT LIKE 'core%'";
     assert_eq!(count(others), 0);
     let unread = "SELECT count(*) FROM core_migrations WHERE pack <> 'core' AND reader = 0";
@@ -304,7 +314,7 @@ fn a_database_of_the_version_before_is_taken_over_with_its_logs() {
             tollgate_core::deadline::Cancel::default(),
         );
         session.enter(&namespace, &deadline);
-        assert!(session.sqlite().db.prepare(&log).is_err(), "{log}");
+        assert!(session.sqlite().unwrap().db.prepare(&log).is_err(), "{log}");
         session.leave();
     }
     assert_eq!(count(unread), 0);
@@ -363,12 +373,14 @@ fn a_step_that_was_read_is_not_looked_at_again() {
     let session = database.write_session().unwrap();
     let before: i64 = session
         .sqlite()
+        .unwrap()
         .db
         .query_row("PRAGMA data_version", [], |row| row.get(0))
         .unwrap();
     database.migrate(&namespace, &steps).unwrap();
     let after: i64 = session
         .sqlite()
+        .unwrap()
         .db
         .query_row("PRAGMA data_version", [], |row| row.get(0))
         .unwrap();

@@ -1,0 +1,138 @@
+//! Failures of PostgreSQL, by their SQLSTATE.
+
+use std::error::Error;
+use std::fmt;
+
+use tokio_postgres::error::SqlState;
+
+use crate::storage::error::{StoreError, StoreFailure};
+
+/// SQLSTATE of the host's own triggers: the row does not go after the end of its stream.
+const FENCED: &str = "TG001";
+
+/// A failure of PostgreSQL, or of the way to it.
+#[derive(Debug)]
+pub(in crate::storage) struct Failure {
+    what: What,
+    kind: StoreFailure,
+}
+
+#[derive(Debug)]
+enum What {
+    /// A message of the server or of the library.
+    Said(tokio_postgres::Error),
+    /// An observation of the host.
+    Seen(&'static str),
+}
+
+impl Failure {
+    /// A failure that the host found itself.
+    pub(super) fn seen(kind: StoreFailure, what: &'static str) -> Failure {
+        Failure {
+            what: What::Seen(what),
+            kind,
+        }
+    }
+
+    /// The failure of a commit: unless the server refused it, nobody knows if it was done.
+    pub(super) fn of_commit(err: tokio_postgres::Error) -> Failure {
+        let failure = Failure::from(err);
+        match failure.kind {
+            StoreFailure::Lost => Failure {
+                kind: StoreFailure::Unknown,
+                ..failure
+            },
+            _ => failure,
+        }
+    }
+
+    /// Kind of the failure.
+    pub(in crate::storage) fn kind(&self) -> StoreFailure {
+        self.kind
+    }
+
+    /// SQLSTATE, if the server gave one.
+    pub(super) fn code(&self) -> Option<&str> {
+        match &self.what {
+            What::Said(err) => err.code().map(SqlState::code),
+            What::Seen(_) => None,
+        }
+    }
+}
+
+/// Kind of an error of the library.
+fn kind(err: &tokio_postgres::Error) -> StoreFailure {
+    let Some(code) = err.code() else {
+        // Values that cannot be sent or read are the host's own. All else is the connection.
+        return match err.is_closed() || is_of_socket(err) {
+            true => StoreFailure::Lost,
+            false => StoreFailure::Other,
+        };
+    };
+    match code.code() {
+        "40001" | "40P01" => StoreFailure::Conflict,
+        "53100" => StoreFailure::Full,
+        "55P03" | "53300" => StoreFailure::Busy,
+        "57014" => StoreFailure::Interrupted,
+        "25006" | "42501" => StoreFailure::NotWritable,
+        "XX001" | "XX002" => StoreFailure::Damaged,
+        // A server that shuts down, crashed or starts, or that ended the session itself.
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" => StoreFailure::Lost,
+        FENCED => StoreFailure::Fenced,
+        code if code.starts_with("08") => StoreFailure::Lost,
+        _ => StoreFailure::Other,
+    }
+}
+
+fn is_of_socket(err: &tokio_postgres::Error) -> bool {
+    let mut cause = err.source();
+    while let Some(found) = cause {
+        if found.is::<std::io::Error>() {
+            return true;
+        }
+        cause = found.source();
+    }
+    false
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(err: tokio_postgres::Error) -> Failure {
+        Failure {
+            kind: kind(&err),
+            what: What::Said(err),
+        }
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> StoreError {
+        StoreError::of_postgres(failure)
+    }
+}
+
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(err: tokio_postgres::Error) -> StoreError {
+        Failure::from(err).into()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            What::Seen(what) => f.write_str(what),
+            What::Said(err) => match err.as_db_error() {
+                Some(said) => write!(f, "{} (SQLSTATE {})", said.message(), said.code().code()),
+                None => err.fmt(f),
+            },
+        }
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.what {
+            What::Said(err) => err.source().filter(|_| err.as_db_error().is_none()),
+            What::Seen(_) => None,
+        }
+    }
+}

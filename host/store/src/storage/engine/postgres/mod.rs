@@ -1,0 +1,282 @@
+//! PostgreSQL: one session on a server, for the host's own statements.
+
+mod error;
+mod faults;
+mod run;
+mod schema;
+mod server;
+mod settings;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod values;
+mod wire;
+
+use std::cell::{Cell, Ref, RefCell};
+
+use tokio_postgres::Statement;
+use tollgate_core::deadline::Deadline;
+
+use self::run::Shared;
+use self::settings::{IDLE_TIMEOUT_MS, LOCK_TIMEOUT_MS};
+use self::statement::{Cache, numbered};
+use self::wire::Wire;
+use super::Text;
+use crate::storage::error::{StoreError, StoreFailure, StoreResult};
+use crate::storage::session::Access;
+
+pub(in crate::storage) use self::error::Failure;
+pub(in crate::storage) use self::run::Prepared;
+pub(in crate::storage) use self::schema::prepare;
+pub use self::server::{Server, ServerError};
+pub(super) use self::values::column;
+
+/// Time that the server leaves a transaction beyond the deadline of its call, in milliseconds.
+const GRACE_MS: u128 = 5_000;
+
+/// One session on PostgreSQL.
+pub(in crate::storage) struct Postgres {
+    server: Server,
+    access: Access,
+    wire: RefCell<Wire>,
+    statements: RefCell<Cache>,
+    deadline: RefCell<Option<Deadline>>,
+    transaction: Cell<Transaction>,
+    /// Rows that are being visited, the innermost.
+    visited: RefCell<Option<Shared>>,
+}
+
+/// State of the session's transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transaction {
+    None,
+    Open,
+    /// A statement failed. The server takes no other until the transaction, or the part of it, is undone.
+    Failed,
+}
+
+impl Postgres {
+    /// Opens a session. The schema must be there.
+    pub(in crate::storage) fn open(server: &Server, access: Access) -> StoreResult<Postgres> {
+        let wire = settings::session(server, access)?;
+        Ok(Postgres {
+            server: server.clone(),
+            access,
+            wire: RefCell::new(wire),
+            statements: RefCell::default(),
+            deadline: RefCell::new(None),
+            transaction: Cell::new(Transaction::None),
+            visited: RefCell::new(None),
+        })
+    }
+
+    fn wire(&self) -> Ref<'_, Wire> {
+        self.wire.borrow()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        self.deadline.borrow().clone()
+    }
+
+    fn visited(&self) -> Option<Shared> {
+        self.visited.borrow().clone()
+    }
+
+    /// Notes the rows that are visited now, and returns those from before.
+    fn visit_now(&self, rows: Option<Shared>) -> Option<Shared> {
+        self.visited.replace(rows)
+    }
+
+    fn kept(&self, sql: &str) -> Option<Statement> {
+        self.statements.borrow_mut().get(sql)
+    }
+
+    fn prepare_anew(&self, sql: Text<'_>) -> StoreResult<Statement> {
+        self.make_way()?;
+        let deadline = self.deadline();
+        let statement = self.seen(self.wire().prepare(&numbered(sql.sql), deadline.as_ref()))?;
+        if sql.is_kept {
+            self.statements.borrow_mut().keep(sql.sql, &statement);
+        }
+        Ok(statement)
+    }
+
+    /// Notes if the result of a trip ends the transaction. Every result comes by here, because PostgreSQL answers COMMIT
+    /// after a failure with a rollback and without an error.
+    fn seen<T>(&self, result: Result<T, Failure>) -> StoreResult<T> {
+        if let Err(failure) = &result {
+            if failure.kind() == StoreFailure::Lost || self.wire().is_closed() {
+                self.transaction.set(Transaction::None);
+            } else if failure.code().is_some() && self.transaction.get() == Transaction::Open {
+                self.transaction.set(Transaction::Failed);
+            }
+        }
+        Ok(result?)
+    }
+
+    fn script(&self, sql: &str) -> StoreResult<()> {
+        self.make_way()?;
+        self.seen(self.wire().script(sql, None))
+    }
+
+    /// Connects anew if the connection was lost. No transaction is open.
+    fn connect_anew(&self) -> StoreResult<()> {
+        if self.wire().is_closed() {
+            let wire = settings::session(&self.server, self.access)?;
+            self.statements.borrow_mut().clear();
+            self.wire.replace(wire);
+        }
+        Ok(())
+    }
+
+    fn begin(&self, sql: &str, deadline: Option<&Deadline>) -> StoreResult<()> {
+        if self.in_transaction() {
+            return Err(Failure::seen(StoreFailure::Other, "a transaction is open already").into());
+        }
+        self.connect_anew()?;
+        self.make_way()?;
+        let mut begun = self.wire().script(sql, deadline);
+        if begun
+            .as_ref()
+            .is_err_and(|failure| failure.kind() == StoreFailure::Lost)
+        {
+            // The connection was lost since, and nobody had noticed.
+            self.connect_anew()?;
+            begun = self.wire().script(sql, deadline);
+        }
+        if begun.is_err() && !self.wire().is_closed() {
+            self.wire().script("ROLLBACK", None)?;
+        }
+        self.transaction.set(match begun {
+            Ok(()) => Transaction::Open,
+            Err(_) => Transaction::None,
+        });
+        Ok(begun?)
+    }
+
+    /// Starts a snapshot; it is taken at the first read.
+    pub(in crate::storage) fn begin_read(&self) -> StoreResult<()> {
+        self.begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", None)
+    }
+
+    /// Starts a write transaction, after all that other sessions asked for before.
+    pub(in crate::storage) fn begin_write(&self) -> StoreResult<()> {
+        self.begin(&self.begin_in_turn(LOCK_TIMEOUT_MS, IDLE_TIMEOUT_MS), None)
+    }
+
+    /// The same for a call that waits no longer than until its deadline. Fails as busy then.
+    pub(in crate::storage) fn begin_write_before(&self, deadline: &Deadline) -> StoreResult<()> {
+        let remaining = deadline.remaining().as_millis().max(1);
+        let begin = self.begin_in_turn(
+            remaining.min(LOCK_TIMEOUT_MS),
+            remaining
+                .saturating_add(GRACE_MS)
+                .min(i32::MAX.unsigned_abs().into()),
+        );
+        self.begin(&begin, Some(deadline))
+            .map_err(|err| match err.failure() {
+                StoreFailure::Interrupted => Failure::seen(
+                    StoreFailure::Busy,
+                    "the turn to write did not come before the deadline",
+                )
+                .into(),
+                _ => err,
+            })
+    }
+
+    /// One writes at a time, as with SQLite: each statement sees what the one before committed, and nothing else.
+    fn begin_in_turn(&self, lock_ms: u128, idle_ms: u128) -> String {
+        let key = settings::lock_key(&self.server.schema, "write");
+        format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {lock_ms};
+             SET LOCAL idle_in_transaction_session_timeout = {idle_ms}; SELECT pg_advisory_xact_lock({key})"
+        )
+    }
+
+    /// Ends the transaction, durably.
+    pub(in crate::storage) fn commit(&self) -> StoreResult<()> {
+        self.make_way()?;
+        match self.transaction.get() {
+            Transaction::None => Err(Failure::seen(StoreFailure::Lost, "no transaction is open").into()),
+            Transaction::Failed => {
+                self.rollback()?;
+                let what = "a statement of the transaction had failed, so it was undone";
+                Err(Failure::seen(StoreFailure::Other, what).into())
+            }
+            Transaction::Open => {
+                self.transaction.set(Transaction::None);
+                Ok(self.wire().commit()?)
+            }
+        }
+    }
+
+    /// Undoes the transaction. Fails if none is open.
+    pub(in crate::storage) fn rollback(&self) -> StoreResult<()> {
+        self.make_way()?;
+        if !self.in_transaction() {
+            return Err(Failure::seen(StoreFailure::Other, "no transaction is open").into());
+        }
+        self.transaction.set(Transaction::None);
+        Ok(self.wire().script("ROLLBACK", None)?)
+    }
+
+    /// Starts a part of the transaction that can be undone alone.
+    pub(in crate::storage) fn savepoint(&self) -> StoreResult<()> {
+        self.script("SAVEPOINT call")
+    }
+
+    /// Keeps the part since the last savepoint.
+    pub(in crate::storage) fn release(&self) -> StoreResult<()> {
+        self.script("RELEASE call")
+    }
+
+    /// Undoes the part since the last savepoint.
+    pub(in crate::storage) fn undo(&self) -> StoreResult<()> {
+        self.script("ROLLBACK TO call; RELEASE call")?;
+        if self.in_transaction() {
+            self.transaction.set(Transaction::Open);
+        }
+        Ok(())
+    }
+
+    /// True if a transaction is open, failed or not.
+    pub(in crate::storage) fn in_transaction(&self) -> bool {
+        self.transaction.get() != Transaction::None
+    }
+
+    /// Runs statements one after another, as nobody in the host does.
+    #[cfg(test)]
+    pub(in crate::storage) fn run_script(&self, sql: &str) -> StoreResult<()> {
+        self.script(sql)
+    }
+
+    /// Runs the host's own statements under a deadline from now on.
+    pub(in crate::storage) fn limit_time(&self, deadline: &Deadline) {
+        self.deadline.replace(Some(deadline.clone()));
+    }
+
+    /// Runs the host's own statements without a deadline from now on.
+    pub(in crate::storage) fn leave(&self) {
+        self.deadline.replace(None);
+    }
+
+    /// A number that changes with each commit of another session.
+    pub(in crate::storage) fn data_version(&self) -> StoreResult<i64> {
+        self.make_way()?;
+        let said = self.seen(self.wire().ask(settings::DATA_VERSION))?;
+        let text = said.first().and_then(Option::as_deref);
+        text.and_then(|text| text.parse().ok())
+            .ok_or_else(StoreError::no_row)
+    }
+
+    /// Keeps the transactions that begin from now on from writing.
+    pub(in crate::storage) fn freeze(&self) -> StoreResult<()> {
+        self.script("SET default_transaction_read_only = on")
+    }
+
+    /// Lets the transactions that begin from now on write.
+    pub(in crate::storage) fn thaw(&self) -> StoreResult<()> {
+        self.script("SET default_transaction_read_only = off")
+    }
+}

@@ -1,0 +1,171 @@
+//! The host's own statements on PostgreSQL, with their values in and rows out.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_postgres::Statement;
+
+use super::Postgres;
+use super::wire::Chunks;
+use crate::storage::engine::{Row, Sql, Text};
+use crate::storage::error::StoreResult;
+
+/// A statement of the host's own.
+pub(in crate::storage) struct Prepared<'e> {
+    postgres: &'e Postgres,
+    statement: Statement,
+}
+
+/// Rows of a statement that are still to be visited.
+pub(super) struct Rows {
+    /// Absent once all rows came.
+    stream: Option<Chunks>,
+    here: VecDeque<tokio_postgres::Row>,
+}
+
+/// Rows that other statements can take over, so that they may run while these are visited: the server sends the answers to
+/// a session's statements one after another.
+pub(super) type Shared = Arc<Mutex<Rows>>;
+
+impl Postgres {
+    /// Looks a statement up by its text, or prepares it.
+    pub(in crate::storage) fn prepare(&self, sql: Text<'_>) -> StoreResult<Prepared<'_>> {
+        let kept = sql.is_kept.then(|| self.kept(sql.sql)).flatten();
+        let statement = match kept {
+            Some(statement) => statement,
+            None => self.prepare_anew(sql)?,
+        };
+        Ok(Prepared {
+            postgres: self,
+            statement,
+        })
+    }
+
+    /// The next row of a statement.
+    fn next(&self, rows: &Shared) -> StoreResult<Option<tokio_postgres::Row>> {
+        let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if rows.here.is_empty() {
+            self.fetch(&mut rows)?;
+        }
+        Ok(rows.here.pop_front())
+    }
+
+    /// Takes over more rows. `false` if there are none.
+    fn fetch(&self, rows: &mut Rows) -> StoreResult<bool> {
+        let Some(stream) = &mut rows.stream else {
+            return Ok(false);
+        };
+        let more = self.seen(self.wire().rows(stream, self.deadline().as_ref()));
+        let is_last = more.as_ref().map_or(true, Vec::is_empty);
+        if is_last {
+            rows.stream = None;
+        }
+        rows.here.extend(more?);
+        Ok(!is_last)
+    }
+
+    /// Takes over all rows of a statement whose rows are being visited.
+    pub(super) fn make_way(&self) -> StoreResult<()> {
+        let Some(rows) = self.visited() else {
+            return Ok(());
+        };
+        let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.fetch(&mut rows)? {}
+        Ok(())
+    }
+}
+
+impl Prepared<'_> {
+    /// Runs the statement and returns the number of rows that it changed.
+    pub(in crate::storage) fn run(&mut self, params: &[Sql<'_>]) -> StoreResult<usize> {
+        let postgres = self.postgres;
+        postgres.make_way()?;
+        let deadline = postgres.deadline();
+        let changed = postgres.seen(
+            postgres
+                .wire()
+                .execute(&self.statement, params, deadline.as_ref()),
+        )?;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    /// Reads the first row, if there is one.
+    pub(in crate::storage) fn maybe<T>(
+        &mut self,
+        params: &[Sql<'_>],
+        read: impl FnOnce(&Row<'_>) -> StoreResult<T>,
+    ) -> StoreResult<Option<T>> {
+        let mut read = Some(read);
+        let mut found = None;
+        self.each_until(params, |row| {
+            if let Some(read) = read.take() {
+                found = Some(read(row)?);
+            }
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// Reads every row.
+    pub(in crate::storage) fn all<T, C: FromIterator<T>>(
+        &mut self,
+        params: &[Sql<'_>],
+        mut read: impl FnMut(&Row<'_>) -> StoreResult<T>,
+    ) -> StoreResult<C> {
+        let mut found = Vec::new();
+        self.each_until(params, |row| {
+            found.push(read(row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// Visits rows in their order until `visit` breaks off. The visitor may run other statements.
+    pub(in crate::storage) fn each_until(
+        &mut self,
+        params: &[Sql<'_>],
+        visit: impl FnMut(&Row<'_>) -> StoreResult<ControlFlow<()>>,
+    ) -> StoreResult<()> {
+        let postgres = self.postgres;
+        postgres.make_way()?;
+        let deadline = postgres.deadline();
+        let stream = postgres.seen(postgres.wire().query(&self.statement, params, deadline.as_ref()))?;
+        let rows = Arc::new(Mutex::new(Rows {
+            stream: Some(stream),
+            here: VecDeque::new(),
+        }));
+        let outer = postgres.visit_now(Some(Arc::clone(&rows)));
+        let visited = self.visit(&rows, visit);
+        // What is left must be taken over in any case: a statement can fail at its last row, and then the transaction has.
+        let rest = postgres.forget_rest(&rows);
+        postgres.visit_now(outer);
+        visited.and(rest)
+    }
+
+    fn visit(
+        &self,
+        rows: &Shared,
+        mut visit: impl FnMut(&Row<'_>) -> StoreResult<ControlFlow<()>>,
+    ) -> StoreResult<()> {
+        while let Some(row) = self.postgres.next(rows)? {
+            if visit(&Row::Postgres(&row))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Postgres {
+    /// Drops the rows of a statement that nobody visits any more.
+    fn forget_rest(&self, rows: &Shared) -> StoreResult<()> {
+        let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            rows.here.clear();
+            if !self.fetch(&mut rows)? {
+                return Ok(());
+            }
+        }
+    }
+}

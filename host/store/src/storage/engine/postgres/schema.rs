@@ -1,0 +1,100 @@
+//! The host's own tables on PostgreSQL: making them, and finding what was changed about them.
+
+use super::settings::{self, quoted};
+use super::{Postgres, Server, ServerError};
+use crate::storage::engine::sqlite::migrate::{
+    CORE_NAME, MigrationError, Step, applied, failed, in_transaction, missing,
+};
+use crate::storage::engine::{Engine, Once, sql};
+use crate::storage::error::{StoreError, StoreFailure, StoreResult};
+use crate::storage::session::Session;
+
+/// The host's own steps on PostgreSQL, append only. Each follows steps of SQLite's, so that both have the same tables.
+pub(super) const CORE: &[(&str, &str)] = &[(
+    "0001_init",
+    include_str!("../../../../../../migrations/core-postgres/0001_init.sql"),
+)];
+
+/// Checks the server of a session, and brings the host's own tables up to date.
+pub(in crate::storage) fn prepare(session: &Session, server: &Server) -> Result<(), MigrationError> {
+    let Engine::Postgres(postgres) = &session.engine else {
+        return Err(StoreError::of_sqlite_alone().into());
+    };
+    settings::check(server, &postgres.wire()).map_err(StoreError::from)?;
+    let steps: Vec<Step> = CORE
+        .iter()
+        .map(|&(name, sql)| Step {
+            name: name.to_owned(),
+            sql: sql.to_owned(),
+        })
+        .collect();
+    let is_current =
+        has_migrations(session)? && missing(&applied(session, CORE_NAME)?, CORE_NAME, &steps)?.is_empty();
+    if !is_current {
+        // The turn to write keeps other hosts from doing the same.
+        in_transaction(session, || apply(session, postgres, &steps))?;
+    }
+    Ok(try_triggers(session)?)
+}
+
+fn apply(session: &Session, postgres: &Postgres, steps: &[Step]) -> Result<(), MigrationError> {
+    make_schema(session, postgres)?;
+    postgres.script(&adapted(
+        "CREATE TABLE IF NOT EXISTS core_migrations (
+            pack TEXT NOT NULL,
+            name TEXT NOT NULL,
+            hash TEXT NOT NULL,
+            reader BIGINT NOT NULL DEFAULT 0,
+            PRIMARY KEY (pack, name)
+        )",
+    ))?;
+    for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, steps)? {
+        let ran = postgres.script(&adapted(&step.sql));
+        ran.map_err(|err| failed(CORE_NAME, step, err.to_string()))?;
+        session.engine.run(
+            Once("INSERT INTO core_migrations (pack, name, hash) VALUES (?1, ?2, ?3)"),
+            sql![CORE_NAME, step.name, step.hash()],
+        )?;
+    }
+    Ok(())
+}
+
+/// A step's text as PostgreSQL runs it: text is compared by its bytes, whatever the collation of the database.
+fn adapted(sql: &str) -> String {
+    sql.replace("TEXT", "text COLLATE \"C\"")
+}
+
+/// True if a host has worked with this schema.
+fn has_migrations(session: &Session) -> StoreResult<bool> {
+    let sql = "SELECT to_regclass('core_migrations') IS NOT NULL";
+    session.engine.one(Once(sql), &[], |row| row.get(0))
+}
+
+/// Makes the schema, unless it is there: who may not create one can have it made.
+fn make_schema(session: &Session, postgres: &Postgres) -> StoreResult<()> {
+    let schema = postgres.server.schema.as_str();
+    let sql = "SELECT 1 FROM pg_namespace WHERE nspname = ?1";
+    if session.engine.exists(Once(sql), sql![schema])? {
+        return Ok(());
+    }
+    let made = postgres.script(&format!("CREATE SCHEMA {}", quoted(schema)));
+    made.map_err(|err| match err.failure() {
+        StoreFailure::NotWritable => ServerError::MayNotCreate(format!("the schema {schema}")).into(),
+        _ => err,
+    })
+}
+
+/// Tries if the server runs the guard of the ledger: a row without a place in it must be refused.
+fn try_triggers(session: &Session) -> StoreResult<()> {
+    session.begin_write()?;
+    let sql = "INSERT INTO core_operations (seq, op_id, timestamp, duration_ms, op_type, pack, tool, effect, connection,
+            host_id, args_hash, prev_hash, hash)
+        VALUES (-1, 'op_trial', '', 0, 'control', 'core', 'trial', 'read', '', '', '', '', '')";
+    let tried = session.engine.run(Once(sql), &[]);
+    session.rollback()?;
+    match tried {
+        Err(err) if err.failure() == StoreFailure::Fenced => Ok(()),
+        Err(err) => Err(err),
+        Ok(_) => Err(ServerError::NoTriggers.into()),
+    }
+}

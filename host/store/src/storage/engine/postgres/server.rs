@@ -1,0 +1,308 @@
+//! Address of a PostgreSQL database, and the reasons for which it is refused.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+use super::tls::{MaybeTls, Tls};
+use crate::storage::error::StoreFailure;
+
+/// Time for a connection to be made, and to each address that a name has.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Schema of the host's own tables.
+const SCHEMA: &str = "tollgate";
+
+/// Reason why a PostgreSQL database is not used. Each says what to do.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// The URL is malformed.
+    #[error("the database URL is malformed: {0}; write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE")]
+    Url(String),
+    /// The URL asks for TLS in a way that checks nothing.
+    #[error("sslmode is {0}; use verify-full, or disable for a server on this machine")]
+    SslMode(String),
+    /// A server elsewhere without TLS.
+    #[error(
+        "{0} is not on this machine and sslmode is disable, so that anybody on the way reads what is stored; use sslmode=verify-full"
+    )]
+    Insecure(String),
+    /// The trusted certificates cannot be read.
+    #[error("the certificates of {0} cannot be used: {1}")]
+    Certificates(String, String),
+    /// No connection could be made.
+    #[error("{place} cannot be reached or refuses the connection: {reason}")]
+    Unreachable {
+        /// Address, without the password.
+        place: String,
+        /// Message of the server or of the system.
+        reason: String,
+    },
+    /// The connection was not made in time.
+    #[error("{place} did not answer within {} s; look if the server runs and can be reached", CONNECT_TIMEOUT.as_secs())]
+    Silent {
+        /// Address.
+        place: String,
+    },
+    /// The server is too old.
+    #[error(
+        "the server is PostgreSQL {found}, and at least {} is needed; upgrade the server",
+        super::settings::LEAST_VERSION
+    )]
+    TooOld {
+        /// Major version of the server.
+        found: i64,
+    },
+    /// The server cannot be written.
+    #[error(
+        "the server only reads: it is a standby, or its transactions are read-only by default; give the URL of the primary"
+    )]
+    ReadOnly,
+    /// A crash of the server may lose what was committed.
+    #[error(
+        "{0} is off on the server, so that a crash loses committed rows or damages them; turn it on in postgresql.conf"
+    )]
+    NotDurable(&'static str),
+    /// The database has another encoding.
+    #[error("the encoding of the database is {0}; create it with ENCODING 'UTF8' TEMPLATE template0")]
+    Encoding(String),
+    /// Triggers of the session's role do not run.
+    #[error("session_replication_role is {0}, so that triggers do not run; reset it for the role of the URL")]
+    TriggersOff(String),
+    /// The server does without triggers, or with others.
+    #[error(
+        "the server accepted a row of the ledger out of order: its triggers do not work; use PostgreSQL itself"
+    )]
+    NoTriggers,
+    /// Advisory locks are accepted and do nothing.
+    #[error(
+        "advisory locks do not wait on this server, so that calls would not run one after another; use PostgreSQL itself, and its own port instead of that of a pooler"
+    )]
+    NoLocks,
+    /// Not enough connections.
+    #[error(
+        "the server has {free} connections left, and a host needs {needed}; raise max_connections, or the limit of the role or database"
+    )]
+    TooFewConnections {
+        /// Connections that are free.
+        free: i64,
+        /// Connections of a host.
+        needed: i64,
+    },
+    /// The tables cannot be made or brought up to date.
+    #[error(
+        "the role of the URL may not create {0}; grant it CREATE on the database, or create the schema with that role as owner"
+    )]
+    MayNotCreate(String),
+}
+
+impl ServerError {
+    /// Kind of the failure.
+    pub(in crate::storage) fn kind(&self) -> StoreFailure {
+        match self {
+            ServerError::Unreachable { .. } | ServerError::Silent { .. } => StoreFailure::Lost,
+            ServerError::ReadOnly => StoreFailure::NotWritable,
+            ServerError::TooFewConnections { .. } => StoreFailure::Busy,
+            _ => StoreFailure::Other,
+        }
+    }
+}
+
+/// A PostgreSQL database and how to get to it.
+#[derive(Clone)]
+pub struct Server {
+    pub(super) config: Config,
+    pub(super) tls: MaybeTls,
+    pub(super) schema: String,
+}
+
+impl Server {
+    /// Reads a URL. Of `sslmode`, `verify-full` and `disable` are known: the default is `verify-full` for servers elsewhere.
+    /// `sslrootcert` names a PEM file of certificates to trust in place of the system's, `schema` the schema of the host's tables.
+    pub fn from_url(url: &str) -> Result<Server, ServerError> {
+        let (url, own) = split(url);
+        let mut config = Config::from_str(&url).map_err(|err| {
+            let reason = std::error::Error::source(&err).map_or_else(|| err.to_string(), ToString::to_string);
+            ServerError::Url(reason)
+        })?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(ServerError::Url("it names no host".to_owned()));
+        }
+        config.connect_timeout(CONNECT_TIMEOUT);
+        config.tcp_user_timeout(CONNECT_TIMEOUT);
+        config.keepalives_idle(CONNECT_TIMEOUT);
+        if config.get_application_name().is_none() {
+            config.application_name("tollgate");
+        }
+        let elsewhere = config.get_hosts().iter().find(|host| !is_here(host));
+        let is_secured = match (own.ssl_mode.as_deref(), elsewhere) {
+            (Some("verify-full"), _) | (None, Some(_)) => true,
+            (None, None) | (Some("disable"), None) => false,
+            (Some("disable"), Some(host)) => return Err(ServerError::Insecure(name(host))),
+            (Some(other), _) => return Err(ServerError::SslMode(other.to_owned())),
+        };
+        config.ssl_mode(match is_secured {
+            true => SslMode::Require,
+            false => SslMode::Disable,
+        });
+        let tls = is_secured.then(|| trusted(own.root_cert)).transpose()?;
+        Ok(Server {
+            config,
+            tls: MaybeTls(tls),
+            schema: own.schema.unwrap_or_else(|| SCHEMA.to_owned()),
+        })
+    }
+}
+
+/// Part of a URL that only this host understands.
+#[derive(Default)]
+struct Own {
+    ssl_mode: Option<String>,
+    root_cert: Option<PathBuf>,
+    schema: Option<String>,
+}
+
+/// Takes out of a URL what the library does not understand.
+fn split(url: &str) -> (String, Own) {
+    let Some((start, query)) = url.split_once('?') else {
+        return (url.to_owned(), Own::default());
+    };
+    let mut own = Own::default();
+    let mut rest = Vec::new();
+    for pair in query.split('&') {
+        match pair.split_once('=') {
+            Some(("sslmode", mode)) => own.ssl_mode = Some(mode.to_owned()),
+            Some(("sslrootcert", path)) => own.root_cert = Some(path.into()),
+            Some(("schema", schema)) => own.schema = Some(schema.to_owned()),
+            _ => rest.push(pair),
+        }
+    }
+    let mut url = start.to_owned();
+    if !rest.is_empty() {
+        url.push('?');
+        url.push_str(&rest.join("&"));
+    }
+    (url, own)
+}
+
+#[allow(clippy::disallowed_methods, reason = "the path is the operator's")]
+fn trusted(root_cert: Option<PathBuf>) -> Result<Tls, ServerError> {
+    let Some(path) = root_cert else {
+        return Tls::new(None)
+            .map_err(|err| ServerError::Certificates("the system".to_owned(), err.to_string()));
+    };
+    let failed = |reason: String| ServerError::Certificates(path.display().to_string(), reason);
+    let pem = std::fs::read(&path).map_err(|err| failed(err.to_string()))?;
+    Tls::new(Some(&pem)).map_err(|err| failed(err.to_string()))
+}
+
+/// True for a host that is this machine.
+fn is_here(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+    }
+}
+
+fn name(host: &Host) -> String {
+    match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ports = self.config.get_ports();
+        let hosts = self.config.get_hosts().iter().enumerate().map(|(at, host)| {
+            let port = ports.get(at).or(ports.first());
+            port.map_or_else(|| name(host), |port| format!("{}:{port}", name(host)))
+        });
+        let hosts: Vec<String> = hosts.collect();
+        let database = self
+            .config
+            .get_dbname()
+            .or(self.config.get_user())
+            .unwrap_or_default();
+        write!(f, "postgres://{}/{database}", hosts.join(","))
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Server({self}, {})", self.schema)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Result<(SslMode, String), String> {
+        let server = Server::from_url(url).map_err(|err| err.to_string())?;
+        Ok((server.config.get_ssl_mode(), server.to_string()))
+    }
+
+    #[test]
+    fn a_server_elsewhere_is_reached_by_tls_alone() {
+        let here = Ok((SslMode::Disable, "postgres://localhost:5432/t".to_owned()));
+        assert_eq!(read("postgres://ada:secret@localhost/t"), here);
+        assert_eq!(
+            read("postgres://ada@localhost/t?sslmode=disable&connect_timeout=3"),
+            here
+        );
+        for socket in ["postgres:///t?host=/run/pg&user=ada", "postgres://%2Frun%2Fpg/t"] {
+            assert_eq!(read(socket).unwrap().0, SslMode::Disable, "{socket}");
+        }
+        for url in [
+            "postgres://ada@db.example/t",
+            "postgres://ada@127.0.0.1,10.0.0.1/t?sslmode=verify-full",
+        ] {
+            assert_eq!(read(url).unwrap().0, SslMode::Require, "{url}");
+        }
+        for (url, says) in [
+            (
+                "postgres://ada@db.example/t?sslmode=disable",
+                "db.example is not on this machine",
+            ),
+            (
+                "postgres://ada@localhost,db.example/t?sslmode=disable",
+                "db.example is not",
+            ),
+            (
+                "postgres://ada@db.example/t?sslmode=require",
+                "sslmode is require; use verify-full",
+            ),
+            ("postgres://ada@localhost/t?sslmode=prefer", "sslmode is prefer"),
+            (
+                "postgres://ada@db.example/t?sslrootcert=/nowhere/ca.pem",
+                "the certificates of /nowhere/ca.pem",
+            ),
+            (
+                "postgres://ada@localhost/t?colour=red",
+                "the database URL is malformed",
+            ),
+            ("postgres:///t", "it names no host"),
+            ("mysql://localhost", "the database URL is malformed"),
+        ] {
+            let refused = read(url).unwrap_err();
+            assert!(refused.contains(says), "{url}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_shown_nowhere() {
+        let server = Server::from_url("postgres://ada:secret@localhost:5433/t?schema=other").unwrap();
+        assert_eq!(
+            format!("{server:?}"),
+            "Server(postgres://localhost:5433/t, other)"
+        );
+    }
+}

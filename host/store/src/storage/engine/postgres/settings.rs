@@ -1,0 +1,199 @@
+//! Settings of a session, and what a server must be and do.
+
+use sha2::{Digest as _, Sha256};
+
+use super::error::Failure;
+use super::server::{Server, ServerError};
+use super::wire::Wire;
+use crate::storage::error::StoreFailure;
+use crate::storage::session::Access;
+
+/// Oldest major version.
+pub(super) const LEAST_VERSION: i64 = 15;
+/// Connections that a host needs: lanes, readers, runners and its own.
+const CONNECTIONS: i64 = 34;
+/// Time that a session waits for a lock, in milliseconds: longer than any write transaction may take.
+pub(super) const LOCK_TIMEOUT_MS: u128 = 12_000;
+/// Time after which the server ends a transaction whose host says nothing any more, in milliseconds.
+pub(super) const IDLE_TIMEOUT_MS: u128 = 60_000;
+/// Time that a lock is waited for to see that it waits, in milliseconds. Somebody has it all the time.
+const TRIAL_MS: u32 = 20;
+/// Question for a number that changes with each commit of another session: a hash over which transactions are seen.
+pub(super) const DATA_VERSION: &str = "SELECT hashtextextended(pg_current_snapshot()::text, 0)";
+
+/// Opens a session.
+pub(super) fn session(server: &Server, access: Access) -> Result<Wire, ServerError> {
+    let wire = Wire::open(server)?;
+    let unreachable = |failure: Failure| ServerError::Unreachable {
+        place: server.to_string(),
+        reason: failure.to_string(),
+    };
+    wire.script(&settings(server, access), None)
+        .map_err(unreachable)?;
+    // Only servers on Linux can look if a client is still there while a statement runs.
+    if let Err(failure) = wire.script("SET client_connection_check_interval = '500ms'", None) {
+        tracing::debug!("the server does not look for lost clients: {failure}");
+    }
+    Ok(wire)
+}
+
+fn settings(server: &Server, access: Access) -> String {
+    let read_only = match access {
+        Access::Read => "on",
+        Access::Write | Access::Memory => "off",
+    };
+    // Temporary tables come last, so that none hides a table of the host's.
+    format!(
+        "SET search_path = {}, pg_temp;
+         SET TimeZone = 'UTC';
+         SET jit = off;
+         SET standard_conforming_strings = on;
+         SET transform_null_equals = off;
+         SET row_security = on;
+         SET default_transaction_read_only = {read_only};
+         SET default_transaction_deferrable = off;
+         SET lock_timeout = {LOCK_TIMEOUT_MS};
+         SET statement_timeout = 0;
+         SET idle_in_transaction_session_timeout = {IDLE_TIMEOUT_MS};
+         SET tcp_user_timeout = 10000;
+         SET tcp_keepalives_idle = 10;
+         SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
+        quoted(&server.schema)
+    )
+}
+
+/// A name in quotes.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Key of an advisory lock of the host. PostgreSQL keeps those of each database apart.
+pub(super) fn lock_key(schema: &str, of: &str) -> i64 {
+    let hash = Sha256::digest(format!("tollgate turn 1\n{schema}\n{of}\n"));
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash[..8]);
+    i64::from_be_bytes(first)
+}
+
+/// Checks what a server is. A session that writes is open on it.
+pub(super) fn check(server: &Server, wire: &Wire) -> Result<(), ServerError> {
+    let failed = |failure: Failure| ServerError::Unreachable {
+        place: server.to_string(),
+        reason: failure.to_string(),
+    };
+    // Limits below 0 are none. Of the role and the database the lower one counts.
+    let sql = "SELECT current_setting('server_version_num')::int / 10000, pg_is_in_recovery(),
+            current_setting('fsync'), current_setting('full_page_writes'), pg_encoding_to_char(encoding),
+            current_setting('session_replication_role'),
+            least(
+                current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+                    - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+                nullif(datconnlimit, -1) - (SELECT count(*) FROM pg_stat_activity AS a WHERE a.datname = d.datname),
+                (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user)
+                    - (SELECT count(*) FROM pg_stat_activity AS a WHERE a.usename = current_user))
+        FROM pg_database AS d WHERE datname = current_database()";
+    judge(&wire.ask(sql).map_err(failed)?)?;
+    match locks_wait(server, wire).map_err(failed)? {
+        true => Ok(()),
+        false => Err(ServerError::NoLocks),
+    }
+}
+
+/// Judges what a server says of itself.
+fn judge(said: &[Option<String>]) -> Result<(), ServerError> {
+    let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
+    let number = |at: usize| text(at).parse::<i64>().unwrap_or_default();
+    if number(0) < LEAST_VERSION {
+        return Err(ServerError::TooOld { found: number(0) });
+    }
+    if text(1) == "t" {
+        return Err(ServerError::ReadOnly);
+    }
+    for (at, setting) in [(2, "fsync"), (3, "full_page_writes")] {
+        if text(at) != "on" {
+            return Err(ServerError::NotDurable(setting));
+        }
+    }
+    if text(4) != "UTF8" {
+        return Err(ServerError::Encoding(text(4).to_owned()));
+    }
+    if text(5) != "origin" {
+        return Err(ServerError::TriggersOff(text(5).to_owned()));
+    }
+    // This session is one of those that are needed.
+    let free = number(6).saturating_add(1);
+    if free < CONNECTIONS {
+        return Err(ServerError::TooFewConnections {
+            free,
+            needed: CONNECTIONS,
+        });
+    }
+    Ok(())
+}
+
+/// Tries with two connections if the second one waits for an advisory lock, and gets it afterwards.
+fn locks_wait(server: &Server, first: &Wire) -> Result<bool, Failure> {
+    let failed = |_| {
+        Failure::seen(
+            StoreFailure::Other,
+            "there is no second connection to try locks with",
+        )
+    };
+    let second = session(server, Access::Write).map_err(failed)?;
+    let key = lock_key(&server.schema, "trial");
+    let take = format!("SELECT pg_advisory_xact_lock({key})");
+    first.script(&format!("BEGIN; {take}"), None)?;
+    let waits = second.script(
+        &format!("BEGIN; SET LOCAL lock_timeout = {TRIAL_MS}; {take}"),
+        None,
+    );
+    second.script("ROLLBACK", None)?;
+    first.script("COMMIT", None)?;
+    let has_waited = matches!(&waits, Err(failure) if failure.kind() == StoreFailure::Busy);
+    let gets = second.script(&format!("BEGIN; {take}; COMMIT"), None);
+    Ok(has_waited && gets.is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_judged_by_what_it_says() {
+        let good = ["15", "f", "on", "on", "UTF8", "origin", "33"];
+        let judged = |at: usize, text: &str| {
+            let mut said = good.map(|text| Some(text.to_owned()));
+            said[at] = Some(text.to_owned());
+            judge(&said).map_err(|err| err.to_string())
+        };
+        assert_eq!(judged(0, "18"), Ok(()));
+        for (at, text, says) in [
+            (
+                0,
+                "14",
+                "the server is PostgreSQL 14, and at least 15 is needed; upgrade",
+            ),
+            (1, "t", "the server only reads"),
+            (2, "off", "fsync is off on the server"),
+            (3, "off", "full_page_writes is off"),
+            (4, "SQL_ASCII", "the encoding of the database is SQL_ASCII"),
+            (5, "replica", "session_replication_role is replica"),
+            (6, "32", "the server has 33 connections left, and a host needs 34"),
+        ] {
+            let refused = judged(at, text).unwrap_err();
+            assert!(refused.starts_with(says), "{refused}");
+        }
+        assert!(judge(&[]).is_err());
+    }
+
+    #[test]
+    fn keys_of_locks_differ_by_schema_and_purpose() {
+        let keys = [
+            lock_key("a", "write"),
+            lock_key("b", "write"),
+            lock_key("a", "trial"),
+        ];
+        assert!(keys[0] != keys[1] && keys[0] != keys[2]);
+        assert_eq!(lock_key("a", "write"), keys[0]);
+    }
+}

@@ -1,0 +1,270 @@
+//! A connection to PostgreSQL, with a runtime of its own.
+//!
+//! Sessions are synchronous and each belongs to one thread. The connection is driven by a current-thread runtime that runs
+//! only while the session waits for the server, so that no other thread is woken for a trip.
+
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::stream::ReadyChunks;
+use futures::{FutureExt as _, StreamExt as _};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::{CancelToken, Client, Row, RowStream, SimpleQueryMessage, Statement};
+use tollgate_core::deadline::Deadline;
+
+use super::error::Failure;
+use super::server::{CONNECT_TIMEOUT, Server, ServerError};
+use super::tls::MaybeTls;
+use super::values::Param;
+use crate::storage::engine::Sql;
+use crate::storage::error::StoreFailure;
+
+/// Time between two looks at the deadline of a statement that runs.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// Time for the server to heed a request to cancel. The connection is given up after it.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
+/// Time for a connection to say goodbye.
+const GOODBYE_TIMEOUT: Duration = Duration::from_millis(200);
+/// Most rows that are taken over at once.
+const CHUNK: usize = 256;
+
+/// A connection.
+pub(super) struct Wire {
+    /// Absent once the connection is given up.
+    client: Option<Client>,
+    cancel: CancelToken,
+    tls: MaybeTls,
+    driver: Mutex<Option<JoinHandle<()>>>,
+    /// Absent only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+/// Rows of a statement as they come. Those that came together are taken over together.
+pub(super) type Chunks = Pin<Box<ReadyChunks<RowStream>>>;
+
+/// End of a statement with a deadline.
+enum Ended<T> {
+    InTime(Result<T, tokio_postgres::Error>),
+    /// The statement was to be cancelled, and may have failed then.
+    Late(Option<tokio_postgres::Error>),
+}
+
+/// Result of a trip.
+type Trip<T> = Result<T, Failure>;
+
+impl Wire {
+    /// Connects.
+    pub(super) fn open(server: &Server) -> Result<Wire, ServerError> {
+        let unreachable = |reason: String| ServerError::Unreachable {
+            place: server.to_string(),
+            reason,
+        };
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|err| unreachable(err.to_string()))?;
+        let connect = timeout_of(CONNECT_TIMEOUT, server.config.connect(server.tls.clone()));
+        let (client, connection) = block_on(&runtime, connect)
+            .ok_or_else(|| ServerError::Silent {
+                place: server.to_string(),
+            })?
+            .map_err(|err| unreachable(of_connecting(err)))?;
+        let driver = runtime.spawn(async move {
+            if let Err(err) = connection.await {
+                tracing::debug!("a connection to the database ended: {}", Failure::from(err));
+            }
+        });
+        Ok(Wire {
+            cancel: client.cancel_token(),
+            client: Some(client),
+            tls: server.tls.clone(),
+            driver: Mutex::new(Some(driver)),
+            runtime: Some(runtime),
+        })
+    }
+
+    /// True if nothing can be sent any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.as_ref().is_none_or(Client::is_closed) || self.driver_is_gone()
+    }
+
+    fn driver_is_gone(&self) -> bool {
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        driver.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Prepares a statement.
+    pub(super) fn prepare(&self, sql: &str, deadline: Option<&Deadline>) -> Trip<Statement> {
+        let client = self.client()?;
+        self.trip(deadline, client.prepare(sql))
+    }
+
+    /// Runs a statement that returns nothing, and returns the number of rows that it changed.
+    pub(super) fn execute(
+        &self,
+        statement: &Statement,
+        params: &[Sql<'_>],
+        deadline: Option<&Deadline>,
+    ) -> Trip<u64> {
+        let client = self.client()?;
+        let params = params.iter().map(|value| Param(*value));
+        self.trip(deadline, client.execute_raw(statement, params))
+    }
+
+    /// Begins a statement that returns rows.
+    pub(super) fn query(
+        &self,
+        statement: &Statement,
+        params: &[Sql<'_>],
+        deadline: Option<&Deadline>,
+    ) -> Trip<Chunks> {
+        let client = self.client()?;
+        let params = params.iter().map(|value| Param(*value));
+        let stream = self.trip(deadline, client.query_raw(statement, params))?;
+        Ok(Box::pin(stream.ready_chunks(CHUNK)))
+    }
+
+    /// The next rows of a statement; none after the last.
+    pub(super) fn rows(&self, chunks: &mut Chunks, deadline: Option<&Deadline>) -> Trip<Vec<Row>> {
+        let chunk = chunks.next();
+        self.trip(
+            deadline,
+            chunk.map(|chunk| chunk.unwrap_or_default().into_iter().collect()),
+        )
+    }
+
+    /// Runs statements that return nothing, in one trip.
+    pub(super) fn script(&self, sql: &str, deadline: Option<&Deadline>) -> Trip<()> {
+        let client = self.client()?;
+        self.trip(deadline, client.batch_execute(sql))
+    }
+
+    /// Ends the transaction. No deadline counts: the outcome is wanted in any case.
+    pub(super) fn commit(&self) -> Trip<()> {
+        let client = self.client()?;
+        self.block_on(client.batch_execute("COMMIT"))
+            .map_err(Failure::of_commit)
+    }
+
+    /// Runs a text without preparing it, and returns the first row as text.
+    pub(super) fn ask(&self, sql: &str) -> Trip<Vec<Option<String>>> {
+        let client = self.client()?;
+        let said = self.trip(None, client.simple_query(sql))?;
+        let first = said.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        Ok(first.map_or_else(Vec::new, |row| {
+            (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()
+        }))
+    }
+
+    fn client(&self) -> Trip<&Client> {
+        let lost = || Failure::seen(StoreFailure::Lost, "the connection to the database is lost");
+        self.client.as_ref().ok_or_else(lost)
+    }
+
+    /// Waits for the server, no longer than until the deadline.
+    fn trip<T: Send>(
+        &self,
+        deadline: Option<&Deadline>,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>> + Send,
+    ) -> Trip<T> {
+        let Some(deadline) = deadline else {
+            return self.block_on(answer).map_err(Failure::from);
+        };
+        let ended = self.block_on(async {
+            let mut answer = std::pin::pin!(answer);
+            while !deadline.is_over() {
+                let look = deadline.remaining().min(LOOK_INTERVAL);
+                if let Ok(answered) = timeout(look, &mut answer).await {
+                    return Ended::InTime(answered);
+                }
+            }
+            // What this says does not matter: what counts is if the statement ends.
+            let _ = timeout(CANCEL_TIMEOUT, self.cancel.cancel_query(self.tls.clone())).await;
+            match timeout(CANCEL_TIMEOUT, answer).await {
+                Ok(Err(err)) => Ended::Late(Some(err)),
+                _ => Ended::Late(None),
+            }
+        });
+        let failure = match ended {
+            Ended::InTime(answered) => return answered.map_err(Failure::from),
+            Ended::Late(err) => err.map(Failure::from),
+        };
+        match failure {
+            Some(failure) if failure.kind() == StoreFailure::Interrupted => Err(failure),
+            // The request to cancel may still be on its way, and must not meet a later statement.
+            _ => {
+                self.give_up();
+                Err(Failure::seen(
+                    StoreFailure::Interrupted,
+                    "the statement did not end by its deadline, so the connection was closed",
+                ))
+            }
+        }
+    }
+
+    /// Closes the connection without waiting for the server.
+    fn give_up(&self) {
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(driver) = driver {
+            driver.abort();
+            // The runtime drops the socket when it runs next.
+            self.block_on(async { drop(driver.await) });
+        }
+    }
+
+    fn block_on<T: Send>(&self, future: impl Future<Output = T> + Send) -> T {
+        match &self.runtime {
+            Some(runtime) => block_on(runtime, future),
+            None => unreachable!("the runtime is there until the connection is dropped"),
+        }
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        drop(self.client.take());
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
+        if let Some(driver) = driver {
+            // Without a goodbye the server writes a line into its log.
+            block_on(&runtime, timeout_of(GOODBYE_TIMEOUT, driver));
+        }
+        // Waits for no thread, so that a session may be dropped anywhere.
+        runtime.shutdown_background();
+    }
+}
+
+async fn timeout_of<T>(time: Duration, future: impl Future<Output = T>) -> Option<T> {
+    timeout(time, future).await.ok()
+}
+
+/// Runs a future to its end on this thread. A thread that runs another runtime already cannot, so that one waits for another
+/// thread, as it would wait for SQLite.
+fn block_on<T: Send>(runtime: &Runtime, future: impl Future<Output = T> + Send) -> T {
+    if Handle::try_current().is_err() {
+        return runtime.block_on(future);
+    }
+    let done = std::thread::scope(|scope| scope.spawn(|| runtime.block_on(future)).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Reason why a connection was refused, with what the system said.
+fn of_connecting(err: tokio_postgres::Error) -> String {
+    let failure = Failure::from(err);
+    let mut told = failure.to_string();
+    let mut cause = std::error::Error::source(&failure);
+    while let Some(found) = cause {
+        told.push_str(": ");
+        told.push_str(&found.to_string());
+        cause = found.source();
+    }
+    told
+}
