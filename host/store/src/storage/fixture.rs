@@ -15,7 +15,7 @@ use super::{
 use crate::key::LedgerKey;
 
 /// URL of a PostgreSQL server on which tests of both engines run, in place of SQLite.
-const SERVER: &str = "TOLLGATE_TEST_POSTGRES";
+const SERVER: &str = "TOLLGATE_TEST_DATABASE";
 
 /// True if tests of both engines run on PostgreSQL.
 pub(crate) fn on_postgres() -> bool {
