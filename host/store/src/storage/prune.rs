@@ -85,8 +85,10 @@ impl Maintenance<'_> {
     pub fn check_before_prune(self) -> Result<(), PruneError> {
         self.0.begin_read()?;
         let faults = self.0.envelopes().faults();
-        self.0.commit()?;
-        match faults?.into_iter().next() {
+        let ended = self.0.commit();
+        let faults = faults?;
+        ended?;
+        match faults.into_iter().next() {
             Some(fault) => Err(PruneError::Envelopes(fault)),
             None => Ok(()),
         }
@@ -104,8 +106,10 @@ impl Maintenance<'_> {
     ) -> Result<PruneBatch, PruneError> {
         self.0.begin_read()?;
         let batch = self.plan(retention, after, limit, key, now);
-        self.0.commit()?;
-        batch
+        let ended = self.0.commit();
+        let batch = batch?;
+        ended?;
+        Ok(batch)
     }
 
     fn plan(

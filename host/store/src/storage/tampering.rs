@@ -5,7 +5,7 @@ mod of_postgres;
 mod of_sqlite;
 
 use super::engine::sql;
-use super::fixture::{change, disarm, key, ledger, picture, prune, rearm, verify};
+use super::fixture::{change, disarm, key, ledger, on_postgres, picture, prune, rearm, verify};
 use super::{PruneError, Session};
 use crate::key::LedgerKey;
 
@@ -156,6 +156,14 @@ fn rewrite_from(session: &Session, seq: i64) {
     }
 }
 
+/// The rows fit each other. A server has the end of the stream besides, which whoever rewrites history can write, too.
+fn assert_only_the_stream_tells(session: &Session) {
+    match (verify(session, None), on_postgres()) {
+        (Some(broken), true) => assert!(broken.what.contains("core_streams"), "{broken:?}"),
+        (broken, _) => assert_eq!(broken, None),
+    }
+}
+
 #[test]
 fn history_rewritten_from_the_middle_is_found_with_a_head() {
     let (_place, session) = ledger("yyyyy");
@@ -163,7 +171,7 @@ fn history_rewritten_from_the_middle_is_found_with_a_head() {
     disarm(&session);
     rewrite_from(&session, 3);
     rearm(&session);
-    assert_eq!(verify(&session, None), None, "the rows fit each other again");
+    assert_only_the_stream_tells(&session);
     let broken = verify(&session, Some(&head)).unwrap();
     assert!(broken.seq == 5 && broken.what.contains("rewritten"), "{broken:?}");
 }
@@ -186,7 +194,7 @@ fn rows_taken_from_the_end_are_found_with_a_head() {
     disarm(&session);
     change(&session, "DELETE FROM core_operations WHERE seq = 5").unwrap();
     rearm(&session);
-    assert_eq!(verify(&session, None), None);
+    assert_only_the_stream_tells(&session);
     let broken = verify(&session, Some(&head)).unwrap();
     assert!(broken.seq == 5 && broken.what.contains("end"), "{broken:?}");
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::MigrationError;
 use super::anchors::Anchor;
-use super::engine::{Dialects, Once};
+use super::engine::{Dialects, Engine, Once};
 use super::error::StoreResult;
 use super::handles::Ledger;
 use super::ledger::{CHAIN_COLUMNS, Head, Link, RowHasher, link};
@@ -68,8 +68,11 @@ impl Ledger<'_> {
     pub fn verify(self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
         self.0.begin_read()?;
         let verified = self.verify_snapshot(head, keys);
-        self.0.commit()?;
-        verified
+        let ended = self.0.commit();
+        // A failed statement is also why the transaction cannot end well.
+        let verified = verified?;
+        ended?;
+        Ok(verified)
     }
 
     fn verify_snapshot(self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
@@ -87,6 +90,12 @@ impl Ledger<'_> {
         if broken.is_none() {
             let first = around.first().map(|fault| Broken::at(0, fault.as_str()));
             broken = walk.end().err().or(first);
+        }
+        if broken.is_none()
+            && let Engine::Postgres(postgres) = &self.0.engine
+        {
+            let fault = postgres.fault_of_stream(&walk.at)?;
+            broken = fault.map(|fault| Broken::at(walk.at.seq, fault));
         }
         Ok(Verified {
             rows: walk.rows,

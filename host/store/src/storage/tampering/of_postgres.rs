@@ -19,7 +19,32 @@ const AROUND: &[(&str, &str)] = &[
     (
         "CREATE FUNCTION quiet() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
          CREATE TRIGGER quiet BEFORE INSERT ON core_operations FOR EACH ROW EXECUTE FUNCTION quiet()",
-        "trigger quiet",
+        "trigger core_operations.quiet",
+    ),
+    (
+        "CREATE OR REPLACE TRIGGER core_operations_no_update BEFORE UPDATE ON core_operations
+         FOR EACH ROW WHEN (false) EXECUTE FUNCTION core_refuse('the ledger is append-only')",
+        "core_operations_no_update",
+    ),
+    (
+        "CREATE OR REPLACE TRIGGER core_operations_no_update BEFORE UPDATE OF short_diff ON core_operations
+         FOR EACH ROW EXECUTE FUNCTION core_refuse('the ledger is append-only')",
+        "core_operations_no_update",
+    ),
+    (
+        "CREATE TRIGGER core_anchors_no_update BEFORE INSERT ON core_operations
+         FOR EACH ROW EXECUTE FUNCTION core_refuse('no more rows')",
+        "trigger core_operations.core_anchors_no_update",
+    ),
+    ("ALTER FUNCTION core_unpin() SET search_path = pg_catalog", "core_unpin"),
+    ("ALTER FUNCTION core_append() SECURITY DEFINER", "core_append"),
+    ("ALTER TABLE core_operations SET UNLOGGED", "table core_operations"),
+    ("CREATE TEMP TABLE more () INHERITS (core_operations)", "child"),
+    (
+        "DROP OPERATOR ->> (text, text);
+         CREATE FUNCTION nothing(text, text) RETURNS text LANGUAGE sql AS 'SELECT NULL::text';
+         CREATE OPERATOR ->> (LEFTARG = text, RIGHTARG = text, FUNCTION = nothing)",
+        "operator ->>",
     ),
     ("CREATE RULE quiet AS ON INSERT TO core_operations DO INSTEAD NOTHING", "rule quiet"),
     ("DROP INDEX core_operations_failed", "core_operations_failed"),
@@ -48,6 +73,26 @@ fn whatever_is_done_around_the_rows_is_named_on_a_server() {
             around.iter().any(|fault| fault.contains(name)),
             "{sql}: {around:?}"
         );
+    }
+}
+
+#[test]
+fn rows_that_are_taken_from_the_end_leave_another_end_behind_on_a_server() {
+    if !on_postgres() {
+        return;
+    }
+    for sql in [
+        "ALTER TABLE core_operations DISABLE TRIGGER core_operations_no_delete;
+         DELETE FROM core_operations WHERE seq = (SELECT max(seq) FROM core_operations);
+         ALTER TABLE core_operations ENABLE TRIGGER core_operations_no_delete",
+        "UPDATE core_streams SET place = place + 1",
+        "INSERT INTO core_streams (id, place, hash) VALUES (1, 0, '')",
+    ] {
+        let (_place, session) = ledger("yy");
+        assert_eq!(verify(&session, None), None);
+        change(&session, sql).unwrap();
+        let broken = verify(&session, None).unwrap();
+        assert!(broken.what.contains("another end"), "{sql}: {}", broken.what);
     }
 }
 

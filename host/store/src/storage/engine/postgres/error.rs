@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::storage::error::{StoreError, StoreFailure};
 
@@ -36,13 +36,14 @@ impl Failure {
 
     /// The failure of a commit: unless the server refused it, nobody knows if it was done.
     pub(super) fn of_commit(err: tokio_postgres::Error) -> Failure {
+        let was_refused = err.as_db_error().is_some_and(is_refusal);
         let failure = Failure::from(err);
-        match failure.kind {
-            StoreFailure::Lost => Failure {
+        match was_refused {
+            true => failure,
+            false => Failure {
                 kind: StoreFailure::Unknown,
                 ..failure
             },
-            _ => failure,
         }
     }
 
@@ -69,10 +70,16 @@ fn kind(err: &tokio_postgres::Error) -> StoreFailure {
             false => StoreFailure::Other,
         };
     };
+    if code == &SqlState::TOO_MANY_CONNECTIONS {
+        return StoreFailure::Busy;
+    }
+    if err.as_db_error().is_some_and(ends_session) {
+        return StoreFailure::Lost;
+    }
     match code.code() {
         "40001" | "40P01" => StoreFailure::Conflict,
         "53100" => StoreFailure::Full,
-        "55P03" | "53300" => StoreFailure::Busy,
+        "55P03" => StoreFailure::Busy,
         "57014" => StoreFailure::Interrupted,
         "25006" | "42501" => StoreFailure::NotWritable,
         "XX001" | "XX002" => StoreFailure::Damaged,
@@ -81,6 +88,23 @@ fn kind(err: &tokio_postgres::Error) -> StoreFailure {
         FENCED => StoreFailure::Fenced,
         code if code.starts_with("08") => StoreFailure::Lost,
         _ => StoreFailure::Other,
+    }
+}
+
+/// True if the server only refused, and undid the transaction. A commit that ends in the crash of the server, such as one whose flush
+/// fails, may be found when the server recovers.
+fn is_refusal(said: &DbError) -> bool {
+    let code = said.code().code();
+    let is_about_the_way = code.starts_with("08") || code.starts_with("57P") || code == "40003";
+    !ends_session(said) && !is_about_the_way
+}
+
+/// True if the server ends the session, or itself, after this message.
+fn ends_session(said: &DbError) -> bool {
+    match said.parsed_severity() {
+        Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
+        // Older than any server that is used, or not PostgreSQL.
+        None => true,
     }
 }
 

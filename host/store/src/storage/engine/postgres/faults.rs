@@ -8,6 +8,7 @@ use super::schema::CORE;
 use crate::storage::engine::sqlite::schema::{Cure, Misplaced};
 use crate::storage::engine::{Sql, Text};
 use crate::storage::error::StoreResult;
+use crate::storage::ledger::Head;
 
 /// An object that the migrations make.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,10 +21,21 @@ struct Made {
 
 /// Objects of the schema, each with what could be changed about it. Keys and what the server makes by itself are left out.
 const FOUND: &str = "
-    SELECT 'function', p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', p.prosrc::text FROM pg_proc p WHERE p.pronamespace = CAST(?1 AS text)::regnamespace
+    SELECT 'function', p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
+            p.prosrc || ' ' || l.lanname || CASE WHEN p.prosecdef THEN ' as its owner' ELSE '' END
+            || CASE WHEN p.proconfig IS NULL THEN ''
+                WHEN p.proconfig = ARRAY['search_path=' || current_setting('search_path')] THEN ' in the schema'
+                ELSE ' with settings' END
+        FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.pronamespace = CAST(?1 AS text)::regnamespace
     UNION ALL
-    SELECT 'trigger', t.tgname::text, CASE WHEN t.tgisinternal THEN 'internal ' ELSE '' END || c.relname || ' '
+    SELECT 'operator', o.oprname::text, p.proname::text
+        FROM pg_operator o JOIN pg_proc p ON p.oid = o.oprcode WHERE o.oprnamespace = CAST(?1 AS text)::regnamespace
+    UNION ALL
+    SELECT 'trigger', c.relname || '.' || t.tgname, CASE WHEN t.tgisinternal THEN 'internal ' ELSE '' END
+            || CASE WHEN p.pronamespace = c.relnamespace THEN '' ELSE 'elsewhere ' END
             || p.proname || ' ' || t.tgtype || ' ' || t.tgenabled::text
+            || CASE WHEN t.tgqual IS NULL AND t.tgattr::text = '' THEN '' ELSE ' at times' END
+            || ' ' || encode(t.tgargs, 'escape')
         FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
         WHERE c.relnamespace = CAST(?1 AS text)::regnamespace AND (NOT t.tgisinternal OR t.tgenabled <> 'O')
     UNION ALL
@@ -34,7 +46,11 @@ const FOUND: &str = "
     UNION ALL
     SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'relation' END, relname::text,
             CASE WHEN relrowsecurity THEN 'row security' ELSE '' END
+            || CASE relpersistence WHEN 'p' THEN '' ELSE ' without a log' END
         FROM pg_class WHERE relnamespace = CAST(?1 AS text)::regnamespace AND relkind IN ('r', 'v', 'm', 'f', 'p')
+    UNION ALL
+    SELECT 'child', h.inhrelid::regclass::text, c.relname::text FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhparent
+        WHERE c.relnamespace = CAST(?1 AS text)::regnamespace
     UNION ALL
     SELECT 'rule', r.rulename::text, c.relname::text FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
         WHERE c.relnamespace = CAST(?1 AS text)::regnamespace AND c.relkind = 'r'";
@@ -55,6 +71,19 @@ impl Postgres {
             })
         })?;
         Ok(differences(&found, &made()))
+    }
+
+    /// The fault of what appends go by, if it is not the end of the chain: rows were taken from the end, or no row can be added.
+    pub(in crate::storage) fn fault_of_stream(&self, head: &Head) -> StoreResult<Option<String>> {
+        let text = Text {
+            sql: "SELECT id::bigint, place, hash FROM core_streams ORDER BY id",
+            is_kept: false,
+        };
+        let ends: Vec<(i64, i64, String)> = self
+            .prepare(text)?
+            .all(&[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let is_the_end = ends == [(0, head.seq, head.hash.clone())];
+        Ok((!is_the_end).then(|| "core_streams names another end than that of the rows".to_owned()))
     }
 }
 
@@ -118,39 +147,50 @@ fn object(sql: &str) -> Option<Made> {
     let mut words = sql.split_ascii_whitespace().skip(1);
     let kind = words.next()?.to_ascii_lowercase();
     let name = match kind.as_str() {
-        // Functions of one name differ in what they take.
+        // Functions of one name differ in what they take, and triggers in their tables.
         "function" => sql
             .strip_prefix("CREATE FUNCTION ")?
             .split_inclusive(')')
-            .next()?,
-        _ => words.next()?,
+            .next()?
+            .to_owned(),
+        "trigger" => format!("{}.{}", after(sql, "ON")?, words.next()?),
+        _ => words.next()?.to_owned(),
     };
-    let name = name.to_owned();
     let is = match kind.as_str() {
         "table" => String::new(),
         "index" => words.nth(1)?.to_owned(),
-        "function" => body(sql)?.to_owned(),
+        "function" => function(sql)?,
+        "operator" => sql.split_once("FUNCTION = ")?.1.split_once(')')?.0.to_owned(),
         "trigger" => trigger(sql)?,
         _ => return None,
     };
     Some(Made { kind, name, is })
 }
 
-/// The body of a function, between dollars or quotes.
-fn body(sql: &str) -> Option<&str> {
-    let (_, rest) = sql.split_once("AS ")?;
-    let quote = if rest.starts_with("$$") { "$$" } else { "'" };
-    Some(rest.strip_prefix(quote)?.split_once(quote)?.0)
+/// The word after another one.
+fn after<'s>(sql: &'s str, word: &str) -> Option<&'s str> {
+    let mut words = sql.split_ascii_whitespace();
+    words.find(|found| *found == word)?;
+    words.next()
 }
 
-/// Work of a trigger: its table, its function, and the bits by which the server writes down when it runs.
+/// Work of a function: its body, between dollars or quotes, its language, and if it finds tables in the host's schema alone.
+fn function(sql: &str) -> Option<String> {
+    let (head, rest) = sql.split_once("AS ")?;
+    let quote = if rest.starts_with("$$") { "$$" } else { "'" };
+    let body = rest.strip_prefix(quote)?.split_once(quote)?.0;
+    let language = after(head, "LANGUAGE")?;
+    let path = match head.contains("SET search_path FROM CURRENT") {
+        true => " in the schema",
+        false => "",
+    };
+    Some(format!("{body} {language}{path}"))
+}
+
+/// Work of a trigger: its function, the bits by which the server writes down when it runs, and its argument.
 fn trigger(sql: &str) -> Option<String> {
     let (statement, _) = sql.split_once(';')?;
     let words: Vec<&str> = statement.split_ascii_whitespace().collect();
-    let after = |word: &str| {
-        let at = words.iter().position(|found| *found == word)?;
-        words.get(at + 1).copied()
-    };
     let bits = [
         ("ROW", 1),
         ("BEFORE", 2),
@@ -164,8 +204,12 @@ fn trigger(sql: &str) -> Option<String> {
         .filter(|(word, _)| words.contains(word))
         .map(|(_, bit)| bit)
         .sum();
-    let function = after("FUNCTION")?.split('(').next()?;
-    Some(format!("{} {function} {kind} O", after("ON")?))
+    let (_, call) = statement.split_once("FUNCTION ")?;
+    let (function, arguments) = call.split_once('(')?;
+    let argument = arguments.trim_end_matches(')').trim_matches('\'');
+    // The server ends each argument with a NUL.
+    let end = if argument.is_empty() { "" } else { "\\000" };
+    Some(format!("{function} {kind} O {argument}{end}"))
 }
 
 #[cfg(test)]
@@ -179,10 +223,16 @@ mod tests {
         assert_eq!((of("table"), of("trigger"), of("function")), (23, 7, 7));
         let is = |name: &str| &made.iter().find(|object| object.name == name).unwrap().is;
         assert_eq!(
-            is("core_operations_no_update"),
-            "core_operations core_refuse 19 O"
+            is("core_operations.core_operations_no_update"),
+            r"core_refuse 19 O the ledger is append-only\000"
         );
-        assert_eq!(is("core_anchors_no_truncate"), "core_anchors core_refuse 34 O");
+        assert_eq!(is("core_operations.core_operations_in_order"), "core_append 7 O ");
+        assert_eq!(
+            is("core_anchors.core_anchors_no_truncate"),
+            r"core_refuse 34 O anchors are append-only\000"
+        );
+        assert_eq!(is("->>"), "json_text");
+        assert!(is("core_append()").ends_with(" plpgsql in the schema"));
         assert_eq!(is("core_tasks_open"), "core_tasks");
         assert!(is("core_append()").contains("UPDATE core_streams"));
         assert!(is("instr(text, text)").starts_with("SELECT pg_catalog.strpos"));

@@ -107,6 +107,8 @@ impl Postgres {
     fn seen<T>(&self, result: Result<T, Failure>) -> StoreResult<T> {
         if let Err(failure) = &result {
             if failure.kind() == StoreFailure::Lost || self.wire().is_closed() {
+                // Whatever the connection is still good for, no transaction of it may go on.
+                self.wire().give_up();
                 self.transaction.set(Transaction::None);
             } else if failure.code().is_some() && self.transaction.get() == Transaction::Open {
                 self.transaction.set(Transaction::Failed);
@@ -142,6 +144,7 @@ impl Postgres {
             .is_err_and(|failure| failure.kind() == StoreFailure::Lost)
         {
             // The connection was lost since, and nobody had noticed.
+            self.wire().give_up();
             self.connect_anew()?;
             begun = self.wire().script(sql, deadline);
         }
@@ -169,7 +172,8 @@ impl Postgres {
     pub(in crate::storage) fn begin_write_before(&self, deadline: &Deadline) -> StoreResult<()> {
         let remaining = deadline.remaining().as_millis().max(1);
         let begin = self.begin_in_turn(
-            remaining.min(LOCK_TIMEOUT_MS),
+            // The deadline ends the wait first, and by a request to cancel that meets this statement and no later one.
+            remaining.saturating_add(GRACE_MS).min(LOCK_TIMEOUT_MS),
             remaining
                 .saturating_add(GRACE_MS)
                 .min(i32::MAX.unsigned_abs().into()),

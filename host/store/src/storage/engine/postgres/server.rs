@@ -16,7 +16,11 @@ use crate::storage::error::StoreFailure;
 /// Time for a connection to be made, and to each address that a name has.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Schema of the host's own tables.
-const SCHEMA: &str = "tollgate";
+const SCHEMA: &str = "tollgate_host";
+/// Schema of the functions that statements of components use, which every role may.
+const OF_FUNCTIONS: &str = "tollgate";
+/// Beginnings of a URL. Anything else the library takes for pairs of keys and values, and shows when it does not know them.
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// Reason why a PostgreSQL database is not used. Each says what to do.
 #[derive(Debug, Error)]
@@ -125,13 +129,18 @@ impl Server {
     /// Reads a URL. Of `sslmode`, `verify-full` and `disable` are known: the default is `verify-full` for servers elsewhere.
     /// `sslrootcert` names a PEM file of certificates to trust in place of the system's, `schema` the schema of the host's tables.
     pub fn from_url(url: &str) -> Result<Server, ServerError> {
+        check_form(url)?;
         let (url, own) = split(url);
         let mut config = Config::from_str(&url).map_err(|err| {
             let reason = std::error::Error::source(&err).map_or_else(|| err.to_string(), ToString::to_string);
             ServerError::Url(reason)
         })?;
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        if config.get_hosts().is_empty() {
             return Err(ServerError::Url("it names no host".to_owned()));
+        }
+        if own.schema.as_deref() == Some(OF_FUNCTIONS) {
+            let taken = format!("the schema {OF_FUNCTIONS} is the one for functions of components");
+            return Err(ServerError::Url(taken));
         }
         config.connect_timeout(CONNECT_TIMEOUT);
         config.tcp_user_timeout(CONNECT_TIMEOUT);
@@ -139,11 +148,20 @@ impl Server {
         if config.get_application_name().is_none() {
             config.application_name("tollgate");
         }
-        let elsewhere = config.get_hosts().iter().find(|host| !is_here(host));
+        let far_address = config
+            .get_hostaddrs()
+            .iter()
+            .find(|address| !address.is_loopback());
+        let elsewhere = config
+            .get_hosts()
+            .iter()
+            .find(|host| !is_here(host))
+            .map(name)
+            .or_else(|| far_address.map(ToString::to_string));
         let is_secured = match (own.ssl_mode.as_deref(), elsewhere) {
             (Some("verify-full"), _) | (None, Some(_)) => true,
             (None, None) | (Some("disable"), None) => false,
-            (Some("disable"), Some(host)) => return Err(ServerError::Insecure(name(host))),
+            (Some("disable"), Some(host)) => return Err(ServerError::Insecure(host)),
             (Some(other), _) => return Err(ServerError::SslMode(other.to_owned())),
         };
         config.ssl_mode(match is_secured {
@@ -157,6 +175,22 @@ impl Server {
             schema: own.schema.unwrap_or_else(|| SCHEMA.to_owned()),
         })
     }
+}
+
+/// Refuses a URL in which the library finds a password in another place than its author. The message shows nothing of it.
+fn check_form(url: &str) -> Result<(), ServerError> {
+    let rest = SCHEMES.iter().find_map(|scheme| url.strip_prefix(scheme));
+    let Some(rest) = rest else {
+        let expected = format!("it does not begin with {}", SCHEMES[0]);
+        return Err(ServerError::Url(expected));
+    };
+    let (authority, after) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    if authority.matches('@').count() > 1 || after.contains('@') {
+        let escape =
+            "a name or password holds one of @, / and ?, which have to be written as %40, %2F and %3F";
+        return Err(ServerError::Url(escape.to_owned()));
+    }
+    Ok(())
 }
 
 /// Part of a URL that only this host understands.
@@ -226,11 +260,7 @@ impl fmt::Display for Server {
             port.map_or_else(|| name(host), |port| format!("{}:{port}", name(host)))
         });
         let hosts: Vec<String> = hosts.collect();
-        let database = self
-            .config
-            .get_dbname()
-            .or(self.config.get_user())
-            .unwrap_or_default();
+        let database = self.config.get_dbname().unwrap_or_default();
         write!(f, "postgres://{}/{database}", hosts.join(","))
     }
 }
@@ -262,6 +292,7 @@ mod tests {
             assert_eq!(read(socket).unwrap().0, SslMode::Disable, "{socket}");
         }
         for url in [
+            "postgres://ada:pw@localhost/t?hostaddr=10.0.0.5",
             "postgres://ada@db.example/t",
             "postgres://ada@127.0.0.1,10.0.0.1/t?sslmode=verify-full",
         ] {
@@ -291,6 +322,15 @@ mod tests {
             ),
             ("postgres:///t", "it names no host"),
             ("mysql://localhost", "the database URL is malformed"),
+            (
+                "postgres://ada:pw@localhost/t?hostaddr=10.0.0.5&sslmode=disable",
+                "10.0.0.5 is not on this machine",
+            ),
+            ("postgres:///t?user=ada&hostaddr=127.0.0.1", "it names no host"),
+            (
+                "postgres://localhost/t?schema=tollgate",
+                "the schema tollgate is the one for functions",
+            ),
         ] {
             let refused = read(url).unwrap_err();
             assert!(refused.contains(says), "{url}: {refused}");
@@ -304,5 +344,17 @@ mod tests {
             format!("{server:?}"),
             "Server(postgres://localhost:5433/t, other)"
         );
+        for url in [
+            "Postgres://ada:secret@db/t?connect_timeout=3",
+            "pgsql://ada:secret@db/t",
+            "postgres://ada:@secret@db/t",
+            "postgres://ada:/secret@db/t",
+            "postgres://ada:?secret@db/t",
+            "postgres://localhost/t?password=@secret",
+            "postgres://localhost/t?user=ada:secret@db",
+        ] {
+            let refused = Server::from_url(url).unwrap_err().to_string();
+            assert!(!refused.contains("secret"), "{url}: {refused}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! A parameter has the type that the server inferred for it, so a number is sent as that type wants it.
 
 use std::error::Error;
+use std::fmt;
 
 use bytes::{BufMut as _, BytesMut};
 use tokio_postgres::Row;
@@ -12,8 +13,20 @@ use crate::storage::engine::{Column, Sql};
 use crate::storage::error::{StoreError, StoreResult};
 
 /// A value of a parameter.
-#[derive(Debug)]
 pub(super) struct Param<'a>(pub(super) Sql<'a>);
+
+/// Without the value, because the library logs parameters.
+impl fmt::Debug for Param<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Sql::Null => "NULL",
+            Sql::Int(_) => "a whole number",
+            Sql::Real(_) => "a number",
+            Sql::Text(_) => "a text",
+            Sql::Blob(_) => "bytes",
+        })
+    }
+}
 
 /// Reason why a value cannot be sent.
 #[derive(Debug, thiserror::Error)]

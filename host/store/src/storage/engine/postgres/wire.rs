@@ -208,8 +208,8 @@ impl Wire {
         }
     }
 
-    /// Closes the connection without waiting for the server.
-    fn give_up(&self) {
+    /// Closes the connection without waiting for the server, which undoes an open transaction then.
+    pub(super) fn give_up(&self) {
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(driver) = driver {
             driver.abort();
