@@ -15,7 +15,7 @@ pub(crate) fn components() -> Vec<(String, Vec<(String, String)>)> {
         let folder = folder.unwrap().path();
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
         // The host's own.
-        if name == "core" {
+        if name == "core" || name == "core-postgres" {
             continue;
         }
         let mut steps: Vec<(String, String)> = std::fs::read_dir(&folder)
