@@ -52,6 +52,19 @@ fn a_request_id_runs_once_in_a_session() {
     assert_eq!(code(&mut wire, &json!(7)), "ok");
 }
 
+#[test]
+fn the_ledger_has_no_character_of_a_request_id_that_nobody_sees() {
+    let place = Place::new();
+    let mut wire = place.wire(&["--tier", "full"]);
+    wire.initialize("2025-11-25");
+    let hidden = json!("7\0\u{1b}[31m\u{202e}8");
+    assert_eq!(code(&mut wire, &hidden), "ok");
+    // What the ledger shows is no more than a name for it.
+    assert_eq!(code(&mut wire, &json!("7[31m8")), "ok");
+    let ids = place.sql("SELECT request_id FROM core_operations WHERE tool = 'task_create' ORDER BY seq");
+    assert_eq!(ids, ["7[31m8", "7[31m8"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_id_runs_once_in_a_session_over_http() {
     let place = Place::new();

@@ -10,6 +10,7 @@ use tollgate_core::client_name;
 use tollgate_core::deadline::Cancel;
 use tollgate_core::hash;
 use tollgate_core::identity::Identity;
+use tollgate_core::text;
 use tollgate_gate::core_tools;
 use tollgate_gate::telemetry::Parent;
 use tollgate_gate::{Answers, Call, Caller, Outcome, Reply, Tasking};
@@ -196,7 +197,7 @@ impl Handler {
                 Err(unknown) => unknown.to_string(),
             },
             Kind::Prompt => {
-                let name = tollgate_core::text::clean(tollgate_core::text::cut(&call.tool, 100));
+                let name = text::clean(text::cut(&call.tool, 100));
                 match self.gate.prompt(call).await {
                     Some(outcome) => return Ok(outcome),
                     None => format!("there is no prompt `{name}`"),
@@ -220,7 +221,8 @@ impl Handler {
                 .map(|info| client_name::version(&info.version)),
             connection: lasting_connection(context).unwrap_or_else(|| self.connection().to_owned()),
             stateful: !is_stateless(context),
-            request_id: Some(tollgate_core::text::cut(&context.id.to_string(), 100).to_owned()),
+            // The client's own text, as its name is.
+            request_id: Some(text::clean(text::cut(&context.id.to_string(), 100))),
             span: context
                 .meta
                 .get("traceparent")
@@ -338,11 +340,6 @@ pub(super) fn malformed(context: &RequestContext<RoleServer>) -> Vec<String> {
     };
     problems
         .iter()
-        .map(|problem| {
-            tollgate_core::text::clean(tollgate_core::text::cut(
-                problem.as_str().unwrap_or("malformed"),
-                200,
-            ))
-        })
+        .map(|problem| text::clean(text::cut(problem.as_str().unwrap_or("malformed"), 200)))
         .collect()
 }
