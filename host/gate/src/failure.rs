@@ -46,14 +46,17 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
 }
 
 /// Error for callers whose failure could not be recorded either. Once a flush has failed nobody knows
-/// what the disk has: a later start may find the commit there, unless another overwrote it.
+/// what the disk has: a later start may find the commit there, unless another overwrote it. A server may
+/// have committed what it did not answer for.
 pub(super) fn unrecorded(err: &StoreError) -> ToolError {
-    if err.failure() != StoreFailure::Flush {
-        return storage_failed(err);
-    }
+    let what = match err.failure() {
+        StoreFailure::Flush => "the disk failed",
+        StoreFailure::Unknown => "the database did not answer",
+        _ => return storage_failed(err),
+    };
     ToolError::new(
         "OUTCOME_UNKNOWN",
-        "the disk failed while the call was committed; whether it was done is not known",
+        format!("{what} while the call was committed; whether it was done is not known"),
     )
     .remediation("Look at what the call should have changed before you call again.")
 }
