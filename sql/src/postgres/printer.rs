@@ -270,7 +270,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// What is NULL, as a value of a kind. All of it is printed: a parameter may stand in it.
+/// A NULL as a value of a kind. All of it is printed: a parameter may stand in it.
 pub(super) fn null(printed: &Printed, kind: Kind) -> String {
     match kind {
         Kind::Text => format!("({}::text COLLATE \"C\")", printed.sql),

@@ -248,6 +248,15 @@ impl Printer<'_> {
         }
     }
 
+    /// The table that a statement changes, as it is printed and as its columns are found.
+    fn target(&mut self, table: &Name, said: Option<&Name>) -> Result<(String, Source)> {
+        let alias = self.fresh('s');
+        let said = said.unwrap_or(table).folded();
+        let table = table.folded();
+        let place = format!("{} AS {alias}", self.catalog.name(&table));
+        Ok((place, self.own(&table, alias, said)?))
+    }
+
     pub(super) fn update(&mut self, tree: &Update) -> Result<(String, Vec<Kind>)> {
         let Update {
             with,
@@ -259,22 +268,15 @@ impl Printer<'_> {
             returning,
         } = tree;
         let mut sql = self.with(with.as_ref())?;
-        let alias = self.fresh('s');
-        let said = said.as_ref().unwrap_or(table).folded();
-        let table = table.folded();
-        let target = self.own(&table, alias.clone(), said)?;
+        let (place, target) = self.target(table, said.as_ref())?;
         self.levels.push(Level::default());
         // Tables of FROM do not see the one that is changed.
         let from = self.from(from)?;
         if let Some(level) = self.levels.last_mut() {
             level.sources.push(target.clone());
         }
-        let set = self.assignments(assignments, &table)?;
-        let _ = write!(
-            sql,
-            "UPDATE {} AS {alias} SET {set}{from}",
-            self.catalog.name(&table)
-        );
+        let set = self.assignments(assignments, &table.folded())?;
+        let _ = write!(sql, "UPDATE {place} SET {set}{from}");
         self.only(condition.as_ref(), &mut sql)?;
         self.levels.pop();
         let columns = self.returning(returning, target, &mut sql)?;
@@ -298,11 +300,8 @@ impl Printer<'_> {
             returning,
         } = tree;
         let mut sql = self.with(with.as_ref())?;
-        let alias = self.fresh('s');
-        let said = said.as_ref().unwrap_or(table).folded();
-        let table = table.folded();
-        let target = self.own(&table, alias.clone(), said)?;
-        let _ = write!(sql, "DELETE FROM {} AS {alias}", self.catalog.name(&table));
+        let (place, target) = self.target(table, said.as_ref())?;
+        let _ = write!(sql, "DELETE FROM {place}");
         self.levels.push(Level {
             sources: vec![target.clone()],
             ..Level::default()

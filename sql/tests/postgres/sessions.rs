@@ -157,7 +157,7 @@ fn literals(source: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// What is fixed in a text for `format!`, with single spaces.
+/// Fixed parts of a text for `format!`, with single spaces.
 fn pieces(literal: &str) -> Vec<String> {
     let fixed = literal.split('{').enumerate().map(|(place, piece)| match place {
         0 => piece,
