@@ -34,15 +34,38 @@ pub struct Reader {
     append_only: BTreeSet<String>,
     /// Leads every statement.
     lead: String,
-    kept: Mutex<Kept>,
+    kept: Mutex<Kept<Statement>>,
 }
 
-/// Two generations: what is used goes into the younger one, and the older one goes when that is full.
-#[derive(Debug, Default)]
-struct Kept {
-    young: HashMap<Box<str>, Arc<Statement>>,
-    old: HashMap<Box<str>, Arc<Statement>>,
+/// A statement as an engine gets it.
+pub(crate) trait Printed {
+    /// Text for the engine.
+    fn sql(&self) -> &str;
+}
+
+impl Printed for Statement {
+    fn sql(&self) -> &str {
+        &self.sql
+    }
+}
+
+/// Statements by the component's text, in two generations: what is used goes into the younger one, and the older one goes
+/// when that is full.
+#[derive(Debug)]
+pub(crate) struct Kept<T> {
+    young: HashMap<Box<str>, Arc<T>>,
+    old: HashMap<Box<str>, Arc<T>>,
     bytes: usize,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            bytes: 0,
+        }
+    }
 }
 
 impl Reader {
@@ -113,14 +136,15 @@ impl Reader {
         texts.into_iter().map(str::to_owned).collect()
     }
 
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept<Statement>> {
         // Maps of what can be read again: a panic in between leaves them usable.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn find(&mut self, text: &str) -> Option<Arc<Statement>> {
+impl<T: Printed> Kept<T> {
+    /// The statement of a text, if it is kept.
+    pub(crate) fn find(&mut self, text: &str) -> Option<Arc<T>> {
         if let Some(statement) = self.young.get(text) {
             return Some(Arc::clone(statement));
         }
@@ -129,8 +153,9 @@ impl Kept {
         Some(statement)
     }
 
-    fn keep(&mut self, text: &str, statement: &Arc<Statement>) {
-        let bytes = text.len() + statement.sql.len();
+    /// Keeps the statement of a text.
+    pub(crate) fn keep(&mut self, text: &str, statement: &Arc<T>) {
+        let bytes = text.len() + statement.sql().len();
         if self.bytes + bytes > MAX_BYTES || self.young.len() == MAX_STATEMENTS {
             self.old = std::mem::take(&mut self.young);
             self.bytes = 0;

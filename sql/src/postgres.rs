@@ -21,6 +21,7 @@ mod query;
 mod relation;
 mod scope;
 mod source;
+mod translator;
 mod value;
 mod window;
 mod with;
@@ -30,6 +31,7 @@ pub use catalog::{Catalog, Field, Relation};
 pub use define::{Migrated, Unfit, migrations};
 pub use difference::Difference;
 pub use differences::{Finding, Place, differences};
+pub use translator::{Translator, Unsaid, Untranslated};
 pub use value::{Datum, MAX_VALUE, Misfit, bind};
 
 use crate::{stack, tree};
@@ -100,8 +102,24 @@ pub struct Statement {
     pub parameters: Vec<Parameter>,
     /// Kinds of the results; empty if there are none.
     pub columns: Vec<Kind>,
-    /// True if it changes rows.
-    pub writes: bool,
+    /// Change that it makes, unless it only reads.
+    pub changes: Option<Change>,
+}
+
+/// Change that a statement makes in one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    pub verb: Verb,
+    /// In lower case.
+    pub table: String,
+}
+
+/// Verb of a statement that changes rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Insert,
+    Update,
+    Delete,
 }
 
 impl Catalog {

@@ -16,6 +16,11 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+#[path = "server.rs"]
+mod server;
+
+use self::server::Server;
+
 /// Folder of the test components.
 fn guests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/components/guests")
@@ -40,6 +45,7 @@ pub(crate) fn policy_component(name: &str) -> PathBuf {
 /// A data directory and a configuration.
 pub(crate) struct Place {
     dir: TempDir,
+    server: Option<Server>,
 }
 
 impl Place {
@@ -62,6 +68,7 @@ impl Place {
         tollgate_store::storage::prepare().unwrap();
         let place = Place {
             dir: tempfile::tempdir().unwrap(),
+            server: Server::of_tests(),
         };
         std::fs::write(place.config(), config).unwrap();
         share_cache(warm(), &place.data());
@@ -74,8 +81,10 @@ impl Place {
 
     /// The whole place once more, while none of its hosts is at work.
     pub(crate) fn copy(&self) -> Place {
+        assert!(self.server.is_none(), "a database on a server has no copy");
         let copy = Place {
             dir: tempfile::tempdir().unwrap(),
+            server: None,
         };
         copy_tree(self.path(), copy.path());
         let config = std::fs::read_to_string(self.config()).unwrap();
@@ -97,11 +106,15 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
         command
             .env_remove("TOLLGATE_LOG")
+            .env_remove("TOLLGATE_DATABASE")
             .arg("--data-dir")
             .arg(self.data())
             .arg("--config")
             .arg(self.config())
             .args(arguments);
+        if let Some(server) = &self.server {
+            command.env("TOLLGATE_DATABASE", server.url());
+        }
         command
     }
 
@@ -225,6 +238,9 @@ impl Place {
 
     /// The first column of a query's rows.
     pub(crate) fn sql(&self, sql: &str) -> Vec<String> {
+        if let Some(server) = &self.server {
+            return server.ask(sql);
+        }
         let db = rusqlite::Connection::open_with_flags(
             self.data().join("tollgate.db"),
             rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE,

@@ -345,6 +345,7 @@ async fn a_backtest_brings_in_no_code_of_packs() {
         environment: None,
         umask: 0o077,
         cache_dir: None,
+        server: None,
     };
     let site = Site::frozen(&place.data(), authority).unwrap();
     let policy = sources::named_policy(&config, "secret-scan").unwrap();

@@ -18,7 +18,7 @@ use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{ArtifactSettings, ArtifactStore};
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::liveness::{Host, hosts_alive};
-use tollgate_store::storage::Database;
+use tollgate_store::storage::{Database, Server};
 
 use crate::config::Config;
 use crate::sources::{policy_sources, sources};
@@ -43,6 +43,8 @@ pub struct Authority {
     pub umask: u32,
     /// The folder of compiled components, if not the data directory.
     pub cache_dir: Option<PathBuf>,
+    /// Server of the database, if that is no file of the data directory.
+    pub server: Option<Server>,
 }
 
 /// Place of a host's work: its data directory, sandbox and database, and how it starts programs. What is
@@ -62,6 +64,10 @@ impl Site {
     /// Opens a data directory.
     pub fn open(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
         let data = DataDir::open(data_dir)?;
+        if let Some(server) = authority.server.clone() {
+            let database = Database::connect(server).context("the database cannot be used")?;
+            return Site::on(data, database, authority, Keep::Components);
+        }
         if !data.has(DATABASE) {
             // An empty database beside one that somebody moved away would take the work of both apart.
             let alive = hosts_alive(&data)?;
@@ -79,6 +85,9 @@ impl Site {
     /// A data directory as it is: nothing is made, brought up to date or kept in it.
     pub fn frozen(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
         let data = DataDir::existing(data_dir)?;
+        if let Some(server) = authority.server.clone() {
+            return Site::on(data, Database::on(server), authority, Keep::Nothing);
+        }
         anyhow::ensure!(
             data.has(DATABASE),
             "there is no ledger in {}; no host has worked there",
@@ -94,6 +103,7 @@ impl Site {
             environment,
             umask,
             cache_dir,
+            server: _,
         } = authority;
         let launcher = Arc::new(Launcher::new(executable.clone(), environment, umask));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -388,6 +398,7 @@ mod tests {
             environment: None,
             umask: 0o077,
             cache_dir: None,
+            server: None,
         };
         let choice = Choice {
             packs: vec!["task-store".to_owned()],

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::define::{Unfit, translate_steps};
+use super::define::translate_steps;
 use super::difference::Difference;
+use super::translator::findings as findings_of;
 use crate::read::{Owner, statement_here};
 use crate::refusal::Problems;
 use crate::schema::{self, Schema, Step};
@@ -90,25 +91,10 @@ fn find(prefix: &str, steps: &[Step<'_>], schema: &Schema, texts: &[&str]) -> Ve
     let (migrated, unfit) = translate_steps(prefix, schema);
     let is_complete = unfit.is_empty();
     let mut findings = Vec::new();
-    for Unfit {
-        step,
-        statement,
-        difference,
-    } in unfit
-    {
-        if !findings.is_empty() && follows(&difference) {
-            continue;
+    for finding in findings_of(unfit, schema, steps) {
+        if findings.is_empty() || !follows(&finding.difference) {
+            findings.push(finding);
         }
-        let commands = schema.steps.get(step - 1).into_iter().flatten();
-        let words = commands.filter(|command| command.number == statement);
-        findings.push(Finding {
-            place: Place::Migration {
-                step: steps.get(step - 1).map_or("", |step| step.name).to_owned(),
-                statement,
-                words: words.map(|command| command.words.as_str()).collect(),
-            },
-            difference,
-        });
     }
     let owner = Owner {
         prefix,

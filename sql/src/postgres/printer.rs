@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::difference::{Difference, Result};
 use super::scope::{Given, Level};
-use super::{Catalog, Kind, Parameter, Statement};
+use super::{Catalog, Change, Kind, Parameter, Statement, Verb};
 use crate::tree;
 
 /// Form of an expression.
@@ -109,7 +109,7 @@ impl<'a> Printer<'a> {
             sql,
             parameters: printer.parameters(),
             columns,
-            writes: !matches!(tree, tree::Statement::Query(_)),
+            changes: change(tree),
         })
     }
 
@@ -268,6 +268,19 @@ impl<'a> Printer<'a> {
             _ => self.exactly(printed, Kind::Text, what),
         }
     }
+}
+
+fn change(tree: &tree::Statement) -> Option<Change> {
+    let (verb, table) = match tree {
+        tree::Statement::Query(_) => return None,
+        tree::Statement::Insert(insert) => (Verb::Insert, &insert.table),
+        tree::Statement::Update(update) => (Verb::Update, &update.table),
+        tree::Statement::Delete(delete) => (Verb::Delete, &delete.table),
+    };
+    Some(Change {
+        verb,
+        table: table.folded(),
+    })
 }
 
 /// A NULL as a value of a kind. All of it is printed: a parameter may stand in it.

@@ -42,6 +42,8 @@ impl Place {
             .with_context(|| format!("{} cannot be written", component.display()))?;
         let authority = Authority {
             environment: authority.environment.filter(|_| programs),
+            // What is checked gets a database of its own.
+            server: None,
             ..authority
         };
         Ok(Place {

@@ -40,6 +40,7 @@ impl Backup {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let config = Config::load(global.config.as_deref())?;
         let data = DataDir::existing(&config.data_dir(global.data_dir.as_deref())?)?;
+        global.only_file(&config, "back the server up with its own tools, such as pg_dump")?;
         ensure!(
             data.has(DATABASE),
             "there is no ledger in {}; no host has worked there",
@@ -93,6 +94,7 @@ impl Backup {
 impl Restore {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let config = Config::load(global.config.as_deref())?;
+        global.only_file(&config, "restore a backup of the server with its own tools")?;
         let target = config.data_dir(global.data_dir.as_deref())?;
         let now = SystemClock.now_ms();
         let restored = backup::restore(&self.dir, &target, &self.public_key, self.force, now)?;

@@ -10,7 +10,6 @@ use tollgate::doctor::{self, Finding, State};
 use tollgate::host::{Choice, Site};
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_store::data_dir::DataDir;
-use tollgate_store::storage::Database;
 
 use super::{Global, out};
 
@@ -72,7 +71,7 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
             let id = format!("hst_{}", uuid::Uuid::new_v4().simple());
             found.extend(doctor::place(&data, id));
             if repair {
-                found.extend(doctor::repair(&Database::existing(&data.database())));
+                found.extend(doctor::repair(&global.existing_database(&config, &data)?));
             }
             if found
                 .iter()

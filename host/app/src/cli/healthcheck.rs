@@ -9,9 +9,8 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use serde_json::json;
 use tollgate::config::Config;
-use tollgate_store::data_dir::{DATABASE, DataDir};
+use tollgate_store::data_dir::DataDir;
 use tollgate_store::liveness;
-use tollgate_store::storage::Database;
 
 use super::{Global, out};
 
@@ -95,13 +94,14 @@ fn ask(address: SocketAddr) -> anyhow::Result<String> {
 fn look(global: &Global, config: &Config) -> anyhow::Result<String> {
     let data = DataDir::existing(&config.data_dir(global.data_dir.as_deref())?)?;
     ensure!(
-        data.has(DATABASE),
+        global.has_database(config, &data)?,
         "there is no ledger in {}",
         data.path().display()
     );
     let hosts = liveness::hosts_alive(&data)?;
     ensure!(!hosts.is_empty(), "no host works on {}", data.path().display());
-    Database::existing(&data.database())
+    global
+        .existing_database(config, &data)?
         .read_session()?
         .ledger()
         .head()?;

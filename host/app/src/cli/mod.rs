@@ -11,6 +11,7 @@ mod doctor;
 mod envelopes;
 mod examples;
 mod file;
+mod global;
 mod healthcheck;
 mod init;
 mod ledger;
@@ -35,8 +36,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::builder::{PathBufValueParser, TypedValueParser as _};
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tollgate::config::{Config, doc};
 use tollgate::doctor as examined;
@@ -52,6 +52,7 @@ use tollgate_mcp::Schemas;
 use tollgate_sandbox::process::{self, Environment};
 use tollgate_sandbox::workspaces::{self, Registration, Workspaces};
 
+use global::{Global, LogFormat};
 use variables::Variables;
 
 /// An MCP server that hosts tool packs as sandboxed WebAssembly components.
@@ -67,55 +68,6 @@ struct Cli {
     global: Global,
     #[command(subcommand)]
     command: Command,
-}
-
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Global options")]
-struct Global {
-    /// The configuration file [default: tollgate/tollgate.toml in the user's configuration directory]
-    #[arg(long, global = true, env = "TOLLGATE_CONFIG", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(path))]
-    config: Option<PathBuf>,
-    /// The data directory: database, keys, compiled components [default: tollgate in the user's data directory]
-    #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR", value_parser = PathBufValueParser::new().try_map(path))]
-    data_dir: Option<PathBuf>,
-    /// Keep compiled components in this directory [default: the data directory]
-    #[arg(long, global = true, env = "TOLLGATE_CACHE_DIR", value_name = "DIR", value_parser = PathBufValueParser::new().try_map(path))]
-    cache_dir: Option<PathBuf>,
-    /// Register a directory under a name for packs to read, or move a configured one; may be repeated
-    #[arg(long = "workspace", global = true, env = "TOLLGATE_WORKSPACE", value_name = "NAME=PATH",
-        value_parser = workspace)]
-    workspaces: Vec<(String, PathBuf)>,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
-    /// Format of the log on standard error
-    #[arg(
-        long,
-        global = true,
-        env = "TOLLGATE_LOG_FORMAT",
-        default_value = "text",
-        value_name = "FORMAT"
-    )]
-    log_format: LogFormat,
-    /// Log level: off, error, warn, info, debug, trace, or directives such as `tollgate=debug` [default: warn, and
-    /// the server's own actions]
-    #[arg(
-        long,
-        global = true,
-        env = "TOLLGATE_LOG",
-        value_name = "FILTER",
-        value_parser = log::filter
-    )]
-    log: Option<String>,
-    /// The user's own umask.
-    #[arg(skip)]
-    umask: u32,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LogFormat {
-    Text,
-    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -402,6 +354,7 @@ fn authority(global: &Global, config: &Config) -> anyhow::Result<Authority> {
         environment: Some(Environment::new(|name| std::env::var(name).ok())),
         umask: global.umask,
         cache_dir: global.cache_dir.clone().or_else(|| config.cache_dir.clone()),
+        server: global.server(config)?,
     })
 }
 

@@ -11,6 +11,7 @@ mod packs;
 mod policies;
 pub mod protections;
 pub mod reference;
+mod storage;
 mod telemetry;
 pub mod template;
 pub mod trust;
@@ -39,6 +40,7 @@ pub use limits::LimitsConfig;
 pub use packs::PackConfig;
 pub(crate) use packs::pinned;
 pub use policies::PolicyConfig;
+pub use storage::{StorageConfig, StorageError};
 pub use telemetry::TelemetryConfig;
 pub use tollgate_console::ConsoleSettings;
 pub use tollgate_mcp::auth::Auth;
@@ -119,6 +121,8 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// The folder of compiled components, if not the data directory.
     pub cache_dir: Option<PathBuf>,
+    /// The database.
+    pub storage: StorageConfig,
     /// Settings of serving.
     pub server: Server,
     /// Envelopes: defaults and ceilings.
@@ -316,6 +320,7 @@ impl Config {
         {
             *dir = base.join(&*dir);
         }
+        config.storage.rebase(base);
         config.server.auth.rebase(base);
         config.telemetry.rebase(base);
         for workspace in config.workspaces.values_mut() {
@@ -364,6 +369,7 @@ impl Config {
         let waiting = [
             ("data_dir", self.data_dir != before.data_dir),
             ("cache_dir", self.cache_dir != before.cache_dir),
+            ("storage", self.storage != before.storage),
             ("server.http", server.http != was.http),
             ("server.allowed_hosts", server.allowed_hosts != was.allowed_hosts),
             (

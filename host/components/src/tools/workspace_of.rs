@@ -16,6 +16,7 @@ const MAX_ROWS: usize = 4;
 /// A row of the pack's own tables that names the workspace of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceOf {
+    pack: String,
     argument: String,
     columns: Vec<ColumnOf>,
 }
@@ -88,7 +89,11 @@ impl WorkspaceOf {
             let declared: Declaration = serde_json::from_value(declared).ok()?;
             let argument = declared.argument.clone();
             let columns = declared.columns().filter(|columns| columns.iter().all(is_own))?;
-            Some(WorkspaceOf { argument, columns })
+            Some(WorkspaceOf {
+                pack: pack.to_owned(),
+                argument,
+                columns,
+            })
         };
         read().ok_or_else(|| {
             format!(
@@ -102,6 +107,7 @@ impl WorkspaceOf {
     pub fn place(&self, arguments: &Value) -> Option<TextOf> {
         let value = arguments.get(&self.argument)?.as_str()?;
         Some(TextOf {
+            pack: self.pack.clone(),
             columns: self.columns.clone(),
             spellings: spellings(value),
         })

@@ -44,7 +44,8 @@ impl SecretIn {
         }
     }
 
-    fn read(&self, environment: &impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    /// The value. The reason why there is none does not contain it.
+    pub fn read(&self, environment: &impl Fn(&str) -> Option<String>) -> Result<String, String> {
         match self {
             SecretIn::Variable(name) => {
                 environment(name).ok_or_else(|| format!("the variable {name} is not set"))

@@ -1,9 +1,9 @@
 //! Namespaces: the tables that a component owns.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tollgate_sql::postgres::Finding;
+use tollgate_sql::postgres::{Finding, Translator, Untranslated};
 use tollgate_sql::{Problems, Reader, Refusal, Statement};
 
 use super::migrate::{self, Step};
@@ -19,6 +19,10 @@ pub struct Namespace {
     reader: Arc<Reader>,
     /// Tables whose rows are neither updated nor deleted, in lower case.
     append_only: Arc<BTreeSet<String>>,
+    /// Its migrations, for the engine that translates.
+    steps: Arc<[Step]>,
+    /// Translators of its statements, each with the schema where the tables are.
+    translators: Arc<Mutex<Vec<(String, Arc<Translator>)>>>,
     bounds: Bounds,
 }
 
@@ -42,6 +46,8 @@ impl Namespace {
             append_only: Arc::default(),
             tag: tag.into(),
             prefix: prefix.into(),
+            steps: [].into(),
+            translators: Arc::default(),
             bounds: Bounds {
                 storage: 1 << 30,
                 memory: 64 << 20,
@@ -65,6 +71,8 @@ impl Namespace {
         Ok(Namespace {
             reader: Arc::new(Reader::new(&self.prefix, append_only.clone(), &self.tag)),
             append_only: Arc::new(append_only),
+            steps: steps.into(),
+            translators: Arc::default(),
             ..self
         })
     }
@@ -80,6 +88,19 @@ impl Namespace {
     /// A component's statement, read and printed anew behind the comment that leads its statements.
     pub(super) fn read(&self, sql: &str) -> Result<Arc<Statement>, Refusal> {
         self.reader.statement(sql)
+    }
+
+    /// What translates its statements for PostgreSQL, with its tables in a schema of this name.
+    pub(super) fn translator(&self, schema: &str) -> Result<Arc<Translator>, Untranslated> {
+        // Whatever was pushed is whole.
+        let mut known = self.translators.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, translator)) = known.iter().find(|(of, _)| of == schema) {
+            return Ok(Arc::clone(translator));
+        }
+        let steps: Vec<_> = self.steps.iter().map(Step::as_read).collect();
+        let translator = Arc::new(Translator::new(&self.prefix, schema, &steps)?);
+        known.push((schema.to_owned(), Arc::clone(&translator)));
+        Ok(translator)
     }
 
     /// SQL of the component that differs on PostgreSQL: in its migrations, and in the statements that its calls ran so far.

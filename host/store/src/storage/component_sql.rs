@@ -9,6 +9,13 @@ use super::error::StoreError;
 use super::handles::Components;
 use super::value::{Statement, Value};
 
+/// Rows one query may return.
+pub(super) const MAX_ROWS: usize = 10_000;
+/// Bytes of text and blobs one query may return.
+pub(super) const MAX_BYTES: usize = 4 << 20;
+/// Message to a component about tables that do not exist and about those it may not see: the same.
+pub(super) const NO_ACCESS: &str = "no such table or no access";
+
 /// Reason why a component's statement did not run.
 #[derive(Debug, Error)]
 pub enum SqlError {
@@ -55,7 +62,7 @@ impl Components<'_> {
     ) -> Result<Vec<Vec<Value>>, SqlError> {
         match &self.0.engine {
             Engine::Sqlite(sqlite) => sqlite.query_of(namespace, sql, params),
-            Engine::Postgres(_) => Err(SqlError::Internal(StoreError::of_sqlite_alone())),
+            Engine::Postgres(postgres) => postgres.query_of(namespace, sql, params),
         }
     }
 
@@ -63,7 +70,7 @@ impl Components<'_> {
     pub fn execute(self, namespace: &Namespace, sql: &str, params: &[Value]) -> Result<u64, SqlError> {
         match &self.0.engine {
             Engine::Sqlite(sqlite) => sqlite.execute_of(namespace, sql, params),
-            Engine::Postgres(_) => Err(SqlError::Internal(StoreError::of_sqlite_alone())),
+            Engine::Postgres(postgres) => postgres.execute_of(namespace, sql, params),
         }
     }
 
@@ -71,7 +78,7 @@ impl Components<'_> {
     pub fn batch(self, namespace: &Namespace, statements: &[Statement]) -> Result<Vec<u64>, SqlError> {
         match &self.0.engine {
             Engine::Sqlite(sqlite) => sqlite.batch_of(namespace, statements),
-            Engine::Postgres(_) => Err(SqlError::Internal(StoreError::of_sqlite_alone())),
+            Engine::Postgres(postgres) => postgres.batch_of(namespace, statements),
         }
     }
 }

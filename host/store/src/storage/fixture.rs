@@ -54,7 +54,16 @@ impl Drop for Place {
             // A test that failed may leave things behind that are in the way.
             let dropped = Session::on_server(&server, super::session::Access::Write)
                 .map_err(super::OpenError::into_cause)
-                .and_then(|session| change(&session, &format!("DROP SCHEMA {schema} CASCADE")));
+                .and_then(|session| {
+                    let sql = "SELECT nspname::text FROM pg_namespace WHERE nspname LIKE ?1";
+                    let components = server.schemas_of_components();
+                    let found: Vec<String> = session.engine.all(sql, sql![components], |row| row.get(0))?;
+                    let found = found
+                        .iter()
+                        .map(|name| format!(", \"{name}\""))
+                        .collect::<String>();
+                    change(&session, &format!("DROP SCHEMA {schema}{found} CASCADE"))
+                });
             assert!(dropped.is_ok() || std::thread::panicking(), "{dropped:?}");
         }
     }

@@ -184,6 +184,14 @@ impl Database {
         })
     }
 
+    /// A database on a server as it is. Nothing is checked or brought up to date.
+    pub fn on(server: Server) -> Database {
+        Database {
+            at: At::Server(Box::new(server)),
+            heads: heads::Heads::default(),
+        }
+    }
+
     /// Says how to look up the commit that a workspace is at, for envelopes that end.
     pub fn know_heads(&self, head_of: HeadOf) {
         self.heads.know(head_of);

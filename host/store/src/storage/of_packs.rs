@@ -7,6 +7,8 @@ use super::handles::Components;
 /// Place of one text in tables of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextOf {
+    /// The pack.
+    pub pack: String,
     /// Columns to read, one after the other: the text in each is the key of the next.
     pub columns: Vec<ColumnOf>,
     /// Spellings of the first key. The first one that a row has counts.
@@ -52,7 +54,7 @@ impl Components<'_> {
         let mut keys = place.spellings.clone();
         let mut found = TextFound::NoRow;
         for column in &place.columns {
-            found = self.text_in(column, &keys)?;
+            found = self.text_in(&place.pack, column, &keys)?;
             match &found {
                 TextFound::Text(text) => keys = vec![text.clone()],
                 TextFound::NoRow | TextFound::Nothing => break,
@@ -61,8 +63,9 @@ impl Components<'_> {
         Ok(found)
     }
 
-    fn text_in(self, at: &ColumnOf, keys: &[String]) -> StoreResult<TextFound> {
+    fn text_in(self, pack: &str, at: &ColumnOf, keys: &[String]) -> StoreResult<TextFound> {
         let ColumnOf { table, key, column } = at;
+        let table = self.0.engine.table_of(pack, table);
         for value in keys {
             let found: Option<Option<String>> = self.0.engine.maybe(
                 &format!("SELECT {column} FROM {table} WHERE {key} = ?1 LIMIT 1"),
@@ -101,6 +104,7 @@ mod tests {
         };
         let found = |columns: &[&str], spellings: &[&str]| {
             let place = TextOf {
+                pack: "core".to_owned(),
                 columns: columns.iter().map(|name| column(name)).collect(),
                 spellings: spellings.iter().map(|&text| text.to_owned()).collect(),
             };

@@ -108,6 +108,10 @@ of_the_engine! {
     pub fn limit_time(&self, deadline: &Deadline);
     /// Prepares the host's own statements from now on, without a deadline.
     pub fn leave(&self);
+    /// Changes by the component's statements since the last look.
+    pub fn take_changes(&self) -> Changes;
+    /// Forgets what was counted since, and goes on counting from what was taken before.
+    pub fn set_changes(&self, changes: Changes);
     /// A number that changes with each commit of another session.
     pub fn data_version(&self) -> StoreResult<i64>;
     /// Starts a snapshot; it is taken at the first read.
@@ -134,10 +138,6 @@ of_the_engine! {
 of_sqlite! {
     /// Bounds the memory of the component's statement that runs until the result is dropped. A server has its own memory.
     pub(super) fn bound_memory(&self) -> Option<Armed>, or None;
-    /// Changes by the component's statements since the last look.
-    pub fn take_changes(&self) -> Changes, or Changes::new();
-    /// Forgets what was counted since, and goes on counting from what was taken before.
-    pub fn set_changes(&self, changes: Changes), or drop(changes);
     /// Copies what was committed from the write-ahead log into the file, beside whoever reads or writes.
     /// Pages that somebody still reads past stay in the log. A server does that by itself.
     pub fn checkpoint(&self) -> StoreResult<()>, or Ok(());

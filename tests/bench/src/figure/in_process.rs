@@ -97,6 +97,7 @@ impl Gated {
             environment: Some(Environment::new(|name| std::env::var(name).ok())),
             umask: 0o077,
             cache_dir: None,
+            server: None,
         };
         let workspaces = Workspaces::default();
         let gate = runtime.block_on(host::open(&config, &data_dir, authority, workspaces, &choice))?;

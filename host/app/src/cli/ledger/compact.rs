@@ -27,6 +27,7 @@ pub(in crate::cli) struct Compact {
 impl Compact {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
         let opened = open(global)?;
+        global.only_file(&opened.config, "the server's autovacuum keeps it small")?;
         let free = opened.session.maintenance().free_bytes()?;
         if self.dry_run {
             if global.json {

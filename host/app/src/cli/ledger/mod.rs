@@ -12,12 +12,11 @@ mod verify;
 use std::collections::HashMap;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tollgate::config::Config;
 use tollgate_core::text;
-use tollgate_store::data_dir::{DATABASE, DataDir};
+use tollgate_store::data_dir::DataDir;
 use tollgate_store::storage::{Database, SaidByPolicy, Session, StoredOperation};
 
 use super::{Global, out};
@@ -72,7 +71,7 @@ pub(super) struct Opened {
 pub(super) fn open(global: &Global) -> anyhow::Result<Opened> {
     let config = Config::load(global.config.as_deref())?;
     let data = DataDir::open(&config.data_dir(global.data_dir.as_deref())?)?;
-    let database = Database::open(&data.database()).context("the database cannot be used")?;
+    let database = global.database(&config, &data)?;
     let session = database.read_session()?;
     Ok(Opened {
         config,
@@ -87,7 +86,7 @@ pub(super) fn open(global: &Global) -> anyhow::Result<Opened> {
 fn open_used(global: &Global) -> anyhow::Result<Opened> {
     let config = Config::load(global.config.as_deref())?;
     let data_dir = config.data_dir(global.data_dir.as_deref())?;
-    let is_used = data_dir.exists() && DataDir::existing(&data_dir)?.has(DATABASE);
+    let is_used = data_dir.exists() && global.has_database(&config, &DataDir::existing(&data_dir)?)?;
     anyhow::ensure!(
         is_used,
         "there is no ledger in {}: no host has worked there; --data-dir names another directory",

@@ -59,7 +59,7 @@ impl Backtest {
         }
         let data_dir = config.data_dir(global.data_dir.as_deref())?;
         ensure!(
-            data_dir.join(DATABASE).is_file(),
+            global.server(&config)?.is_some() || data_dir.join(DATABASE).is_file(),
             "{} has no ledger, so there are no calls to show; run a host there first, or name its directory with --data-dir",
             data_dir.display()
         );

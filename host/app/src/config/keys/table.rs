@@ -70,6 +70,14 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "\"/var/cache/tollgate\"",
         "Directory of compiled components, for example one in a container's image.",
     ),
+    table("storage", Kind::Table, "The database."),
+    open(
+        "storage.url",
+        Kind::Text,
+        "the file `tollgate.db` in the data directory",
+        "\"env:TOLLGATE_DATABASE_URL\"",
+        "PostgreSQL database: its URL, or `env:VARIABLE` or `file:PATH` with the URL in it.",
+    ),
     table(
         "server",
         Kind::Table,

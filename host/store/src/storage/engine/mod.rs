@@ -82,6 +82,15 @@ impl Engine {
         }
     }
 
+    /// A table of a component, or of the host's own if `owner` is `core`, as the host's statements name it. The name needs
+    /// no quotes.
+    pub(super) fn table_of(&self, owner: &str, table: &str) -> String {
+        match self {
+            Engine::Sqlite(_) => table.to_owned(),
+            Engine::Postgres(postgres) => postgres.table_of(owner, table),
+        }
+    }
+
     /// Prepares a statement, for a loop.
     pub(super) fn prepare<'t>(&self, sql: impl Into<Text<'t>>) -> StoreResult<Prepared<'_>> {
         match self {

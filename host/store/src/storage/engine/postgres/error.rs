@@ -52,6 +52,14 @@ impl Failure {
         self.kind
     }
 
+    /// Message of the server, if it gave one.
+    pub(super) fn message(&self) -> Option<&str> {
+        match &self.what {
+            What::Said(err) => err.as_db_error().map(DbError::message),
+            What::Seen(_) => None,
+        }
+    }
+
     /// SQLSTATE, if the server gave one.
     pub(super) fn code(&self) -> Option<&str> {
         match &self.what {

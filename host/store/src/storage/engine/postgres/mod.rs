@@ -1,7 +1,9 @@
-//! PostgreSQL: one session on a server, for the host's own statements.
+//! PostgreSQL: one session on a server.
 
+mod component;
 mod error;
 mod faults;
+pub(in crate::storage) mod migrate;
 mod run;
 mod schema;
 mod server;
@@ -17,6 +19,7 @@ use std::cell::{Cell, Ref, RefCell};
 
 use tokio_postgres::Statement;
 use tollgate_core::deadline::Deadline;
+use tollgate_sql::postgres::{Change, Verb};
 
 use self::run::Shared;
 use self::settings::{IDLE_TIMEOUT_MS, LOCK_TIMEOUT_MS};
@@ -24,7 +27,7 @@ use self::statement::{Cache, numbered};
 use self::wire::Wire;
 use super::Text;
 use crate::storage::error::{StoreError, StoreFailure, StoreResult};
-use crate::storage::session::Access;
+use crate::storage::session::{Access, Changes};
 
 pub(in crate::storage) use self::error::Failure;
 pub(in crate::storage) use self::run::Prepared;
@@ -45,6 +48,8 @@ pub(in crate::storage) struct Postgres {
     transaction: Cell<Transaction>,
     /// Rows that are being visited, the innermost.
     visited: RefCell<Option<Shared>>,
+    /// Rows that the component's statements changed since the last look.
+    changes: RefCell<Changes>,
 }
 
 /// State of the session's transaction.
@@ -68,7 +73,13 @@ impl Postgres {
             deadline: RefCell::new(None),
             transaction: Cell::new(Transaction::None),
             visited: RefCell::new(None),
+            changes: RefCell::default(),
         })
+    }
+
+    /// A table of an owner, with its schema.
+    pub(in crate::storage) fn table_of(&self, owner: &str, table: &str) -> String {
+        format!("{}.{table}", settings::quoted(&self.server.schema_of(owner)))
     }
 
     fn wire(&self) -> Ref<'_, Wire> {
@@ -120,6 +131,13 @@ impl Postgres {
     fn script(&self, sql: &str) -> StoreResult<()> {
         self.make_way()?;
         self.seen(self.wire().script(sql, None))
+    }
+
+    /// The same under the session's deadline.
+    fn script_in_time(&self, sql: &str) -> StoreResult<()> {
+        self.make_way()?;
+        let deadline = self.deadline();
+        self.seen(self.wire().script(sql, deadline.as_ref()))
     }
 
     /// Connects anew if the connection was lost. No transaction is open.
@@ -223,6 +241,30 @@ impl Postgres {
         }
         self.transaction.set(Transaction::None);
         Ok(self.wire().script("ROLLBACK", None)?)
+    }
+
+    /// Counts rows that a component's statement changed.
+    fn count(&self, change: &Change, rows: u64) {
+        if rows == 0 {
+            return;
+        }
+        let mut changes = self.changes.borrow_mut();
+        let counts = changes.entry(change.table.clone()).or_default();
+        counts[match change.verb {
+            Verb::Insert => 0,
+            Verb::Update => 1,
+            Verb::Delete => 2,
+        }] += rows;
+    }
+
+    /// Changes by the component's statements since the last look. Rows that an INSERT updates count as inserted.
+    pub(in crate::storage) fn take_changes(&self) -> Changes {
+        self.changes.take()
+    }
+
+    /// Forgets what was counted since, and goes on counting from what was taken before.
+    pub(in crate::storage) fn set_changes(&self, changes: Changes) {
+        self.changes.replace(changes);
     }
 
     /// Starts a part of the transaction that can be undone alone.

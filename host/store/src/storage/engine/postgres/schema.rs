@@ -1,7 +1,6 @@
 //! The host's own tables on PostgreSQL: making them, and finding what was changed about them.
 
-use super::settings::{self, quoted};
-use super::{Postgres, Server, ServerError};
+use super::{Postgres, Server, ServerError, migrate, settings};
 use crate::storage::engine::sqlite::migrate::{
     CORE_NAME, MigrationError, Step, applied, failed, in_transaction, missing,
 };
@@ -34,11 +33,12 @@ pub(in crate::storage) fn prepare(session: &Session, server: &Server) -> Result<
         // The turn to write keeps other hosts from doing the same.
         in_transaction(session, || apply(session, postgres, &steps))?;
     }
+    migrate::make_functions(session, postgres)?;
     Ok(try_triggers(session)?)
 }
 
 fn apply(session: &Session, postgres: &Postgres, steps: &[Step]) -> Result<(), MigrationError> {
-    make_schema(session, postgres)?;
+    migrate::make(session, postgres, &postgres.server.schema)?;
     postgres.script(&adapted(
         "CREATE TABLE IF NOT EXISTS core_migrations (
             pack TEXT NOT NULL,
@@ -68,20 +68,6 @@ fn adapted(sql: &str) -> String {
 fn has_migrations(session: &Session) -> StoreResult<bool> {
     let sql = "SELECT to_regclass('core_migrations') IS NOT NULL";
     session.engine.one(Once(sql), &[], |row| row.get(0))
-}
-
-/// Makes the schema, unless it is there: who may not create one can have it made.
-fn make_schema(session: &Session, postgres: &Postgres) -> StoreResult<()> {
-    let schema = postgres.server.schema.as_str();
-    let sql = "SELECT 1 FROM pg_namespace WHERE nspname = ?1";
-    if session.engine.exists(Once(sql), sql![schema])? {
-        return Ok(());
-    }
-    let made = postgres.script(&format!("CREATE SCHEMA {}", quoted(schema)));
-    made.map_err(|err| match err.failure() {
-        StoreFailure::NotWritable => ServerError::MayNotCreate(format!("the schema {schema}")).into(),
-        _ => err,
-    })
 }
 
 /// Tries if the server runs the guard of the ledger: a row without a place in it must be refused.

@@ -6,11 +6,15 @@ use std::path::PathBuf;
 use std::str::FromStr as _;
 use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
+use tollgate_core::hash::hex;
+use tollgate_sql::MAX_NAME;
 
 use super::tls::{MaybeTls, Tls};
+use crate::storage::engine::sqlite::migrate::CORE_NAME;
 use crate::storage::error::StoreFailure;
 
 /// Time for a connection to be made, and to each address that a name has.
@@ -18,7 +22,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Schema of the host's own tables.
 const SCHEMA: &str = "tollgate_host";
 /// Schema of the functions that statements of components use, which every role may.
-const OF_FUNCTIONS: &str = "tollgate";
+pub(super) const OF_FUNCTIONS: &str = "tollgate";
 /// Beginnings of a URL. Anything else the library takes for pairs of keys and values, and shows when it does not know them.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
@@ -142,6 +146,10 @@ impl Server {
             let taken = format!("the schema {OF_FUNCTIONS} is the one for functions of components");
             return Err(ServerError::Url(taken));
         }
+        if let Some(schema) = own.schema.as_deref().filter(|schema| !is_plain(schema)) {
+            let name = format!("schema is {schema}, and not 1 to 30 letters, digits and _");
+            return Err(ServerError::Url(name));
+        }
         config.connect_timeout(CONNECT_TIMEOUT);
         config.tcp_user_timeout(CONNECT_TIMEOUT);
         config.keepalives_idle(CONNECT_TIMEOUT);
@@ -174,6 +182,26 @@ impl Server {
             tls: MaybeTls(tls),
             schema: own.schema.unwrap_or_else(|| SCHEMA.to_owned()),
         })
+    }
+}
+
+impl Server {
+    /// Schema of an owner's tables: the host's own, or one for each component beside it.
+    pub(in crate::storage) fn schema_of(&self, owner: &str) -> String {
+        if owner == CORE_NAME {
+            return self.schema.clone();
+        }
+        let name = format!("{}/{owner}", self.schema);
+        if name.len() <= MAX_NAME {
+            return name;
+        }
+        // The server would cut it, so that two could become one.
+        let hash = hex(&Sha256::digest(&name));
+        format!(
+            "{}/{}",
+            self.schema.get(..MAX_NAME / 2).unwrap_or("tollgate"),
+            &hash[..24]
+        )
     }
 }
 
@@ -233,6 +261,14 @@ fn trusted(root_cert: Option<PathBuf>) -> Result<Tls, ServerError> {
     let failed = |reason: String| ServerError::Certificates(path.display().to_string(), reason);
     let pem = std::fs::read(&path).map_err(|err| failed(err.to_string()))?;
     Tls::new(Some(&pem)).map_err(|err| failed(err.to_string()))
+}
+
+/// True for the name of a schema that a host takes: names of components' schemas begin with it.
+fn is_plain(schema: &str) -> bool {
+    (1..=30).contains(&schema.len())
+        && schema
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// True for a host that is this machine.
@@ -331,10 +367,24 @@ mod tests {
                 "postgres://localhost/t?schema=tollgate",
                 "the schema tollgate is the one for functions",
             ),
+            ("postgres://localhost/t?schema=a/b", "schema is a/b, and not"),
+            ("postgres://localhost/t?schema=", "schema is , and not"),
         ] {
             let refused = read(url).unwrap_err();
             assert!(refused.contains(says), "{url}: {refused}");
         }
+    }
+
+    #[test]
+    fn each_owner_has_a_schema_that_no_other_has() {
+        let server = Server::from_url("postgres://localhost/t?schema=a").unwrap();
+        assert_eq!(server.schema_of("core"), "a");
+        assert_eq!(server.schema_of("task-store"), "a/task-store");
+        let long = ["x".repeat(80), format!("{}y", "x".repeat(79))].map(|name| server.schema_of(&name));
+        assert!(
+            long[0] != long[1] && long.iter().all(|name| name.len() <= MAX_NAME),
+            "{long:?}"
+        );
     }
 
     #[test]

@@ -104,6 +104,12 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
+/// The bytes of a column of a row; none for NULL or if there is no such column.
+pub(super) fn raw(row: &Row, index: usize) -> Option<Option<&[u8]>> {
+    let found: Option<Raw<'_>> = row.try_get(index).ok()?;
+    Some(found.map(|Raw(bytes)| bytes))
+}
+
 /// The value of a column of a row.
 pub(in crate::storage::engine) fn column(row: &Row, index: usize) -> StoreResult<Column<'_>> {
     let Some(Raw(raw)) = row.try_get::<_, Option<Raw<'_>>>(index)? else {

@@ -4,7 +4,8 @@
 //! only while the session waits for the server, so that no other thread is woken for a trip.
 
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::stream::ReadyChunks;
@@ -12,8 +13,10 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_postgres::types::Type;
 use tokio_postgres::{CancelToken, Client, Row, RowStream, SimpleQueryMessage, Statement};
 use tollgate_core::deadline::Deadline;
+use tollgate_sql::postgres::Kind;
 
 use super::error::Failure;
 use super::server::{CONNECT_TIMEOUT, Server, ServerError};
@@ -40,6 +43,30 @@ pub(super) struct Wire {
     driver: Mutex<Option<JoinHandle<()>>>,
     /// Absent only while it is dropped.
     runtime: Option<Runtime>,
+}
+
+/// Bytes beyond the caps that are taken over before the server is asked to stop.
+const SLACK: usize = 16 << 20;
+
+/// Caps on the rows of a statement.
+#[derive(Clone, Copy)]
+pub(super) struct Caps {
+    pub(super) rows: usize,
+    pub(super) bytes: usize,
+}
+
+/// Result of a component's statement.
+#[derive(Default)]
+pub(super) struct Came {
+    pub(super) rows: Vec<Row>,
+    pub(super) changed: u64,
+}
+
+/// Cap that a statement's rows went over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    Rows,
+    Bytes,
 }
 
 /// Rows of a statement as they come. Those that came together are taken over together.
@@ -134,6 +161,94 @@ impl Wire {
             deadline,
             chunk.map(|chunk| chunk.unwrap_or_default().into_iter().collect()),
         )
+    }
+
+    /// Prepares a statement whose parameters have these types, within the savepoint `statement`.
+    pub(super) fn prepare_guarded(
+        &self,
+        sql: &str,
+        types: &[Kind],
+        deadline: Option<&Deadline>,
+    ) -> Trip<Statement> {
+        let client = self.client()?;
+        let types: Vec<Type> = types.iter().map(|kind| type_of(*kind)).collect();
+        self.trip(deadline, async {
+            let begin = client.batch_execute("SAVEPOINT statement");
+            let prepare = client.prepare_typed(sql, &types);
+            let end = client.batch_execute("RELEASE statement");
+            let (begun, prepared, ended) = futures::join!(begin, prepare, end);
+            begun?;
+            let prepared = prepared?;
+            ended?;
+            Ok(prepared)
+        })
+    }
+
+    /// Runs a component's statement within the savepoint `statement`, in one trip. If it fails, the savepoint is
+    /// there still. Tells the cap that its rows went over, too.
+    pub(super) fn guarded(
+        &self,
+        statement: &Statement,
+        params: &[Sql<'_>],
+        deadline: Option<&Deadline>,
+        caps: Caps,
+    ) -> (Trip<Came>, Option<Over>) {
+        let client = match self.client() {
+            Ok(client) => client,
+            Err(lost) => return (Err(lost), None),
+        };
+        let params = params.iter().map(|value| Param(*value));
+        let over = OnceLock::new();
+        let has_stopped = AtomicBool::new(false);
+        let came = self.trip(deadline, async {
+            let begin = client.batch_execute("SAVEPOINT statement");
+            let run = async {
+                let rows = client.query_raw(statement, params).await?;
+                self.capped(rows, caps, &over, &has_stopped).await
+            };
+            let end = client.batch_execute("RELEASE statement");
+            let (begun, came, ended) = futures::join!(begin, run, end);
+            begun?;
+            let came = came?;
+            ended?;
+            Ok(came)
+        });
+        let is_heeded = matches!(&came, Err(failure) if failure.kind() == StoreFailure::Interrupted);
+        if has_stopped.into_inner() && !is_heeded {
+            // The request to cancel may still be on its way, and must not meet a later statement.
+            self.give_up();
+        }
+        (came, over.into_inner())
+    }
+
+    /// The rows of a statement. Beyond the caps they are dropped, and if they do not end soon, the server is asked to stop.
+    async fn capped(
+        &self,
+        rows: RowStream,
+        caps: Caps,
+        over: &OnceLock<Over>,
+        has_stopped: &AtomicBool,
+    ) -> Result<Came, tokio_postgres::Error> {
+        let mut rows = std::pin::pin!(rows);
+        let mut came = Came::default();
+        let mut bytes = 0_usize;
+        while let Some(row) = rows.next().await {
+            let row = row?;
+            // Numbers take little, and rows of nothing but NULL take something, too.
+            bytes += row.raw_size_bytes() + 16 * row.len();
+            if came.rows.len() == caps.rows {
+                let _ = over.set(Over::Rows);
+            } else if bytes > caps.bytes {
+                let _ = over.set(Over::Bytes);
+            }
+            if over.get().is_none() {
+                came.rows.push(row);
+            } else if bytes > caps.bytes + SLACK && !has_stopped.swap(true, Ordering::Relaxed) {
+                let _ = timeout(CANCEL_TIMEOUT, self.cancel.cancel_query(self.tls.clone())).await;
+            }
+        }
+        came.changed = rows.rows_affected().unwrap_or_default();
+        Ok(came)
     }
 
     /// Runs statements that return nothing, in one trip.
@@ -239,6 +354,16 @@ impl Drop for Wire {
         }
         // Waits for no thread, so that a session may be dropped anywhere.
         runtime.shutdown_background();
+    }
+}
+
+/// Type of a parameter of a component's statement.
+fn type_of(kind: Kind) -> Type {
+    match kind {
+        Kind::Integer => Type::INT8,
+        Kind::Real => Type::FLOAT8,
+        Kind::Text => Type::TEXT,
+        Kind::Blob => Type::BYTEA,
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tollgate_core::hash::hex;
+use tollgate_sql::postgres::Finding;
 use tollgate_sql::schema::{self, Command, Schema};
 use tollgate_sql::{Problems, VERSION};
 
@@ -14,7 +15,7 @@ use self::files::CORE;
 use super::own_sql::for_sqlite;
 use crate::storage::access::Namespace;
 use crate::storage::bounds::migration_deadline;
-use crate::storage::engine::{Once, sql};
+use crate::storage::engine::{Engine, Once, postgres, sql};
 use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::session::{OpenError, Session};
 
@@ -99,6 +100,14 @@ pub enum MigrationError {
         /// Problems.
         problems: Problems,
     },
+    /// Steps would do something else on PostgreSQL than on SQLite. All of it is told.
+    #[error("migrations of {pack} cannot be run on PostgreSQL: {}", list(findings))]
+    Differs {
+        /// Owner of the migrations.
+        pack: String,
+        /// Differences.
+        findings: Vec<Finding>,
+    },
     /// A table was renamed to or from a name outside the namespace.
     #[error("a migration of {pack} renames a table to {table}, which is no name of its own")]
     ForeignName {
@@ -163,6 +172,11 @@ pub enum MigrationError {
     /// Reading or recording what was applied failed.
     #[error("the record of migrations could not be used")]
     Record(#[from] StoreError),
+}
+
+fn list(findings: &[Finding]) -> String {
+    let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    findings.join("; ")
 }
 
 impl From<rusqlite::Error> for MigrationError {
@@ -249,6 +263,9 @@ pub(in crate::storage) fn try_out(
 }
 
 fn apply_one(session: &Session, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
+    if let Engine::Postgres(postgres) = &session.engine {
+        return postgres::migrate::apply_one(session, postgres, namespace, steps);
+    }
     let pack = namespace.pack();
     let applied = applied(session, pack)?;
     let missing: Vec<&str> = missing(&applied, pack, steps)?
@@ -365,11 +382,16 @@ fn run(
             failed(namespace.pack(), step, reason)
         })?;
     }
-    session.sqlite()?.db.execute(
-        "INSERT INTO core_migrations (pack, name, hash, reader) VALUES (?1, ?2, ?3, ?4)",
-        (namespace.pack(), &step.name, step.hash(), VERSION),
-    )?;
-    Ok(())
+    Ok(record(session, namespace.pack(), step)?)
+}
+
+/// Notes that a step was applied.
+pub(in crate::storage::engine) fn record(session: &Session, pack: &str, step: &Step) -> StoreResult<()> {
+    let sql = "INSERT INTO core_migrations (pack, name, hash, reader) VALUES (?1, ?2, ?3, ?4)";
+    let recorded = session
+        .engine
+        .run(Once(sql), sql![pack, step.name, step.hash(), VERSION]);
+    recorded.map(drop)
 }
 
 pub(in crate::storage::engine) fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
@@ -381,12 +403,9 @@ pub(in crate::storage::engine) fn failed(pack: &str, step: &Step, reason: String
 }
 
 /// True if steps were applied that this version of the reader has not read.
-fn unread(session: &Session, pack: &str) -> StoreResult<bool> {
-    Ok(session.sqlite()?.db.query_row(
-        "SELECT EXISTS (SELECT 1 FROM core_migrations WHERE pack = ?1 AND reader < ?2)",
-        (pack, VERSION),
-        |row| row.get(0),
-    )?)
+pub(in crate::storage::engine) fn unread(session: &Session, pack: &str) -> StoreResult<bool> {
+    let sql = "SELECT 1 FROM core_migrations WHERE pack = ?1 AND reader < ?2";
+    session.engine.exists(Once(sql), sql![pack, VERSION])
 }
 
 /// The steps that are not applied yet.

@@ -6,18 +6,12 @@ use rusqlite::{CachedStatement, ErrorCode, StatementStatus};
 use super::memory::{self, Charged, Denial};
 use super::{Failure, Sqlite};
 use crate::storage::access::Namespace;
-use crate::storage::component_sql::SqlError;
+use crate::storage::component_sql::{MAX_BYTES, MAX_ROWS, NO_ACCESS, SqlError};
 use crate::storage::engine::AsSql;
 use crate::storage::value::{Statement, Value};
 
-/// Rows one query may return.
-const MAX_ROWS: usize = 10_000;
-/// Bytes of text and blobs one query may return.
-const MAX_BYTES: usize = 4 << 20;
 /// Bytes of a prepared statement that is kept for later calls. A session keeps hundreds.
 const MAX_KEPT: i32 = 32 << 10;
-/// Message to a component about tables that do not exist and about those it may not see: the same.
-const NO_ACCESS: &str = "no such table or no access";
 
 impl Sqlite {
     /// Runs a component's query.

@@ -1,0 +1,111 @@
+//! Options of every command, and what they come to with a configuration.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::{Args, ValueEnum};
+use tollgate::config::Config;
+use tollgate_store::data_dir::{DATABASE, DataDir};
+use tollgate_store::storage::{Database, Server};
+
+use super::{log, path, workspace};
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub(super) struct Global {
+    /// The configuration file [default: tollgate/tollgate.toml in the user's configuration directory]
+    #[arg(long, global = true, env = "TOLLGATE_CONFIG", value_name = "FILE", value_parser = PathBufValueParser::new().try_map(path))]
+    pub(super) config: Option<PathBuf>,
+    /// The data directory: database, keys, compiled components [default: tollgate in the user's data directory]
+    #[arg(long, global = true, env = "TOLLGATE_DATA_DIR", value_name = "DIR", value_parser = PathBufValueParser::new().try_map(path))]
+    pub(super) data_dir: Option<PathBuf>,
+    /// The database on a PostgreSQL server: its URL, env:VARIABLE or file:PATH with the URL in it [default: the file
+    /// tollgate.db in the data directory]
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_DATABASE",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub(super) database: Option<String>,
+    /// Keep compiled components in this directory [default: the data directory]
+    #[arg(long, global = true, env = "TOLLGATE_CACHE_DIR", value_name = "DIR", value_parser = PathBufValueParser::new().try_map(path))]
+    pub(super) cache_dir: Option<PathBuf>,
+    /// Register a directory under a name for packs to read, or move a configured one; may be repeated
+    #[arg(long = "workspace", global = true, env = "TOLLGATE_WORKSPACE", value_name = "NAME=PATH",
+        value_parser = workspace)]
+    pub(super) workspaces: Vec<(String, PathBuf)>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// Format of the log on standard error
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_LOG_FORMAT",
+        default_value = "text",
+        value_name = "FORMAT"
+    )]
+    pub(super) log_format: LogFormat,
+    /// Log level: off, error, warn, info, debug, trace, or directives such as `tollgate=debug` [default: warn, and
+    /// the server's own actions]
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_LOG",
+        value_name = "FILTER",
+        value_parser = log::filter
+    )]
+    pub(super) log: Option<String>,
+    /// The user's own umask.
+    #[arg(skip)]
+    pub(super) umask: u32,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Global {
+    /// Server of the database. None if the database is a file of the data directory.
+    pub(super) fn server(&self, config: &Config) -> anyhow::Result<Option<Server>> {
+        let environment = |name: &str| std::env::var(name).ok();
+        Ok(config.storage.server(self.database.as_deref(), environment)?)
+    }
+
+    /// The database of a data directory, brought up to date.
+    pub(super) fn database(&self, config: &Config, data: &DataDir) -> anyhow::Result<Database> {
+        let opened = match self.server(config)? {
+            Some(server) => Database::connect(server),
+            None => Database::open(&data.database()),
+        };
+        opened.context("the database cannot be used")
+    }
+
+    /// The database of a data directory as it is. Nothing is made.
+    pub(super) fn existing_database(&self, config: &Config, data: &DataDir) -> anyhow::Result<Database> {
+        Ok(match self.server(config)? {
+            Some(server) => Database::on(server),
+            None => Database::existing(&data.database()),
+        })
+    }
+
+    /// True if a host may have worked with the database: a file must be there, and what a server has is seen when it is read.
+    pub(super) fn has_database(&self, config: &Config, data: &DataDir) -> anyhow::Result<bool> {
+        Ok(self.server(config)?.is_some() || data.has(DATABASE))
+    }
+
+    /// Refuses what works on the file of a database, where there is none.
+    pub(super) fn only_file(&self, config: &Config, instead: &str) -> anyhow::Result<()> {
+        match self.server(config)? {
+            None => Ok(()),
+            Some(server) => {
+                anyhow::bail!("the database is {server}, which is no file of the data directory; {instead}")
+            }
+        }
+    }
+}

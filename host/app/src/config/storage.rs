@@ -1,0 +1,94 @@
+//! The `[storage]` table: the database.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use thiserror::Error;
+use tollgate_gate::telemetry::SecretIn;
+use tollgate_store::storage::{Server, ServerError};
+
+/// The `[storage]` table. Without a URL the database is a file of the data directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StorageConfig {
+    url: Option<String>,
+}
+
+/// Reason why the database that was named cannot be used. Contains no password.
+#[derive(Debug, Error)]
+pub enum StorageError {
+    /// The URL is not where it should be.
+    #[error("the URL of the database (storage.url, --database) cannot be read: {0}")]
+    Unread(String),
+    /// The URL is malformed, or its server is not to be used.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+}
+
+impl StorageConfig {
+    /// Server of the database: as a flag says, or the file. `environment` has the variables that are named.
+    pub fn server(
+        &self,
+        flag: Option<&str>,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Server>, StorageError> {
+        let Some(said) = flag.or(self.url.as_deref()) else {
+            return Ok(None);
+        };
+        let url = match SecretIn::parse(said) {
+            Some(place) => place.read(&environment).map_err(StorageError::Unread)?,
+            None => said.to_owned(),
+        };
+        Ok(Some(Server::from_url(url.trim())?))
+    }
+
+    /// Lets a relative path start at a directory.
+    pub(super) fn rebase(&mut self, base: &Path) {
+        if let Some(url) = &mut self.url
+            && let Some(SecretIn::File(path)) = SecretIn::parse(url)
+        {
+            *url = format!("file:{}", base.join(path).display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(url: Option<&str>, flag: Option<&str>) -> Result<Option<String>, String> {
+        let config = StorageConfig {
+            url: url.map(str::to_owned),
+        };
+        let variables = |name: &str| (name == "DB").then(|| "postgres://ada:secret@localhost/t\n".to_owned());
+        let server = config.server(flag, variables);
+        server
+            .map(|server| server.map(|server| server.to_string()))
+            .map_err(|err| err.to_string())
+    }
+
+    #[test]
+    fn a_flag_comes_before_the_file_and_secrets_may_be_elsewhere() {
+        assert_eq!(server(None, None), Ok(None));
+        let here = Ok(Some("postgres://localhost/t".to_owned()));
+        assert_eq!(server(Some("env:DB"), None), here);
+        assert_eq!(server(Some("mysql://x"), Some("postgres://localhost/t")), here);
+        for (url, says) in [
+            ("env:NONE", "the variable NONE is not set"),
+            ("file:/nowhere/url", "/nowhere/url"),
+            ("mysql://ada:secret@x", "the database URL is malformed"),
+        ] {
+            let refused = server(Some(url), None).unwrap_err();
+            assert!(refused.contains(says) && !refused.contains("secret"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_path_of_a_file_starts_where_the_configuration_is() {
+        let mut config = StorageConfig {
+            url: Some("file:url".to_owned()),
+        };
+        config.rebase(Path::new("/etc/tollgate"));
+        assert_eq!(config.url.as_deref(), Some("file:/etc/tollgate/url"));
+    }
+}

@@ -1,0 +1,259 @@
+//! Statements of components on PostgreSQL, with caps on what comes back.
+//!
+//! The server sees nothing of a component's text, but what the translator printed. Each statement runs within a savepoint
+//! that goes with it in one trip, because a failed statement would end the whole transaction.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use tollgate_sql::postgres::{Datum, Kind, Parameter, Statement as Translated, Unsaid, bind};
+
+use super::error::Failure;
+use super::values::raw;
+use super::wire::{Caps, Over};
+use super::{Postgres, Transaction};
+use crate::storage::access::Namespace;
+use crate::storage::component_sql::{MAX_BYTES, MAX_ROWS, NO_ACCESS, SqlError};
+use crate::storage::engine::Sql;
+use crate::storage::error::{StoreError, StoreFailure};
+use crate::storage::value::{Statement, Value};
+
+/// Caps on what one query returns.
+const CAPS: Caps = Caps {
+    rows: MAX_ROWS,
+    bytes: MAX_BYTES,
+};
+
+impl Postgres {
+    /// Runs a component's query.
+    pub(in crate::storage) fn query_of(
+        &self,
+        namespace: &Namespace,
+        sql: &str,
+        params: &[Value],
+    ) -> Result<Vec<Vec<Value>>, SqlError> {
+        let statement = self.translated(namespace, sql)?;
+        let (rows, _) = self.said(&statement, params)?;
+        let read = |row: &tokio_postgres::Row| {
+            let columns = statement.columns.iter().enumerate();
+            let values = columns.map(|(at, kind)| value(*kind, raw(row, at)?));
+            values.collect::<Option<Vec<Value>>>()
+        };
+        let read = rows.iter().map(read).collect::<Option<Vec<_>>>();
+        read.ok_or_else(|| SqlError::Refused("a column holds what its type cannot hold".to_owned()))
+    }
+
+    /// Runs a component's statement and returns how many rows it changed.
+    pub(in crate::storage) fn execute_of(
+        &self,
+        namespace: &Namespace,
+        sql: &str,
+        params: &[Value],
+    ) -> Result<u64, SqlError> {
+        let statement = self.translated(namespace, sql)?;
+        if !statement.columns.is_empty() {
+            return Err(SqlError::Refused(
+                "the statement returns rows; run it as a query".to_owned(),
+            ));
+        }
+        let (_, changed) = self.said(&statement, params)?;
+        Ok(changed)
+    }
+
+    /// Runs statements in order; the first failure undoes all of them.
+    pub(in crate::storage) fn batch_of(
+        &self,
+        namespace: &Namespace,
+        statements: &[Statement],
+    ) -> Result<Vec<u64>, SqlError> {
+        self.within_transaction()?;
+        self.script("SAVEPOINT batch")?;
+        let result = statements
+            .iter()
+            .map(|statement| self.execute_of(namespace, &statement.sql, &statement.params))
+            .collect::<Result<Vec<_>, _>>();
+        match &result {
+            Ok(_) => self.script("RELEASE batch")?,
+            Err(_) if self.in_transaction() => self.undo_to("batch")?,
+            // It went with the connection.
+            Err(_) => {}
+        }
+        result
+    }
+
+    fn translated(&self, namespace: &Namespace, sql: &str) -> Result<Arc<Translated>, SqlError> {
+        let schema = self.server.schema_of(namespace.pack());
+        let translator = namespace
+            .translator(&schema)
+            .map_err(|err| SqlError::Refused(format!("the migrations of the component: {err}")))?;
+        translator.statement(sql).map_err(|err| match err {
+            Unsaid::Refused(refusal) => SqlError::Refused(refusal.to_string()),
+            differs @ Unsaid::Differs(_) => SqlError::Refused(differs.to_string()),
+        })
+    }
+
+    fn within_transaction(&self) -> Result<(), SqlError> {
+        match self.transaction.get() {
+            Transaction::Open => Ok(()),
+            Transaction::None | Transaction::Failed => {
+                Err(SqlError::TransactionState("the transaction is over".to_owned()))
+            }
+        }
+    }
+
+    /// Runs a statement, and counts what it changed.
+    fn said(
+        &self,
+        statement: &Translated,
+        params: &[Value],
+    ) -> Result<(Vec<tokio_postgres::Row>, u64), SqlError> {
+        self.within_transaction()?;
+        self.make_way()?;
+        let bound = bound(&statement.parameters, params)?;
+        let sent: Vec<Sql<'_>> = bound.iter().map(sql_of).collect();
+        let prepared = self.prepared_of(statement)?;
+        let deadline = self.deadline();
+        let (came, over) = self.wire().guarded(&prepared, &sent, deadline.as_ref(), CAPS);
+        let came = self.seen_within(came);
+        let came = match (over, came) {
+            (Some(over), Ok(_) | Err(SqlError::Interrupted)) => return Err(too_large(over)),
+            (_, came) => came?,
+        };
+        if let Some(change) = &statement.changes {
+            self.count(change, came.changed);
+        }
+        Ok((came.rows, came.changed))
+    }
+
+    /// Prepares a statement in a savepoint of its own, unless it is prepared.
+    fn prepared_of(&self, statement: &Translated) -> Result<tokio_postgres::Statement, SqlError> {
+        if let Some(kept) = self.kept(&statement.sql) {
+            return Ok(kept);
+        }
+        let deadline = self.deadline();
+        let types: Vec<_> = statement
+            .parameters
+            .iter()
+            .map(|parameter| parameter.kind.unwrap_or(Kind::Text))
+            .collect();
+        let prepared = self.seen_within(self.wire().prepare_guarded(
+            &statement.sql,
+            &types,
+            deadline.as_ref(),
+        ))?;
+        self.statements.borrow_mut().keep(&statement.sql, &prepared);
+        Ok(prepared)
+    }
+
+    /// Undoes a failed statement and nothing else.
+    fn seen_within<T>(&self, result: Result<T, Failure>) -> Result<T, SqlError> {
+        let failure = match result {
+            Ok(came) => return Ok(came),
+            Err(failure) => failure,
+        };
+        let told = of_failure(&failure);
+        let failed = self.seen::<T>(Err(failure));
+        if self.transaction.get() == Transaction::Failed {
+            self.undo_to("statement")?;
+        }
+        match (told, failed) {
+            (Some(told), _) => Err(told),
+            (None, Err(err)) => Err(SqlError::Internal(err)),
+            (None, Ok(came)) => Ok(came),
+        }
+    }
+
+    fn undo_to(&self, savepoint: &str) -> Result<(), StoreError> {
+        self.script(&format!("ROLLBACK TO {savepoint}; RELEASE {savepoint}"))?;
+        self.transaction.set(Transaction::Open);
+        Ok(())
+    }
+}
+
+fn too_large(over: Over) -> SqlError {
+    SqlError::TooLarge(match over {
+        Over::Rows => format!("a query returns at most {MAX_ROWS} rows"),
+        Over::Bytes => format!("a query returns at most {MAX_BYTES} bytes"),
+    })
+}
+
+/// Values as they are sent, in the order of the translated statement.
+fn bound<'v>(parameters: &[Parameter], params: &'v [Value]) -> Result<Vec<Datum<'v>>, SqlError> {
+    let highest = parameters
+        .iter()
+        .map(|parameter| usize::from(parameter.number))
+        .max();
+    let highest = highest.unwrap_or_default();
+    if params.len() < highest {
+        return Err(SqlError::Refused(format!(
+            "the statement has parameters up to ?{highest}, and {} values came with it",
+            params.len()
+        )));
+    }
+    let values = parameters.iter().map(|parameter| {
+        let value = &params[usize::from(parameter.number).saturating_sub(1)];
+        bind(parameter, datum(value)).map_err(|misfit| SqlError::Refused(misfit.to_string()))
+    });
+    values.collect()
+}
+
+fn datum(value: &Value) -> Datum<'_> {
+    match value {
+        Value::Null => Datum::Null,
+        Value::Integer(number) => Datum::Integer(*number),
+        Value::Real(number) => Datum::Real(*number),
+        Value::Text(text) => Datum::Text(Cow::Borrowed(text)),
+        Value::Blob(bytes) => Datum::Blob(Cow::Borrowed(bytes)),
+    }
+}
+
+fn sql_of<'d>(datum: &'d Datum<'_>) -> Sql<'d> {
+    match datum {
+        Datum::Null => Sql::Null,
+        Datum::Integer(number) => Sql::Int(*number),
+        Datum::Real(number) => Sql::Real(*number),
+        Datum::Text(text) => Sql::Text(text),
+        Datum::Blob(bytes) => Sql::Blob(bytes),
+    }
+}
+
+/// A value of a column of a kind, as the server sent it.
+fn value(kind: Kind, raw: Option<&[u8]>) -> Option<Value> {
+    let Some(raw) = raw else {
+        return Some(Value::Null);
+    };
+    Some(match kind {
+        Kind::Integer => Value::Integer(i64::from_be_bytes(raw.try_into().ok()?)),
+        // SQLite keeps no sign of zero.
+        Kind::Real => Value::Real(f64::from_be_bytes(raw.try_into().ok()?) + 0.0),
+        Kind::Text => Value::Text(std::str::from_utf8(raw).ok()?.to_owned()),
+        Kind::Blob => Value::Blob(raw.to_owned()),
+    })
+}
+
+/// The failure as the component sees it. `None` if it is the host's problem.
+fn of_failure(failure: &Failure) -> Option<SqlError> {
+    let code = failure.code().unwrap_or_default();
+    let said = || failure.message().unwrap_or_default().to_owned();
+    Some(match (code, code.get(..2).unwrap_or_default()) {
+        (_, "23") => SqlError::Constraint(said()),
+        ("25006", _) => SqlError::ReadOnly,
+        ("53100", _) => SqlError::Full,
+        ("53200", _) => SqlError::Memory,
+        ("54000", _) => SqlError::TooLarge("a value or statement is longer than storage takes".to_owned()),
+        ("42501" | "42P01" | "3F000", _) => {
+            tracing::error!("the database refused what was checked: {failure}");
+            SqlError::Refused(NO_ACCESS.to_owned())
+        }
+        (_, "42") => {
+            tracing::error!("the database does not take what was translated: {failure}");
+            SqlError::Refused(said())
+        }
+        (_, "21" | "22" | "0A" | "54") => SqlError::Refused(said()),
+        _ if failure.kind() == StoreFailure::Interrupted => SqlError::Interrupted,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;
