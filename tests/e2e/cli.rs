@@ -126,7 +126,7 @@ fn flags_win_over_environment_and_file() {
 
 #[test]
 fn the_ledger_can_be_read_and_verified() {
-    let place = Place::new();
+    let place = Place::in_file("");
     assert!(place.run(&["call", "task_create", CREATE]).status.success());
     assert_eq!(
         place

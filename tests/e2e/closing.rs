@@ -389,11 +389,22 @@ async fn the_closing_looks_at_every_work_tree_that_calls_of_the_envelope_looked_
     let (_, closed) = close(&session, &id).await;
     assert_eq!(closed["envelope"]["closed_by"], "EDIT_BUDGET_EXHAUSTED");
     session.close().await;
-    let looked = place.sql(
-        "SELECT workspace || ' ' || (SELECT group_concat(tree.value ->> '$.workspace') FROM json_each(events) event,
-             json_each(event.value, '$.work_trees') tree)
-         FROM core_operations WHERE tool = 'envelope_close' ORDER BY seq",
+    let rows = place.sql(
+        "SELECT workspace || ' ' || events FROM core_operations WHERE tool = 'envelope_close' ORDER BY seq",
     );
+    let looked: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let (workspace, events) = row.split_once(' ').unwrap();
+            let events: Vec<Value> = serde_json::from_str(events).unwrap();
+            let trees = events.iter().filter_map(|event| event["work_trees"].as_array());
+            let trees: Vec<&str> = trees
+                .flatten()
+                .map(|tree| tree["workspace"].as_str().unwrap())
+                .collect();
+            format!("{workspace} {}", trees.join(","))
+        })
+        .collect();
     assert_eq!(looked, ["shop shop,js", "shop shop,js", "shop shop,js"]);
     let verified = place.run(&["ledger", "verify"]);
     assert!(verified.status.success(), "{verified:?}");

@@ -219,7 +219,7 @@ fn a_value_from_a_variable_is_blamed_on_the_variable() {
 
 #[test]
 fn a_damaged_or_empty_ledger_and_a_taken_port_come_with_what_to_do() {
-    let place = Place::new();
+    let place = Place::in_file("");
     assert!(place.run(&["tools"]).status.success());
     let verified = place.run(&["ledger", "verify"]);
     let told = String::from_utf8_lossy(&verified.stdout).into_owned();

@@ -141,14 +141,14 @@ async fn a_commit_names_its_files_and_the_states_of_the_work_tree() {
     session.close().await;
     let rows = project.place.sql(
         "SELECT changed_paths || ' ' || length(mutation_fingerprint) || ' ' || length(repo_before_hash) || ' '
-             || (repo_before_hash = repo_after_hash)
+             || CAST(repo_before_hash = repo_after_hash AS INTEGER)
          FROM core_operations WHERE tool = 'git_commit' ORDER BY seq",
     );
     let expected = format!(r#"["a.txt","conductor/{job}"] 64 64 1"#);
     assert_eq!(rows, [expected.clone(), expected]);
     let told = project
         .place
-        .sql("SELECT instr(events, '\"git.committed\"') > 0 FROM core_operations WHERE tool = 'git_commit'");
+        .sql("SELECT CAST(instr(events, '\"git.committed\"') > 0 AS INTEGER) FROM core_operations WHERE tool = 'git_commit'");
     assert_eq!(told, ["1", "1"]);
 }
 

@@ -215,7 +215,7 @@ async fn a_host_that_dies_in_a_test_run_leaves_one_interrupted_operation() {
     );
     next.close().await;
     assert_eq!(
-        place.sql("SELECT coalesce(success, 'unknown') || ' ' || failure_class FROM core_operations WHERE tool = 'test_run'"),
+        place.sql("SELECT coalesce(CAST(success AS TEXT), 'unknown') || ' ' || failure_class FROM core_operations WHERE tool = 'test_run'"),
         ["unknown interrupted"]
     );
 }

@@ -393,7 +393,7 @@ async fn little_that_is_left_is_said_where_models_read_it() {
 
 #[tokio::test]
 async fn rows_that_are_taken_from_the_end_show_without_an_exported_head() {
-    let place = Place::new();
+    let place = Place::in_file("");
     let session = place.serve(&["--tier", "full"]).await;
     session.ok("task_create", task(json!({}))).await;
     session.ok("task_create", task(json!({}))).await;

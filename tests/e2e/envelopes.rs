@@ -106,8 +106,9 @@ async fn a_connection_stands_for_the_envelope_it_opened() {
         .await;
     assert_eq!(refusal["code"], "ENVELOPE_CLOSED");
     session.close().await;
-    let rows =
-        place.sql("SELECT envelope_id IS NULL FROM core_operations WHERE tool = 'task_create' ORDER BY seq");
+    let rows = place.sql(
+        "SELECT CAST(envelope_id IS NULL AS INTEGER) FROM core_operations WHERE tool = 'task_create' ORDER BY seq",
+    );
     assert_eq!(rows, ["1", "0", "0", "1"]);
 }
 

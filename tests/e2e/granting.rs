@@ -51,7 +51,7 @@ fn workspaces_that_exist_are_suggested_and_others_refused() {
 
 #[test]
 fn a_backtest_without_calls_says_so_at_once() {
-    let place = Place::new();
+    let place = Place::in_file("");
     let backtest = ["policies", "backtest", "secret-scan", "--since", "7d"];
     let (ok, told) = said(&place, &backtest);
     assert!(

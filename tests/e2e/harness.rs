@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 #[path = "server.rs"]
-mod server;
+pub(crate) mod server;
 
 use self::server::Server;
 
@@ -64,24 +64,45 @@ impl Place {
 
     /// Creates a place with a configuration.
     pub(crate) fn with(config: &str) -> Place {
+        Place::on(config, Server::of_tests())
+    }
+
+    /// Creates a place whose database is a file, for tests of that file.
+    pub(crate) fn in_file(config: &str) -> Place {
+        Place::on(config, None)
+    }
+
+    fn on(config: &str, server: Option<Server>) -> Place {
         // Tests look into databases by themselves, too.
         tollgate_store::storage::prepare().unwrap();
         let place = Place {
             dir: tempfile::tempdir().unwrap(),
-            server: Server::of_tests(),
+            server,
         };
         std::fs::write(place.config(), config).unwrap();
         share_cache(warm(), &place.data());
         place
     }
 
+    /// True if the database is a file.
+    pub(crate) fn is_in_file(&self) -> bool {
+        self.server.is_none()
+    }
+
+    /// The server of the database, if it is on one.
+    pub(crate) fn server(&mut self) -> Option<&mut Server> {
+        self.server.as_mut()
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The whole place once more, while none of its hosts is at work.
-    pub(crate) fn copy(&self) -> Place {
-        assert!(self.server.is_none(), "a database on a server has no copy");
+    /// The whole place once more, while none of its hosts is at work. None if the database is on a server.
+    pub(crate) fn copy(&self) -> Option<Place> {
+        if self.server.is_some() {
+            return None;
+        }
         let copy = Place {
             dir: tempfile::tempdir().unwrap(),
             server: None,
@@ -90,7 +111,7 @@ impl Place {
         let config = std::fs::read_to_string(self.config()).unwrap();
         let (here, there) = (self.path().to_str().unwrap(), copy.path().to_str().unwrap());
         std::fs::write(copy.config(), config.replace(here, there)).unwrap();
-        copy
+        Some(copy)
     }
 
     pub(crate) fn data(&self) -> PathBuf {
@@ -147,6 +168,12 @@ impl Place {
             .args(&starter[1..])
             .arg(serve.get_program())
             .args(serve.get_args());
+        for (name, value) in serve.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         Place::connect(command).await
     }
 
@@ -234,6 +261,11 @@ impl Place {
     /// The ledger: one line a row, `tool effect ok` or `tool effect CODE`, oldest first.
     pub(crate) fn ledger(&self) -> Vec<String> {
         self.sql("SELECT tool || ' ' || effect || ' ' || coalesce(error_code, 'ok') FROM core_operations ORDER BY seq")
+    }
+
+    /// True if the database is whole. A server looks at its own.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.server.is_some() || self.sql("PRAGMA integrity_check") == ["ok"]
     }
 
     /// The first column of a query's rows.

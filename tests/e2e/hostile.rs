@@ -153,7 +153,10 @@ async fn sql_reaches_the_components_own_tables_and_nothing_else() {
 
 #[tokio::test]
 async fn append_only_tables_stay_so() {
-    let place = Place::with_guests(&["sql-access"]);
+    let place = Place::in_file(&format!(
+        "[packs.sql-access]\nsource = {:?}\n",
+        crate::harness::guest("sql-access")
+    ));
     let session = start(&place).await;
     execute(
         &session,
@@ -240,7 +243,7 @@ async fn neighbours_in_one_commit_survive_a_lost_transaction() {
         "[packs.sql-access]\nsource = {:?}\nlimits = {{ write_ms = 800, storage_mib = 1 }}\n",
         crate::harness::guest("sql-access")
     );
-    let place = Place::with(&config);
+    let place = Place::in_file(&config);
     let session = start(&place).await;
     let endless = "INSERT INTO sql_access_rows (body) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT nullif(i, i) FROM n WHERE i < 0";
     let calls = (0..24).map(|number| {
@@ -282,7 +285,7 @@ async fn a_full_quota_refuses_growth_and_nothing_else() {
         "[packs.sql-access]\nsource = {:?}\nlimits = {{ storage_mib = 1 }}\n",
         crate::harness::guest("sql-access")
     );
-    let place = Place::with(&config);
+    let place = Place::in_file(&config);
     let session = start(&place).await;
     session
         .ok("sql_access_fill", json!({"rows": 500, "bytes": 1000}))

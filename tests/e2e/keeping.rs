@@ -45,7 +45,7 @@ fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_beside_calls_that_write_is_whole_and_comes_back_elsewhere() {
-    let place = Place::with("[artifacts]\nenabled = true\n");
+    let place = Place::in_file("[artifacts]\nenabled = true\n");
     let server = place.serve_http(&[]);
     let session = Session::over_http(&server).await;
     session.ok("envelope_open", json!({"label": "before"})).await;
@@ -93,7 +93,7 @@ async fn a_backup_beside_calls_that_write_is_whole_and_comes_back_elsewhere() {
     );
     assert!(refused(&place, &["restore", "--force", text(&backup)]).contains("is in use by 1 hosts"));
 
-    let other = Place::new();
+    let other = Place::in_file("");
     std::fs::remove_dir_all(other.data()).unwrap();
     let key = made["head"]["public_key"].as_str().unwrap();
     let restored = done(&other, &["restore", text(&backup), "--public-key", key]);
@@ -118,7 +118,7 @@ async fn a_backup_beside_calls_that_write_is_whole_and_comes_back_elsewhere() {
 
 #[test]
 fn a_backup_that_is_not_what_was_saved_is_not_put_back() {
-    let place = Place::new();
+    let place = Place::in_file("");
     assert!(refused(&place, &["backup", "/nowhere/x"]).contains("no host has worked there"));
     place.call("envelope_open", &json!({"label": "x"}));
     let folder = tempfile::tempdir().unwrap();
@@ -216,7 +216,7 @@ fn edit(file: &Path, from: &str, to: &str) {
 
 #[tokio::test]
 async fn compacting_gives_room_back_beside_a_host_and_calls_go_on() {
-    let place = Place::with("[ledger]\nretention_days = 1\n");
+    let place = Place::in_file("[ledger]\nretention_days = 1\n");
     let server = place.serve_http(&[]);
     let session = Session::over_http(&server).await;
     session.ok("envelope_open", json!({"label": "x"})).await;
@@ -236,7 +236,7 @@ async fn compacting_gives_room_back_beside_a_host_and_calls_go_on() {
 
 #[tokio::test]
 async fn a_health_check_says_by_its_exit_code_whether_a_server_works() {
-    let place = Place::new();
+    let place = Place::in_file("");
     let code = |arguments: &[&str]| place.run(arguments).status.code();
     assert_eq!(code(&["healthcheck"]), Some(1), "nothing is there");
     let server = place.serve_http(&[]);
@@ -253,7 +253,7 @@ async fn a_health_check_says_by_its_exit_code_whether_a_server_works() {
 
 #[tokio::test]
 async fn envelopes_are_closed_when_their_session_ends_and_when_the_host_stops() {
-    let place = Place::new();
+    let place = Place::in_file("");
     let server = place.serve_http(&[]);
     let gone = Session::over_http(&server).await;
     gone.ok("envelope_open", json!({})).await;

@@ -142,7 +142,7 @@ fn colours_are_for_terminals_without_no_color() {
 
 #[test]
 fn a_signed_head_finds_what_was_rewritten_before_it() {
-    let place = Place::new();
+    let place = Place::in_file("");
     for _ in 0..3 {
         create(&place);
     }
@@ -179,7 +179,7 @@ fn a_signed_head_finds_what_was_rewritten_before_it() {
     }
 
     // History from row 2 on, copied from a ledger that went another way: its rows fit each other.
-    let fork = Place::new();
+    let fork = Place::in_file("");
     for _ in 0..3 {
         create(&fork);
     }
@@ -375,7 +375,7 @@ async fn a_report_tells_how_it_went() {
 
 #[tokio::test]
 async fn what_blocks_the_ledger_is_named_and_can_be_repaired() {
-    let place = Place::new();
+    let place = Place::in_file("");
     create(&place);
     let stranger = |sql: &str| {
         let db = rusqlite::Connection::open(place.data().join("tollgate.db")).unwrap();

@@ -92,6 +92,7 @@ mod teller;
 mod tokens;
 mod tried;
 mod tutorial_page;
+mod unknown_commits;
 mod vanishing;
 mod villains;
 mod workspaces;

@@ -7,7 +7,7 @@ use crate::harness::Place;
 
 #[tokio::test]
 async fn nothing_is_acknowledged_that_nobody_will_find() {
-    let place = Place::new();
+    let place = Place::in_file("");
     let session = place.serve(&[]).await;
     session.ok("envelope_open", json!({"label": "before"})).await;
     let database = place.data().join("tollgate.db");

@@ -42,7 +42,7 @@ fn approve_refused(place: &Place, refused: &Value) {
     let (hash, round) = key.split_once('-').unwrap();
     place.sql(&format!(
         "INSERT INTO policy_side_effect_approval_answers (kind, args_hash, round, status, resolved_by, answered_at)
-         VALUES ('{kind}', '{hash}', {round}, 'approved', 'grace', CAST(unixepoch('subsec') * 1000 AS INTEGER)) RETURNING kind"
+         VALUES ('{kind}', '{hash}', {round}, 'approved', 'grace', CAST(unixepoch('subsec') * 1000 AS BIGINT)) RETURNING kind"
     ));
 }
 

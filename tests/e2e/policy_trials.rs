@@ -337,7 +337,7 @@ async fn what_cannot_be_shown_any_more_is_counted_by_why() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backtest_brings_in_no_code_of_packs() {
-    let place = Place::new();
+    let place = Place::in_file("");
     assert_eq!(place.call("task_list", &json!({})).0, 0);
     let config = Config::load(Some(&place.config())).unwrap();
     let authority = Authority {

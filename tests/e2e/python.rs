@@ -39,14 +39,14 @@ fn check(place: &Place) {
 }
 
 fn over_stdio(mode: &str) {
-    let place = Place::new();
+    let place = Place::in_file("");
     let data = place.data();
     drive(mode, &[env!("CARGO_BIN_EXE_tollgate").as_ref(), data.as_os_str()]);
     check(&place);
 }
 
 fn over_http(mode: &str) {
-    let place = Place::new();
+    let place = Place::in_file("");
     let mut server = place.serve_http(&["--tier", "full"]);
     drive(mode, &[server.url.as_ref()]);
     // Rows of reads wait for company, at most until the end.
@@ -77,7 +77,10 @@ fn the_stateless_era_over_http() {
 
 #[test]
 fn a_call_that_becomes_a_task_is_followed_to_its_end() {
-    let place = Place::with_guests(&["limit-sleep"]);
+    let place = Place::in_file(&format!(
+        "[packs.limit-sleep]\nsource = {:?}\n",
+        crate::harness::guest("limit-sleep")
+    ));
     let server = place.serve_http(&["--tier", "full"]);
     let (data, config) = (place.data(), place.config());
     let stdio = [

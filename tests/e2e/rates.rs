@@ -150,7 +150,7 @@ async fn places_are_free_again_after_their_time_and_never_more_than_the_rate() {
     let place = place("rate-limit", "calls = 3, seconds = 2");
     let session = place.serve(&[]).await;
     let passed = || {
-        let times = place.sql("SELECT CAST(unixepoch(timestamp, 'subsec') * 1000 AS INTEGER) FROM core_operations WHERE success = 1 ORDER BY seq");
+        let times = place.sql("SELECT CAST(unixepoch(timestamp, 'subsec') * 1000 AS BIGINT) FROM core_operations WHERE success = 1 ORDER BY seq");
         times
             .iter()
             .map(|time| time.parse::<i64>().unwrap())

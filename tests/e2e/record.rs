@@ -41,7 +41,7 @@ async fn events_reach_their_columns_even_from_failing_calls() {
     session.close().await;
     let rows = place.sql(
         "SELECT tool || ' ' || success || ' ' || changed_paths || ' ' || failing_tests || ' ' || events || ' '
-             || (failure_fingerprint IS NOT NULL) || (mutation_fingerprint IS NOT NULL)
+             || CAST(failure_fingerprint IS NOT NULL AS INTEGER) || CAST(mutation_fingerprint IS NOT NULL AS INTEGER)
          FROM core_operations WHERE pack = 'reserve' ORDER BY seq",
     );
     expect![[r#"
@@ -108,8 +108,10 @@ async fn queries_are_bounded_and_go_on_where_they_ended() {
     "#]]
     .assert_eq(&log);
     session.close().await;
-    let plan = place.sql(
-        "EXPLAIN QUERY PLAN SELECT seq FROM core_operations WHERE failure_fingerprint = 'x' AND seq > 3 ORDER BY seq",
-    );
-    assert_eq!(plan.len(), 1);
+    if place.is_in_file() {
+        let plan = place.sql(
+            "EXPLAIN QUERY PLAN SELECT seq FROM core_operations WHERE failure_fingerprint = 'x' AND seq > 3 ORDER BY seq",
+        );
+        assert_eq!(plan.len(), 1);
+    }
 }

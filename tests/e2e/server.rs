@@ -1,39 +1,82 @@
 //! A PostgreSQL server on which the tests run, in place of SQLite, if the environment names one.
 
+use std::net::SocketAddr;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use postgres::{Client, NoTls, SimpleQueryMessage};
+use regex_lite::Regex;
 
 /// Variable with the URL of the server's database.
 const SERVER: &str = "TOLLGATE_TEST_DATABASE";
 
+/// Functions of SQLite that queries of tests use.
+const FUNCTIONS: &str = "
+    CREATE SCHEMA IF NOT EXISTS e2e_functions;
+    CREATE OR REPLACE FUNCTION e2e_functions.json_extract(text, text) RETURNS text LANGUAGE sql
+        RETURN (SELECT CASE v WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE v #>> '{}' END
+            FROM jsonb_path_query_first($1::jsonb, $2::jsonpath) AS v);
+    CREATE OR REPLACE FUNCTION e2e_functions.json_array_length(text) RETURNS integer LANGUAGE sql
+        RETURN pg_catalog.json_array_length($1::json);
+    CREATE OR REPLACE FUNCTION e2e_functions.unixepoch(text) RETURNS double precision LANGUAGE sql
+        RETURN extract(epoch FROM clock_timestamp());
+    CREATE OR REPLACE FUNCTION e2e_functions.unixepoch(text, text) RETURNS double precision LANGUAGE sql
+        RETURN extract(epoch FROM $1::timestamptz);
+    CREATE OR REPLACE VIEW e2e_functions.sqlite_master AS
+        SELECT relname AS name FROM pg_class WHERE relnamespace::regnamespace::text <> 'e2e_functions' AND pg_table_is_visible(oid);";
+
 /// The schemas of one host on the server. They go with it.
 pub(crate) struct Server {
     database: String,
+    /// Address for hosts, if it is not the server's own.
+    by_way_of: Option<SocketAddr>,
     schema: String,
-}
-
-/// True if tests run on PostgreSQL.
-pub(crate) fn on_postgres() -> bool {
-    std::env::var_os(SERVER).is_some()
 }
 
 impl Server {
     /// Fresh schemas on the server, if there is one.
     pub(crate) fn of_tests() -> Option<Server> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+        static FUNCTIONS_MADE: Once = Once::new();
         let database = std::env::var(SERVER).ok()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Some(Server {
+        let server = Server {
             database,
+            by_way_of: None,
             schema: format!("e2e_{}_{number}", std::process::id()),
-        })
+        };
+        FUNCTIONS_MADE.call_once(|| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| server.client().batch_execute(FUNCTIONS).unwrap());
+            });
+        });
+        Some(server)
     }
 
     /// URL for a host.
     pub(crate) fn url(&self) -> String {
         let joint = if self.database.contains('?') { '&' } else { '?' };
-        format!("{}{joint}schema={}", self.database, self.schema)
+        let mut database = self.database.clone();
+        if let Some(address) = self.by_way_of {
+            database = database.replace(self.authority(), &address.to_string());
+        }
+        format!("{database}{joint}schema={}", self.schema)
+    }
+
+    /// Address of the server: `HOST:PORT`.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.authority().parse().unwrap()
+    }
+
+    /// Has hosts go by another address.
+    pub(crate) fn go_by(&mut self, address: SocketAddr) {
+        self.by_way_of = Some(address);
+    }
+
+    fn authority(&self) -> &str {
+        let (_, after) = self.database.split_once("://").unwrap();
+        let authority = after.split(['/', '?']).next().unwrap();
+        authority.rsplit('@').next().unwrap()
     }
 
     /// The first column of a query's rows, in the words that SQLite would have for it.
@@ -46,10 +89,10 @@ impl Server {
         let mut client = self.client();
         let path = self.schemas(&mut client).join(", ");
         client
-            .batch_execute(&format!("SET search_path = {path}"))
+            .batch_execute(&format!("SET search_path = {path}, e2e_functions"))
             .unwrap();
         let said = client
-            .simple_query(sql)
+            .simple_query(&by_paths(sql))
             .unwrap_or_else(|err| panic!("{sql}: {err:?}"));
         let rows = said.iter().filter_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("Null").to_owned()),
@@ -71,6 +114,12 @@ impl Server {
     }
 }
 
+/// A query that looks into JSON by paths, as SQLite alone does with `->>`.
+fn by_paths(sql: &str) -> String {
+    let arrow = Regex::new(r"(\w+) ->> '(\$[^']*)'").unwrap();
+    arrow.replace_all(sql, "json_extract($1, '$2')").into_owned()
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         std::thread::scope(|scope| {
@@ -78,9 +127,13 @@ impl Drop for Server {
                 let mut client = self.client();
                 let schemas = self.schemas(&mut client).join(", ");
                 if !schemas.is_empty() {
-                    // A host that was killed may have a transaction open for a moment.
-                    let dropped = client.batch_execute(&format!("DROP SCHEMA {schemas} CASCADE"));
-                    assert!(dropped.is_ok() || std::thread::panicking(), "{dropped:?}");
+                    // A host that was killed may still write for a moment, and one of the two has to wait.
+                    let drop = format!("DROP SCHEMA {schemas} CASCADE");
+                    let dropped = (0..10).find(|_| client.batch_execute(&drop).is_ok());
+                    assert!(
+                        dropped.is_some() || std::thread::panicking(),
+                        "{schemas} are still there"
+                    );
                 }
             });
         });

@@ -116,7 +116,7 @@ impl<'a> Teller<'a> {
             }
             Some(false) if tool.starts_with("tasks_") => self.in_batch(tool, arguments).await,
             Some(false) => {
-                let copy = self.place.copy();
+                let copy = self.place.copy()?;
                 let (code, body) = copy.call(tool, arguments);
                 (code != 0).then(|| format!("{body:#}"))
             }

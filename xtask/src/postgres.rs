@@ -1,4 +1,6 @@
-//! `cargo xtask postgres`: translated SQL of components on PostgreSQL itself, beside SQLite.
+//! `cargo xtask postgres`: translated SQL of components on PostgreSQL itself, beside SQLite, and hosts on it.
+
+mod server;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,6 +8,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 
 use crate::run::{cargo, npm_packages, run, say, target};
+use crate::test;
+
+use server::Server;
 
 /// Names the folder of `initdb` and `postgres`, here and for the tests.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES";
@@ -43,7 +48,7 @@ pub(crate) fn alone() -> anyhow::Result<String> {
         .env(RECORD, &folder)
         .stdout(Stdio::null()))
     .context("the tests of the packs fail; `cargo xtask test` shows which")?;
-    test(&servers)
+    on_each(&servers)
 }
 
 /// The tests as CI runs them, with the records that all native tests left. Without PostgreSQL they fail, unless the CI's environment
@@ -56,12 +61,12 @@ pub(crate) fn in_ci() -> anyhow::Result<String> {
             say(&format!("the tests with PostgreSQL are {why}"));
             Ok(why)
         }
-        servers => test(&servers?),
+        servers => on_each(&servers?),
     }
 }
 
 /// Runs the tests on each server, and names the servers.
-fn test(servers: &[PathBuf]) -> anyhow::Result<String> {
+fn on_each(servers: &[PathBuf]) -> anyhow::Result<String> {
     let mut names = Vec::new();
     for binaries in servers {
         let name = version(binaries)?;
@@ -75,8 +80,12 @@ fn test(servers: &[PathBuf]) -> anyhow::Result<String> {
         .with_context(|| format!("{name} and SQLite differ"))?;
         names.push(name);
     }
+    // A host on one server is enough: what differs from version to version is the SQL.
+    let newest = servers.last().context("there is no PostgreSQL")?;
+    let hosts = test::on_postgres(&Server::start(newest)?.url())
+        .with_context(|| format!("a host does not work on {}", newest.display()))?;
     Ok(format!(
-        "translated SQL does what SQLite does on {}",
+        "translated SQL does what SQLite does on {}; tests of hosts on the last one: {hosts}",
         names.join(" and ")
     ))
 }

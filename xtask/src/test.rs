@@ -1,6 +1,7 @@
 //! All tests, with their totals.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -23,6 +24,8 @@ const LONGEST: [&str; 4] = [
     "plugins/tasks",
     "plugins/convergence",
 ];
+/// Programs of tests that run on PostgreSQL as well.
+const ON_POSTGRES: [&str; 2] = ["host/store/src/lib.rs", "tests/e2e/main.rs"];
 /// Test programs that run at the same time. Most wait for one long test at their end, and many for other programs.
 const AT_ONCE: usize = 2;
 
@@ -33,21 +36,49 @@ pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String
     let python = python::with("python", PYTHON_PACKAGES)?;
     let mut programs = built()?;
     programs.push_back(Program::documentation());
-    let programs = Mutex::new(programs);
-    let totals = Mutex::new(Totals::default());
     // The step with PostgreSQL plays the sessions of these tests again.
     let recorded = match length {
         Length::Usual => None,
         Length::Long => Some(postgres::emptied()?),
     };
+    let totals = run(programs, |test| {
+        test.args(filter).env("TOLLGATE_TEST_PYTHON", &python);
+        if length == Length::Long {
+            test.env("TOLLGATE_LONG", "1");
+        }
+        test.envs(recorded.iter().map(|folder| (postgres::RECORD, folder)));
+    })?;
+    ensure!(totals.passed > 0 || filter.is_some(), "no test ran");
+    Ok(totals.to_string())
+}
+
+/// Builds what the tests of a host need, runs those of the store and those from end to end on a PostgreSQL database, and returns how many
+/// there were.
+pub(crate) fn on_postgres(url: &str) -> anyhow::Result<String> {
+    components::build_packs(components::Profile::Dev)?;
+    components::build_guests()?;
+    let python = python::with("python", PYTHON_PACKAGES)?;
+    let mut programs = built()?;
+    programs.retain(|program| ON_POSTGRES.iter().any(|name| program.name.ends_with(name)));
+    ensure!(
+        programs.len() == ON_POSTGRES.len(),
+        "a program of tests is missing"
+    );
+    let totals = run(programs, |test| {
+        test.env("TOLLGATE_TEST_PYTHON", &python)
+            .env("TOLLGATE_TEST_DATABASE", url);
+    })?;
+    Ok(totals.to_string())
+}
+
+/// Runs programs of tests, and fails if a test does.
+fn run(programs: VecDeque<Program>, prepare: impl Fn(&mut Command) + Sync) -> anyhow::Result<Totals> {
+    let programs = Mutex::new(programs);
+    let totals = Mutex::new(Totals::default());
     let work = || -> anyhow::Result<()> {
         while let Some(program) = next(&programs) {
             let mut test = program.command();
-            test.args(filter).env("TOLLGATE_TEST_PYTHON", &python);
-            if length == Length::Long {
-                test.env("TOLLGATE_LONG", "1");
-            }
-            test.envs(recorded.iter().map(|folder| (postgres::RECORD, folder)));
+            prepare(&mut test);
             let started = Instant::now();
             let output = test.stdin(Stdio::null()).output();
             let output = output.with_context(|| format!("{} cannot be run", program.name))?;
@@ -74,18 +105,13 @@ pub(crate) fn all(filter: Option<&str>, length: Length) -> anyhow::Result<String
         ended.collect::<anyhow::Result<Vec<()>>>()
     })?;
     let totals = totals.into_inner().unwrap_or_else(|broken| broken.into_inner());
-    let counts = format!(
-        "{} passed, {} failed, {} ignored",
-        totals.passed, totals.failed, totals.ignored
-    );
-    say(&format!("tests: {counts}"));
+    say(&format!("tests: {totals}"));
     ensure!(
         totals.broken.is_empty() && totals.failed == 0,
         "tests failed: {}",
         totals.broken.join(", ")
     );
-    ensure!(totals.passed > 0 || filter.is_some(), "no test ran");
-    Ok(counts)
+    Ok(totals)
 }
 
 /// A program of tests, as cargo built it.
@@ -182,6 +208,18 @@ struct Totals {
     ignored: u32,
     /// Programs that failed.
     broken: Vec<String>,
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Totals {
+            passed,
+            failed,
+            ignored,
+            ..
+        } = self;
+        write!(f, "{passed} passed, {failed} failed, {ignored} ignored")
+    }
 }
 
 impl Totals {

@@ -7,6 +7,12 @@ use super::{at, completion, place, slice_completion};
 #[tokio::test]
 async fn a_slice_with_as_many_tasks_as_ids_can_number() {
     let (place, app) = place();
+    if !place.is_in_file() {
+        // Thousands of statements of a host that is not optimised, each a trip to the server.
+        let config = std::fs::read_to_string(place.config()).unwrap();
+        let longer = format!("{config}[packs.gsd]\nlimits = {{ write_ms = 60000 }}\n");
+        std::fs::write(place.config(), longer).unwrap();
+    }
     let client = place.serve(&[]).await;
     let slices = json!([{"slice_id": "S01", "title": "Many"}]);
     let milestone = at("M01", json!({"title": "Large", "slices": slices}));

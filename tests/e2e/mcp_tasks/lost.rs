@@ -41,7 +41,7 @@ async fn a_task_of_a_killed_host_says_what_the_ledger_knows() {
     assert_eq!(client.get(&lost).await["error"], seen["error"]);
     let kept = client.get(&done).await;
     assert_eq!(kept["result"]["structuredContent"]["result"], "awake", "{kept:#}");
-    let rows = "SELECT coalesce(success, 'unknown') FROM core_operations ORDER BY seq";
+    let rows = "SELECT coalesce(CAST(success AS TEXT), 'unknown') FROM core_operations ORDER BY seq";
     assert_eq!(place.sql(rows), ["1", "unknown"]);
 }
 
@@ -109,7 +109,7 @@ async fn hosts_that_are_killed_lose_no_task_and_complete_none_twice() {
         "{ends:?}"
     );
     let apart = "SELECT count(*) FROM core_tasks LEFT JOIN core_operations USING (op_id)
-                 WHERE (state = 'completed') <> (success IS 1)";
+                 WHERE (state = 'completed') <> (coalesce(success, 0) = 1)";
     assert_eq!(place.sql(apart), ["0"]);
     assert!(place.run(&["ledger", "verify"]).status.success());
 }
@@ -149,11 +149,11 @@ async fn a_call_of_an_idempotent_tool_is_made_again_by_one_host() {
     let done = owners[1].once(&id, "completed").await;
     assert_eq!(done["result"]["structuredContent"]["result"], "awake", "{done:#}");
     // Both calls are in the ledger and in the envelope's account, and one of them completed the task.
-    let rows = "SELECT coalesce(success, 'unknown') || ' ' || coalesce(actor, '-') FROM core_operations
+    let rows = "SELECT coalesce(CAST(success AS TEXT), 'unknown') || ' ' || coalesce(actor, '-') FROM core_operations
                 WHERE tool = 'limit_sleep_idempotent' ORDER BY seq";
     assert_eq!(place.sql(rows), ["unknown token:ada", "1 token:ada"]);
-    let task = "SELECT resumed || ' ' || state || ' ' || (arguments IS NULL) || ' ' ||
-                    (op_id = (SELECT op_id FROM core_operations WHERE success = 1 AND tool = 'limit_sleep_idempotent'))
+    let task = "SELECT resumed || ' ' || state || ' ' || CAST(arguments IS NULL AS INTEGER) || ' ' || CAST(op_id =
+                    (SELECT op_id FROM core_operations WHERE success = 1 AND tool = 'limit_sleep_idempotent') AS INTEGER)
                 FROM core_tasks WHERE tool = 'limit_sleep_idempotent'";
     assert_eq!(place.sql(task), ["1 completed 1 1"]);
     let counted = "SELECT mutation_count + test_run_count FROM core_envelopes WHERE label = 'night'";

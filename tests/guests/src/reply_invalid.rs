@@ -28,7 +28,7 @@ impl Guest for ReplyInvalid {
             wants: Vec::new(),
             migrations: vec![Migration {
                 name: "0001_init".to_owned(),
-                sql: "CREATE TABLE reply_invalid_rows (id INTEGER PRIMARY KEY);".to_owned(),
+                sql: "CREATE TABLE reply_invalid_rows (id BIGINT NOT NULL PRIMARY KEY);".to_owned(),
             }],
             tools: TOOLS.iter().map(|name| tool(name)).collect(),
             prompts: Vec::new(),
