@@ -23,6 +23,9 @@ use tollgate_store::storage::{Database, Server};
 use crate::config::Config;
 use crate::sources::{policy_sources, sources};
 
+/// Secret by which a server knows the hosts of a data directory.
+pub const DIRECTORY: &str = "directory.key";
+
 /// Which packs to load, and which of their tools exist.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
@@ -65,6 +68,7 @@ impl Site {
     pub fn open(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
         let data = DataDir::open(data_dir)?;
         if let Some(server) = authority.server.clone() {
+            let server = server.used_by(&data.secret(DIRECTORY)?);
             let database = Database::connect(server).context("the database cannot be used")?;
             return Site::on(data, database, authority, Keep::Components);
         }
@@ -86,6 +90,7 @@ impl Site {
     pub fn frozen(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
         let data = DataDir::existing(data_dir)?;
         if let Some(server) = authority.server.clone() {
+            let server = server.used_by(&data.secret(DIRECTORY)?);
             return Site::on(data, Database::on(server), authority, Keep::Nothing);
         }
         anyhow::ensure!(

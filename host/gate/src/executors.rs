@@ -383,7 +383,10 @@ fn count(database: &Database, data: &DataDir, boot_ms: i64) -> anyhow::Result<To
     Ok(Totals {
         ledger_rows,
         open_envelopes,
-        database_bytes: data.bytes(DATABASE),
+        database_bytes: match session.maintenance().bytes_on_server()? {
+            Some(bytes) => bytes,
+            None => data.bytes(DATABASE),
+        },
         wal_bytes: data.bytes(&format!("{DATABASE}-wal")),
         free_bytes: session.maintenance().free_bytes()?,
     })

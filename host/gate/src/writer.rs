@@ -13,7 +13,7 @@ mod answer;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use tollgate_components::catalog::Body;
@@ -23,7 +23,7 @@ use tollgate_core::envelope::State;
 use tollgate_sandbox::facts::Transactions;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{
-    Database, Ending, OpenError, Operation, PAGE, Session, StoreError, StoreResult,
+    Database, Ending, Head, OpenError, Operation, PAGE, Session, StoreError, StoreFailure, StoreResult,
 };
 
 use super::backlog::Backlog;
@@ -39,6 +39,13 @@ use super::settled::Settled;
 use super::tasks;
 
 use answer::{answer, fail};
+
+/// Most commits of one batch that nobody answers.
+const MAX_UNKNOWN: u32 = 3;
+/// Time for a database to come back after it did not answer a commit.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Time between two looks for it.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Starts the writer.
 pub(super) fn start(
@@ -101,14 +108,25 @@ impl Writer {
     /// Runs a batch, commits it, and answers.
     fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation], intake: &mut Intake) {
         let mut failed = None;
+        let mut unknown = 0;
         loop {
             match self.attempt(&mut batch, rows, intake) {
-                Ok(Ok(())) => {
-                    if let Some(committed) = &self.committed {
-                        // One that was not heard yet is enough.
-                        let _ = committed.try_send(());
+                Ok(Ok(())) => return self.answer(batch),
+                Err(err) if err.failure() == StoreFailure::Unknown && unknown < MAX_UNKNOWN => {
+                    unknown += 1;
+                    tracing::warn!(%err, "nobody answered a commit; looking for its rows");
+                    match self.look_for_last() {
+                        Some(true) => return self.answer(batch),
+                        // It will not come later either, so its calls run again. Nobody was told of them yet.
+                        Some(false) => {
+                            self.joined.clear();
+                            batch.iter_mut().for_each(|pending| pending.settled = None);
+                        }
+                        None => {
+                            self.abandon();
+                            return fail(batch, &unrecorded(&err));
+                        }
                     }
-                    return answer(batch, &self.projector);
                 }
                 // The call that cost the transaction is settled now, so this ends.
                 Ok(Err(Lost)) => {
@@ -132,6 +150,40 @@ impl Writer {
                 }
             }
         }
+    }
+
+    fn answer(&self, batch: Vec<Pending>) {
+        if let Some(committed) = &self.committed {
+            // One that was not heard yet is enough.
+            let _ = committed.try_send(());
+        }
+        answer(batch, &self.projector);
+    }
+
+    /// Looks if the last transaction was committed. None if the database cannot be asked, or there is no row to look for.
+    fn look_for_last(&mut self) -> Option<bool> {
+        let head = self.session.as_ref()?.written_head()?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.look_for(&head) {
+                Ok(is_there) => return Some(is_there),
+                Err(err) if Instant::now() < until => {
+                    tracing::debug!(%err, "the database cannot be asked yet");
+                    self.abandon();
+                    std::thread::sleep(BETWEEN_LOOKS);
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Looks for a row of the ledger. Whoever has the turn to write sees how every transaction before ended.
+    fn look_for(&mut self, head: &Head) -> StoreResult<bool> {
+        let session = self.session()?;
+        session.begin_write()?;
+        let found = session.ledger().hash_of(head.seq)?;
+        session.rollback()?;
+        Ok(found.is_some_and(|hash| hash == head.hash))
     }
 
     /// Runs the calls of a batch, as far as their turn goes, and commits them. The others are put back.

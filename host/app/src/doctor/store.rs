@@ -22,10 +22,14 @@ fn file(data: &DataDir, session: &Session) -> Finding {
     match session.maintenance().faults() {
         Err(err) => broken(err.to_string()),
         Ok(faults) if !faults.is_empty() => broken(faults.join("; ")),
-        Ok(_) => {
-            let bytes = data.bytes("tollgate.db") + data.bytes("tollgate.db-wal");
-            Finding::ok("database", format!("whole, {}", mib(bytes)))
-        }
+        Ok(_) => match session.maintenance().bytes_on_server() {
+            Err(err) => broken(err.to_string()),
+            Ok(Some(bytes)) => Finding::ok("database", format!("a PostgreSQL server's, {}", mib(bytes))),
+            Ok(None) => {
+                let bytes = data.bytes("tollgate.db") + data.bytes("tollgate.db-wal");
+                Finding::ok("database", format!("whole, {}", mib(bytes)))
+            }
+        },
     }
 }
 

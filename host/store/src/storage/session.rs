@@ -181,6 +181,13 @@ impl Session {
         }
     }
 
+    /// The end of the ledger as the open transaction, or the last one, wrote it. None if it wrote no row.
+    pub fn written_head(&self) -> Option<Head> {
+        let head = self.known_head.take();
+        self.known_head.set(head.clone());
+        head
+    }
+
     /// Prepares a component's statements from now on, under its deadline.
     pub fn enter(&self, namespace: &Namespace, deadline: &Deadline) {
         match &self.engine {

@@ -1,5 +1,6 @@
 //! Numbers of rows in the database.
 
+use super::engine::{Engine, Once};
 use super::error::StoreResult;
 use super::handles::Maintenance;
 
@@ -12,5 +13,15 @@ impl Maintenance<'_> {
             u64::try_from(rows).unwrap_or_default(),
             self.0.envelopes().count_open(boot_ms)?,
         ))
+    }
+
+    /// Bytes that a server has for the whole database. None for a file, whose bytes are seen beside it.
+    pub fn bytes_on_server(self) -> StoreResult<Option<u64>> {
+        if let Engine::Sqlite(_) = self.0.engine {
+            return Ok(None);
+        }
+        let sql = "SELECT pg_database_size(current_database())";
+        let bytes: i64 = self.0.engine.one(Once(sql), &[], |row| row.get(0))?;
+        Ok(Some(u64::try_from(bytes).unwrap_or_default()))
     }
 }

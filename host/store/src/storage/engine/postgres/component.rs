@@ -1,7 +1,8 @@
 //! Statements of components on PostgreSQL, with caps on what comes back.
 //!
-//! The server sees nothing of a component's text, but what the translator printed. Each statement runs within a savepoint
-//! that goes with it in one trip, because a failed statement would end the whole transaction.
+//! The server sees nothing of a component's text, but what the translator printed. A failed statement would end the whole
+//! transaction, so that each runs after a savepoint. Where something was written since the last one, another goes with the statement in
+//! the same trip.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::{Postgres, Transaction};
 use crate::storage::access::Namespace;
 use crate::storage::component_sql::{MAX_BYTES, MAX_ROWS, NO_ACCESS, SqlError};
 use crate::storage::engine::Sql;
-use crate::storage::error::{StoreError, StoreFailure};
+use crate::storage::error::StoreFailure;
 use crate::storage::value::{Statement, Value};
 
 /// Caps on what one query returns.
@@ -67,17 +68,21 @@ impl Postgres {
         statements: &[Statement],
     ) -> Result<Vec<u64>, SqlError> {
         self.within_transaction()?;
-        self.script("SAVEPOINT batch")?;
+        self.script(&self.beyond_guard("SAVEPOINT batch"))?;
         let result = statements
             .iter()
             .map(|statement| self.execute_of(namespace, &statement.sql, &statement.params))
             .collect::<Result<Vec<_>, _>>();
         match &result {
             Ok(_) => self.script("RELEASE batch")?,
-            Err(_) if self.in_transaction() => self.undo_to("batch")?,
+            Err(_) if self.in_transaction() => {
+                self.script("ROLLBACK TO batch; RELEASE batch")?;
+                self.transaction.set(Transaction::Open);
+            }
             // It went with the connection.
             Err(_) => {}
         }
+        self.guard.set(Guard::None);
         result
     }
 
@@ -113,13 +118,17 @@ impl Postgres {
         let sent: Vec<Sql<'_>> = bound.iter().map(sql_of).collect();
         let prepared = self.prepared_of(statement)?;
         let deadline = self.deadline();
-        let (came, over) = self.wire().guarded(&prepared, &sent, deadline.as_ref(), CAPS);
+        let savepoint = self.guard.get().savepoint();
+        let (came, over) = self
+            .wire()
+            .guarded(savepoint, (&prepared, &sent), deadline.as_ref(), CAPS);
         let came = self.seen_within(came);
         let came = match (over, came) {
             (Some(over), Ok(_) | Err(SqlError::Interrupted)) => return Err(too_large(over)),
             (_, came) => came?,
         };
         if let Some(change) = &statement.changes {
+            self.guard.set(Guard::Passed);
             self.count(change, came.changed);
         }
         Ok((came.rows, came.changed))
@@ -137,6 +146,7 @@ impl Postgres {
             .map(|parameter| parameter.kind.unwrap_or(Kind::Text))
             .collect();
         let prepared = self.seen_within(self.wire().prepare_guarded(
+            self.guard.get().savepoint(),
             &statement.sql,
             &types,
             deadline.as_ref(),
@@ -148,25 +158,53 @@ impl Postgres {
     /// Undoes a failed statement and nothing else.
     fn seen_within<T>(&self, result: Result<T, Failure>) -> Result<T, SqlError> {
         let failure = match result {
-            Ok(came) => return Ok(came),
+            Ok(came) => {
+                self.guard.set(Guard::Fresh);
+                return Ok(came);
+            }
             Err(failure) => failure,
         };
         let told = of_failure(&failure);
         let failed = self.seen::<T>(Err(failure));
         if self.transaction.get() == Transaction::Failed {
-            self.undo_to("statement")?;
+            self.script("ROLLBACK TO statement")?;
+            self.transaction.set(Transaction::Open);
+            self.guard.set(Guard::Fresh);
         }
-        match (told, failed) {
-            (Some(told), _) => Err(told),
-            (None, Err(err)) => Err(SqlError::Internal(err)),
-            (None, Ok(came)) => Ok(came),
+        match told {
+            Some(told) => Err(told),
+            None => failed.map_err(SqlError::Internal),
         }
     }
 
-    fn undo_to(&self, savepoint: &str) -> Result<(), StoreError> {
-        self.script(&format!("ROLLBACK TO {savepoint}; RELEASE {savepoint}"))?;
-        self.transaction.set(Transaction::Open);
-        Ok(())
+    /// A text that sets another savepoint, without leaving that of the component's statements open below it.
+    pub(super) fn beyond_guard(&self, savepoint: &str) -> String {
+        match self.guard.replace(Guard::None) {
+            Guard::None => savepoint.to_owned(),
+            Guard::Fresh | Guard::Passed => format!("RELEASE statement; {savepoint}"),
+        }
+    }
+}
+
+/// The savepoint `statement`, to which a failed statement of a component is undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guard {
+    /// There is none.
+    None,
+    /// Nothing was written since.
+    Fresh,
+    /// It has to be set anew before the next statement.
+    Passed,
+}
+
+impl Guard {
+    /// Text that has to go before a statement of a component.
+    fn savepoint(self) -> Option<&'static str> {
+        match self {
+            Guard::None => Some("SAVEPOINT statement"),
+            Guard::Fresh => None,
+            Guard::Passed => Some("RELEASE statement; SAVEPOINT statement"),
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use tokio_postgres::Statement;
 use tollgate_core::deadline::Deadline;
 use tollgate_sql::postgres::{Change, Verb};
 
+use self::component::Guard;
 use self::run::Shared;
 use self::settings::{IDLE_TIMEOUT_MS, LOCK_TIMEOUT_MS};
 use self::statement::{Cache, numbered};
@@ -46,6 +47,7 @@ pub(in crate::storage) struct Postgres {
     statements: RefCell<Cache>,
     deadline: RefCell<Option<Deadline>>,
     transaction: Cell<Transaction>,
+    guard: Cell<Guard>,
     /// Rows that are being visited, the innermost.
     visited: RefCell<Option<Shared>>,
     /// Rows that the component's statements changed since the last look.
@@ -72,6 +74,7 @@ impl Postgres {
             statements: RefCell::default(),
             deadline: RefCell::new(None),
             transaction: Cell::new(Transaction::None),
+            guard: Cell::new(Guard::None),
             visited: RefCell::new(None),
             changes: RefCell::default(),
         })
@@ -97,6 +100,13 @@ impl Postgres {
     /// Notes the rows that are visited now, and returns those from before.
     fn visit_now(&self, rows: Option<Shared>) -> Option<Shared> {
         self.visited.replace(rows)
+    }
+
+    /// Notes that the host may write, which no failed statement of a component may undo.
+    fn pass_guard(&self) {
+        if self.guard.get() == Guard::Fresh {
+            self.guard.set(Guard::Passed);
+        }
     }
 
     fn kept(&self, sql: &str) -> Option<Statement> {
@@ -169,6 +179,7 @@ impl Postgres {
         if begun.is_err() && !self.wire().is_closed() {
             self.wire().script("ROLLBACK", None)?;
         }
+        self.guard.set(Guard::None);
         self.transaction.set(match begun {
             Ok(()) => Transaction::Open,
             Err(_) => Transaction::None,
@@ -269,16 +280,18 @@ impl Postgres {
 
     /// Starts a part of the transaction that can be undone alone.
     pub(in crate::storage) fn savepoint(&self) -> StoreResult<()> {
-        self.script("SAVEPOINT call")
+        self.script(&self.beyond_guard("SAVEPOINT call"))
     }
 
     /// Keeps the part since the last savepoint.
     pub(in crate::storage) fn release(&self) -> StoreResult<()> {
+        self.guard.set(Guard::None);
         self.script("RELEASE call")
     }
 
     /// Undoes the part since the last savepoint.
     pub(in crate::storage) fn undo(&self) -> StoreResult<()> {
+        self.guard.set(Guard::None);
         self.script("ROLLBACK TO call; RELEASE call")?;
         if self.in_transaction() {
             self.transaction.set(Transaction::Open);

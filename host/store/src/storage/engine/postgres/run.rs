@@ -80,6 +80,7 @@ impl Prepared<'_> {
     /// Runs the statement and returns the number of rows that it changed.
     pub(in crate::storage) fn run(&mut self, params: &[Sql<'_>]) -> StoreResult<usize> {
         let postgres = self.postgres;
+        postgres.pass_guard();
         postgres.make_way()?;
         let deadline = postgres.deadline();
         let changed = postgres.seen(
@@ -128,6 +129,7 @@ impl Prepared<'_> {
         visit: impl FnMut(&Row<'_>) -> StoreResult<ControlFlow<()>>,
     ) -> StoreResult<()> {
         let postgres = self.postgres;
+        postgres.pass_guard();
         postgres.make_way()?;
         let deadline = postgres.deadline();
         let stream = postgres.seen(postgres.wire().query(&self.statement, params, deadline.as_ref()))?;

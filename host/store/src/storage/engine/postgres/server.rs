@@ -102,6 +102,11 @@ pub enum ServerError {
         /// Connections of a host.
         needed: i64,
     },
+    /// Hosts of another data directory are at work.
+    #[error(
+        "hosts of another data directory work with this database, from {0}; stop them first: all hosts of one database share a data directory"
+    )]
+    Taken(String),
     /// The tables cannot be made or brought up to date.
     #[error(
         "the role of the URL may not create {0}; grant it CREATE on the database, or create the schema with that role as owner"
@@ -115,7 +120,7 @@ impl ServerError {
         match self {
             ServerError::Unreachable { .. } | ServerError::Silent { .. } => StoreFailure::Lost,
             ServerError::ReadOnly => StoreFailure::NotWritable,
-            ServerError::TooFewConnections { .. } => StoreFailure::Busy,
+            ServerError::TooFewConnections { .. } | ServerError::Taken(_) => StoreFailure::Busy,
             _ => StoreFailure::Other,
         }
     }
@@ -127,9 +132,22 @@ pub struct Server {
     pub(super) config: Config,
     pub(super) tls: MaybeTls,
     pub(super) schema: String,
+    /// Number of the data directory whose hosts use it, if sessions are to keep those of others away.
+    pub(super) directory: Option<i32>,
 }
 
 impl Server {
+    /// The same for the hosts of one data directory, which has a secret of its own. Sessions are refused while hosts of another
+    /// directory are at work: liveness of hosts is in files of the directory.
+    #[must_use]
+    pub fn used_by(self, secret: &[u8; 32]) -> Server {
+        let hash = Sha256::digest([b"tollgate directory\n", secret.as_slice()].concat());
+        Server {
+            directory: Some(i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])),
+            ..self
+        }
+    }
+
     /// Reads a URL. Of `sslmode`, `verify-full` and `disable` are known: the default is `verify-full` for servers elsewhere.
     /// `sslrootcert` names a PEM file of certificates to trust in place of the system's, `schema` the schema of the host's tables.
     pub fn from_url(url: &str) -> Result<Server, ServerError> {
@@ -181,6 +199,7 @@ impl Server {
             config,
             tls: MaybeTls(tls),
             schema: own.schema.unwrap_or_else(|| SCHEMA.to_owned()),
+            directory: None,
         })
     }
 }

@@ -163,9 +163,10 @@ impl Wire {
         )
     }
 
-    /// Prepares a statement whose parameters have these types, within the savepoint `statement`.
+    /// Prepares a statement whose parameters have these types, after a text that sets a savepoint, in one trip.
     pub(super) fn prepare_guarded(
         &self,
+        savepoint: Option<&str>,
         sql: &str,
         types: &[Kind],
         deadline: Option<&Deadline>,
@@ -173,23 +174,18 @@ impl Wire {
         let client = self.client()?;
         let types: Vec<Type> = types.iter().map(|kind| type_of(*kind)).collect();
         self.trip(deadline, async {
-            let begin = client.batch_execute("SAVEPOINT statement");
-            let prepare = client.prepare_typed(sql, &types);
-            let end = client.batch_execute("RELEASE statement");
-            let (begun, prepared, ended) = futures::join!(begin, prepare, end);
+            let begin = script_of(client, savepoint);
+            let (begun, prepared) = futures::join!(begin, client.prepare_typed(sql, &types));
             begun?;
-            let prepared = prepared?;
-            ended?;
-            Ok(prepared)
+            prepared
         })
     }
 
-    /// Runs a component's statement within the savepoint `statement`, in one trip. If it fails, the savepoint is
-    /// there still. Tells the cap that its rows went over, too.
+    /// Runs a component's statement after a text that sets a savepoint, in one trip. Tells the cap that its rows went over, too.
     pub(super) fn guarded(
         &self,
-        statement: &Statement,
-        params: &[Sql<'_>],
+        savepoint: Option<&str>,
+        (statement, params): (&Statement, &[Sql<'_>]),
         deadline: Option<&Deadline>,
         caps: Caps,
     ) -> (Trip<Came>, Option<Over>) {
@@ -201,17 +197,13 @@ impl Wire {
         let over = OnceLock::new();
         let has_stopped = AtomicBool::new(false);
         let came = self.trip(deadline, async {
-            let begin = client.batch_execute("SAVEPOINT statement");
             let run = async {
                 let rows = client.query_raw(statement, params).await?;
                 self.capped(rows, caps, &over, &has_stopped).await
             };
-            let end = client.batch_execute("RELEASE statement");
-            let (begun, came, ended) = futures::join!(begin, run, end);
+            let (begun, came) = futures::join!(script_of(client, savepoint), run);
             begun?;
-            let came = came?;
-            ended?;
-            Ok(came)
+            came
         });
         let is_heeded = matches!(&came, Err(failure) if failure.kind() == StoreFailure::Interrupted);
         if has_stopped.into_inner() && !is_heeded {
@@ -354,6 +346,13 @@ impl Drop for Wire {
         }
         // Waits for no thread, so that a session may be dropped anywhere.
         runtime.shutdown_background();
+    }
+}
+
+async fn script_of(client: &Client, sql: Option<&str>) -> Result<(), tokio_postgres::Error> {
+    match sql {
+        Some(sql) => client.batch_execute(sql).await,
+        None => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::{PAGE, memory};
 use crate::storage::Database;
+use crate::storage::engine::Engine;
 use crate::storage::error::{StoreError, StoreResult};
 use crate::storage::handles::Maintenance;
 use crate::storage::session::{OpenError, Session};
@@ -106,11 +107,12 @@ impl Database {
 }
 
 impl Maintenance<'_> {
-    /// Bytes of free pages, which compacting gives back.
+    /// Bytes of free pages, which compacting gives back. A server keeps its own.
     pub fn free_bytes(self) -> StoreResult<u64> {
-        let pages: i64 = self
-            .0
-            .sqlite()?
+        let Engine::Sqlite(sqlite) = &self.0.engine else {
+            return Ok(0);
+        };
+        let pages: i64 = sqlite
             .db
             .query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
         Ok(u64::try_from(pages).unwrap_or_default() * PAGE)

@@ -100,6 +100,16 @@ fn a_failed_statement_undoes_itself_and_nothing_else() {
         .execute(&shop.namespace, "DELETE FROM shop_items", &[]);
     assert!(matches!(write, Err(SqlError::ReadOnly)), "{write:?}");
     reading.rollback().unwrap();
+    // As the first statement of a session, too.
+    let reading = shop.database.read_session().unwrap();
+    reading.begin_read().unwrap();
+    reading.enter(&shop.namespace, &within(20_000));
+    let write =
+        reading
+            .components()
+            .execute(&shop.namespace, "INSERT INTO shop_items (name) VALUES ('x')", &[]);
+    assert!(matches!(write, Err(SqlError::ReadOnly)), "{write:?}");
+    reading.rollback().unwrap();
 }
 
 #[test]
