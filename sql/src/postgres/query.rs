@@ -234,6 +234,8 @@ impl Printer<'_> {
             group_by: _,
             having,
         } = tree;
+        let aliases: Vec<String> = results.iter().filter_map(alias).collect();
+        self.level().aliases.clone_from(&aliases);
         let mut tail = self.from(from)?;
         if let Some(condition) = condition {
             let condition = self.expr(condition)?;
@@ -247,7 +249,9 @@ impl Printer<'_> {
             let _ = write!(tail, " HAVING {}", self.condition(having)?);
         }
         self.level().windows = true;
+        self.level().aliases.clear();
         let (names, items): (Vec<_>, Vec<_>) = self.items(results)?.into_iter().unzip();
+        self.level().aliases = aliases;
         let order = self.order_of_select(order, tree, &items)?;
         let parts = Parts {
             distinct: *distinct,
@@ -482,4 +486,14 @@ fn directed(sql: String, term: &Order, nullable: bool) -> String {
         (None, false) => "",
     };
     format!("{sql}{direction}{nulls}")
+}
+
+/// Name that a result is given, in lower case.
+fn alias(item: &Item) -> Option<String> {
+    match item {
+        Item::One {
+            alias: Some(alias), ..
+        } => Some(alias.folded()),
+        Item::One { alias: None, .. } | Item::All | Item::AllOf(_) => None,
+    }
 }

@@ -62,6 +62,30 @@ pub(super) struct Level {
     pub(super) aggregates: bool,
     /// Window functions may stand here.
     pub(super) windows: bool,
+    /// Names of results, in lower case. SQLite takes them for a column before it looks into queries around this one; PostgreSQL
+    /// does not. Empty where the results themselves are printed.
+    pub(super) aliases: Vec<String>,
+    /// Tables of FROM that come later, while a condition of a join is printed. SQLite finds columns in them, too.
+    pub(super) later: Vec<Later>,
+}
+
+/// A table of FROM that is not printed yet.
+#[derive(Debug, Clone)]
+pub(super) struct Later {
+    /// Alias or name, in lower case.
+    pub(super) name: Option<String>,
+    /// Names of its columns; none if they are not known yet.
+    pub(super) columns: Option<Vec<String>>,
+}
+
+impl Later {
+    fn may_have(&self, table: Option<&str>, column: &str) -> bool {
+        let has = |columns: &Vec<String>| columns.iter().any(|name| name == column);
+        match table {
+            Some(table) => self.name.as_deref() == Some(table),
+            None => self.columns.as_ref().is_none_or(has),
+        }
+    }
 }
 
 /// A table of WITH.
@@ -87,10 +111,16 @@ pub(super) struct Recursion {
 impl Printer<'_> {
     /// The column of that name, from the innermost query that has one.
     pub(super) fn column(&mut self, table: Option<&str>, name: &str) -> Result<Printed> {
+        let mut is_shadowed = false;
         for level in (0..self.levels.len()).rev() {
             if let Some(found) = self.column_of(level, table, name)? {
-                return Ok(found);
+                // The engines would find two different ones.
+                return match is_shadowed {
+                    true => Err(Difference::Ambiguous(name.to_owned())),
+                    false => Ok(found),
+                };
             }
+            is_shadowed |= self.levels[level].shadows(table, name);
         }
         Err(Difference::NoColumn(match table {
             Some(table) => format!("{table}.{name}"),
@@ -131,6 +161,12 @@ impl Printer<'_> {
 }
 
 impl Level {
+    /// True if SQLite finds a name here that is no column of the tables so far.
+    fn shadows(&self, table: Option<&str>, name: &str) -> bool {
+        let is_alias = table.is_none() && self.aliases.iter().any(|alias| alias == name);
+        is_alias || self.later.iter().any(|later| later.may_have(table, name))
+    }
+
     /// True if a column has one value in what becomes a row of the result.
     fn stands(&self, source: usize, column: usize) -> bool {
         if self.keys.is_none() || self.free || self.key_columns.contains(&(source, column)) {

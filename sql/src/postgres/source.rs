@@ -1,22 +1,33 @@
 //! FROM for PostgreSQL.
 
+use super::catalog::Relation;
 use super::difference::{Difference, Result, other};
 use super::printer::{Printed, Printer};
-use super::scope::{Level, Merged, Out, Source};
+use super::scope::{Later, Level, Merged, Out, Source};
 use crate::tree::{self, Expr, Join, JoinKind, Name, On, Operator, Place};
 
 impl Printer<'_> {
     /// FROM, whose tables the innermost query gets. A comma is a join as any other: from the left.
     pub(super) fn from(&mut self, sources: &[tree::Source]) -> Result<String> {
         let mut sql = String::new();
+        let mut later: Vec<Later> = sources
+            .iter()
+            .flat_map(|source| {
+                std::iter::once(&source.first).chain(source.joins.iter().map(|join| &join.place))
+            })
+            .map(|place| self.later(place))
+            .collect();
+        later.reverse();
         for source in sources {
             let tree::Source { first, joins } = source;
+            later.pop();
             sql.push_str(if sql.is_empty() { " FROM " } else { " CROSS JOIN " });
             let (place, first) = self.place(first)?;
             sql.push_str(&place);
             self.add(first);
             for join in joins {
-                sql.push_str(&self.join(join)?);
+                later.pop();
+                sql.push_str(&self.join(join, &later)?);
             }
         }
         Ok(sql)
@@ -28,7 +39,27 @@ impl Printer<'_> {
         }
     }
 
-    fn join(&mut self, tree: &Join) -> Result<String> {
+    /// A table of FROM, before it is printed.
+    fn later(&self, place: &Place) -> Later {
+        match place {
+            Place::Table { name, alias } => {
+                let said = alias.as_ref().unwrap_or(name).folded();
+                let is_given = self.given.iter().any(|given| given.name == name.folded());
+                let own = self.catalog.relation(&name.folded()).ok().filter(|_| !is_given);
+                let names = |own: &Relation| own.fields.iter().map(|field| field.name.clone()).collect();
+                Later {
+                    name: Some(said),
+                    columns: own.map(names),
+                }
+            }
+            Place::Query { alias, .. } => Later {
+                name: alias.as_ref().map(Name::folded),
+                columns: None,
+            },
+        }
+    }
+
+    fn join(&mut self, tree: &Join, later: &[Later]) -> Result<String> {
         let Join { kind, place, on } = tree;
         let (place, mut source) = self.place(place)?;
         let nothing = *on == On::Nothing;
@@ -60,7 +91,13 @@ impl Printer<'_> {
                 if *kind == JoinKind::Full && !self.is_of_equalities(condition) {
                     return other("FULL JOIN takes ON a.x = b.x, with AND between several");
                 }
+                if let Some(level) = self.levels.last_mut() {
+                    level.later = later.to_vec();
+                }
                 let condition = self.expr(condition)?;
+                if let Some(level) = self.levels.last_mut() {
+                    level.later.clear();
+                }
                 format!(" ON {}", self.condition(condition)?)
             }
             On::Columns(columns) => self.using(columns, *kind)?,
