@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_flag_comes_before_the_file_and_secrets_may_be_elsewhere() {
         assert_eq!(server(None, None), Ok(None));
-        let here = Ok(Some("postgres://localhost/t".to_owned()));
+        let here = Ok(Some("postgres://localhost:5432/t".to_owned()));
         assert_eq!(server(Some("env:DB"), None), here);
         assert_eq!(server(Some("mysql://x"), Some("postgres://localhost/t")), here);
         for (url, says) in [

@@ -21,10 +21,13 @@ pub struct Namespace {
     append_only: Arc<BTreeSet<String>>,
     /// Its migrations, for the engine that translates.
     steps: Arc<[Step]>,
-    /// Translators of its statements, each with the schema where the tables are.
-    translators: Arc<Mutex<Vec<(String, Arc<Translator>)>>>,
+    /// Translators of its statements. All that share the namespace share them.
+    translators: Translators,
     bounds: Bounds,
 }
+
+/// Translators by the schema where a component's tables are. One process has one or two.
+type Translators = Arc<Mutex<Vec<(String, Arc<Translator>)>>>;
 
 /// Bounds of a component's tables and of the SQL that makes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

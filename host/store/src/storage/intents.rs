@@ -8,7 +8,7 @@ use super::ledger::Operation;
 impl Intents<'_> {
     /// Remembers a `run` call that is about to start.
     pub fn insert(self, operation: &Operation) -> StoreResult<()> {
-        let json = serde_json::to_string(operation).map_err(StoreError::of_json)?;
+        let json = serde_json::to_string(&*operation.storable()).map_err(StoreError::of_json)?;
         self.0
             .engine
             .run(

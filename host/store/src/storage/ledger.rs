@@ -3,6 +3,8 @@
 //! Each row's hash covers its content, its place and the hash of the row before it. A row that was
 //! changed, removed, inserted or replaced breaks the chain at a place that `verify.rs` names.
 
+mod storable;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tollgate_core::effect::Effect;
@@ -291,8 +293,9 @@ impl Head {
 impl Ledger<'_> {
     /// Adds a row to the ledger, after the last one. Fails unless exactly that row is there then.
     pub fn record(self, operation: &Operation) -> StoreResult<()> {
+        let storable = operation.storable();
         let disowned;
-        let mut operation = operation;
+        let mut operation = &*storable;
         if self.names_another_ones_envelope(operation)? {
             disowned = Operation {
                 envelope_id: None,
