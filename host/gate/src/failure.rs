@@ -30,6 +30,11 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
             "another process holds the database; nothing was changed",
         )
         .remediation("Call again."),
+        StoreFailure::Lost => ToolError::new(
+            "STORAGE_UNREACHABLE",
+            "the database server cannot be reached; nothing was changed",
+        )
+        .remediation("Call again when the server is back."),
         StoreFailure::Moved => ToolError::new(
             "STORAGE_MOVED",
             "the database was moved, removed or replaced while the host runs; nothing was changed",

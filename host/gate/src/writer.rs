@@ -42,8 +42,8 @@ use answer::{answer, fail};
 
 /// Most commits of one batch that nobody answers.
 const MAX_UNKNOWN: u32 = 3;
-/// Time for a database to come back after it did not answer a commit.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time for a server to come back. Calls that wait have time limits of their own.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two looks for it.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
@@ -109,6 +109,7 @@ impl Writer {
     fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation], intake: &mut Intake) {
         let mut failed = None;
         let mut unknown = 0;
+        let mut lost_since = None;
         loop {
             match self.attempt(&mut batch, rows, intake) {
                 Ok(Ok(())) => return self.answer(batch),
@@ -127,6 +128,16 @@ impl Writer {
                             return fail(batch, &unrecorded(&err));
                         }
                     }
+                }
+                // Nothing of the transaction was kept, so its calls run again when the server is back.
+                Err(err)
+                    if err.failure() == StoreFailure::Lost
+                        && lost_since.get_or_insert_with(Instant::now).elapsed() < PATIENCE =>
+                {
+                    tracing::debug!(%err, "the database cannot be reached; trying again");
+                    self.abandon();
+                    batch.iter_mut().for_each(|pending| pending.settled = None);
+                    std::thread::sleep(BETWEEN_LOOKS);
                 }
                 // The call that cost the transaction is settled now, so this ends.
                 Ok(Err(Lost)) => {
