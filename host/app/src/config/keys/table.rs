@@ -75,7 +75,7 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "storage.url",
         Kind::Text,
         "the file `tollgate.db` in the data directory",
-        "\"env:TOLLGATE_DATABASE_URL\"",
+        "\"env:DATABASE_URL\"",
         "PostgreSQL database: its URL, or `env:VARIABLE` or `file:PATH` with the URL in it.",
     ),
     table(

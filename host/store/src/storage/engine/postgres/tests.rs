@@ -129,6 +129,18 @@ fn hosts_of_another_data_directory_are_kept_away() {
 }
 
 #[test]
+fn a_server_that_is_not_there_is_an_error_wherever_it_is_asked() {
+    let server = Server::from_url("postgres://ada@127.0.0.1:1/t").unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let refused = runtime.block_on(async { Database::connect(server).map(drop) });
+    let said = tollgate_core::text::chain(&refused.unwrap_err());
+    assert!(
+        said.contains("postgres://127.0.0.1:1/t cannot be reached"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_session_goes_from_thread_to_thread() {
     fn goes<T: Send>() {}
     goes::<Session>();

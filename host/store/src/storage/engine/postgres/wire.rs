@@ -94,11 +94,19 @@ impl Wire {
             .build()
             .map_err(|err| unreachable(err.to_string()))?;
         let connect = timeout_of(CONNECT_TIMEOUT, server.config.connect(server.tls.clone()));
-        let (client, connection) = block_on(&runtime, connect)
+        let connected = block_on(&runtime, connect)
             .ok_or_else(|| ServerError::Silent {
                 place: server.to_string(),
-            })?
-            .map_err(|err| unreachable(of_connecting(err)))?;
+            })
+            .and_then(|connected| connected.map_err(|err| unreachable(of_connecting(err))));
+        let (client, connection) = match connected {
+            Ok(connected) => connected,
+            Err(err) => {
+                // Dropping it would wait for its threads, which is not allowed everywhere.
+                runtime.shutdown_background();
+                return Err(err);
+            }
+        };
         let driver = runtime.spawn(async move {
             if let Err(err) = connection.await {
                 tracing::debug!("a connection to the database ended: {}", Failure::from(err));
