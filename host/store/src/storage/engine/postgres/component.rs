@@ -160,6 +160,10 @@ impl Postgres {
         let failure = match result {
             Ok(came) => {
                 self.guard.set(Guard::Fresh);
+                if self.wire().is_closed() {
+                    // It was given up after the last row, and the transaction with it.
+                    self.transaction.set(Transaction::None);
+                }
                 return Ok(came);
             }
             Err(failure) => failure,

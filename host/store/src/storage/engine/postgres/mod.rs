@@ -239,6 +239,10 @@ impl Postgres {
             }
             Transaction::Open => {
                 self.transaction.set(Transaction::None);
+                if self.wire().is_closed() {
+                    let what = "the connection was lost before the transaction could be committed";
+                    return Err(Failure::seen(StoreFailure::Lost, what).into());
+                }
                 Ok(self.wire().commit()?)
             }
         }
