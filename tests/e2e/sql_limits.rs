@@ -10,7 +10,7 @@ use crate::harness::{Place, Session, guest};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn start(limits: &str) -> (Place, Session) {
-    let place = Place::with(&format!(
+    let place = Place::in_file(&format!(
         "[packs.limit-sql]\nsource = {:?}\nlimits = {{ {limits} }}\n[packs.sql-access]\nsource = {:?}\n",
         guest("limit-sql"),
         guest("sql-access")
