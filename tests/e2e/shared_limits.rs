@@ -95,7 +95,7 @@ async fn parts_that_race_over_two_hosts_use_no_more_than_the_envelope_around_the
     assert!(used.iter().all(|part| *part <= 7), "{used:?}");
     assert_eq!(place.sql("SELECT count(*) FROM task_store_tasks"), ["19"]);
     let counts = place.sql(
-        "SELECT (parent IS NULL) || ' ' || sum(mutation_count) FROM core_envelopes GROUP BY parent IS NULL ORDER BY 1",
+        "SELECT CAST(parent IS NULL AS INTEGER) || ' ' || sum(mutation_count) FROM core_envelopes GROUP BY parent IS NULL ORDER BY 1",
     );
     assert_eq!(counts, ["0 19", "1 19"]);
     drop((sessions, hosts));
