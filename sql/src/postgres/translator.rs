@@ -39,7 +39,7 @@ pub enum Unsaid {
     /// Outside the subset, on every engine.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It would do something else on PostgreSQL than on SQLite.
+    /// Statement with another meaning on PostgreSQL than on SQLite.
     #[error("the statement differs on PostgreSQL: {0}")]
     Differs(#[from] Difference),
 }
@@ -59,7 +59,7 @@ impl Translator {
     /// For the component whose tables start with `prefix`, with its tables in a schema of this name.
     ///
     /// # Errors
-    /// What is in the way: problems of the migrations, or SQL in them that differs.
+    /// Problems of the migrations, or SQL in them that differs.
     pub fn new(prefix: &str, schema: &str, steps: &[Step<'_>]) -> Result<Translator, Untranslated> {
         let read = schema::read(prefix, steps.iter().copied())?;
         let migrated = migrations(schema, &read)

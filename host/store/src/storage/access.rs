@@ -93,7 +93,7 @@ impl Namespace {
         self.reader.statement(sql)
     }
 
-    /// What translates its statements for PostgreSQL, with its tables in a schema of this name.
+    /// Translator of its statements for PostgreSQL, with its tables in a schema of this name.
     pub(super) fn translator(&self, schema: &str) -> Result<Arc<Translator>, Untranslated> {
         // Whatever was pushed is whole.
         let mut known = self.translators.lock().unwrap_or_else(PoisonError::into_inner);

@@ -197,7 +197,7 @@ pub(super) enum Guard {
     None,
     /// Nothing was written since.
     Fresh,
-    /// It has to be set anew before the next statement.
+    /// Rows may have been written since, so that the next statement needs another one.
     Passed,
 }
 
