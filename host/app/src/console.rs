@@ -8,7 +8,6 @@ use tollgate_components::policies::{Member, Mode};
 use tollgate_console::{
     ConsoleSettings, Equipment, Finding, HostFacts, HostView, PackRow, PolicyRow, Reader, Severity,
 };
-use tollgate_core::clock::SystemClock;
 use tollgate_gate::Gate;
 use tollgate_store::consoles::Consoles;
 use tollgate_store::liveness;
@@ -51,7 +50,7 @@ pub fn equipment(
         packs: Arc::new(packs::Packs::new(gate)),
         host: Arc::new(running),
         consoles: Consoles::open(site.data())?,
-        clock: Arc::new(SystemClock),
+        clock: site.clock(),
         settings,
     })
 }

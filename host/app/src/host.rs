@@ -8,7 +8,7 @@ use tollgate_components::catalog::{Catalog, Selection};
 use tollgate_components::loading::compile::Compiler;
 use tollgate_components::loading::{Haste, Keep, Loader, Tables};
 use tollgate_components::policies;
-use tollgate_core::clock::{Clock, SystemClock};
+use tollgate_core::clock::Clock;
 use tollgate_gate::core_tools;
 use tollgate_gate::{Equipment, Gate, Generation, Maintenance};
 use tollgate_sandbox::Sandbox;
@@ -18,13 +18,11 @@ use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{ArtifactSettings, ArtifactStore};
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::liveness::{Host, hosts_alive};
+use tollgate_store::pulse::NewPulse;
 use tollgate_store::storage::{Database, Server};
 
 use crate::config::Config;
 use crate::sources::{policy_sources, sources};
-
-/// Secret by which a server knows the hosts of a data directory.
-pub const DIRECTORY: &str = "directory.key";
 
 /// Which packs to load, and which of their tools exist.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +66,6 @@ impl Site {
     pub fn open(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
         let data = DataDir::open(data_dir)?;
         if let Some(server) = authority.server.clone() {
-            let server = server.used_by(&data.secret(DIRECTORY)?);
             let database = Database::connect(server).context("the database cannot be used")?;
             return Site::on(data, database, authority, Keep::Components);
         }
@@ -90,7 +87,6 @@ impl Site {
     pub fn frozen(data_dir: &Path, authority: Authority) -> anyhow::Result<Site> {
         let data = DataDir::existing(data_dir)?;
         if let Some(server) = authority.server.clone() {
-            let server = server.used_by(&data.secret(DIRECTORY)?);
             return Site::on(data, Database::on(server), authority, Keep::Nothing);
         }
         anyhow::ensure!(
@@ -111,7 +107,7 @@ impl Site {
             server: _,
         } = authority;
         let launcher = Arc::new(Launcher::new(executable.clone(), environment, umask));
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock: Arc<dyn Clock> = database.clock()?;
         let sandbox = Arc::new(Sandbox::new()?);
         let loader = Loader::new(
             &data,
@@ -172,6 +168,11 @@ impl Site {
             ArtifactSettings::default(),
             clock,
         )?)
+    }
+
+    /// The clock of calls.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
     }
 
     /// The database.
@@ -342,7 +343,16 @@ impl Site {
 
     /// Opens the gate over what was loaded, as a host among the others of the data directory.
     pub fn gate(&self, config: &Config, generation: Generation) -> anyhow::Result<Gate> {
-        let host = Host::join(&self.data, self.clock.new_id("hst"))?;
+        let host = Host::join_at(
+            &self.data,
+            self.clock.new_id("hst"),
+            &self.database,
+            NewPulse {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                url: config.cluster.url(config.server.auth.resource.as_deref()),
+                lease: config.cluster.lease(),
+            },
+        )?;
         self.database.know_heads(generation.head_of());
         host.bury_the_dead(&self.database, &*self.clock)?;
         let artifacts = ArtifactStore::open(&self.data, config.artifacts.clone(), Arc::clone(&self.clock))?;

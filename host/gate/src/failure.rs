@@ -78,6 +78,16 @@ pub(super) fn ran_unrecorded(failure: &ToolError) -> ToolError {
         .remediation("Look at what the call should have changed before you call again.")
 }
 
+/// Failure of the row of a call whose host others took for gone, so that a row of unknown outcome is there.
+pub(super) fn buried() -> ToolError {
+    ToolError::new(
+        "OUTCOME_UNKNOWN",
+        format!(
+            "{NOTHING_CHANGED}another host took this one for gone and recorded the call with an unknown outcome"
+        ),
+    )
+}
+
 /// True if a commit failed because another process was writing.
 pub(super) fn is_busy(err: &StoreError) -> bool {
     err.failure() == StoreFailure::Busy

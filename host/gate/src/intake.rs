@@ -35,6 +35,8 @@ pub(super) struct Pending {
     pub(super) failure: Option<Ended>,
     /// Answer after the commit.
     pub(super) settled: Option<Settled>,
+    /// True for the row of a call that another host recorded, because it took this one for gone.
+    pub(super) is_buried: bool,
     /// Since when it was at work, and how that went.
     pub(super) maintained: Option<(Instant, StoreResult<()>)>,
 }
@@ -158,6 +160,7 @@ impl Intake {
             job,
             failure: None,
             settled: None,
+            is_buried: false,
             maintained: None,
         };
         match pending.job {

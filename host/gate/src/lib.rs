@@ -18,6 +18,7 @@ pub mod core_tools;
 mod dispatch;
 mod edits;
 mod elicit;
+mod elsewhere;
 mod ended;
 mod envelope_refusal;
 mod envelope_settings;
@@ -103,7 +104,7 @@ pub use runtime::Equipment;
 pub use task_slot::Tasking;
 pub use tasks::{Again, Attended, Began, CanAnswer, TASKS_REQUIRED, TaskReply, yes_field};
 
-/// File of the key for questions to clients' users, in the data directory.
+/// Name of the key for questions to clients' users: a file in the data directory, or a secret of the database on a server.
 const CONSENT_KEY: &str = "consent.key";
 /// Changes that wait for a listener before it is told that it missed some.
 const CHANGES: usize = 256;
@@ -162,7 +163,11 @@ impl Gate {
             artifacts: keeping.artifacts.clone(),
             records_reads: keeping.settings.reads,
         };
-        let consent_key = keeping.data.secret(CONSENT_KEY)?;
+        host.note_workspaces(generation.workspaces.names());
+        let consent_key = match database.shared_secret(CONSENT_KEY)? {
+            Some(shared) => shared,
+            None => keeping.data.secret(CONSENT_KEY)?,
+        };
         Ok(Gate {
             consent_key,
             current: ArcSwap::from_pointee(generation),
@@ -202,6 +207,7 @@ impl Gate {
     /// Puts the same in its place with what was missing.
     pub fn complete(&self, generation: Generation) {
         self.lanes.know_heads(generation.head_of());
+        self.host.note_workspaces(generation.workspaces.names());
         self.current.store(Arc::new(generation));
         self.replaced.send_replace(());
     }
@@ -336,7 +342,7 @@ impl Gate {
 
     /// Checks that the writer works. Waits until everything that is queued now is on disk.
     pub async fn is_working(&self) -> bool {
-        self.lanes.is_writing().await
+        !self.host.is_cut_off() && self.lanes.is_writing().await
     }
 
     /// Ends the calls that run things. Whatever came from their programs is killed, and they are recorded

@@ -20,6 +20,8 @@ use super::job::{Job, Work};
 const EVERY: Duration = Duration::from_secs(3_600);
 /// Least time between two looks whether there are too many artifacts.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Time between two looks for rows of hosts on other machines.
+const LOOK: Duration = Duration::from_secs(1);
 /// Time that committed rows wait for others on their way into the mirror.
 const LINGER: Duration = Duration::from_millis(100);
 
@@ -207,6 +209,8 @@ pub(super) struct Mirrorer {
     session: Session,
     /// Told after a commit; closed when the writer ends.
     committed: Receiver<()>,
+    /// Time after which it looks without being told.
+    patience: Duration,
 }
 
 impl Mirrorer {
@@ -217,6 +221,10 @@ impl Mirrorer {
             mirror: Mirror::open(&keeping.data)?,
             session: database.read_session()?,
             committed: heard,
+            patience: match database.is_on_server() {
+                true => LOOK,
+                false => Duration::MAX,
+            },
         };
         Ok((committed, mirrorer))
     }
@@ -226,8 +234,10 @@ impl Mirrorer {
             if let Err(err) = self.mirror.catch_up(&self.session) {
                 tracing::error!("the ledger's mirror is behind: {err:#}");
             }
-            if self.committed.recv().is_err() {
-                break;
+            // Rows of other hosts come without a word.
+            match self.committed.recv_timeout(self.patience) {
+                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
             }
             // Rows that follow at once are written together.
             let _ = self.committed.recv_deadline(Instant::now() + LINGER);

@@ -43,6 +43,7 @@ impl Gate {
         let parent = call.caller.span;
         let names_envelope = admission::names_envelope(&call);
         let unready = prepare::code(generation, tool, &mut call).await.err();
+        let unready = unready.or_else(|| self.check_workspace(generation, tool, &call).err());
         let unready = match unready {
             None => self.open_automatically(generation, tool, &call).await.err(),
             unready => unready,

@@ -237,12 +237,20 @@ impl Writer {
             Job::Record { operation, task, .. } => {
                 let now_ms = self.runtime.equipment.clock.now_ms();
                 let session = self.session()?;
+                let op_id = &operation.op_id;
+                if operation.effect == Effect::Run
+                    && !session.intents().fulfil(op_id)?
+                    && session.ledger().has(op_id)?
+                {
+                    // Other hosts took this one for gone, and wrote the row.
+                    pending.is_buried = true;
+                    return Ok(Ok(()));
+                }
                 record(session, operation, &now, boot_ms)?;
                 if let Some((slot, end)) = task.as_deref() {
                     tasks::end_stored(session, slot, end, now_ms)?;
                 }
                 if operation.effect == Effect::Run {
-                    session.intents().fulfil(&operation.op_id)?;
                     if permits::gives_back(operation) {
                         session.permits().give_back(&operation.op_id)?;
                     } else {

@@ -1,6 +1,9 @@
 //! Liveness of hosts: each host process holds a lock on a file of its own, and the lock, not a timer, says
 //! so. The system frees it however the process ends.
 //!
+//! Hosts of a database on a server may have data directories of their own. They keep rows in the database fresh, too: see
+//! `pulse`.
+//!
 //! In the file a host notes where its packs write files. Files follow the commit, so a host that ends without a
 //! chance to tidy up may have left some unwritten; the note says where, to whoever starts next.
 
@@ -12,15 +15,17 @@ use std::sync::{Mutex, PoisonError};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use tollgate_core::clock::Clock;
 use tollgate_core::file::NO_WAIT;
 use tollgate_sdk::Timestamp;
 
 use crate::data_dir::{DataDir, DataDirError};
-use crate::storage::{Database, MigrationError};
+use crate::pulse::{NewPulse, Pulse};
+use crate::storage::{Database, OpenError, Session, StoreError, StoreResult};
 
 /// Folder of the files, in the data directory.
-const FOLDER: &str = "hosts";
+pub(crate) const FOLDER: &str = "hosts";
 /// Most bytes of another host's file that are looked at.
 const MAX_NOTES: u64 = 1 << 20;
 
@@ -42,6 +47,8 @@ pub struct Host {
     /// Connections that components asked about.
     watched: Mutex<BTreeSet<String>>,
     unfinished: AtomicBool,
+    /// Its row in the database, if that is on a server.
+    pulse: Option<Pulse>,
 }
 
 impl Host {
@@ -64,7 +71,42 @@ impl Host {
             noted: Mutex::default(),
             watched: Mutex::default(),
             unfinished: AtomicBool::new(false),
+            pulse: None,
         })
+    }
+
+    /// Joins the hosts of a database as well, if that is on a server.
+    pub fn join_at(
+        data: &DataDir,
+        id: String,
+        database: &Database,
+        new: NewPulse,
+    ) -> Result<Host, JoinError> {
+        let mut host = Host::join(data, id)?;
+        if database.is_on_server() {
+            host.pulse = Some(Pulse::start(data, &host.id, database, new)?);
+        }
+        Ok(host)
+    }
+
+    /// Says which workspaces this host has, to the other hosts of a server's database.
+    pub fn note_workspaces(&self, names: Vec<String>) {
+        if let Some(pulse) = &self.pulse {
+            pulse.note_workspaces(names);
+        }
+    }
+
+    /// Addresses of living hosts on other machines that have a workspace of this name.
+    pub fn hosts_with_workspace(&self, name: &str) -> Vec<Elsewhere> {
+        match &self.pulse {
+            Some(pulse) => pulse.hosts_with_workspace(name),
+            None => Vec::new(),
+        }
+    }
+
+    /// True if a host of a server's database did not hear from the database for so long that others may have buried it.
+    pub fn is_cut_off(&self) -> bool {
+        self.pulse.as_ref().is_some_and(Pulse::is_cut_off)
     }
 
     /// The id.
@@ -75,35 +117,14 @@ impl Host {
     /// Ends what hosts that are gone left behind: their open envelopes are interrupted, their `run`
     /// calls become operations of unknown outcome, their tasks end with what the ledger knows, and what those had set
     /// aside comes back.
-    pub fn bury_the_dead(&self, database: &Database, clock: &dyn Clock) -> Result<(), MigrationError> {
+    pub fn bury_the_dead(&self, database: &Database, clock: &dyn Clock) -> Result<(), JoinError> {
         let session = database.write_session()?;
-        let now_ms = clock.now_ms();
-        let now = Timestamp::from_ms(now_ms).to_string();
-        session.begin_write()?;
-        let boot_ms = clock.boot_ms();
-        session.envelopes().end_detached(boot_ms, &now)?;
-        session.commit()?;
-        let mut hosts = session.envelopes().hosts_of_open()?;
-        hosts.extend(session.intents().hosts()?);
-        hosts.extend(session.budgets().hosts_of_reservations(None)?);
-        hosts.extend(session.connections().hosts()?);
-        hosts.extend(session.tasks().hosts()?);
-        hosts.retain(|host| *host != self.id && !self.is_alive(host));
-        if hosts.is_empty() {
-            return Ok(());
-        }
-        session.begin_write()?;
-        for host in &hosts {
-            session
-                .envelopes()
-                .interrupt_all(host, None, (&now, boot_ms), "HOST_GONE")?;
-            session.intents().give_up_all(host)?;
-            session.tasks().give_up_all(host, "HOST_GONE", now_ms)?;
-            session.budgets().give_back_of_host(host)?;
-            session.connections().forget(host, None)?;
-        }
-        session.commit()?;
-        Ok(())
+        let is_alive = |host: &str| host == self.id || self.is_alive(host);
+        let buried = match &self.pulse {
+            Some(pulse) => bury(&session, clock, is_alive, |host| pulse.bury(&session, host)),
+            None => bury(&session, clock, is_alive, |_| Ok(true)),
+        };
+        Ok(buried?)
     }
 
     /// Notes that a component asked about a connection of this host, so that its end has to be written down.
@@ -120,8 +141,11 @@ impl Host {
         watched.remove(connection)
     }
 
-    /// The other hosts of a data directory that are alive.
+    /// The other hosts of a data directory that are alive, or of a server's database.
     pub fn others_alive(&self) -> io::Result<Vec<String>> {
+        if let Some(pulse) = &self.pulse {
+            return pulse.others_alive().map_err(io::Error::other);
+        }
         let mut alive = Vec::new();
         for entry in self.dir.entries()? {
             let id = entry?.file_name().to_string_lossy().into_owned();
@@ -133,19 +157,12 @@ impl Host {
         Ok(alive)
     }
 
-    /// True if somebody holds the host's lock. Its file goes with it, so none means nobody.
+    /// True if a host is at work.
     pub fn is_alive(&self, host: &str) -> bool {
-        let mut options = OpenOptions::new();
-        options.write(true).custom_flags(NO_WAIT);
-        let Ok(file) = self.dir.open_with(host, &options) else {
-            return false;
-        };
-        let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if is_free && file.metadata().is_ok_and(|file| file.len() == 0) {
-            // Nobody will ask for a dead host again; a file that stays costs nothing.
-            let _ = self.dir.remove_file(host);
+        match &self.pulse {
+            Some(pulse) => pulse.is_alive(host),
+            None => is_locked(&self.dir, host),
         }
-        !is_free
     }
 
     /// Notes that files are about to follow a commit. Once for each place, because the note stays until
@@ -209,6 +226,88 @@ impl Host {
         }
         Ok(taken)
     }
+}
+
+/// Reason why a host cannot join the others.
+#[derive(Debug, Error)]
+pub enum JoinError {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The thread that keeps the host's row fresh cannot be started.
+    #[error("the thread that says that the host is alive cannot be started")]
+    Thread(#[source] io::Error),
+}
+
+/// A host on another machine that has a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Elsewhere {
+    /// Name of its machine.
+    pub machine: String,
+    /// Address at which clients reach it, if they do over HTTP.
+    pub url: Option<String>,
+}
+
+/// Ends what hosts left behind that are not alive. `take_out` says in the transaction if one is gone for sure.
+pub(crate) fn bury(
+    session: &Session,
+    clock: &dyn Clock,
+    is_alive: impl Fn(&str) -> bool,
+    take_out: impl Fn(&str) -> StoreResult<bool>,
+) -> StoreResult<()> {
+    let now_ms = clock.now_ms();
+    let now = Timestamp::from_ms(now_ms).to_string();
+    let boot_ms = clock.boot_ms();
+    session.begin_write()?;
+    session.envelopes().end_detached(boot_ms, &now)?;
+    session.commit()?;
+    let mut hosts = session.envelopes().hosts_of_open()?;
+    hosts.extend(session.intents().hosts()?);
+    hosts.extend(session.budgets().hosts_of_reservations(None)?);
+    hosts.extend(session.connections().hosts()?);
+    hosts.extend(session.tasks().hosts()?);
+    hosts.extend(session.roster().ids()?);
+    hosts.sort();
+    hosts.dedup();
+    hosts.retain(|host| !is_alive(host));
+    if hosts.is_empty() {
+        return Ok(());
+    }
+    session.begin_write()?;
+    for host in &hosts {
+        if !take_out(host)? {
+            continue;
+        }
+        session
+            .envelopes()
+            .interrupt_all(host, None, (&now, boot_ms), "HOST_GONE")?;
+        session.intents().give_up_all(host)?;
+        session.tasks().give_up_all(host, "HOST_GONE", now_ms)?;
+        session.budgets().give_back_of_host(host)?;
+        session.connections().forget(host, None)?;
+    }
+    session.commit()
+}
+
+/// True if somebody holds the host's lock. Its file goes with it, so none means nobody.
+pub(crate) fn is_locked(dir: &Dir, host: &str) -> bool {
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(NO_WAIT);
+    let Ok(file) = dir.open_with(host, &options) else {
+        return false;
+    };
+    let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    if is_free && file.metadata().is_ok_and(|file| file.len() == 0) {
+        // Nobody will ask for a dead host again; a file that stays costs nothing.
+        let _ = dir.remove_file(host);
+    }
+    !is_free
 }
 
 /// The hosts that work on a data directory now, for whoever is none of them.

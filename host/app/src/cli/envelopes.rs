@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use tollgate_core::clock::{self, Clock as _, SystemClock};
+use tollgate_core::clock::{self, Clock as _};
 use tollgate_core::envelope::State;
 use tollgate_store::storage::{Envelope, EnvelopeFilter};
 
@@ -116,15 +116,13 @@ impl Envelopes {
         if let Some(change) = self.change {
             return call(global, &Filters::default(), change.call()?).await;
         }
+        let opened = ledger::open(global)?;
         let filter = EnvelopeFilter {
             state: self.open.then_some(State::Open),
-            boot_ms: SystemClock.boot_ms(),
+            boot_ms: opened.database.clock()?.boot_ms(),
             ..EnvelopeFilter::default()
         };
-        let envelopes = ledger::open(global)?
-            .session
-            .envelopes()
-            .list(&filter, self.limit)?;
+        let envelopes = opened.session.envelopes().list(&filter, self.limit)?;
         if global.json {
             out::print_json(&json!(envelopes.iter().map(as_json).collect::<Vec<_>>()));
             return Ok(ExitCode::SUCCESS);

@@ -6,7 +6,6 @@ use anyhow::Context as _;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 use tollgate::config::Config;
-use tollgate::host::DIRECTORY;
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::storage::{Database, Server};
 
@@ -81,7 +80,7 @@ impl Global {
     /// The database of a data directory, brought up to date.
     pub(super) fn database(&self, config: &Config, data: &DataDir) -> anyhow::Result<Database> {
         let opened = match self.server(config)? {
-            Some(server) => Database::connect(server.used_by(&data.secret(DIRECTORY)?)),
+            Some(server) => Database::connect(server),
             None => Database::open(&data.database()),
         };
         opened.context("the database cannot be used")
@@ -90,7 +89,7 @@ impl Global {
     /// The database of a data directory as it is. Nothing is made.
     pub(super) fn existing_database(&self, config: &Config, data: &DataDir) -> anyhow::Result<Database> {
         Ok(match self.server(config)? {
-            Some(server) => Database::on(server.used_by(&data.secret(DIRECTORY)?)),
+            Some(server) => Database::on(server),
             None => Database::existing(&data.database()),
         })
     }

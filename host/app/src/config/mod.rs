@@ -2,6 +2,7 @@
 
 mod address;
 mod check;
+mod cluster;
 pub mod edit;
 mod envelope;
 mod http;
@@ -33,6 +34,7 @@ use tollgate_store::ledger::LedgerSettings;
 
 pub use address::address;
 pub use check::Problem;
+pub use cluster::ClusterConfig;
 pub use envelope::EnvelopeConfig;
 pub use http::HttpLimits;
 pub use keys::doc;
@@ -123,6 +125,8 @@ pub struct Config {
     pub cache_dir: Option<PathBuf>,
     /// The database.
     pub storage: StorageConfig,
+    /// This host among others.
+    pub cluster: ClusterConfig,
     /// Settings of serving.
     pub server: Server,
     /// Envelopes: defaults and ceilings.
@@ -370,6 +374,7 @@ impl Config {
             ("data_dir", self.data_dir != before.data_dir),
             ("cache_dir", self.cache_dir != before.cache_dir),
             ("storage", self.storage != before.storage),
+            ("cluster", self.cluster != before.cluster),
             ("server.http", server.http != was.http),
             ("server.allowed_hosts", server.allowed_hosts != was.allowed_hosts),
             (

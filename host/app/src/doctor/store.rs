@@ -73,8 +73,8 @@ fn broken(what: String) -> Finding {
 }
 
 fn ledger(data: &DataDir, session: &Session) -> Finding {
-    let keys = match LedgerKey::find(data) {
-        Ok(key) => key.map(|key| key.public()).into_iter().collect::<Vec<_>>(),
+    let keys = match LedgerKey::trusted(data, session) {
+        Ok(keys) => keys,
         Err(err) => return Finding::problem("ledger", tollgate_core::text::chain(&err)),
     };
     let noted = match heads::newest(data) {

@@ -6,7 +6,7 @@ use crossbeam_channel::Sender;
 use tollgate_sdk::ToolError;
 use tollgate_store::storage::{Admitted, StoreError};
 
-use crate::failure::lost_transaction;
+use crate::failure::{buried, lost_transaction};
 use crate::intake::Pending;
 use crate::job::Job;
 use crate::projector::Work as Projection;
@@ -50,7 +50,13 @@ pub(super) fn answer(batch: Vec<Pending>, projector: &Sender<Projection>) {
                     Err(settled)
                 });
             }
-            Job::Record { done, .. } => drop(done.send(Ok(()))),
+            Job::Record { done, .. } => {
+                let recorded = match pending.is_buried {
+                    true => Err(buried()),
+                    false => Ok(()),
+                };
+                let _ = done.send(recorded);
+            }
             Job::Interrupt { done, .. } => {
                 let _ = done.send(());
             }

@@ -7,11 +7,12 @@ use tollgate_sdk::Timestamp;
 
 use super::LedgerSettings;
 use crate::data_dir::{DataDir, DataDirError};
+use crate::exclusive::{Exclusive, ExclusiveError};
 use crate::key::LedgerKey;
 use crate::storage::{Database, OpenError, PruneBatch, PruneError, Pruned, Retention};
 
 /// One pruner works at a time, whichever process it is in.
-const LOCK: &str = "prune.lock";
+const WORK: &str = "prune";
 /// Rows of the first batch, and of the smallest and the largest.
 const FIRST: u32 = 64;
 const ROWS: std::ops::RangeInclusive<u32> = 16..=1_024;
@@ -25,6 +26,9 @@ pub enum RetentionError {
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
+    /// Nobody can tell if another host prunes.
+    #[error(transparent)]
+    Exclusive(#[from] ExclusiveError),
     /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -63,7 +67,7 @@ pub fn prune(
     mut take_out: impl FnMut(PruneBatch) -> Result<Taken, PruneError>,
 ) -> Result<Pruned, RetentionError> {
     let mut all = Pruned::default();
-    let Some(_lock) = data.try_lock(LOCK)? else {
+    let Some(_alone) = Exclusive::try_take(data, database, WORK)? else {
         return Ok(all);
     };
     let session = database.write_session()?;

@@ -54,6 +54,8 @@ handles! {
     connections: Connections,
     /// Components: their statements, the pages that they use, the definitions of their tools.
     components: Components,
+    /// Hosts that work with a database on a server.
+    roster: Roster,
     /// Entries that policies remember between calls.
     policy_memory: PolicyMemory,
     /// The database as a whole: health, schema, retention, sizes.

@@ -32,12 +32,13 @@ impl Intents<'_> {
             .and_then(exactly_one)
     }
 
-    /// Forgets an intent, now that its operation is recorded.
-    pub fn fulfil(self, op_id: &str) -> StoreResult<()> {
-        self.0
+    /// Forgets an intent, now that its operation is recorded. False if there is none.
+    pub fn fulfil(self, op_id: &str) -> StoreResult<bool> {
+        let gone = self
+            .0
             .engine
-            .run("DELETE FROM core_intents WHERE op_id = ?1", sql![op_id])
-            .map(drop)
+            .run("DELETE FROM core_intents WHERE op_id = ?1", sql![op_id])?;
+        Ok(gone > 0)
     }
 
     /// Tools of calls of an envelope whose end is not recorded yet, oldest first.

@@ -378,6 +378,12 @@ impl Ledger<'_> {
         )
     }
 
+    /// True if a call has a row.
+    pub fn has(self, op_id: &str) -> StoreResult<bool> {
+        let sql = "SELECT 1 FROM core_operations WHERE op_id = ?1";
+        self.0.engine.exists(sql, sql![op_id])
+    }
+
     /// The end of the chain, which an anchor holds when the last rows were pruned.
     pub fn head(self) -> StoreResult<Head> {
         let mut head = Head::before_all();

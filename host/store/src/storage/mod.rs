@@ -1,4 +1,4 @@
-//! The database of a data directory: the only module that knows its engine.
+//! The database of a data directory, or on a server: the only module that knows its engine.
 //!
 //! A [`Session`] is one hardened connection. The gate's writer thread owns one, each reader thread
 //! another. What a session does with the host's tables is in the methods of small handles, one for
@@ -12,6 +12,7 @@ mod approvals;
 mod artifacts;
 mod bounds;
 mod budgets;
+mod clock;
 mod component_sql;
 mod connections;
 mod consents;
@@ -46,6 +47,7 @@ mod recollection;
 mod recount;
 mod repeats;
 mod restarts;
+mod roster;
 mod row_events;
 mod session;
 mod states_after;
@@ -73,6 +75,7 @@ pub use approvals::{
 };
 pub use artifacts::StoredArtifact;
 pub use budgets::Reservation;
+pub use clock::DatabaseClock;
 pub use component_sql::SqlError;
 pub use counted::{CountedRow, CountedVerdict, Times};
 pub use definitions::Remembered;
@@ -89,7 +92,7 @@ pub use export::ExportedRow;
 pub use found::{FoundOperation, TestedStates};
 pub use handles::{
     Approvals, Artifacts, Budgets, Components, Connections, Envelopes, Evidence, Intents, Ledger,
-    Maintenance, Operations, Permits, PolicyMemory, Stats, Tasks, WorkTrees,
+    Maintenance, Operations, Permits, PolicyMemory, Roster, Stats, Tasks, WorkTrees,
 };
 pub use heads::HeadOf;
 pub use ledger::{Head, OpType, Operation};
@@ -102,6 +105,7 @@ pub use prune::{PruneBatch, PruneError, Pruned, Retention};
 pub use recollection::{MemoryOwner, Recollection};
 pub use repeats::{RepeatedFailure, SaidOfTests};
 pub use restarts::LeftState;
+pub use roster::{Member, NewMember};
 pub use session::{Changes, OpenError, Session};
 pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
 pub use tasks::{
@@ -137,6 +141,7 @@ pub fn nowhere() -> Result<Session, OpenError> {
 pub struct Database {
     at: At,
     heads: heads::Heads,
+    clock: DatabaseClock,
 }
 
 /// Place of a database.
@@ -170,26 +175,69 @@ impl Database {
                 opened: Arc::default(),
             },
             heads: heads::Heads::default(),
+            clock: DatabaseClock::default(),
         }
     }
 
     /// Connects to a PostgreSQL server, checks that it is one to rely on, and brings the host's own tables up to date.
     pub fn connect(server: Server) -> Result<Database, MigrationError> {
+        let server = server.of_nobody();
         let session = Session::on_server(&server, session::Access::Write)?;
         postgres::prepare(&session, &server)?;
         report_misplaced(&session);
-        Ok(Database {
-            at: At::Server(Box::new(server)),
-            heads: heads::Heads::default(),
-        })
+        let database = Database::on(server);
+        database.clock.set(&session)?;
+        Ok(database)
     }
 
     /// A database on a server as it is. Nothing is checked or brought up to date.
     pub fn on(server: Server) -> Database {
         Database {
-            at: At::Server(Box::new(server)),
+            at: At::Server(Box::new(server.of_nobody())),
             heads: heads::Heads::default(),
+            clock: DatabaseClock::default(),
         }
+    }
+
+    /// True if it is on a server, so that hosts of several machines may work with it.
+    pub fn is_on_server(&self) -> bool {
+        matches!(self.at, At::Server(_))
+    }
+
+    /// The clock by which times of envelopes count: the machine's, or that of the server.
+    pub fn clock(&self) -> StoreResult<Arc<DatabaseClock>> {
+        if self.is_on_server() && !self.clock.is_set() {
+            self.clock
+                .set(&self.read_session().map_err(OpenError::into_cause)?)?;
+        }
+        Ok(Arc::new(self.clock.clone()))
+    }
+
+    /// Sets the clock by what a server said of its time just now.
+    pub(crate) fn heard_time(&self, server_ms: i64) {
+        self.clock.set_to(server_ms);
+    }
+
+    /// Notes which host of a server's database this is. Its write transactions fail from now on when others have buried it.
+    pub(crate) fn serve(&self, host: &str, place: &str) {
+        if let At::Server(server) = &self.at {
+            server.serve(host, place);
+        }
+    }
+
+    /// A secret that all hosts of a server's database share. None if the database is a file, whose hosts share a directory.
+    pub fn shared_secret(&self, name: &str) -> StoreResult<Option<[u8; 32]>> {
+        if !self.is_on_server() {
+            return Ok(None);
+        }
+        let session = self.write_session().map_err(OpenError::into_cause)?;
+        session.roster().secret(name).map(Some)
+    }
+
+    /// A lock of a server's database that one host at a time has, freed when this is dropped. None if another has it.
+    pub fn try_lock(&self, name: &str) -> StoreResult<Option<Session>> {
+        let session = self.read_session().map_err(OpenError::into_cause)?;
+        Ok(session.roster().take(name)?.then_some(session))
     }
 
     /// Says how to look up the commit that a workspace is at, for envelopes that end.

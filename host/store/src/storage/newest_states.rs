@@ -1,6 +1,8 @@
 //! Newest known state of each workspace's work tree, in whichever envelope it was seen.
 
-use super::engine::sql;
+use std::borrow::Cow;
+
+use super::engine::{Engine, sql};
 use super::error::StoreResult;
 use super::handles::WorkTrees;
 use super::work_trees::{Cause, Sighting};
@@ -9,12 +11,20 @@ use super::work_trees::{Cause, Sighting};
 const LATEST_LOOK_MS: i64 = 600_000;
 
 impl WorkTrees<'_> {
+    /// Name of a work tree. Workspaces of the same name on two machines are two of them.
+    fn key<'w>(self, workspace: &'w str) -> Cow<'w, str> {
+        match &self.0.engine {
+            Engine::Sqlite(_) => Cow::Borrowed(workspace),
+            Engine::Postgres(postgres) => Cow::Owned(postgres.work_tree_of(workspace)),
+        }
+    }
+
     /// Number of edits between the newest known state of a workspace, in whichever envelope, and a look at it: none or one.
     /// An edit between two envelopes is one.
     pub fn edits_over_envelopes(self, seen: &Sighting) -> StoreResult<i64> {
         let newest: Option<(String, i64)> = self.0.engine.maybe(
             "SELECT state, looked_boot_ms FROM core_work_trees WHERE workspace = ?1",
-            sql![seen.workspace],
+            sql![&*self.key(&seen.workspace)],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         let is_edit = newest.is_some_and(|(state, looked_boot_ms)| {
@@ -29,7 +39,7 @@ impl WorkTrees<'_> {
     pub fn newest_known_state(self, workspace: &str) -> StoreResult<Option<String>> {
         self.0.engine.maybe(
             "SELECT state FROM core_work_trees WHERE workspace = ?1",
-            sql![workspace],
+            sql![&*self.key(workspace)],
             |row| row.get(0),
         )
     }
@@ -39,7 +49,7 @@ impl WorkTrees<'_> {
     pub fn edits_of_workspace(self, workspace: &str) -> StoreResult<Option<u64>> {
         let edits: Option<i64> = self.0.engine.maybe(
             "SELECT edits FROM core_work_trees WHERE workspace = ?1",
-            sql![workspace],
+            sql![&*self.key(workspace)],
             |row| row.get(0),
         )?;
         Ok(edits.map(|edits| u64::try_from(edits).unwrap_or_default()))
@@ -60,7 +70,7 @@ impl WorkTrees<'_> {
             .run(
                 sql,
                 sql![
-                    seen.workspace,
+                    &*self.key(&seen.workspace),
                     seen.state,
                     seen.looked_boot_ms,
                     LATEST_LOOK_MS,

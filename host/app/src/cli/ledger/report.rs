@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use tollgate_core::clock::{Clock as _, SystemClock};
+use tollgate_core::clock::Clock as _;
 use tollgate_gate::core_tools;
 use tollgate_store::storage::EnvelopeFilter;
 
@@ -21,9 +21,10 @@ pub(in crate::cli) struct Report {
 
 impl Report {
     pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
-        let session = open(global)?.session;
+        let opened = open(global)?;
+        let boot_ms = opened.database.clock()?.boot_ms();
+        let session = opened.session;
         session.begin_read()?;
-        let boot_ms = SystemClock.boot_ms();
         let envelope = match &self.envelope {
             Some(id) => session
                 .envelopes()

@@ -49,7 +49,7 @@ impl Verify {
         // A signed head brings the key to trust along. The data directory's own could have been replaced
         // by whoever forged anchors.
         if keys.is_empty() {
-            keys.extend(LedgerKey::find(&opened.data)?.map(|key| key.public()));
+            keys = LedgerKey::trusted(&opened.data, &opened.session)?;
         }
         // Heads that were noted and cannot be trusted any more are a fault of the ledger, and the rows are checked anyway.
         let (noted, fault) = match &exported {

@@ -79,6 +79,24 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "PostgreSQL database: its URL, or `env:VARIABLE` or `file:PATH` with the URL in it.",
     ),
     table(
+        "cluster",
+        Kind::Table,
+        "This host among those of other machines, if the database is on a server.",
+    ),
+    open(
+        "cluster.url",
+        Kind::Url,
+        "`server.auth.resource`, if it is set",
+        "\"https://host-a.example/mcp\"",
+        "Address of this host, which calls about its workspaces hear at other hosts.",
+    ),
+    key(
+        "cluster.lease_sec",
+        Kind::Count(120),
+        "15",
+        "Seconds without news from this host after which others end what it left open, at least 5.",
+    ),
+    table(
         "server",
         Kind::Table,
         "Serving: transport, listed tools, and who may call.",

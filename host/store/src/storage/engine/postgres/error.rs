@@ -9,6 +9,8 @@ use crate::storage::error::{StoreError, StoreFailure};
 
 /// SQLSTATE of the host's own triggers: the row does not go after the end of its stream.
 const FENCED: &str = "TG001";
+/// SQLSTATE of the host's own functions: the host was buried. It joins again, so that it is as if the server had been away.
+const GONE: &str = "TG005";
 
 /// A failure of PostgreSQL, or of the way to it.
 #[derive(Debug)]
@@ -94,6 +96,7 @@ fn kind(err: &tokio_postgres::Error) -> StoreFailure {
         // A server that shuts down, crashed or starts, or that ended the session itself.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" => StoreFailure::Lost,
         FENCED => StoreFailure::Fenced,
+        GONE => StoreFailure::Lost,
         code if code.starts_with("08") => StoreFailure::Lost,
         _ => StoreFailure::Other,
     }

@@ -34,6 +34,7 @@ pub(in crate::storage) use self::error::Failure;
 pub(in crate::storage) use self::run::Prepared;
 pub(in crate::storage) use self::schema::prepare;
 pub use self::server::{Server, ServerError};
+pub(in crate::storage) use self::settings::lock_key;
 pub(super) use self::values::column;
 
 /// Time that the server leaves a transaction beyond the deadline of its call, in milliseconds.
@@ -78,6 +79,19 @@ impl Postgres {
             visited: RefCell::new(None),
             changes: RefCell::default(),
         })
+    }
+
+    /// Schema of the host's own tables.
+    pub(in crate::storage) fn schema(&self) -> &str {
+        &self.server.schema
+    }
+
+    /// Name under which the state of a workspace's work tree is known: each data directory has work trees of its own.
+    pub(in crate::storage) fn work_tree_of(&self, workspace: &str) -> String {
+        match self.server.served.get() {
+            Some(served) => format!("{}/{workspace}", served.place),
+            None => workspace.to_owned(),
+        }
     }
 
     /// A table of an owner, with its schema.
@@ -220,10 +234,13 @@ impl Postgres {
 
     /// One writes at a time, as with SQLite: each statement sees what the one before committed, and nothing else.
     fn begin_in_turn(&self, lock_ms: u128, idle_ms: u128) -> String {
-        let key = settings::lock_key(&self.server.schema, "write");
+        let key = lock_key(&self.server.schema, "write");
+        let is_alive = self.server.served.get().map_or_else(String::new, |served| {
+            format!("; SELECT core_alive('{}')", served.host.replace('\'', "''"))
+        });
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {lock_ms};
-             SET LOCAL idle_in_transaction_session_timeout = {idle_ms}; SELECT pg_advisory_xact_lock({key})"
+             SET LOCAL idle_in_transaction_session_timeout = {idle_ms}; SELECT pg_advisory_xact_lock({key}){is_alive}"
         )
     }
 

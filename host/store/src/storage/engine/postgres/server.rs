@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr as _;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
@@ -102,11 +103,6 @@ pub enum ServerError {
         /// Connections of a host.
         needed: i64,
     },
-    /// Hosts of another data directory are at work.
-    #[error(
-        "hosts of another data directory work with this database, from {0}; stop them first: all hosts of one database share a data directory"
-    )]
-    Taken(String),
     /// The tables cannot be made or brought up to date.
     #[error(
         "the role of the URL may not create {0}; grant it CREATE on the database, or create the schema with that role as owner"
@@ -120,7 +116,7 @@ impl ServerError {
         match self {
             ServerError::Unreachable { .. } | ServerError::Silent { .. } => StoreFailure::Lost,
             ServerError::ReadOnly => StoreFailure::NotWritable,
-            ServerError::TooFewConnections { .. } | ServerError::Taken(_) => StoreFailure::Busy,
+            ServerError::TooFewConnections { .. } => StoreFailure::Busy,
             _ => StoreFailure::Other,
         }
     }
@@ -132,20 +128,33 @@ pub struct Server {
     pub(super) config: Config,
     pub(super) tls: MaybeTls,
     pub(super) schema: String,
-    /// Number of the data directory whose hosts use it, if sessions are to keep those of others away.
-    pub(super) directory: Option<i32>,
+    /// The host of this process, once there is one.
+    pub(super) served: Arc<OnceLock<Served>>,
+}
+
+/// A host, as sessions need to know it.
+pub(super) struct Served {
+    /// Its id. Its write transactions fail after others buried it.
+    pub(super) host: String,
+    /// Its data directory, by a hash.
+    pub(super) place: String,
 }
 
 impl Server {
-    /// The same for the hosts of one data directory, which has a secret of its own. Sessions are refused while hosts of another
-    /// directory are at work: liveness of hosts is in files of the directory.
-    #[must_use]
-    pub fn used_by(self, secret: &[u8; 32]) -> Server {
-        let hash = Sha256::digest([b"tollgate directory\n", secret.as_slice()].concat());
+    /// The same address for sessions of no host yet.
+    pub(in crate::storage) fn of_nobody(self) -> Server {
         Server {
-            directory: Some(i32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])),
+            served: Arc::default(),
             ..self
         }
+    }
+
+    /// Notes which host the sessions are of.
+    pub(in crate::storage) fn serve(&self, host: &str, place: &str) {
+        let _ = self.served.set(Served {
+            host: host.to_owned(),
+            place: place.to_owned(),
+        });
     }
 
     /// Reads a URL. Of `sslmode`, `verify-full` and `disable` are known: the default is `verify-full` for servers elsewhere.
@@ -199,7 +208,7 @@ impl Server {
             config,
             tls: MaybeTls(tls),
             schema: own.schema.unwrap_or_else(|| SCHEMA.to_owned()),
-            directory: None,
+            served: Arc::default(),
         })
     }
 }

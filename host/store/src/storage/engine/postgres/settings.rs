@@ -34,38 +34,7 @@ pub(super) fn session(server: &Server, access: Access) -> Result<Wire, ServerErr
     if let Err(failure) = wire.script("SET client_connection_check_interval = '500ms'", None) {
         tracing::debug!("the server does not look for lost clients: {failure}");
     }
-    if let Some(directory) = server.directory {
-        claim(server, &wire, directory)?;
-    }
     Ok(wire)
-}
-
-/// Says that hosts of a data directory are at work, as long as the session lasts, and looks for hosts of others. Whoever comes second sees
-/// the first one, because each says it before it looks.
-fn claim(server: &Server, wire: &Wire, directory: i32) -> Result<(), ServerError> {
-    let unreachable = |failure: Failure| ServerError::Unreachable {
-        place: server.to_string(),
-        reason: failure.to_string(),
-    };
-    let [.., a, b, c, d] = lock_key(&server.schema, "directory").to_be_bytes();
-    let class = i32::from_be_bytes([a, b, c, d]);
-    wire.script(
-        &format!("SELECT pg_advisory_lock_shared({class}, {directory})"),
-        None,
-    )
-    .map_err(unreachable)?;
-    // The numbers are shown without their signs.
-    let (class, directory) = (class.cast_unsigned(), directory.cast_unsigned());
-    let sql = format!(
-        "SELECT coalesce(host(a.client_addr), 'this machine') FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
-            WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid = {class} AND l.objid <> {directory} AND l.granted
-                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-            LIMIT 1"
-    );
-    match wire.ask(&sql).map_err(unreachable)?.into_iter().next() {
-        None => Ok(()),
-        Some(place) => Err(ServerError::Taken(place.unwrap_or_default())),
-    }
 }
 
 fn settings(server: &Server, access: Access) -> String {
@@ -99,7 +68,7 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 /// Key of an advisory lock of the host. PostgreSQL keeps those of each database apart.
-pub(super) fn lock_key(schema: &str, of: &str) -> i64 {
+pub(in crate::storage) fn lock_key(schema: &str, of: &str) -> i64 {
     let hash = Sha256::digest(format!("tollgate turn 1\n{schema}\n{of}\n"));
     let mut first = [0; 8];
     first.copy_from_slice(&hash[..8]);

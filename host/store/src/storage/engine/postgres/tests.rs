@@ -106,29 +106,6 @@ fn a_server_is_brought_up_to_date_once() {
 }
 
 #[test]
-fn hosts_of_another_data_directory_are_kept_away() {
-    let Some((place, _database)) = database() else {
-        return;
-    };
-    let used_by = |secret: u8| Database::connect(place.server().used_by(&[secret; 32]));
-    let one = used_by(1).unwrap();
-    let session = one.read_session().unwrap();
-    let refused = used_by(2).unwrap_err().to_string();
-    assert!(
-        refused.contains("cannot be") || refused.contains("could not"),
-        "{refused}"
-    );
-    drop(used_by(1).unwrap());
-    drop(session);
-    // The server notices the end of a session a moment after it.
-    let until = Instant::now() + Duration::from_secs(10);
-    while let Err(err) = used_by(2) {
-        assert!(Instant::now() < until, "{err}");
-        std::thread::yield_now();
-    }
-}
-
-#[test]
 fn a_server_that_is_not_there_is_an_error_wherever_it_is_asked() {
     let server = Server::from_url("postgres://ada@127.0.0.1:1/t").unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();

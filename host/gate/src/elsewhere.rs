@@ -1,0 +1,45 @@
+//! Calls about workspaces that hosts on other machines have.
+
+use tollgate_components::catalog::ToolEntry;
+use tollgate_sdk::ToolError;
+
+use super::{Call, Gate, Generation};
+
+/// Argument that names a workspace.
+const WORKSPACE: &str = "workspace";
+
+impl Gate {
+    /// Refuses a call about a workspace that is not here and that a living host on another machine has. Without it the name
+    /// would count as a mere label, and the files be those of nobody.
+    pub(super) fn check_workspace(
+        &self,
+        generation: &Generation,
+        tool: &ToolEntry,
+        call: &Call,
+    ) -> Result<(), ToolError> {
+        let Some(name) = call.arguments.get(WORKSPACE).and_then(|name| name.as_str()) else {
+            return Ok(());
+        };
+        let properties = tool.spec.input_schema.get("properties");
+        let takes_one = properties.is_some_and(|properties| properties.get(WORKSPACE).is_some());
+        if !takes_one || generation.workspaces.get(name).is_some() {
+            return Ok(());
+        }
+        let hosts = self.host.hosts_with_workspace(name);
+        if hosts.is_empty() {
+            return Ok(());
+        }
+        let places: Vec<&str> = hosts
+            .iter()
+            .map(|host| host.url.as_deref().unwrap_or(&host.machine))
+            .collect();
+        let places = places.join(", ");
+        Err(ToolError::new(
+            "WRONG_HOST",
+            format!("workspace `{name}` is not on this host, but on {places}"),
+        )
+        .remediation("Call the tool at the host that has the workspace, or name a workspace of this host: workspace_list lists them.")
+        .context("workspace", name)
+        .context("hosts", serde_json::to_value(&hosts).unwrap_or_default()))
+    }
+}

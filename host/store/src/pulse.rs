@@ -1,0 +1,325 @@
+//! The pulse of a host whose database is on a server: a thread that keeps the host's row fresh, and buries hosts that are
+//! gone.
+//!
+//! Hosts of the same data directory are on one machine, so the locks of their files say at once which are gone. Of others
+//! the database says it: see [`Roster`](crate::storage::Roster).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cap_std::fs::Dir;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use sha2::{Digest as _, Sha256};
+use tollgate_core::clock::Clock as _;
+use tollgate_core::hash::hex;
+use tollgate_sdk::Timestamp;
+
+use crate::data_dir::{DataDir, DataDirError};
+use crate::key::LedgerKey;
+use crate::liveness::{Elsewhere, FOLDER, JoinError, bury, is_locked};
+use crate::storage::{Database, Member, NewMember, OpenError, Session, StoreFailure, StoreResult};
+
+/// Secret by which a database knows the hosts of a data directory.
+const DIRECTORY: &str = "directory.key";
+/// Time between two signs of life.
+const EVERY: Duration = Duration::from_secs(2);
+/// Characters of a data directory's hash.
+const PLACE: usize = 16;
+
+/// Settings of a pulse.
+#[derive(Debug, Clone)]
+pub struct NewPulse {
+    /// Version of the program.
+    pub version: String,
+    /// Address at which clients reach the host, if they do over HTTP.
+    pub url: Option<String>,
+    /// Time without news after which the host counts as gone.
+    pub lease: Duration,
+}
+
+/// A host's row in the database, kept fresh until this is dropped.
+pub(crate) struct Pulse {
+    shared: Arc<Shared>,
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    member: NewMember,
+    lease: Duration,
+    database: Database,
+    /// Files of the hosts of this data directory.
+    files: Dir,
+    /// Session of those who ask who is alive.
+    looks: Mutex<Option<Session>>,
+    /// Time of the last sign of life that the database took.
+    heard: Mutex<Instant>,
+    /// All hosts, as of that time.
+    members: Mutex<Vec<Member>>,
+    /// Names of this host's workspaces, until they are in the database.
+    workspaces: Mutex<Option<Vec<String>>>,
+}
+
+/// Hash by which the database knows a data directory.
+pub fn place_of(data: &DataDir) -> Result<String, DataDirError> {
+    let secret = data.secret(DIRECTORY)?;
+    let hash = Sha256::digest([b"tollgate directory\n", secret.as_slice()].concat());
+    let mut place = hex(&hash);
+    place.truncate(PLACE);
+    Ok(place)
+}
+
+impl Pulse {
+    /// Enters a host, and keeps its row fresh from now on.
+    pub(crate) fn start(
+        data: &DataDir,
+        host: &str,
+        database: &Database,
+        new: NewPulse,
+    ) -> Result<Pulse, JoinError> {
+        let member = NewMember {
+            id: host.to_owned(),
+            place: place_of(data)?,
+            lease_ms: i64::try_from(new.lease.as_millis()).unwrap_or(i64::MAX),
+            version: new.version,
+            machine: machine(),
+            url: new.url,
+        };
+        let key = LedgerKey::open(data)?.public().to_string();
+        let session = database.write_session()?;
+        let now_ms = tollgate_core::clock::SystemClock.now_ms();
+        let now = Timestamp::from_ms(now_ms).to_string();
+        session.roster().announce_key(&key, &member.place, &now)?;
+        session.roster().join(&member)?;
+        database.serve(host, &member.place);
+        let shared = Arc::new(Shared {
+            member,
+            lease: new.lease,
+            database: database.clone(),
+            files: data.private_dir(FOLDER)?,
+            looks: Mutex::default(),
+            heard: Mutex::new(Instant::now()),
+            members: Mutex::default(),
+            workspaces: Mutex::default(),
+        });
+        let (stop, stopped) = crossbeam_channel::bounded(0);
+        let beating = Beating {
+            shared: Arc::clone(&shared),
+            session: Some(session),
+            holds: false,
+            is_warned: false,
+        };
+        let thread = std::thread::Builder::new()
+            .name("pulse".to_owned())
+            .spawn(move || beating.work(&stopped))
+            .map_err(JoinError::Thread)?;
+        Ok(Pulse {
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Has the names of this host's workspaces told to the others.
+    pub(crate) fn note_workspaces(&self, names: Vec<String>) {
+        *locked(&self.shared.workspaces) = Some(names);
+    }
+
+    /// Living hosts of other data directories that have a workspace of this name, as of the last sign of life.
+    pub(crate) fn hosts_with_workspace(&self, name: &str) -> Vec<Elsewhere> {
+        let all = locked(&self.shared.members).clone();
+        let others = all.into_iter().filter(|member| {
+            member.is_alive
+                && member.place != self.shared.member.place
+                && member.workspaces.iter().any(|found| found == name)
+        });
+        others
+            .map(|member| Elsewhere {
+                machine: member.machine,
+                url: member.url,
+            })
+            .collect()
+    }
+
+    /// True if a host is at work. One that cannot be asked about counts as alive.
+    pub(crate) fn is_alive(&self, host: &str) -> bool {
+        self.shared.is_alive(host)
+    }
+
+    /// Ids of the other hosts that are at work.
+    pub(crate) fn others_alive(&self) -> StoreResult<Vec<String>> {
+        let all = self.shared.look(|session| session.roster().all())?;
+        let others = all
+            .into_iter()
+            .filter(|member| member.is_alive && member.id != self.shared.member.id);
+        Ok(others.map(|member| member.id).collect())
+    }
+
+    /// Takes out the row of a host that is gone. False if it is not gone after all.
+    pub(crate) fn bury(&self, session: &Session, host: &str) -> StoreResult<bool> {
+        self.shared.bury(session, host)
+    }
+
+    /// True if the database took no sign of life for so long that others may have buried this host.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        locked(&self.shared.heard).elapsed() > self.shared.lease
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Looks something up, with a second try on a new connection.
+    fn look<T>(&self, look: impl Fn(&Session) -> StoreResult<T>) -> StoreResult<T> {
+        let mut kept = locked(&self.looks);
+        if let Some(session) = kept.as_ref() {
+            match look(session) {
+                Err(err) if err.failure() == StoreFailure::Lost => {}
+                looked => return looked,
+            }
+        }
+        let session = self.database.read_session().map_err(OpenError::into_cause)?;
+        let looked = look(&session);
+        *kept = Some(session);
+        looked
+    }
+
+    fn is_alive(&self, host: &str) -> bool {
+        match self.look(|session| session.roster().find(host)) {
+            Ok(Some(found)) if found.place == self.member.place => is_locked(&self.files, host),
+            Ok(Some(found)) => found.is_alive,
+            Ok(None) => false,
+            Err(err) => {
+                tracing::warn!(%err, host, "the database did not say if a host is at work");
+                true
+            }
+        }
+    }
+
+    fn bury(&self, session: &Session, host: &str) -> StoreResult<bool> {
+        let found = session.roster().find(host)?;
+        let is_known_to_be_gone =
+            found.is_some_and(|found| found.place == self.member.place && !is_locked(&self.files, host));
+        session.roster().bury(host, is_known_to_be_gone)
+    }
+}
+
+/// The thread's side of a pulse.
+struct Beating {
+    shared: Arc<Shared>,
+    session: Option<Session>,
+    /// True while the session has the lock that ends with it.
+    holds: bool,
+    is_warned: bool,
+}
+
+impl Beating {
+    fn work(mut self, stopped: &Receiver<()>) {
+        loop {
+            match self.beat() {
+                Ok(()) => self.is_warned = false,
+                Err(err) => {
+                    if !self.is_warned {
+                        tracing::warn!(%err, "the database did not hear that this host is alive; trying again");
+                    }
+                    self.is_warned = true;
+                    self.session = None;
+                    self.holds = false;
+                }
+            }
+            if stopped.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
+                break;
+            }
+        }
+        if let Some(session) = &self.session
+            && let Err(err) = session.roster().leave(&self.shared.member.id)
+        {
+            tracing::warn!(%err, "the database was not told that this host ends; others will notice");
+        }
+    }
+
+    fn beat(&mut self) -> StoreResult<()> {
+        let shared = Arc::clone(&self.shared);
+        let id = &shared.member.id;
+        let session = match self.session.take() {
+            Some(session) => session,
+            None => shared.database.write_session().map_err(OpenError::into_cause)?,
+        };
+        let session = self.session.insert(session);
+        match session.roster().beat(id)? {
+            Some(server_ms) => shared.database.heard_time(server_ms),
+            None => {
+                tracing::warn!(
+                    "other hosts took this one for gone and interrupted its open envelopes; it joins again"
+                );
+                session.roster().join(&shared.member)?;
+                session.roster().beat(id)?;
+            }
+        }
+        *locked(&shared.heard) = Instant::now();
+        if !self.holds {
+            self.holds = session.roster().hold(id)?;
+        }
+        if let Some(names) = locked(&shared.workspaces).take()
+            && let Err(err) = session.roster().note_workspaces(id, &names)
+        {
+            *locked(&shared.workspaces) = Some(names);
+            return Err(err);
+        }
+        self.bury_the_dead()
+    }
+
+    fn bury_the_dead(&self) -> StoreResult<()> {
+        let Some(session) = &self.session else {
+            return Ok(());
+        };
+        let shared = &self.shared;
+        let members = session.roster().all()?;
+        *locked(&shared.members) = members.clone();
+        let gone: Vec<String> = members
+            .into_iter()
+            .filter(|member| match member.place == shared.member.place {
+                true => member.id != shared.member.id && !is_locked(&shared.files, &member.id),
+                false => !member.is_alive,
+            })
+            .map(|member| member.id)
+            .collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        tracing::info!(
+            hosts = gone.join(", "),
+            "hosts are gone; ending what they left open"
+        );
+        bury(
+            session,
+            &*shared.database.clock()?,
+            |host| !gone.iter().any(|gone| gone == host),
+            |host| shared.bury(session, host),
+        )
+    }
+}
+
+/// Name of this machine, for people.
+fn machine() -> String {
+    let name = nix::unistd::gethostname();
+    name.map_or_else(
+        |_| "unknown".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

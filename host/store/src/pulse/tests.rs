@@ -1,0 +1,151 @@
+//! Hosts of two data directories on one server. They run where `TOLLGATE_TEST_DATABASE` names one.
+
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::liveness::Host;
+use crate::storage::fixture::{self, Place};
+
+/// A host of a data directory of its own.
+struct Machine {
+    host: Host,
+    database: Database,
+    dir: TempDir,
+}
+
+fn machine(place: &Place, id: &str) -> Machine {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(dir.path()).unwrap();
+    let database = Database::connect(place.server()).unwrap();
+    let new = NewPulse {
+        version: "1".to_owned(),
+        url: Some(format!("https://{id}.example/mcp")),
+        lease: Duration::from_secs(5),
+    };
+    let host = Host::join_at(&data, id.to_owned(), &database, new).unwrap();
+    Machine { host, database, dir }
+}
+
+/// Two hosts of two data directories, if tests run on a server.
+fn two() -> Option<(Place, Machine, Machine)> {
+    let (place, database) = fixture::database();
+    if !database.is_on_server() {
+        return None;
+    }
+    let (one, two) = (machine(&place, "hst_1"), machine(&place, "hst_2"));
+    Some((place, one, two))
+}
+
+/// Waits for what a pulse does in its time.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn write(database: &Database) -> StoreResult<()> {
+    let session = database.write_session().map_err(OpenError::into_cause)?;
+    session.begin_write()?;
+    session.commit()
+}
+
+#[test]
+fn hosts_of_two_machines_see_each_other_until_one_ends() {
+    let Some((_place, one, two)) = two() else { return };
+    assert!(one.host.is_alive("hst_2") && two.host.is_alive("hst_1"));
+    assert!(!one.host.is_alive("hst_3"));
+    assert_eq!(one.host.others_alive().unwrap(), ["hst_2"]);
+    one.host.note_workspaces(vec!["app".to_owned()]);
+    wait_until("the other has the workspace", || {
+        !two.host.hosts_with_workspace("app").is_empty()
+    });
+    let found = two.host.hosts_with_workspace("app");
+    assert_eq!(found[0].url.as_deref(), Some("https://hst_1.example/mcp"));
+    assert!(one.host.hosts_with_workspace("app").is_empty(), "it is its own");
+    drop(one.host);
+    assert!(!two.host.is_alive("hst_1"));
+    assert_eq!(two.host.others_alive().unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_buried_host_writes_nothing_until_it_joins_again() {
+    let Some((place, one, two)) = two() else { return };
+    write(&one.database).unwrap();
+    // Nobody buries a host that is alive.
+    let session = two.database.write_session().unwrap();
+    session.begin_write().unwrap();
+    assert!(!session.roster().bury("hst_1", false).unwrap());
+    session.commit().unwrap();
+    // As if it had been silent for longer than its lease.
+    fixture::change(
+        &session,
+        "UPDATE core_hosts SET seen_at = seen_at - interval '1 hour' WHERE id = 'hst_1'",
+    )
+    .unwrap();
+    session.begin_write().unwrap();
+    let buried = session.roster().bury("hst_1", false).unwrap();
+    session.commit().unwrap();
+    if buried {
+        let joined = || session.roster().find("hst_1").unwrap().is_some();
+        match write(&one.database) {
+            Ok(()) => assert!(joined(), "it wrote without having joined again"),
+            Err(err) => assert_eq!(err.failure(), StoreFailure::Lost, "{err}"),
+        }
+        wait_until("it joins again", joined);
+    }
+    write(&one.database).unwrap();
+    drop((place, two));
+}
+
+#[test]
+fn a_host_that_is_gone_is_buried_by_the_others() {
+    let Some((_place, one, two)) = two() else { return };
+    let session = two.database.write_session().unwrap();
+    // A host that ended without a word, long ago.
+    let gone = NewMember {
+        id: "hst_gone".to_owned(),
+        place: "elsewhere".to_owned(),
+        lease_ms: 1,
+        version: "1".to_owned(),
+        machine: "m".to_owned(),
+        url: None,
+    };
+    session.roster().join(&gone).unwrap();
+    session.begin_write().unwrap();
+    let mut envelope = fixture::envelope("env_1", None);
+    envelope.host_id = "hst_gone".to_owned();
+    session.envelopes().open(&envelope).unwrap();
+    session.commit().unwrap();
+    wait_until("the envelope is interrupted", || {
+        let found = session.envelopes().get("env_1").unwrap().unwrap();
+        found.closed_by.as_deref() == Some("HOST_GONE")
+    });
+    assert!(session.roster().find("hst_gone").unwrap().is_none());
+    drop(one);
+}
+
+#[test]
+fn hosts_share_secrets_and_the_time_of_the_server() {
+    let Some((_place, one, two)) = two() else { return };
+    let secret = one.database.shared_secret("s").unwrap().unwrap();
+    assert_eq!(two.database.shared_secret("s").unwrap(), Some(secret));
+    assert_ne!(two.database.shared_secret("t").unwrap(), Some(secret));
+    let [a, b] = [&one, &two].map(|machine| machine.database.clock().unwrap().boot_ms());
+    let server_ms = one.database.read_session().unwrap().roster().server_ms().unwrap();
+    for time in [a, b] {
+        assert!((time - server_ms).abs() < 5_000, "{time} {server_ms}");
+    }
+    let places =
+        [&one, &two].map(|machine| place_of(&DataDir::existing(machine.dir.path()).unwrap()).unwrap());
+    assert_ne!(places[0], places[1]);
+    let lock = one.database.try_lock("work").unwrap();
+    assert!(two.database.try_lock("work").unwrap().is_none());
+    drop(lock);
+    wait_until("the lock is free", || {
+        two.database.try_lock("work").unwrap().is_some()
+    });
+}
