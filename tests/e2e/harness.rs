@@ -84,6 +84,12 @@ impl Place {
         place
     }
 
+    /// Another data directory on the same database, as of a host on another machine. None if the database is a file.
+    pub(crate) fn on_another_machine(&self, config: &str) -> Option<Place> {
+        let server = self.server.as_ref()?.for_another();
+        Some(Place::on(config, Some(server)))
+    }
+
     /// True if the database is a file.
     pub(crate) fn is_in_file(&self) -> bool {
         self.server.is_none()

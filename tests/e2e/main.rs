@@ -51,6 +51,7 @@ mod keeping;
 mod leaking;
 mod ledger;
 mod loading;
+mod many_hosts;
 mod mcp_tasks;
 mod meddling;
 mod moved;

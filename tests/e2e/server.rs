@@ -31,6 +31,8 @@ pub(crate) struct Server {
     /// Address for hosts, if it is not the server's own.
     by_way_of: Option<SocketAddr>,
     schema: String,
+    /// True for the one with which the schemas go.
+    is_owner: bool,
 }
 
 impl Server {
@@ -44,6 +46,7 @@ impl Server {
             database,
             by_way_of: None,
             schema: format!("e2e_{}_{number}", std::process::id()),
+            is_owner: true,
         };
         FUNCTIONS_MADE.call_once(|| {
             std::thread::scope(|scope| {
@@ -51,6 +54,16 @@ impl Server {
             });
         });
         Some(server)
+    }
+
+    /// The same schemas for a host on another machine.
+    pub(crate) fn for_another(&self) -> Server {
+        Server {
+            database: self.database.clone(),
+            by_way_of: self.by_way_of,
+            schema: self.schema.clone(),
+            is_owner: false,
+        }
     }
 
     /// URL for a host.
@@ -122,6 +135,9 @@ fn by_paths(sql: &str) -> String {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if !self.is_owner {
+            return;
+        }
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut client = self.client();

@@ -6,13 +6,29 @@ use serde_json::{Value, json};
 use crate::harness::{HttpServer, Place, Session};
 use crate::observed::{git, write};
 
+/// Two hosts, on two machines if the database is on a server.
+struct Hosts {
+    _servers: Vec<HttpServer>,
+    _other: Option<Place>,
+}
+
 /// Clients of two hosts by turns.
-async fn crowd(place: &Place, count: usize) -> (Vec<HttpServer>, Vec<Session>) {
-    let hosts: Vec<HttpServer> = (0..2).map(|_| place.serve_http(&["--tier", "full"])).collect();
+async fn crowd(place: &Place, count: usize) -> (Hosts, Vec<Session>) {
+    let config = std::fs::read_to_string(place.config()).unwrap();
+    let other = place.on_another_machine(&config);
+    let places = [place, other.as_ref().unwrap_or(place)];
+    let servers: Vec<HttpServer> = places
+        .iter()
+        .map(|place| place.serve_http(&["--tier", "full"]))
+        .collect();
     let mut sessions = Vec::new();
     for number in 0..count {
-        sessions.push(Session::over_http(&hosts[number % 2]).await);
+        sessions.push(Session::over_http(&servers[number % 2]).await);
     }
+    let hosts = Hosts {
+        _servers: servers,
+        _other: other,
+    };
     (hosts, sessions)
 }
 

@@ -200,7 +200,7 @@ impl Intake {
 }
 
 /// Progress of a commit.
-pub(super) struct Turn {
+pub(super) struct Progress {
     began: Instant,
     /// Share of the job that came first.
     first: Option<Share>,
@@ -208,9 +208,9 @@ pub(super) struct Turn {
     is_shared: bool,
 }
 
-impl Turn {
-    pub(super) fn begin() -> Turn {
-        Turn {
+impl Progress {
+    pub(super) fn begin() -> Progress {
+        Progress {
             began: Instant::now(),
             first: None,
             is_shared: false,
@@ -271,7 +271,7 @@ mod tests {
         let mut said = Vec::new();
         for number in 0..commits {
             let mut batch = intake.next_batch().unwrap();
-            let (mut turn, mut done) = (Turn::begin(), 0);
+            let (mut turn, mut done) = (Progress::begin(), 0);
             turn.began = Instant::now().checked_sub(2 * TURN).unwrap();
             while done < batch.len() {
                 if turn.is_over(&batch[done], intake) {

@@ -5,9 +5,11 @@
 //! whole transaction; then the calls before the failing one run again, because nobody has been
 //! told of them yet.
 //!
-//! While more than one identity has calls, a commit holds few of them: see `intake`.
+//! While more than one identity has calls, a commit holds few of them: see `intake`. Beside other hosts of a server's
+//! database each call has a transaction of its own: see `among`.
 
 mod admit;
+mod among;
 mod answer;
 
 use std::collections::HashSet;
@@ -30,7 +32,7 @@ use super::backlog::Backlog;
 use super::ended::{Changed, Ended, cancelled};
 use super::failure::{is_busy, lost_transaction, storage_failed, unrecorded};
 use super::guest_call::GuestCall;
-use super::intake::{Intake, Pending, Turn};
+use super::intake::{Intake, Pending, Progress};
 use super::job::Job;
 use super::permits;
 use super::projector::{self, Work as Projection};
@@ -38,10 +40,13 @@ use super::runtime::Runtime;
 use super::settled::Settled;
 use super::tasks;
 
+use among::Turn;
 use answer::{answer, fail};
 
 /// Most commits of one batch that nobody answers.
 const MAX_UNKNOWN: u32 = 3;
+/// Most times that a transaction begins anew because it met another.
+const MAX_CONFLICTS: u32 = 5;
 /// Time for a server to come back. Calls that wait have time limits of their own.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two looks for it.
@@ -105,13 +110,28 @@ struct Writer {
 }
 
 impl Writer {
-    /// Runs a batch, commits it, and answers.
+    /// Runs a batch, commits it, and answers. What does not fit into its first transaction is put back.
     fn commit(&mut self, mut batch: Vec<Pending>, rows: &[Operation], intake: &mut Intake) {
+        if !self.runtime.host.is_among_others() {
+            return self.commit_in(&Turn::Alone, batch, rows, intake);
+        }
+        if !rows.is_empty() {
+            self.commit_in(&Turn::of_rows(rows), Vec::new(), rows, intake);
+        }
+        let (first, turn) = Turn::of_first(&batch);
+        intake.put_back(batch.split_off(first));
+        if !batch.is_empty() {
+            self.commit_in(&turn, batch, &[], intake);
+        }
+    }
+
+    fn commit_in(&mut self, turn: &Turn, mut batch: Vec<Pending>, rows: &[Operation], intake: &mut Intake) {
         let mut failed = None;
+        let mut conflicts = 0;
         let mut unknown = 0;
         let mut lost_since = None;
         loop {
-            match self.attempt(&mut batch, rows, intake) {
+            match self.attempt(turn, &mut batch, rows, intake) {
                 Ok(Ok(())) => return self.answer(batch),
                 Err(err) if err.failure() == StoreFailure::Unknown && unknown < MAX_UNKNOWN => {
                     unknown += 1;
@@ -138,6 +158,13 @@ impl Writer {
                     self.abandon();
                     batch.iter_mut().for_each(|pending| pending.settled = None);
                     std::thread::sleep(BETWEEN_LOOKS);
+                }
+                // Another host had one of the same rows, and the server undid this transaction so that both can go on.
+                Err(err) if err.failure() == StoreFailure::Conflict && conflicts < MAX_CONFLICTS => {
+                    conflicts += 1;
+                    tracing::debug!(%err, "a transaction met another host's; trying again");
+                    self.abandon();
+                    batch.iter_mut().for_each(|pending| pending.settled = None);
                 }
                 // The call that cost the transaction is settled now, so this ends.
                 Ok(Err(Lost)) => {
@@ -200,6 +227,7 @@ impl Writer {
     /// Runs the calls of a batch, as far as their turn goes, and commits them. The others are put back.
     fn attempt(
         &mut self,
+        turn: &Turn,
         batch: &mut Vec<Pending>,
         rows: &[Operation],
         intake: &mut Intake,
@@ -207,14 +235,17 @@ impl Writer {
         let now = self.runtime.now();
         let boot_ms = self.runtime.equipment.clock.boot_ms();
         let session = self.session()?;
-        session.begin_write()?;
+        match turn {
+            Turn::Alone => session.begin_write()?,
+            Turn::Among { keys, envelope } => session.begin_write_among(keys, envelope.as_deref())?,
+        }
         for row in rows {
             record(session, row, &now, boot_ms)?;
         }
-        let mut turn = Turn::begin();
+        let mut progress = Progress::begin();
         let mut done = 0;
         while let Some(pending) = batch.get_mut(done) {
-            if turn.is_over(pending, intake) {
+            if progress.is_over(pending, intake) {
                 intake.put_back(batch.split_off(done));
                 break;
             }
@@ -222,7 +253,7 @@ impl Writer {
             if self.process(pending)?.is_err() {
                 return Ok(Err(Lost));
             }
-            turn.took(pending, began, intake);
+            progress.took(pending, began, intake);
             done += 1;
         }
         self.session()?.commit()?;

@@ -104,6 +104,11 @@ impl Host {
         }
     }
 
+    /// True if other hosts work with the same database on a server, as far as this one knows.
+    pub fn is_among_others(&self) -> bool {
+        self.pulse.as_ref().is_some_and(Pulse::is_among_others)
+    }
+
     /// True if a host of a server's database did not hear from the database for so long that others may have buried it.
     pub fn is_cut_off(&self) -> bool {
         self.pulse.as_ref().is_some_and(Pulse::is_cut_off)

@@ -161,6 +161,13 @@ impl Pulse {
         self.shared.bury(session, host)
     }
 
+    /// True unless this host was alone at the last sign of life.
+    pub(crate) fn is_among_others(&self) -> bool {
+        locked(&self.shared.members)
+            .iter()
+            .any(|member| member.id != self.shared.member.id)
+    }
+
     /// True if the database took no sign of life for so long that others may have buried this host.
     pub(crate) fn is_cut_off(&self) -> bool {
         locked(&self.shared.heard).elapsed() > self.shared.lease

@@ -12,7 +12,7 @@ use tollgate_core::hash::hex;
 use tollgate_core::identity::Identity;
 
 use super::approvals::PolicyRow;
-use super::engine::{AsSql as _, Column, Row, Sql, sql};
+use super::engine::{AsSql as _, Column, Engine, Row, Sql, sql};
 use super::error::{StoreError, StoreResult, exactly_one};
 use super::handles::Ledger;
 use super::states_after;
@@ -303,16 +303,15 @@ impl Ledger<'_> {
             };
             operation = &disowned;
         }
-        // Nobody else writes while the transaction is open, so only its first row asks for the head and for states.
-        let (head, states, finds) = match self.0.known_head.take() {
-            Some(head) => (head, Vec::new(), Vec::new()),
+        // Only the first row of a transaction asks for states that no row has yet.
+        let known_head = self.0.known_head.take();
+        let (states, finds) = match known_head {
+            Some(_) => (Vec::new(), Vec::new()),
             None => (
-                self.head()?,
                 self.0.work_trees().unchained_states()?,
                 self.0.work_trees().unchained_finds()?,
             ),
         };
-        let seq = head.seq + 1;
         let telling;
         if !states.is_empty() || !finds.is_empty() {
             let mut one = operation.clone();
@@ -321,20 +320,10 @@ impl Ledger<'_> {
             telling = one;
             operation = &telling;
         }
-        let mut values = operation.values(seq);
-        let mut hasher = RowHasher::new();
-        hasher.start(seq, &head.hash);
-        for value in &values[1..=COLUMNS] {
-            hasher.add((*value).into());
-        }
-        hasher.add_later(values[LATER_AT..].iter().map(|value| (*value).into()));
-        let hash = hasher.finish();
-        values[COLUMNS + 1] = head.hash.as_sql();
-        values[COLUMNS + 2] = hash.as_sql();
-        exactly_one(self.0.engine.run(INSERT, &values)?)?;
-        if self.hash_of(seq)?.as_ref() != Some(&hash) {
-            return Err(StoreError::changed(0));
-        }
+        let Head { seq, hash } = match &self.0.engine {
+            Engine::Sqlite(_) => self.append(operation, known_head)?,
+            Engine::Postgres(_) => self.append_on_server(operation)?,
+        };
         self.0.work_trees().chain_states(&states, seq)?;
         self.0.work_trees().chain_finds(&finds, seq)?;
         for artifact in &operation.artifacts {
@@ -345,6 +334,45 @@ impl Ledger<'_> {
         }
         self.0.known_head.set(Some(Head { seq, hash }));
         Ok(())
+    }
+
+    /// Adds a row after the last one. Nobody else writes while the transaction is open, so its own last row is that one.
+    fn append(self, operation: &Operation, known_head: Option<Head>) -> StoreResult<Head> {
+        let head = known_head.map_or_else(|| self.head(), Ok)?;
+        let seq = head.seq + 1;
+        let mut values = operation.values(seq);
+        let mut hasher = RowHasher::new();
+        hasher.start(seq, &head.hash);
+        hasher.add_content(&values);
+        let hash = hasher.finish();
+        values[COLUMNS + 1] = head.hash.as_sql();
+        values[COLUMNS + 2] = hash.as_sql();
+        exactly_one(self.0.engine.run(INSERT, &values)?)?;
+        if self.hash_of(seq)?.as_ref() != Some(&hash) {
+            return Err(StoreError::changed(0));
+        }
+        Ok(Head { seq, hash })
+    }
+
+    /// Has the server add a row after the last one. From then on other hosts wait with theirs until the end of the
+    /// transaction.
+    fn append_on_server(self, operation: &Operation) -> StoreResult<Head> {
+        let mut values = operation.values(0);
+        let mut hasher = RowHasher::new();
+        hasher.add_content(&values);
+        let content = hasher.content();
+        values[COLUMNS + 1] = Sql::Text("");
+        values[COLUMNS + 2] = content.as_sql();
+        let insert = format!("{INSERT} RETURNING seq, prev_hash, hash");
+        let (seq, prev_hash, hash): (i64, String, String) = self.0.engine.one(&insert, &values, |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+        hasher.start(seq, &prev_hash);
+        hasher.add_content(&values);
+        if hasher.finish() != hash {
+            return Err(StoreError::changed(0));
+        }
+        Ok(Head { seq, hash })
     }
 
     /// True if a row names an envelope that its caller could not have opened.
@@ -456,6 +484,19 @@ impl RowHasher {
         self.0.clear();
         self.add(Column::Text(prev_hash.as_bytes()));
         self.add(Column::Int(seq));
+    }
+
+    /// Adds all that a row's values have after its place.
+    fn add_content(&mut self, values: &[Sql<'_>; VALUES]) {
+        for value in &values[1..=COLUMNS] {
+            self.add((*value).into());
+        }
+        self.add_later(values[LATER_AT..].iter().map(|value| (*value).into()));
+    }
+
+    /// Hex digits of what was added.
+    fn content(&self) -> String {
+        hex(&self.0)
     }
 
     pub(super) fn add(&mut self, value: Column<'_>) {

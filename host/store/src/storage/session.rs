@@ -233,6 +233,16 @@ impl Session {
         }
     }
 
+    /// Starts a write transaction that other hosts of a server need not wait for: only those with one of the same keys, with
+    /// the same envelope, and those that write alone. In a file it is like any other.
+    pub fn begin_write_among(&self, keys: &[String], envelope: Option<&str>) -> StoreResult<()> {
+        self.known_head.set(None);
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.begin_write(),
+            Engine::Postgres(postgres) => postgres.begin_write_among(keys, envelope),
+        }
+    }
+
     /// The same for a call that waits no longer than until its deadline. Fails as busy then.
     pub fn begin_write_before(&self, deadline: &Deadline) -> StoreResult<()> {
         self.known_head.set(None);

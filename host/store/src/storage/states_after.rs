@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::engine::{Once, sql};
+use super::engine::{Dialects, Once, sql};
 use super::error::{StoreResult, exactly_one};
 use super::handles::WorkTrees;
 use super::work_trees::Sighting;
@@ -40,10 +40,13 @@ impl WorkTrees<'_> {
             .map(drop)
     }
 
-    /// States that no row holds yet.
+    /// States that no row holds yet, and that no other transaction is about to give to a row.
     pub(super) fn unchained_states(self) -> StoreResult<Vec<StateAfter>> {
-        let sql =
-            "SELECT op_id, state FROM core_states_after WHERE chained_seq IS NULL ORDER BY op_id LIMIT ?1";
+        let sql = self.0.engine.text(Dialects {
+            sqlite: "SELECT op_id, state FROM core_states_after WHERE chained_seq IS NULL ORDER BY op_id LIMIT ?1",
+            postgres: "SELECT op_id, state FROM core_states_after WHERE chained_seq IS NULL ORDER BY op_id LIMIT ?1
+                FOR UPDATE SKIP LOCKED",
+        });
         self.0.engine.all(sql, sql![MAX_OF_ROW], |row| {
             Ok(StateAfter {
                 op_id: row.get(0)?,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tollgate_core::hash;
 
-use super::engine::{Once, Row, sql};
+use super::engine::{Dialects, Once, Row, sql};
 use super::error::{StoreResult, exactly_one};
 use super::handles::WorkTrees;
 
@@ -75,10 +75,14 @@ pub(super) fn events(states: &[FoundState]) -> Vec<Value> {
 }
 
 impl WorkTrees<'_> {
-    /// States that no row holds yet.
+    /// States that no row holds yet, and that no other transaction is about to give to a row.
     pub(super) fn unchained_finds(self) -> StoreResult<Vec<FoundState>> {
+        let unless_taken = self.0.engine.text(Dialects {
+            sqlite: "",
+            postgres: "FOR UPDATE SKIP LOCKED",
+        });
         let sql = format!(
-            "SELECT {COLUMNS} FROM core_work_tree_states WHERE chained_seq IS NULL ORDER BY id LIMIT ?1"
+            "SELECT {COLUMNS} FROM core_work_tree_states WHERE chained_seq IS NULL ORDER BY id LIMIT ?1 {unless_taken}"
         );
         self.0.engine.all(&sql, sql![MAX_OF_ROW], FoundState::read)
     }

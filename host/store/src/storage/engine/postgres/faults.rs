@@ -135,7 +135,10 @@ fn made() -> Vec<Made> {
         let mut rest = *sql;
         while let Some(at) = rest.find("\nCREATE ") {
             let statement = &rest[at + 1..];
-            made.extend(object(statement));
+            if let Some(object) = object(&statement.replacen("CREATE OR REPLACE ", "CREATE ", 1)) {
+                made.retain(|before| before.kind != object.kind || before.name != object.name);
+                made.push(object);
+            }
             rest = statement;
         }
     }
@@ -220,7 +223,7 @@ mod tests {
     fn the_migrations_say_what_there_should_be() {
         let made = made();
         let of = |kind: &str| made.iter().filter(|object| object.kind == kind).count();
-        assert_eq!((of("table"), of("trigger"), of("function")), (23, 7, 7));
+        assert_eq!((of("table"), of("trigger"), of("function")), (26, 7, 9));
         let is = |name: &str| &made.iter().find(|object| object.name == name).unwrap().is;
         assert_eq!(
             is("core_operations.core_operations_no_update"),

@@ -16,6 +16,7 @@ mod values;
 mod wire;
 
 use std::cell::{Cell, Ref, RefCell};
+use std::collections::BTreeSet;
 
 use tokio_postgres::Statement;
 use tollgate_core::deadline::Deadline;
@@ -39,6 +40,9 @@ pub(super) use self::values::column;
 
 /// Time that the server leaves a transaction beyond the deadline of its call, in milliseconds.
 const GRACE_MS: u128 = 5_000;
+
+/// Name of the lock of those who write alone, which the others share.
+const EVERYBODY: &str = "write";
 
 /// One session on PostgreSQL.
 pub(in crate::storage) struct Postgres {
@@ -232,15 +236,44 @@ impl Postgres {
             })
     }
 
+    /// Starts a write transaction beside those of other hosts. Those that write alone wait for it, and those that share a key
+    /// or an envelope with it. Each statement sees what was committed before.
+    pub(in crate::storage) fn begin_write_among(
+        &self,
+        keys: &[String],
+        envelope: Option<&str>,
+    ) -> StoreResult<()> {
+        let everybody = lock_key(&self.server.schema, EVERYBODY);
+        let mut turn = format!("SELECT pg_advisory_xact_lock_shared({everybody})");
+        // In an order that all hosts have, so that no two wait for each other.
+        let keys: BTreeSet<i64> = keys
+            .iter()
+            .map(|key| lock_key(&self.server.schema, &format!("turn {key}")))
+            .collect();
+        for key in keys {
+            turn.push_str(&format!("; SELECT pg_advisory_xact_lock({key})"));
+        }
+        if let Some(envelope) = envelope.filter(|id| is_id(id)) {
+            turn.push_str(&format!("; SELECT core_hold('{envelope}')"));
+        }
+        self.begin(&self.begin_with(LOCK_TIMEOUT_MS, IDLE_TIMEOUT_MS, &turn), None)
+    }
+
     /// One writes at a time, as with SQLite: each statement sees what the one before committed, and nothing else.
     fn begin_in_turn(&self, lock_ms: u128, idle_ms: u128) -> String {
-        let key = lock_key(&self.server.schema, "write");
-        let is_alive = self.server.served.get().map_or_else(String::new, |served| {
-            format!("; SELECT core_alive('{}')", served.host.replace('\'', "''"))
+        let everybody = lock_key(&self.server.schema, EVERYBODY);
+        let turn = format!("SELECT pg_advisory_xact_lock({everybody})");
+        self.begin_with(lock_ms, idle_ms, &turn)
+    }
+
+    fn begin_with(&self, lock_ms: u128, idle_ms: u128, turn: &str) -> String {
+        let served = self.server.served.get().filter(|served| is_id(&served.host));
+        let is_alive = served.map_or_else(String::new, |served| {
+            format!("; SELECT core_alive('{}')", served.host)
         });
         format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {lock_ms};
-             SET LOCAL idle_in_transaction_session_timeout = {idle_ms}; SELECT pg_advisory_xact_lock({key}){is_alive}"
+             SET LOCAL idle_in_transaction_session_timeout = {idle_ms}; {turn}{is_alive}"
         )
     }
 
@@ -359,4 +392,12 @@ impl Postgres {
     pub(in crate::storage) fn thaw(&self) -> StoreResult<()> {
         self.script("SET default_transaction_read_only = off")
     }
+}
+
+/// True for an id of the host's own making, which stands in a statement as it is.
+fn is_id(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -18,6 +18,10 @@ pub(super) const CORE: &[(&str, &str)] = &[
         "0002_hosts",
         include_str!("../../../../../../migrations/core-postgres/0002_hosts.sql"),
     ),
+    (
+        "0004_append",
+        include_str!("../../../../../../migrations/core-postgres/0004_append.sql"),
+    ),
 ];
 
 /// Checks the server of a session, and brings the host's own tables up to date.

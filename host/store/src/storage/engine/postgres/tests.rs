@@ -49,7 +49,8 @@ fn tables_on_a_server_are_those_of_sqlite() {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })
         .unwrap();
-    found.retain(|(table, ..)| table != "core_streams");
+    let of_servers = ["core_streams", "core_hosts", "core_keys", "core_secrets"];
+    found.retain(|(table, ..)| !of_servers.contains(&table.as_str()));
     let sqlite = scratch(std::iter::empty()).unwrap();
     let mut wanted = Vec::new();
     for table in pristine().unwrap().iter().filter(|object| object.kind == "table") {
@@ -97,10 +98,18 @@ fn a_server_is_brought_up_to_date_once() {
     let before = number(&session, steps);
     let again = Database::connect(place.server()).unwrap();
     assert_eq!(number(&again.read_session().unwrap(), steps), before);
-    change(&session, "UPDATE core_migrations SET hash = 'x'").unwrap();
+    change(
+        &session,
+        "UPDATE core_migrations SET hash = 'x' WHERE name = '0001_init'",
+    )
+    .unwrap();
     let refused = Database::connect(place.server()).unwrap_err().to_string();
     assert!(refused.contains("was changed after it was applied"), "{refused}");
-    change(&session, "UPDATE core_migrations SET name = '9999_later'").unwrap();
+    change(
+        &session,
+        "UPDATE core_migrations SET name = '9999_later' WHERE name = '0001_init'",
+    )
+    .unwrap();
     let refused = Database::connect(place.server()).unwrap_err().to_string();
     assert!(refused.contains("this version does not know"), "{refused}");
 }
@@ -270,13 +279,61 @@ fn a_row_on_a_server_goes_after_the_end_alone() {
     session.begin_write().unwrap();
     session.ledger().record(&operation(1, None, NOW)).unwrap();
     session.commit().unwrap();
+    // Whoever brings a place of his own must know the end.
+    let sql = "INSERT INTO core_operations SELECT (r).* FROM (
+        SELECT jsonb_populate_record(o, jsonb_build_object('seq', 3, 'op_id', 'op_x')) AS r FROM core_operations AS o) AS x";
     session.begin_write().unwrap();
-    // The end is read, and becomes another one before the row goes.
-    session.ledger().head().unwrap();
-    change(&session, "UPDATE core_streams SET hash = 'x'").unwrap();
-    let fenced = session.ledger().record(&operation(2, None, NOW)).unwrap_err();
-    assert_eq!(fenced.failure(), StoreFailure::Fenced, "{fenced}");
+    let refused = change(&session, sql).unwrap_err();
+    assert_eq!(refused.failure(), StoreFailure::Fenced, "{refused}");
     session.rollback().unwrap();
+    // An end that is no hash gives none to the next row.
+    session.begin_write().unwrap();
+    change(&session, "UPDATE core_streams SET hash = 'x'").unwrap();
+    session.ledger().record(&operation(2, None, NOW)).unwrap_err();
+    session.rollback().unwrap();
+    // One that is another hash is found.
+    session.begin_write().unwrap();
+    change(&session, "UPDATE core_streams SET hash = repeat('0', 64)").unwrap();
+    session.ledger().record(&operation(2, None, NOW)).unwrap();
+    session.commit().unwrap();
+    let broken = fixture::verify(&session, None).unwrap();
+    assert!(broken.what.contains("does not follow"), "{broken}");
+}
+
+#[test]
+fn hosts_write_side_by_side_and_their_rows_make_one_chain() {
+    let Some((_place, database)) = database() else {
+        return;
+    };
+    let session = database.write_session().unwrap();
+    let keys = |name: &str| vec![name.to_owned()];
+    let other = database.write_session().unwrap();
+    session.begin_write_among(&keys("a"), None).unwrap();
+    // Another key is free.
+    other.begin_write_among(&keys("b"), Some("env_1")).unwrap();
+    other.rollback().unwrap();
+    // The turn of all is not.
+    let busy = other.begin_write_before(&after(100)).unwrap_err();
+    assert_eq!(busy.failure(), StoreFailure::Busy, "{busy}");
+    session.commit().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let database = &database;
+            scope.spawn(move || {
+                let session = database.write_session().unwrap();
+                for number in 0..25 {
+                    let key = vec![format!("k{thread}")];
+                    session.begin_write_among(&key, None).unwrap();
+                    let row = operation(thread * 100 + number, None, NOW);
+                    session.ledger().record(&row).unwrap();
+                    session.commit().unwrap();
+                }
+            });
+        }
+    });
+    let session = database.read_session().unwrap();
+    assert_eq!(fixture::verify(&session, None), None);
+    assert_eq!(session.ledger().head().unwrap().seq, 100);
 }
 
 #[test]
