@@ -11,6 +11,7 @@ use tollgate_console::{
 use tollgate_gate::Gate;
 use tollgate_store::consoles::Consoles;
 use tollgate_store::liveness;
+use tollgate_store::storage::OpenError;
 
 use crate::config::Config;
 use crate::doctor::{self, State};
@@ -66,7 +67,7 @@ impl HostView for Running {
             data_dir: data.path().display().to_string(),
             configuration: self.config.place().map(|path| path.display().to_string()),
             database_bytes: data.bytes("tollgate.db") + data.bytes("tollgate.db-wal"),
-            hosts: liveness::hosts_alive(data).unwrap_or_default(),
+            hosts: self.hosts(),
             workspaces: workspaces
                 .map(|(name, workspace)| (name.clone(), workspace.path.display().to_string()))
                 .collect(),
@@ -83,6 +84,25 @@ impl HostView for Running {
 }
 
 impl Running {
+    /// Hosts at work: of the data directory, or of a server's database, with their machines.
+    fn hosts(&self) -> Vec<String> {
+        let database = self.site.database();
+        if !database.is_on_server() {
+            return liveness::hosts_alive(self.site.data()).unwrap_or_default();
+        }
+        let members = database
+            .read_session()
+            .map_err(OpenError::into_cause)
+            .and_then(|session| session.roster().all());
+        let alive = members
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|member| member.is_alive);
+        alive
+            .map(|member| format!("{} on {}", member.id, member.machine))
+            .collect()
+    }
+
     /// Findings about a configuration that was refused, and about components that are not as they should be.
     fn findings(&self, catalog: &Catalog) -> Vec<Finding> {
         let found = doctor::components(catalog, &self.config, &[]);

@@ -42,6 +42,8 @@ pub(super) struct GuestCall {
     pub(super) cancel: Cancel,
     pub(super) progress: Progress,
     pub(super) artifacts: CallArtifacts,
+    /// Part of the pack's tables that it is about, if its tool says so.
+    pub(super) scope: Option<String>,
     /// Counts the programs that it starts.
     pub(super) programs: Option<Arc<dyn CountPrograms>>,
     /// The work tree before the call, or why it was not seen, if somebody looked.

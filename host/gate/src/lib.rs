@@ -36,6 +36,7 @@ mod left;
 mod looks;
 mod maintenance;
 mod mutation;
+mod others;
 mod outstanding;
 mod pass;
 mod pending_operation;
@@ -84,6 +85,7 @@ use crate::telemetry::{Method, Spans};
 use admission::Connections;
 use executors::Executors;
 use generation::Reloads;
+use others::Others;
 use outstanding::Outstanding;
 use runtime::Runtime;
 use slots::HostSlots;
@@ -139,6 +141,8 @@ pub struct Gate {
     spans: Option<Spans>,
     /// The packs of calls that may have changed something.
     changes: broadcast::Sender<Arc<str>>,
+    /// Tells of changes by hosts on other machines.
+    _others: Option<Others>,
     /// This process, as packs know it.
     session_id: String,
     /// Let go last: what is queued is written before this process counts as gone.
@@ -163,6 +167,7 @@ impl Gate {
             artifacts: keeping.artifacts.clone(),
             records_reads: keeping.settings.reads,
         };
+        let changes = broadcast::Sender::new(CHANGES);
         host.note_workspaces(generation.workspaces.names());
         let consent_key = match database.shared_secret(CONSENT_KEY)? {
             Some(shared) => shared,
@@ -187,7 +192,8 @@ impl Gate {
             artifacts,
             reloads: Reloads::default(),
             tasks: Tasks::default(),
-            changes: broadcast::Sender::new(CHANGES),
+            _others: Others::listen(database, host.id(), changes.clone()),
+            changes,
             host,
         })
     }

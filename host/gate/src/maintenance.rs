@@ -18,6 +18,8 @@ use super::job::{Job, Work};
 
 /// Interval of looking for expired content.
 const EVERY: Duration = Duration::from_secs(3_600);
+/// Time between two signed heads of a ledger that hosts on several machines share.
+const SIGN: Duration = Duration::from_secs(30);
 /// Least time between two looks whether there are too many artifacts.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Time between two looks for rows of hosts on other machines.
@@ -83,10 +85,21 @@ impl MaintenanceThread {
             .artifacts
             .as_ref()
             .map_or(never, |store| store.called());
+        // Each host is a witness of what the others write.
+        let to_sign = match self.database.is_on_server() {
+            true => crossbeam_channel::tick(SIGN),
+            false => crossbeam_channel::never(),
+        };
         loop {
             crossbeam_channel::select! {
                 recv(self.stop) -> _ => return false,
                 recv(due) -> _ => return true,
+                recv(to_sign) -> _ => {
+                    if let Err(err) = self.sign_head(self.clock.now_ms()) {
+                        tracing::error!("signing the ledger's head stopped early: {err:#}");
+                    }
+                    continue;
+                }
                 recv(called) -> _ => {}
             }
             let began = Instant::now();
@@ -150,6 +163,13 @@ impl MaintenanceThread {
     /// Notes where the ledger is, so that rows that are taken from its end or replaced later are missed.
     fn sign_head(&self, now_ms: i64) -> anyhow::Result<()> {
         let session = self.database.read_session()?;
+        if let Some(regression) = heads::regression(&self.keeping.data, &session)? {
+            // The head that was noted stays, for `ledger verify` to find.
+            tracing::error!(
+                "the ledger does not go on from where it was: {regression}; see `tollgate ledger verify`"
+            );
+            return Ok(());
+        }
         heads::note(&self.keeping.data, &session, Timestamp::from_ms(now_ms))
     }
 

@@ -390,6 +390,7 @@ impl Gate {
             }
             .unless(&self.leaving),
             progress: call.progress,
+            scope: tool.scope.as_ref().map(|scope| scope.of(&arguments)),
             programs: None,
             seen: None,
             closing: Vec::new(),

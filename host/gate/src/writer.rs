@@ -237,7 +237,7 @@ impl Writer {
         let session = self.session()?;
         match turn {
             Turn::Alone => session.begin_write()?,
-            Turn::Among { keys, envelope } => session.begin_write_among(keys, envelope.as_deref())?,
+            Turn::Among(among) => session.begin_write_among(among)?,
         }
         for row in rows {
             record(session, row, &now, boot_ms)?;

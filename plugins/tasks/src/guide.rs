@@ -1,7 +1,7 @@
 //! The next call of every refusal: the one that its reason comes with, otherwise one that shows what to do.
 
 use serde_json::{Map, Value as Json, json};
-use tollgate_sdk::{Cx, Entry, NextCall, Reply, Tool, ToolError};
+use tollgate_sdk::{Cx, Effect, Entry, NextCall, Reply, Tool, ToolError};
 
 use crate::model::Workspace;
 use crate::record::Step;
@@ -12,8 +12,22 @@ use crate::store::workspace::similar;
 pub(crate) const fn entry<T: Tool>() -> Entry {
     Entry {
         call: guided::<T>,
+        input_schema: scoped::<T>,
         ..Entry::of::<T>()
     }
+}
+
+/// The tool's schema. Workspaces share no rows, so that calls about different ones need not wait for each other.
+fn scoped<T: Tool>() -> Json {
+    let mut schema = (Entry::of::<T>().input_schema)();
+    let takes_workspace = schema["properties"].get("workspace").is_some();
+    if T::EFFECT == Effect::Write
+        && takes_workspace
+        && let Some(schema) = schema.as_object_mut()
+    {
+        schema.insert("x-scope".to_owned(), json!(["workspace"]));
+    }
+    schema
 }
 
 fn guided<T: Tool>(cx: &Cx<'_>, arguments: &str) -> Result<Reply, ToolError> {

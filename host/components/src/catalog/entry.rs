@@ -8,7 +8,7 @@ use tollgate_core::meter::Meter;
 
 use crate::packs::Pack;
 use crate::tools::host_tool::{self, HostTool};
-use crate::tools::{DeclaredCharge, Looks, TaskMode, ToolSpec, View, WorkspaceOf, alternate_schema};
+use crate::tools::{DeclaredCharge, Looks, Scope, TaskMode, ToolSpec, View, WorkspaceOf, alternate_schema};
 
 /// The argument that names the envelope a call belongs to.
 pub const ENVELOPE_ARGUMENT: &str = "envelope_id";
@@ -34,6 +34,8 @@ pub struct ToolEntry {
     pub charge: Option<DeclaredCharge>,
     /// Setting under which the host looks at the work tree before a call.
     pub looks: Option<Looks>,
+    /// Arguments that say which part of the pack's tables a call is about.
+    pub scope: Option<Scope>,
     /// Row that names the workspace of a call which names none.
     pub workspace: Option<WorkspaceOf>,
     /// Clients over HTTP repeat arguments in headers.

@@ -3,7 +3,8 @@
 //! `x-resources` at the root of an input schema names the addresses at which the tool's reply can be read,
 //! `x-values` beside an argument names the tool that lists what can stand there, and `x-inherited` beside an argument
 //! of a tool that runs members says that members have it, too. `x-charge` at the root says what a call
-//! costs its envelope, `x-looks` when the host looks at the work tree before it, `x-workspace` which workspace it is about, and `x-views` that the reply makes a
+//! costs its envelope, `x-looks` when the host looks at the work tree before it, `x-workspace` which workspace it is about,
+//! `x-scope` which part of the pack's tables it is about, and `x-views` that the reply makes a
 //! page of the console. Lists show none of them.
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use tollgate_core::effect::Effect;
 
 use super::looks::Looks;
 use super::resource::{Declaration, Resource};
+use super::scope::Scope;
 use super::spec::ToolSpec;
 use super::values::{self, VALUES, Values};
 use super::views::{self, View};
@@ -37,6 +39,8 @@ pub(crate) struct Declared {
     pub(crate) charge: Option<DeclaredCharge>,
     /// Setting under which the host looks at the work tree before a call.
     pub(crate) looks: Option<Looks>,
+    /// Arguments that say which part of the pack's tables a call is about.
+    pub(crate) scope: Option<Scope>,
     /// Row that names the workspace of a call.
     pub(crate) workspace: Option<WorkspaceOf>,
     /// Page of the console.
@@ -76,6 +80,10 @@ pub(crate) fn take(pack: &str, spec: &mut ToolSpec) -> Result<Declared, Vec<Stri
     }
     match Looks::take(spec) {
         Ok(looks) => declared.looks = looks,
+        Err(problem) => problems.push(problem),
+    }
+    match Scope::take(spec) {
+        Ok(scope) => declared.scope = scope,
         Err(problem) => problems.push(problem),
     }
     match WorkspaceOf::take(pack, spec) {

@@ -9,7 +9,7 @@ use super::resource::MAX_ADDRESS;
 use super::spec::{Tier, ToolSpec};
 use super::values::{Values, check_source};
 
-fn spec(schema: Value) -> ToolSpec {
+pub(super) fn spec(schema: Value) -> ToolSpec {
     ToolSpec {
         name: "job_export".to_owned(),
         title: "Export".to_owned(),

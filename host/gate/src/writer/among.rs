@@ -1,12 +1,12 @@
 //! Transactions beside those of other hosts.
 //!
 //! A host that has the database to itself puts all calls that wait into one commit, in the turn of all who write. Beside
-//! other hosts that turn would be the limit of all. There a call has a transaction of its own, which holds its pack and its
-//! envelope and nothing else, and comes to the end of the ledger with its last statement.
+//! other hosts that turn would be the limit of all. There a call has a transaction of its own, which holds its pack, or the
+//! part of it that the call is about, and its envelope and nothing else, and comes to the end of the ledger with its last statement.
 
 use tollgate_components::catalog::Body;
 use tollgate_core::effect::Effect;
-use tollgate_store::storage::Operation;
+use tollgate_store::storage::{Among, Operation};
 
 use crate::intake::Pending;
 use crate::job::Job;
@@ -19,11 +19,8 @@ const OVER: &str = "DURATION_EXCEEDED";
 pub(super) enum Turn {
     /// Nobody else writes meanwhile.
     Alone,
-    /// Others write, if they have none of the same keys, and another envelope.
-    Among {
-        keys: Vec<String>,
-        envelope: Option<String>,
-    },
+    /// Others write, if they are in nobody's way.
+    Among(Among),
 }
 
 impl Turn {
@@ -48,10 +45,7 @@ impl Turn {
     }
 
     fn side_by_side() -> Turn {
-        Turn::Among {
-            keys: Vec::new(),
-            envelope: None,
-        }
+        Turn::Among(Among::default())
     }
 }
 
@@ -73,10 +67,16 @@ fn of_call(pending: &Pending) -> Option<Turn> {
     if counts || is_judged_here || operation.members.is_some() {
         return None;
     }
-    Some(Turn::Among {
-        keys: vec![pack.namespace.pack().to_owned()],
+    let (pack, scope) = (pack.namespace.pack().to_owned(), guest.scope.as_ref());
+    let (shared, keys) = match scope {
+        Some(scope) => (vec![pack.clone()], vec![format!("{pack}\n{scope}")]),
+        None => (Vec::new(), vec![pack]),
+    };
+    Some(Turn::Among(Among {
+        shared,
+        keys,
         envelope: operation.envelope_id.clone(),
-    })
+    }))
 }
 
 fn is_plain_job(job: &Job) -> bool {

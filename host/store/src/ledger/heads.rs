@@ -11,7 +11,7 @@ use tollgate_sdk::Timestamp;
 use super::head::ExportedHead;
 use crate::data_dir::DataDir;
 use crate::key::LedgerKey;
-use crate::storage::Session;
+use crate::storage::{Head, Session};
 
 const FOLDER: &str = "heads";
 const FILE: &str = "heads.ndjson";
@@ -79,6 +79,28 @@ pub fn newest(data: &DataDir) -> anyhow::Result<Option<ExportedHead>> {
     head.check(&[key.public()])
         .with_context(|| format!("{FOLDER}/{FILE} in the data directory was changed"))?;
     Ok(Some(head))
+}
+
+/// Sentence on a ledger that does not go on from the newest head that was noted: it was rewritten, or an older database is in its
+/// place. None if all is well, or no head was noted.
+pub fn regression(data: &DataDir, session: &Session) -> anyhow::Result<Option<String>> {
+    let Some(noted) = newest(data)? else {
+        return Ok(None);
+    };
+    let Head { seq, hash } = &noted.head;
+    let found = session.ledger().hash_of(*seq)?;
+    Ok(match found {
+        Some(found) if found == *hash => None,
+        Some(_) => Some(format!(
+            "row {seq} is not the one whose hash this host signed: history was rewritten"
+        )),
+        // Pruned rows are before the end.
+        None if session.ledger().head()?.seq >= *seq => None,
+        None => Some(format!(
+            "row {seq}, whose hash this host signed, is not there: rows were taken from the end, or an older database was put in \
+             the ledger's place"
+        )),
+    })
 }
 
 fn lines(dir: &Dir) -> anyhow::Result<Vec<String>> {

@@ -106,7 +106,7 @@ pub use recollection::{MemoryOwner, Recollection};
 pub use repeats::{RepeatedFailure, SaidOfTests};
 pub use restarts::LeftState;
 pub use roster::{Member, NewMember};
-pub use session::{Changes, OpenError, Session};
+pub use session::{Among, Changes, OpenError, Session};
 pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
 pub use tasks::{
     MAX_REPLY, MAX_RESUMED, NewTask, QUESTIONS_OF_TASKS, StoredTask, TaskCounts, TaskEnd, TaskFilter,

@@ -232,6 +232,13 @@ impl StoredOperation {
 }
 
 impl Operations<'_> {
+    /// Packs whose calls by other hosts may have changed something between two places in the ledger.
+    pub fn changed_by_others(self, host: &str, after: i64, until: i64) -> StoreResult<Vec<String>> {
+        let sql = "SELECT DISTINCT pack FROM core_operations
+            WHERE seq > ?2 AND seq <= ?3 AND host_id <> ?1 AND effect <> 'read' AND success = 1";
+        self.0.engine.all(sql, sql![host, after, until], |row| row.get(0))
+    }
+
     /// A place in the ledger before everything that was recorded from a time on, and not long before: looked for
     /// from the end, because what is asked about is mostly new.
     pub fn place_before(self, time: &str) -> StoreResult<i64> {

@@ -57,6 +57,17 @@ pub(super) enum Access {
     Memory,
 }
 
+/// Part of the database that a write transaction keeps from others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Among {
+    /// Names that others may have as well, if they do not have them for themselves.
+    pub shared: Vec<String>,
+    /// Names that nobody else may have.
+    pub keys: Vec<String>,
+    /// Envelope that nobody else may change, with those around it.
+    pub envelope: Option<String>,
+}
+
 /// Rows that a component's call changed, by table: inserted, updated, deleted.
 pub type Changes = BTreeMap<String, [u64; 3]>;
 
@@ -233,13 +244,13 @@ impl Session {
         }
     }
 
-    /// Starts a write transaction that other hosts of a server need not wait for: only those with one of the same keys, with
-    /// the same envelope, and those that write alone. In a file it is like any other.
-    pub fn begin_write_among(&self, keys: &[String], envelope: Option<&str>) -> StoreResult<()> {
+    /// Starts a write transaction beside those of other hosts of a server. Those that write alone wait for it. In a file it is
+    /// like any other.
+    pub fn begin_write_among(&self, among: &Among) -> StoreResult<()> {
         self.known_head.set(None);
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.begin_write(),
-            Engine::Postgres(postgres) => postgres.begin_write_among(keys, envelope),
+            Engine::Postgres(postgres) => postgres.begin_write_among(among),
         }
     }
 

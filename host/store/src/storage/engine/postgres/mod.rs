@@ -29,7 +29,7 @@ use self::statement::{Cache, numbered};
 use self::wire::Wire;
 use super::Text;
 use crate::storage::error::{StoreError, StoreFailure, StoreResult};
-use crate::storage::session::{Access, Changes};
+use crate::storage::session::{Access, Among, Changes};
 
 pub(in crate::storage) use self::error::Failure;
 pub(in crate::storage) use self::run::Prepared;
@@ -236,24 +236,26 @@ impl Postgres {
             })
     }
 
-    /// Starts a write transaction beside those of other hosts. Those that write alone wait for it, and those that share a key
-    /// or an envelope with it. Each statement sees what was committed before.
-    pub(in crate::storage) fn begin_write_among(
-        &self,
-        keys: &[String],
-        envelope: Option<&str>,
-    ) -> StoreResult<()> {
+    /// Starts a write transaction beside those of other hosts. Those that write alone wait for it, and those that want the same.
+    /// Each statement sees what was committed before.
+    pub(in crate::storage) fn begin_write_among(&self, among: &Among) -> StoreResult<()> {
         let everybody = lock_key(&self.server.schema, EVERYBODY);
         let mut turn = format!("SELECT pg_advisory_xact_lock_shared({everybody})");
         // In an order that all hosts have, so that no two wait for each other.
-        let keys: BTreeSet<i64> = keys
-            .iter()
-            .map(|key| lock_key(&self.server.schema, &format!("turn {key}")))
-            .collect();
-        for key in keys {
-            turn.push_str(&format!("; SELECT pg_advisory_xact_lock({key})"));
+        let sorted = |names: &[String]| -> BTreeSet<i64> {
+            let keys = names.iter();
+            keys.map(|name| lock_key(&self.server.schema, &format!("turn {name}")))
+                .collect()
+        };
+        for (names, lock) in [
+            (&among.shared, "pg_advisory_xact_lock_shared"),
+            (&among.keys, "pg_advisory_xact_lock"),
+        ] {
+            for key in sorted(names) {
+                turn.push_str(&format!("; SELECT {lock}({key})"));
+            }
         }
-        if let Some(envelope) = envelope.filter(|id| is_id(id)) {
+        if let Some(envelope) = among.envelope.as_deref().filter(|id| is_id(id)) {
             turn.push_str(&format!("; SELECT core_hold('{envelope}')"));
         }
         self.begin(&self.begin_with(LOCK_TIMEOUT_MS, IDLE_TIMEOUT_MS, &turn), None)

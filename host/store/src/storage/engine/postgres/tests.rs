@@ -9,6 +9,7 @@ use super::{Server, ServerError};
 use crate::storage::engine::{Engine, Once, Text, sql};
 use crate::storage::error::{StoreError, StoreFailure};
 use crate::storage::fixture::{self, NOW, Place, change, on_postgres, operation};
+use crate::storage::session::Among;
 use crate::storage::{Database, Session, scratch};
 
 /// A database on the server, if there is one.
@@ -306,11 +307,15 @@ fn hosts_write_side_by_side_and_their_rows_make_one_chain() {
         return;
     };
     let session = database.write_session().unwrap();
-    let keys = |name: &str| vec![name.to_owned()];
+    let among = |shared: &[&str], key: &str| Among {
+        shared: shared.iter().map(ToString::to_string).collect(),
+        keys: vec![key.to_owned()],
+        envelope: Some("env_1".to_owned()),
+    };
     let other = database.write_session().unwrap();
-    session.begin_write_among(&keys("a"), None).unwrap();
+    session.begin_write_among(&among(&["p"], "p a")).unwrap();
     // Another key is free.
-    other.begin_write_among(&keys("b"), Some("env_1")).unwrap();
+    other.begin_write_among(&among(&["p"], "p b")).unwrap();
     other.rollback().unwrap();
     // The turn of all is not.
     let busy = other.begin_write_before(&after(100)).unwrap_err();
@@ -322,8 +327,9 @@ fn hosts_write_side_by_side_and_their_rows_make_one_chain() {
             scope.spawn(move || {
                 let session = database.write_session().unwrap();
                 for number in 0..25 {
-                    let key = vec![format!("k{thread}")];
-                    session.begin_write_among(&key, None).unwrap();
+                    session
+                        .begin_write_among(&among(&["p"], &format!("p {thread}")))
+                        .unwrap();
                     let row = operation(thread * 100 + number, None, NOW);
                     session.ledger().record(&row).unwrap();
                     session.commit().unwrap();
