@@ -46,7 +46,7 @@ async fn two_machines_work_in_one_envelope_up_to_its_limit() {
     let opened = one
         .ok(
             "envelope_open",
-            json!({"detached": true, "max_mutations": 25, "max_duration_sec": 600}),
+            json!({"detached": true, "limits": {"max_mutations": 25, "max_duration_sec": 600}}),
         )
         .await;
     let envelope = opened["envelope_id"].as_str().unwrap();
@@ -80,7 +80,9 @@ async fn what_a_killed_host_left_open_is_ended_by_the_other() {
         place.serve(&["--tier", "full"]).await,
         other.serve(&["--tier", "full"]).await,
     );
-    let opened = one.ok("envelope_open", json!({"max_mutations": 5})).await;
+    let opened = one
+        .ok("envelope_open", json!({"limits": {"max_mutations": 5}}))
+        .await;
     let envelope = opened["envelope_id"].as_str().unwrap();
     one.ok("task_create", task("before", Some(envelope))).await;
     let seen = two.ok("envelope_get", json!({"envelope_id": envelope})).await;

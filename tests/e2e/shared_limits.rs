@@ -15,7 +15,9 @@ struct Hosts {
 /// Clients of two hosts by turns.
 async fn crowd(place: &Place, count: usize) -> (Hosts, Vec<Session>) {
     let config = std::fs::read_to_string(place.config()).unwrap();
-    let other = place.on_another_machine(&config);
+    // A work tree is on one machine.
+    let is_anywhere = !config.contains("[workspaces");
+    let other = is_anywhere.then(|| place.on_another_machine(&config)).flatten();
     let places = [place, other.as_ref().unwrap_or(place)];
     let servers: Vec<HttpServer> = places
         .iter()
