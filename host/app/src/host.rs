@@ -171,6 +171,7 @@ impl Site {
             &self.data,
             ArtifactSettings::default(),
             clock,
+            &self.database,
         )?)
     }
 
@@ -345,7 +346,12 @@ impl Site {
         let host = Host::join(&self.data, self.clock.new_id("hst"))?;
         self.database.know_heads(generation.head_of());
         host.bury_the_dead(&self.database, &*self.clock)?;
-        let artifacts = ArtifactStore::open(&self.data, config.artifacts.clone(), Arc::clone(&self.clock))?;
+        let artifacts = ArtifactStore::open(
+            &self.data,
+            config.artifacts.clone(),
+            Arc::clone(&self.clock),
+            &self.database,
+        )?;
         let keeping = Maintenance {
             data: Arc::clone(&self.data),
             settings: config.ledger.clone(),

@@ -5,6 +5,7 @@ pub mod artifacts;
 pub mod backup;
 pub mod consoles;
 pub mod data_dir;
+pub mod exclusive;
 pub mod key;
 pub mod ledger;
 pub mod liveness;

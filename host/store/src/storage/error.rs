@@ -26,6 +26,8 @@ enum Cause {
     Server(ServerError),
     #[error("only a database in a file of SQLite has this")]
     OfSqliteAlone,
+    #[error("only a database on a PostgreSQL server has this")]
+    OfServersAlone,
     #[error("the session is lost")]
     NoSession,
     #[error("there is no such row")]
@@ -104,6 +106,11 @@ impl StoreError {
     /// The failure of what SQLite alone has.
     pub(super) fn of_sqlite_alone() -> StoreError {
         StoreError(Cause::OfSqliteAlone)
+    }
+
+    /// The failure of what a server alone has.
+    pub(super) fn of_servers_alone() -> StoreError {
+        StoreError(Cause::OfServersAlone)
     }
 
     /// Kind of the failure.

@@ -9,10 +9,16 @@ use crate::storage::error::{StoreError, StoreFailure, StoreResult};
 use crate::storage::session::Session;
 
 /// The host's own steps on PostgreSQL, append only. Each follows steps of SQLite's, so that both have the same tables.
-pub(super) const CORE: &[(&str, &str)] = &[(
-    "0001_init",
-    include_str!("../../../../../../migrations/core-postgres/0001_init.sql"),
-)];
+pub(super) const CORE: &[(&str, &str)] = &[
+    (
+        "0001_init",
+        include_str!("../../../../../../migrations/core-postgres/0001_init.sql"),
+    ),
+    (
+        "0003_contents",
+        include_str!("../../../../../../migrations/core-postgres/0003_contents.sql"),
+    ),
+];
 
 /// Checks the server of a session, and brings the host's own tables up to date.
 pub(in crate::storage) fn prepare(session: &Session, server: &Server) -> Result<(), MigrationError> {
