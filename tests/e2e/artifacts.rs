@@ -84,12 +84,12 @@ async fn what_is_gone_and_what_never_was_are_told_apart() {
     let ids = artifacts(&session, "task_create").await;
     let get = async |id: &str| session.refused("artifact_get", json!({"artifact_id": id})).await;
     assert_eq!(get("art_none").await["code"], "ARTIFACT_NOT_FOUND");
-    // A file that is missing is as good as expired, and no harm to the ledger.
+    // Content that is missing is as good as expired, and no harm to the ledger.
     let hash = &place.sql(&format!(
         "SELECT hash FROM core_artifacts WHERE id = '{}'",
         ids[0]
     ))[0];
-    fs::remove_file(place.data().join("artifacts").join(hash)).unwrap();
+    place.remove_content(hash);
     let refusal = get(&ids[0]).await;
     assert_eq!(refusal["code"], "ARTIFACT_EXPIRED");
     assert_eq!(&refusal["context"]["sha256"], hash);
@@ -109,17 +109,13 @@ async fn content_that_was_tampered_with_is_not_told() {
     let session = place.serve(&["--tier", "full"]).await;
     session.ok("task_create", task("T")).await;
     let id = artifacts(&session, "task_create").await[0].clone();
-    let kept = place.sql(&format!(
-        "SELECT hash || ' ' || size FROM core_artifacts WHERE id = '{id}'"
-    ));
-    let (hash, size) = kept[0].split_once(' ').unwrap();
-    let file = place.data().join("artifacts").join(hash);
-    fs::write(file, "x".repeat(size.parse().unwrap())).unwrap();
+    let hash = &place.sql(&format!("SELECT hash FROM core_artifacts WHERE id = '{id}'"))[0];
+    place.change_content(hash);
     for offset in [0, 5] {
         let slice = json!({"artifact_id": id, "offset": offset});
         let refusal = session.refused("artifact_get", slice).await;
         assert_eq!(refusal["code"], "ARTIFACT_CHANGED", "{refusal:#}");
-        assert_eq!(refusal["context"]["sha256"], hash);
+        assert_eq!(&refusal["context"]["sha256"], hash);
     }
     session.close().await;
 }
@@ -131,20 +127,14 @@ async fn a_host_takes_away_what_expired_even_when_the_store_is_off() {
     session.ok("task_create", task("one")).await;
     session.ok("task_create", task("other")).await;
     session.close().await;
-    let files = || {
-        fs::read_dir(place.data().join("artifacts"))
-            .unwrap()
-            .filter(|entry| entry.as_ref().unwrap().file_name().len() == 64)
-            .count()
-    };
-    assert_eq!(files(), 4);
+    assert_eq!(place.contents().len(), 4);
     place.sql(
         "UPDATE core_artifacts SET expires_at = '2020-01-01T00:00:00.000Z'
          WHERE op_id = (SELECT min(op_id) FROM core_operations WHERE tool = 'task_create') RETURNING id",
     );
     fs::write(place.config(), "").unwrap();
     let session = place.serve(&["--tier", "full"]).await;
-    until(async || files() == 2).await;
+    until(async || place.contents().len() == 2).await;
     // Rows that went before the ledger's own are forgotten with them.
     until(async || place.sql("SELECT count(*) FROM core_artifacts") == ["2"]).await;
     session.ok("task_create", task("third")).await;
@@ -169,4 +159,62 @@ async fn without_the_store_nothing_is_kept() {
     );
     session.close().await;
     assert!(!place.data().join("artifacts").exists());
+}
+
+/// A second host of the same data directory reads what the first one stored, through the database if that is on a server.
+#[tokio::test]
+async fn a_host_reads_what_another_one_stored() {
+    let place = Place::with(ALL);
+    let [one, other] = [
+        place.serve(&["--tier", "full"]).await,
+        place.serve(&["--tier", "full"]).await,
+    ];
+    let title = "large ".repeat(30_000);
+    one.ok(
+        "task_create",
+        json!({"title": "T", "spec_markdown": title, "workspace": "w", "initial_phase": "spec_draft",
+            "actor": "ada", "actor_role": "orchestrator"}),
+    )
+    .await;
+    let id = &artifacts(&other, "task_create").await[0];
+    let slice = json!({"artifact_id": id, "offset": 100_000, "limit": 60});
+    let found = other.ok("artifact_get", slice).await;
+    assert!(
+        found["content"].as_str().unwrap().contains("large large"),
+        "{found:#}"
+    );
+    if !place.is_in_file() {
+        // Nothing is left in the directory of the host that stored it.
+        let files = fs::read_dir(place.data().join("artifacts")).unwrap();
+        assert_eq!(files.count(), 0);
+    }
+    one.close().await;
+    other.close().await;
+}
+
+#[tokio::test]
+async fn the_place_of_content_can_be_chosen_where_there_is_a_server() {
+    let place = Place::with(&format!("{ALL}store = \"database\"\n"));
+    if place.is_in_file() {
+        let said = place.run(&["call", "task_list", "{}"]);
+        let said = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(
+            said.contains("artifacts.store is \"database\", but the database is a file"),
+            "{said}"
+        );
+        return;
+    }
+    let session = place.serve(&["--tier", "full"]).await;
+    session.ok("task_create", task("one")).await;
+    let in_rows = artifacts(&session, "task_create").await;
+    session.close().await;
+    fs::write(place.config(), format!("{ALL}store = \"files\"\n")).unwrap();
+    let session = place.serve(&["--tier", "full"]).await;
+    session.ok("task_create", task("other")).await;
+    let in_files = artifacts(&session, "task_create").await;
+    assert_eq!(place.contents().len(), 2);
+    for id in in_rows.iter().chain(&in_files) {
+        session.ok("artifact_get", json!({"artifact_id": id})).await;
+    }
+    session.close().await;
 }

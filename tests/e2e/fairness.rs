@@ -271,11 +271,7 @@ async fn artifacts_never_take_twice_what_they_may_and_the_calls_say_so() {
     let server = place.serve_http(&["--tier", "full"]);
     let ada = Session::over_http_as(&server, ADA).await;
     let bob = Session::over_http_as(&server, BOB).await;
-    let size = || {
-        let files = std::fs::read_dir(place.data().join("artifacts")).unwrap();
-        let sizes = files.filter_map(|file| file.unwrap().metadata().ok());
-        sizes.map(|metadata| metadata.len()).sum::<u64>()
-    };
+    let size = || place.content_bytes();
     let mut was_refused = false;
     for number in 0..20 {
         // Content of its own in each call.

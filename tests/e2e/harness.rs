@@ -274,6 +274,49 @@ impl Place {
         self.server.is_some() || self.sql("PRAGMA integrity_check") == ["ok"]
     }
 
+    /// Hashes of the contents that are kept, wherever new content goes by default.
+    pub(crate) fn contents(&self) -> Vec<String> {
+        if self.server.is_some() {
+            return self.sql("SELECT DISTINCT hash FROM core_contents ORDER BY hash");
+        }
+        let files = std::fs::read_dir(self.data().join("artifacts")).unwrap();
+        let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        // A hash has 64 characters, and no other file's name has.
+        names.filter(|name| name.len() == 64).collect()
+    }
+
+    /// Bytes of all of it.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        if self.server.is_some() {
+            let total = self.sql("SELECT coalesce(sum(octet_length(bytes)), 0) FROM core_contents");
+            return total[0].parse().unwrap();
+        }
+        let files = std::fs::read_dir(self.data().join("artifacts")).unwrap();
+        let sizes = files.filter_map(|file| file.unwrap().metadata().ok());
+        sizes.map(|metadata| metadata.len()).sum()
+    }
+
+    /// Replaces content by as many other bytes, as anybody with access to it could.
+    pub(crate) fn change_content(&self, hash: &str) {
+        if self.server.is_some() {
+            self.sql(&format!(
+                "UPDATE core_contents SET bytes = decode(repeat('78', octet_length(bytes)), 'hex') WHERE hash = '{hash}'"
+            ));
+            return;
+        }
+        let file = self.data().join("artifacts").join(hash);
+        let length = std::fs::metadata(&file).unwrap().len();
+        std::fs::write(file, "x".repeat(usize::try_from(length).unwrap())).unwrap();
+    }
+
+    /// Takes content away.
+    pub(crate) fn remove_content(&self, hash: &str) {
+        match self.server {
+            Some(_) => drop(self.sql(&format!("DELETE FROM core_contents WHERE hash = '{hash}'"))),
+            None => std::fs::remove_file(self.data().join("artifacts").join(hash)).unwrap(),
+        }
+    }
+
     /// The first column of a query's rows.
     pub(crate) fn sql(&self, sql: &str) -> Vec<String> {
         if let Some(server) = &self.server {

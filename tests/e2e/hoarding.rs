@@ -24,9 +24,7 @@ fn rows(place: &Place) -> Vec<String> {
 }
 
 fn files(place: &Place) -> usize {
-    let kept = std::fs::read_dir(place.data().join("artifacts")).unwrap();
-    kept.filter(|entry| entry.as_ref().unwrap().file_name().len() == 64)
-        .count()
+    place.contents().len()
 }
 
 #[tokio::test]
@@ -143,6 +141,8 @@ async fn nobody_reaches_what_others_keep() {
         "SELECT id FROM core_artifacts",
         "UPDATE core_artifacts SET expires_at = '2000'",
         "DELETE FROM core_artifacts",
+        "SELECT hash FROM core_contents",
+        "DELETE FROM core_content_puts",
         "INSERT INTO core_artifacts SELECT id || 'x', hash, kind, size, total_size, op_id, created_at, expires_at, collected FROM core_artifacts",
     ] {
         let said = keep(&session, "artifact_limits_sql", json!({"sql": sql}))

@@ -167,6 +167,7 @@ impl Site {
             &self.data,
             ArtifactSettings::default(),
             clock,
+            &self.database,
         )?)
     }
 
@@ -355,7 +356,12 @@ impl Site {
         )?;
         self.database.know_heads(generation.head_of());
         host.bury_the_dead(&self.database, &*self.clock)?;
-        let artifacts = ArtifactStore::open(&self.data, config.artifacts.clone(), Arc::clone(&self.clock))?;
+        let artifacts = ArtifactStore::open(
+            &self.data,
+            config.artifacts.clone(),
+            Arc::clone(&self.clock),
+            &self.database,
+        )?;
         let keeping = Maintenance {
             data: Arc::clone(&self.data),
             settings: config.ledger.clone(),

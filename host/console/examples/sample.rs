@@ -82,8 +82,13 @@ async fn serve(dir: PathBuf, port: usize) {
     let data = DataDir::open(&dir).unwrap();
     let database = Database::open(&data.database()).unwrap();
     let clock = Arc::new(SystemClock);
-    let artifacts =
-        ArtifactStore::open(&data, ArtifactSettings::default(), Arc::clone(&clock) as Arc<_>).unwrap();
+    let artifacts = ArtifactStore::open(
+        &data,
+        ArtifactSettings::default(),
+        Arc::clone(&clock) as Arc<_>,
+        &database,
+    )
+    .unwrap();
     let equipment = Equipment {
         reader: Reader::new(database, artifacts),
         host: Arc::new(Sample),

@@ -9,6 +9,7 @@ use tollgate_core::clock::Clock;
 use tollgate_sdk::Timestamp;
 use tollgate_store::artifacts::{self, ArtifactStore, Kept};
 use tollgate_store::data_dir::DataDir;
+use tollgate_store::exclusive;
 use tollgate_store::ledger::mirror::Mirror;
 use tollgate_store::ledger::retention::{self, Taken};
 use tollgate_store::ledger::{LedgerSettings, heads};
@@ -189,9 +190,12 @@ impl MaintenanceThread {
         let Some(store) = &self.keeping.artifacts else {
             return Ok(());
         };
-        // One collector at a time; whoever finds another at work has nothing to do.
-        let Some(_lock) = self.keeping.data.try_lock("collect.lock")? else {
-            return Ok(());
+        // One collector at a time. Whoever finds another at work has nothing to do but for files that no other host reaches.
+        let Some(_lock) = exclusive::try_lock(&self.keeping.data, &self.database, "collect.lock")? else {
+            return match self.database.is_on_server() {
+                true => store.sweep_files(&self.database.read_session()?),
+                false => Ok(()),
+            };
         };
         let kept = Kept {
             now_ms,

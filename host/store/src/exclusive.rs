@@ -1,4 +1,4 @@
-//! Work that one host at a time does, such as pruning, whichever process it is in.
+//! Work that one host at a time does: by a lock of the data directory, or of the server that the database is on.
 
 use cap_std::fs::File;
 use thiserror::Error;
@@ -6,42 +6,43 @@ use thiserror::Error;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::storage::{Database, Session, StoreError};
 
-/// The right to do such work, until this is dropped.
+/// A lock that lasts until it is dropped. One of a server ends with its connection, too.
 pub struct Exclusive {
     _held: Held,
 }
 
-/// Lock behind the right. Hosts of a file share its directory, and those of a server the server.
-#[expect(dead_code, reason = "held until it is dropped")]
+#[allow(
+    dead_code,
+    reason = "a lock is held by what has it, and nothing is done with that"
+)]
 enum Held {
     File(File),
-    Server(Box<Session>),
+    Session(Box<Session>),
 }
 
-/// Reason why nobody can tell if others do the work.
+/// Reason why nobody knows if another host has a lock.
 #[derive(Debug, Error)]
 pub enum ExclusiveError {
-    /// The data directory cannot be used.
+    /// The file of the lock cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// The database failed.
+    /// The server did not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-impl Exclusive {
-    /// The right to some work. None if another host does it.
-    pub fn try_take(
-        data: &DataDir,
-        database: &Database,
-        work: &str,
-    ) -> Result<Option<Exclusive>, ExclusiveError> {
-        let held = match database.is_on_server() {
-            true => database
-                .try_lock(work)?
-                .map(|session| Held::Server(Box::new(session))),
-            false => data.try_lock(&format!("{work}.lock"))?.map(Held::File),
-        };
-        Ok(held.map(|held| Exclusive { _held: held }))
-    }
+/// Takes a lock, unless another host of the database has it. Hosts of a server may have data directories of their own, so
+/// that its locks alone keep them apart.
+pub fn try_lock(
+    data: &DataDir,
+    database: &Database,
+    name: &str,
+) -> Result<Option<Exclusive>, ExclusiveError> {
+    let held = match database.is_on_server() {
+        true => database
+            .try_lock(name)?
+            .map(|session| Held::Session(Box::new(session))),
+        false => data.try_lock(name)?.map(Held::File),
+    };
+    Ok(held.map(|held| Exclusive { _held: held }))
 }

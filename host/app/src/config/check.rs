@@ -414,6 +414,7 @@ source = "own.wasm"
             reads = false
             [artifacts]
             enabled = true
+            store = "files"
             ttl_hours = 1
             max_mib = 1
             max_artifact_mib = 1

@@ -133,7 +133,8 @@ pub(crate) fn router(
     let database = Database::open(&data.database()).unwrap();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     data.private_dir("artifacts").unwrap();
-    let artifacts = ArtifactStore::open(&data, ArtifactSettings::default(), Arc::clone(&clock)).unwrap();
+    let artifacts =
+        ArtifactStore::open(&data, ArtifactSettings::default(), Arc::clone(&clock), &database).unwrap();
     let equipment = Equipment {
         reader: Reader::new(database, artifacts),
         host: Arc::new(NoHost),

@@ -196,7 +196,7 @@ fn changed(found: &StoredArtifact) -> ToolError {
         ),
     )
     .remediation(
-        "Do not rely on the content. Tell the operator that a file in the data directory was changed.",
+        "Do not rely on the content. Tell the operator that stored content was changed, in the data directory or in the database.",
     )
     .context("artifact_id", artifact.id.as_str())
     .context("sha256", artifact.hash.as_str())

@@ -1,15 +1,13 @@
 //! Taking away what is over: expired, too much, or named by no row.
 
+use std::collections::BTreeSet;
+
 use tollgate_sdk::Timestamp;
 
-use super::store::{ArtifactStore, UNFINISHED};
+use super::store::ArtifactStore;
 use crate::storage::Session;
 use crate::storage::StoreResult;
 
-/// Age of a file without a row, so that it is not one whose row is about to be committed.
-const ORPHAN_MS: i64 = 3_600_000;
-/// The same for a file that is still being written: longer than any call may take.
-const UNFINISHED_MS: i64 = 25 * 3_600_000;
 /// Rows changed at once.
 const BATCH: u32 = 500;
 
@@ -41,9 +39,10 @@ pub fn collect(
         if !commit(Box::new(move |session| session.artifacts().mark_collected(&ids))) {
             return Ok(());
         }
-        for (_, hash) in &over {
+        let hashes: BTreeSet<String> = over.into_iter().map(|(_, hash)| hash).collect();
+        for hash in &hashes {
             if !session.artifacts().is_live(hash)? {
-                store.remove(hash, |_| true)?;
+                store.contents.remove(hash)?;
             }
         }
     }
@@ -54,60 +53,38 @@ pub fn collect(
             return Ok(());
         }
     }
-    sweep(store, session)?;
+    store.contents.sweep_rows()?;
+    store.contents.sweep_files(session)?;
     Ok(store.look()?)
-}
-
-/// Takes away files that no row names.
-fn sweep(store: &ArtifactStore, session: &Session) -> anyhow::Result<()> {
-    for name in store.names()? {
-        let patience = if name.starts_with(UNFINISHED) {
-            UNFINISHED_MS
-        } else if session.artifacts().is_live(&name)? {
-            continue;
-        } else {
-            ORPHAN_MS
-        };
-        store.remove(&name, |age_ms| age_ms > patience)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use tollgate_core::clock::SystemClock;
-    use tollgate_core::hash::sha256_hex;
-
-    use super::super::{Artifact, ArtifactKind, ArtifactSettings};
+    use super::super::fixture::{self, Place};
+    use super::super::{Artifact, ArtifactSettings};
     use super::*;
-    use crate::data_dir::DataDir;
-    use crate::storage::{Database, fixture};
+    use crate::storage::fixture::{YOUNG, operation};
 
     const DAY_MS: i64 = 86_400_000;
     const NOW: i64 = 1_000 * DAY_MS;
 
     struct Stage {
-        _place: tempfile::TempDir,
-        store: ArtifactStore,
+        store: Arc<ArtifactStore>,
         session: Session,
+        place: Place,
     }
 
     fn stage(most: u64) -> Stage {
-        let place = tempfile::tempdir().unwrap();
-        let data = DataDir::open(place.path()).unwrap();
-        let settings = ArtifactSettings {
-            enabled: true,
+        let (place, store) = Place::with(ArtifactSettings {
             max_mib: most,
-            ..ArtifactSettings::default()
-        };
-        let store = ArtifactStore::open(&data, settings, Arc::new(SystemClock)).unwrap();
-        let session = Database::open(&data.database()).unwrap().write_session().unwrap();
+            ..fixture::settings()
+        });
         Stage {
-            _place: place,
-            store: store.unwrap(),
-            session,
+            store,
+            session: place.session(),
+            place,
         }
     }
 
@@ -120,19 +97,16 @@ mod tests {
         /// The same of somebody.
         fn keep_for(&self, holder: &str, number: usize, fill: u8, mib: usize, (made, expires): (i64, i64)) {
             let content = vec![fill; mib << 20];
-            self.store.put(&content).unwrap();
             let time = |days: i64| Timestamp::from_ms(NOW + days * DAY_MS).to_string();
-            let mut operation = fixture::operation(number, None, fixture::YOUNG);
-            operation.artifacts = vec![Artifact {
-                id: format!("art_{number}"),
-                hash: sha256_hex(&content),
-                kind: ArtifactKind::Log,
+            let artifact = Artifact {
                 holder: holder.to_owned(),
-                size: i64::try_from(content.len()).unwrap(),
-                total_size: 0,
                 created_at: time(made),
                 expires_at: time(expires),
-            }];
+                ..fixture::artifact(number, &content)
+            };
+            self.store.put(&content, &artifact.id).unwrap();
+            let mut operation = operation(number, None, YOUNG);
+            operation.artifacts = vec![artifact];
             self.session.begin_write().unwrap();
             self.session.ledger().record(&operation).unwrap();
             self.session.commit().unwrap();
@@ -154,7 +128,7 @@ mod tests {
                 let found = self.session.artifacts().get(id).unwrap();
                 found.is_some_and(|found| !found.collected)
             });
-            (live.collect(), self.store.names().unwrap().len())
+            (live.collect(), self.store.contents.names().len())
         }
     }
 
@@ -163,7 +137,7 @@ mod tests {
         let stage = stage(100);
         let time = |days: i64| Timestamp::from_ms(NOW + days * DAY_MS).to_string();
         let call = |number: usize, days: i64| {
-            let row = fixture::operation(number, None, &time(days));
+            let row = operation(number, None, &time(days));
             stage.session.begin_write().unwrap();
             stage.session.ledger().record(&row).unwrap();
             stage.session.commit().unwrap();
@@ -236,16 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_row_may_still_come_stays() {
+    fn content_whose_row_may_still_come_stays() {
         let stage = stage(100);
-        stage.store.put(b"its row comes with the commit").unwrap();
-        assert_eq!(stage.collect(), (Vec::new(), 1));
         stage
             .store
-            .remove(&sha256_hex(b"its row comes with the commit"), |age| {
-                age < ORPHAN_MS
-            })
+            .put(b"its row comes with the commit", "art_1")
             .unwrap();
+        assert_eq!(stage.collect(), (Vec::new(), 1));
+        fixture::age(&stage.place, &stage.store);
         assert_eq!(stage.collect(), (Vec::new(), 0));
     }
 }

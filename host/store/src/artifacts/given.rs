@@ -75,17 +75,12 @@ impl CallArtifacts {
 mod tests {
     use std::sync::Arc;
 
-    use tollgate_core::clock::SystemClock;
-
+    use super::super::fixture::Place;
     use super::super::{ArtifactSettings, ArtifactStore};
     use super::*;
-    use crate::data_dir::DataDir;
 
-    fn call(settings: ArtifactSettings) -> (tempfile::TempDir, Arc<ArtifactStore>, CallArtifacts) {
-        let place = tempfile::tempdir().unwrap();
-        let data = DataDir::open(place.path()).unwrap();
-        let store = ArtifactStore::open(&data, settings, Arc::new(SystemClock)).unwrap();
-        let store = Arc::new(store.unwrap());
+    fn call(settings: ArtifactSettings) -> (Place, Arc<ArtifactStore>, CallArtifacts) {
+        let (place, store) = Place::with(settings);
         let call = CallArtifacts::new(Some(Arc::clone(&store)), tollgate_core::share::Share::default());
         (place, store, call)
     }
@@ -98,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn content_reaches_the_disk_when_the_call_is_over() {
+    fn content_is_stored_when_the_call_is_over() {
         let (_place, store, call) = call(settings());
         let id = call.give(ArtifactKind::Log, b"what was seen".to_vec()).unwrap();
-        assert_eq!(store.names().unwrap(), Vec::<String>::new());
+        assert_eq!(store.contents.names(), Vec::<String>::new());
         let [kept] = <[_; 1]>::try_from(call.kept()).unwrap();
         assert_eq!(Some(&kept.id), id.as_ref());
         call.store_given();
-        assert_eq!(store.names().unwrap(), std::slice::from_ref(&kept.hash));
+        assert_eq!(store.contents.names(), std::slice::from_ref(&kept.hash));
         assert_eq!(
             store.read(&kept.hash, 5, 100).unwrap(),
             Some(b"was seen".to_vec())
@@ -122,7 +117,7 @@ mod tests {
         assert_eq!(call.kept().len(), 32);
         call.forget();
         call.store_given();
-        assert_eq!((call.kept(), store.names().unwrap()), (Vec::new(), Vec::new()));
+        assert_eq!((call.kept(), store.contents.names()), (Vec::new(), Vec::new()));
         assert!(call.give(ArtifactKind::Log, Vec::new()).unwrap().is_some());
     }
 

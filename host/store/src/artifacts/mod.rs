@@ -1,9 +1,9 @@
 //! Artifacts: content that operations refer to and that is kept for a while, such as a test's whole log.
 //!
-//! Content is in files named by its hash, in `artifacts/` of the data directory, its owner's alone. What an
-//! operation has is in `core_artifacts`, written in the same commit as its row. Files come before their
-//! rows or shortly after, and go when they expire, when room is short, or when no row names them: a missing
-//! file says nothing about the ledger.
+//! Content is named by its hash: in files, in `artifacts/` of the data directory, its owner's alone, or in the database
+//! of a server. What an operation has is in `core_artifacts`, written in the same commit as its row. Content comes
+//! before its rows or shortly after, and goes when it expires, when room is short, or when no row names it: missing
+//! content says nothing about the ledger.
 //!
 //! A call gets a [`CallArtifacts`]. Whoever has content of unknown size streams it:
 //!
@@ -20,9 +20,16 @@
 //! ```
 
 mod collect;
+mod contents;
+mod files;
+#[cfg(test)]
+mod fixture;
 mod given;
 mod room;
+mod rows;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +43,7 @@ use given::Given;
 
 pub use crate::artifact::{Artifact, ArtifactKind};
 pub use collect::{Kept, collect};
+pub use contents::{ArtifactsError, ContentStore};
 pub use store::{ArtifactStore, ArtifactWriter};
 
 /// The `[artifacts]` table.
@@ -44,6 +52,8 @@ pub use store::{ArtifactStore, ArtifactWriter};
 pub struct ArtifactSettings {
     /// True if anything is kept.
     pub enabled: bool,
+    /// Place of new content, if it is not the one that goes with the database.
+    pub store: Option<ContentStore>,
     /// For how long.
     pub ttl_hours: u32,
     /// Maximum of all content; the oldest is removed first.
@@ -64,6 +74,7 @@ impl Default for ArtifactSettings {
     fn default() -> ArtifactSettings {
         ArtifactSettings {
             enabled: false,
+            store: None,
             ttl_hours: 72,
             max_mib: 1024,
             max_artifact_mib: 16,
@@ -112,11 +123,18 @@ impl Call {
 struct Promised {
     store: Option<Arc<ArtifactStore>>,
     share: Share,
-    contents: Mutex<HashMap<String, u64>>,
+    contents: Mutex<HashMap<String, Promise>>,
+}
+
+/// Content that is to be stored.
+struct Promise {
+    bytes: u64,
+    /// The newest artifact of the call that has it.
+    artifact: String,
 }
 
 impl Promised {
-    fn contents(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+    fn contents(&self) -> MutexGuard<'_, HashMap<String, Promise>> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -124,8 +142,8 @@ impl Promised {
 impl Drop for Promised {
     fn drop(&mut self) {
         if let Some(store) = &self.store {
-            for bytes in self.contents().values() {
-                store.room.give_back(&self.share, *bytes);
+            for promise in self.contents().values() {
+                store.room.give_back(&self.share, promise.bytes);
             }
         }
     }
@@ -198,13 +216,18 @@ impl CallArtifacts {
     /// Takes room for content, once for all that is equal. `false` if there is none.
     fn promise(&self, store: &ArtifactStore, artifact: &Artifact) -> bool {
         let mut contents = self.promised.contents();
-        if contents.contains_key(&artifact.hash) {
+        if let Some(promise) = contents.get_mut(&artifact.hash) {
+            promise.artifact.clone_from(&artifact.id);
             return true;
         }
         let bytes = u64::try_from(artifact.size).unwrap_or_default();
         let is_room = store.take_room(&self.call.share, bytes);
         if is_room {
-            contents.insert(artifact.hash.clone(), bytes);
+            let promise = Promise {
+                bytes,
+                artifact: artifact.id.clone(),
+            };
+            contents.insert(artifact.hash.clone(), promise);
         } else {
             self.call.refuse();
         }
@@ -217,13 +240,13 @@ impl CallArtifacts {
             return;
         };
         let hash = sha256_hex(store.cut(content));
-        let Some(bytes) = self.promised.contents().remove(&hash) else {
+        let Some(promise) = self.promised.contents().remove(&hash) else {
             return;
         };
-        match store.put(content) {
-            Ok(()) => store.room.fill(bytes),
+        match store.put(content, &promise.artifact) {
+            Ok(()) => store.room.fill(promise.bytes),
             Err(err) => {
-                store.room.give_back(&self.call.share, bytes);
+                store.room.give_back(&self.call.share, promise.bytes);
                 tracing::warn!(%err, "an artifact could not be stored");
             }
         }

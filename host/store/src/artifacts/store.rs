@@ -1,55 +1,46 @@
-//! The files: written whole or not at all, named by their content.
+//! The store: room for content, its limits, and content of unknown size that is written.
 
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 
-use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt};
-use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};
 use crossbeam_channel::Receiver;
-use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 use tollgate_core::clock::Clock;
-use tollgate_core::file::NO_WAIT;
 use tollgate_core::hash::{hex, sha256_hex};
 use tollgate_core::share::Share;
 use tollgate_sdk::Timestamp;
 
-use super::room::{self, Room};
+use super::contents::{ArtifactsError, Contents};
+use super::files::Draft;
+use super::room::Room;
 use super::{Artifact, ArtifactKind, ArtifactSettings, Call};
-use crate::data_dir::{DataDir, DataDirError};
+use crate::data_dir::DataDir;
+use crate::storage::{Database, Session};
 
-/// The directory in the data directory.
-const DIR: &str = "artifacts";
-/// Shared by who puts files in place, exclusive for who takes them away.
-const LOCK: &str = "lock";
-/// Prefix of a file that is not whole yet.
-pub(super) const UNFINISHED: &str = "new-";
 const HOUR_MS: i64 = 3_600_000;
-/// Time without a write after which nobody writes a file that is not whole any more.
-const ABANDONED_MS: i64 = 600_000;
 /// Room that a stream takes at once.
 const STEP: u64 = 1 << 20;
 
-/// The artifacts of a data directory.
+/// The artifacts of a host.
 pub struct ArtifactStore {
-    dir: Dir,
+    pub(super) contents: Contents,
     settings: ArtifactSettings,
     clock: Arc<dyn Clock>,
     pub(super) room: Room,
 }
 
 impl ArtifactStore {
-    /// Opens the store. There is none if it is off and was never on.
+    /// Opens the store. There is none if it is off and was never on. Hosts of a server always have one, because others may
+    /// keep content in its database.
     pub fn open(
         data: &DataDir,
         settings: ArtifactSettings,
         clock: Arc<dyn Clock>,
-    ) -> Result<Option<ArtifactStore>, DataDirError> {
-        if !settings.enabled && !data.has(DIR) {
-            return Ok(None);
-        }
-        Ok(Some(ArtifactStore {
-            dir: data.private_dir(DIR)?,
+        database: &Database,
+    ) -> Result<Option<ArtifactStore>, ArtifactsError> {
+        let contents = Contents::open(data, &settings, Arc::clone(&clock), database)?;
+        Ok(contents.map(|contents| ArtifactStore {
+            contents,
             room: Room::new(settings.max_mib << 20),
             settings,
             clock,
@@ -64,32 +55,12 @@ impl ArtifactStore {
     /// A slice of content, at most so many bytes. `None` if the content is gone. Content that is not what its hash says
     /// is an error of the kind [`InvalidData`](io::ErrorKind::InvalidData).
     pub fn read(&self, hash: &str, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
-        let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .follow(FollowSymlinks::No)
-            .custom_flags(NO_WAIT);
-        let mut file = match self.dir.open_with(hash, &options) {
-            Ok(file) => file,
-            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(err) => return Err(err),
-        };
-        let mut hasher = Sha256::new();
-        let mut chunk = vec![0; 64 << 10];
-        loop {
-            match file.read(&mut chunk)? {
-                0 => break,
-                length => hasher.update(&chunk[..length]),
-            }
-        }
-        if hex(&hasher.finalize()) != hash {
-            let why = "the content is not what was kept: its file was changed";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        }
-        file.seek(SeekFrom::Start(offset))?;
-        let mut slice = Vec::new();
-        file.take(limit as u64).read_to_end(&mut slice)?;
-        Ok(Some(slice))
+        self.contents.read(hash, offset, limit)
+    }
+
+    /// Takes away files of this data directory that no row names, while another host collects.
+    pub fn sweep_files(&self, session: &Session) -> anyhow::Result<()> {
+        self.contents.sweep_files(session)
     }
 
     /// Hears when there is more than there may be, or others may have put much.
@@ -123,34 +94,14 @@ impl ArtifactStore {
         Ok(())
     }
 
-    /// Bytes of all files. Those that somebody writes have taken their room already.
     fn size(&self) -> io::Result<u64> {
-        let mut size = 0;
-        for entry in self.dir.entries()? {
-            let entry = entry?;
-            let metadata = match entry.metadata() {
-                Ok(metadata) => metadata,
-                Err(err) if err.kind() == io::ErrorKind::NotFound => continue,
-                Err(err) => return Err(err),
-            };
-            let is_written = entry.file_name().to_string_lossy().starts_with(UNFINISHED)
-                && self.clock.now_ms().saturating_sub(modified_ms(&metadata)) < ABANDONED_MS;
-            if !is_written {
-                size += room::counted(metadata.len());
-            }
-        }
-        Ok(size)
+        self.contents.size()
     }
 
-    /// Stores content under its hash.
-    pub(super) fn put(&self, content: &[u8]) -> io::Result<()> {
+    /// Stores content for an artifact under its hash.
+    pub(super) fn put(&self, content: &[u8], artifact: &str) -> io::Result<()> {
         let content = self.cut(content);
-        let name = self.unfinished();
-        let mut file = self.create(&name)?;
-        let placed = file
-            .write_all(content)
-            .and_then(|()| self.place(&name, &sha256_hex(content)));
-        placed.inspect_err(|_| self.discard(&name))
+        self.contents.put(content, &sha256_hex(content), artifact)
     }
 
     /// Description of what [`put`](ArtifactStore::put) will store.
@@ -195,70 +146,6 @@ impl ArtifactStore {
     fn most(&self) -> u64 {
         self.settings.max_artifact_mib << 20
     }
-
-    fn unfinished(&self) -> String {
-        self.clock.new_id(UNFINISHED)
-    }
-
-    fn create(&self, name: &str) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        self.dir.open_with(name, &options)
-    }
-
-    fn place(&self, name: &str, hash: &str) -> io::Result<()> {
-        let _lock = self.lock(FlockOperation::LockShared)?;
-        self.dir.rename(name, &self.dir, hash)
-    }
-
-    fn discard(&self, name: &str) {
-        let _ = self.dir.remove_file(name);
-    }
-
-    /// Takes a file away if `is_over` says so of its name and age, while nobody puts any in place.
-    pub(super) fn remove(&self, name: &str, is_over: impl FnOnce(i64) -> bool) -> io::Result<bool> {
-        let _lock = self.lock(FlockOperation::LockExclusive)?;
-        let metadata = match self.dir.symlink_metadata(name) {
-            Ok(metadata) => metadata,
-            Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(err) => return Err(err),
-        };
-        if !is_over(self.clock.now_ms().saturating_sub(modified_ms(&metadata))) {
-            return Ok(false);
-        }
-        self.dir.remove_file(name).map(|()| true)
-    }
-
-    /// The names of all files but the lock.
-    pub(super) fn names(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in self.dir.entries()? {
-            if let Ok(name) = entry?.file_name().into_string()
-                && name != LOCK
-            {
-                names.push(name);
-            }
-        }
-        Ok(names)
-    }
-
-    fn lock(&self, operation: FlockOperation) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).mode(0o600);
-        let file = self.dir.open_with(LOCK, &options)?;
-        flock(&file, operation)?;
-        Ok(file)
-    }
-}
-
-/// Time of the last write to a file.
-fn modified_ms(metadata: &Metadata) -> i64 {
-    metadata
-        .modified()
-        .ok()
-        .and_then(|modified| modified.into_std().duration_since(std::time::UNIX_EPOCH).ok())
-        .and_then(|since| i64::try_from(since.as_millis()).ok())
-        .unwrap_or_default()
 }
 
 /// An artifact that is being written. What goes past the limit for one artifact, or past its caller's share of the
@@ -270,8 +157,7 @@ pub struct ArtifactWriter {
     call: Call,
     /// Room that it took.
     taken: u64,
-    name: String,
-    file: File,
+    draft: Draft,
     hasher: Sha256,
     size: u64,
     total_size: u64,
@@ -283,15 +169,13 @@ impl ArtifactWriter {
         kind: ArtifactKind,
         call: Call,
     ) -> io::Result<ArtifactWriter> {
-        let name = store.unfinished();
-        let file = store.create(&name)?;
+        let draft = store.contents.draft()?;
         Ok(ArtifactWriter {
             store,
             kind,
             call,
             taken: 0,
-            name,
-            file,
+            draft,
             hasher: Sha256::new(),
             size: 0,
             total_size: 0,
@@ -301,11 +185,11 @@ impl ArtifactWriter {
     /// Keeps what was written, as an artifact of the call. Returns its id.
     pub fn keep(mut self) -> io::Result<String> {
         let hash = hex(&self.hasher.clone().finalize());
-        self.store.place(&self.name, &hash)?;
         let holder = &self.call.share;
         let artifact = self
             .store
             .artifact(self.kind, holder, hash, self.size, self.total_size);
+        self.store.contents.keep(&self.draft, &artifact)?;
         let id = artifact.id.clone();
         self.call.kept().push(artifact);
         self.store.room.fill(self.taken);
@@ -334,7 +218,7 @@ impl Write for ArtifactWriter {
         let room = usize::try_from(self.store.most().saturating_sub(self.size)).unwrap_or(usize::MAX);
         let stored = bytes.get(..room).unwrap_or(bytes);
         let stored = if self.make_room(stored.len()) { stored } else { &[] };
-        self.file.write_all(stored)?;
+        self.draft.file.write_all(stored)?;
         self.hasher.update(stored);
         self.size += stored.len() as u64;
         self.total_size += bytes.len() as u64;
@@ -342,7 +226,7 @@ impl Write for ArtifactWriter {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.draft.file.flush()
     }
 }
 
@@ -351,23 +235,19 @@ impl Drop for ArtifactWriter {
         if self.taken > 0 {
             self.store.room.give_back(&self.call.share, self.taken);
         }
-        // Once it was kept, nothing has this name any more.
-        self.store.discard(&self.name);
+        // Of what was kept as a file, nothing has this name any more.
+        self.store.contents.discard(&self.draft);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tollgate_core::clock::SystemClock;
-
     use super::super::CallArtifacts;
+    use super::super::fixture::Place;
     use super::*;
 
-    fn store(settings: ArtifactSettings) -> (tempfile::TempDir, Arc<ArtifactStore>) {
-        let place = tempfile::tempdir().unwrap();
-        let data = DataDir::open(place.path()).unwrap();
-        let store = ArtifactStore::open(&data, settings, Arc::new(SystemClock)).unwrap();
-        (place, Arc::new(store.unwrap()))
+    fn store(settings: ArtifactSettings) -> (Place, Arc<ArtifactStore>) {
+        Place::with(settings)
     }
 
     fn settings() -> ArtifactSettings {
@@ -403,9 +283,9 @@ mod tests {
         let call = CallArtifacts::new(Some(Arc::clone(&store)), Share::default());
         let mut log = call.create(ArtifactKind::Log).unwrap().unwrap();
         log.write_all(b"half").unwrap();
-        assert_eq!(store.names().unwrap().len(), 1);
+        assert_eq!(store.contents.names().len(), 1);
         drop(log);
-        assert_eq!(store.names().unwrap(), Vec::<String>::new());
+        assert_eq!(store.contents.names(), Vec::<String>::new());
         assert_eq!(call.kept(), []);
     }
 
@@ -428,11 +308,11 @@ mod tests {
     }
 
     #[test]
-    fn equal_content_is_one_file() {
+    fn equal_content_is_stored_once() {
         let (_place, store) = store(settings());
-        store.put(b"same").unwrap();
-        store.put(b"same").unwrap();
-        let names: Vec<String> = store.names().unwrap();
+        store.put(b"same", "art_1").unwrap();
+        store.put(b"same", "art_2").unwrap();
+        let names: Vec<String> = store.contents.names();
         assert_eq!(names, [sha256_hex(b"same")]);
     }
 }

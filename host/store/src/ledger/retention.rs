@@ -7,12 +7,12 @@ use tollgate_sdk::Timestamp;
 
 use super::LedgerSettings;
 use crate::data_dir::{DataDir, DataDirError};
-use crate::exclusive::{Exclusive, ExclusiveError};
+use crate::exclusive::{self, ExclusiveError};
 use crate::key::LedgerKey;
 use crate::storage::{Database, OpenError, PruneBatch, PruneError, Pruned, Retention};
 
 /// One pruner works at a time, whichever process it is in.
-const WORK: &str = "prune";
+const LOCK: &str = "prune.lock";
 /// Rows of the first batch, and of the smallest and the largest.
 const FIRST: u32 = 64;
 const ROWS: std::ops::RangeInclusive<u32> = 16..=1_024;
@@ -67,7 +67,7 @@ pub fn prune(
     mut take_out: impl FnMut(PruneBatch) -> Result<Taken, PruneError>,
 ) -> Result<Pruned, RetentionError> {
     let mut all = Pruned::default();
-    let Some(_alone) = Exclusive::try_take(data, database, WORK)? else {
+    let Some(_alone) = exclusive::try_lock(data, database, LOCK)? else {
         return Ok(all);
     };
     let session = database.write_session()?;

@@ -26,7 +26,7 @@ enum Cause {
     Server(ServerError),
     #[error("only a database in a file of SQLite has this")]
     OfSqliteAlone,
-    #[error("only a database on a server has this")]
+    #[error("only a database on a PostgreSQL server has this")]
     OfServersAlone,
     #[error("the session is lost")]
     NoSession,
@@ -108,7 +108,7 @@ impl StoreError {
         StoreError(Cause::OfSqliteAlone)
     }
 
-    /// The failure of what servers alone have.
+    /// The failure of what a server alone has.
     pub(super) fn of_servers_alone() -> StoreError {
         StoreError(Cause::OfServersAlone)
     }

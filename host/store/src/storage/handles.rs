@@ -50,6 +50,8 @@ handles! {
     intents: Intents,
     /// Artifacts of operations.
     artifacts: Artifacts,
+    /// Content of artifacts on a server.
+    pieces: Pieces,
     /// Client connections that components asked about.
     connections: Connections,
     /// Components: their statements, the pages that they use, the definitions of their tools.

@@ -42,6 +42,7 @@ mod operations;
 mod outcome;
 mod over;
 mod permits;
+mod pieces;
 mod prune;
 mod recollection;
 mod recount;
@@ -64,8 +65,8 @@ mod work_trees;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use self::engine::postgres;
 use self::engine::sqlite::{memory, migrate, place};
+use self::engine::{Engine, postgres};
 
 pub use access::{Bounds, Namespace};
 pub use anchors::Anchor;
@@ -92,7 +93,7 @@ pub use export::ExportedRow;
 pub use found::{FoundOperation, TestedStates};
 pub use handles::{
     Approvals, Artifacts, Budgets, Components, Connections, Envelopes, Evidence, Intents, Ledger,
-    Maintenance, Operations, Permits, PolicyMemory, Roster, Stats, Tasks, WorkTrees,
+    Maintenance, Operations, Permits, Pieces, PolicyMemory, Roster, Stats, Tasks, WorkTrees,
 };
 pub use heads::HeadOf;
 pub use ledger::{Head, OpType, Operation};
@@ -101,6 +102,7 @@ pub use of_packs::{ColumnOf, TextFound, TextOf};
 pub use operations::{OperationFilter, SaidByPolicy, StoredOperation, claim, claimed_actor};
 pub use outcome::{Outcome, Ran, TestRun};
 pub use permits::Slots;
+pub(crate) use pieces::PIECE;
 pub use prune::{PruneBatch, PruneError, Pruned, Retention};
 pub use recollection::{MemoryOwner, Recollection};
 pub use repeats::{RepeatedFailure, SaidOfTests};
@@ -234,12 +236,6 @@ impl Database {
         session.roster().secret(name).map(Some)
     }
 
-    /// A lock of a server's database that one host at a time has, freed when this is dropped. None if another has it.
-    pub fn try_lock(&self, name: &str) -> StoreResult<Option<Session>> {
-        let session = self.read_session().map_err(OpenError::into_cause)?;
-        Ok(session.roster().take(name)?.then_some(session))
-    }
-
     /// Says how to look up the commit that a workspace is at, for envelopes that end.
     pub fn know_heads(&self, head_of: HeadOf) {
         self.heads.know(head_of);
@@ -266,6 +262,17 @@ impl Database {
         let session = Session::open(path, access)?;
         check_place(path, opened)?;
         Ok(session)
+    }
+
+    /// Takes a lock of the server, unless a session has it, on whatever host. The session that is returned has it until it
+    /// is dropped or loses its connection. A database in a file has no such locks.
+    pub fn try_lock(&self, name: &str) -> StoreResult<Option<Session>> {
+        let session = self.read_session().map_err(OpenError::into_cause)?;
+        let has_it = match &session.engine {
+            Engine::Postgres(postgres) => postgres.try_lock(name)?,
+            Engine::Sqlite(_) => return Err(StoreError::of_servers_alone()),
+        };
+        Ok(has_it.then_some(session))
     }
 
     /// The file of a database that is one.

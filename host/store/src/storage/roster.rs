@@ -100,16 +100,6 @@ impl Roster<'_> {
         self.0.engine.one(Once(&sql), &[], |row| row.get(0))
     }
 
-    /// Takes a lock that the server frees with this session. False if another session has it.
-    pub(super) fn take(self, name: &str) -> StoreResult<bool> {
-        let Engine::Postgres(postgres) = &self.0.engine else {
-            return Err(StoreError::of_servers_alone());
-        };
-        let key = lock_key(postgres.schema(), name);
-        let sql = format!("SELECT pg_try_advisory_lock({key})");
-        self.0.engine.one(Once(&sql), &[], |row| row.get(0))
-    }
-
     /// The host with an id, if it has a row.
     pub fn find(self, host: &str) -> StoreResult<Option<Member>> {
         let sql = format!("{} WHERE id = ?1", self.members()?);

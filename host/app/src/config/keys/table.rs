@@ -477,6 +477,13 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "false",
         "Keep content beside the ledger.",
     ),
+    open(
+        "artifacts.store",
+        Kind::OneOf(&["files", "database"]),
+        "`database` with a PostgreSQL server, `files` without",
+        "\"database\"",
+        "Place of new content: files of the data directory, or the database, in which every host of the server reads it.",
+    ),
     key(
         "artifacts.ttl_hours",
         Kind::Count(87_600),

@@ -88,6 +88,15 @@ impl<'a> FromColumn<'a> for &'a str {
     }
 }
 
+impl<'a> FromColumn<'a> for &'a [u8] {
+    fn from_column(column: Column<'a>) -> Option<&'a [u8]> {
+        match column {
+            Column::Blob(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
 impl FromColumn<'_> for String {
     fn from_column(column: Column<'_>) -> Option<String> {
         column.text().map(str::to_owned)

@@ -223,7 +223,7 @@ mod tests {
     fn the_migrations_say_what_there_should_be() {
         let made = made();
         let of = |kind: &str| made.iter().filter(|object| object.kind == kind).count();
-        assert_eq!((of("table"), of("trigger"), of("function")), (26, 7, 9));
+        assert_eq!((of("table"), of("trigger"), of("function")), (28, 7, 9));
         let is = |name: &str| &made.iter().find(|object| object.name == name).unwrap().is;
         assert_eq!(
             is("core_operations.core_operations_no_update"),

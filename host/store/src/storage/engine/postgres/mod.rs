@@ -261,6 +261,26 @@ impl Postgres {
         self.begin(&self.begin_with(LOCK_TIMEOUT_MS, IDLE_TIMEOUT_MS, &turn), None)
     }
 
+    /// Starts a write transaction beside the turn, after all others with the same lock. Each of its statements sees what
+    /// others committed before.
+    pub(in crate::storage) fn begin_beside(&self, lock: &str) -> StoreResult<()> {
+        let key = lock_key(&self.server.schema, lock);
+        self.begin(
+            &format!(
+                "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {IDLE_TIMEOUT_MS};
+                 SELECT pg_advisory_xact_lock({key})"
+            ),
+            self.deadline().as_ref(),
+        )
+    }
+
+    /// Takes a lock for as long as the session lasts, unless another session has it.
+    pub(in crate::storage) fn try_lock(&self, lock: &str) -> StoreResult<bool> {
+        let key = lock_key(&self.server.schema, lock);
+        let said = self.seen(self.wire().ask(&format!("SELECT pg_try_advisory_lock({key})")))?;
+        Ok(said.first().and_then(Option::as_deref) == Some("t"))
+    }
+
     /// One writes at a time, as with SQLite: each statement sees what the one before committed, and nothing else.
     fn begin_in_turn(&self, lock_ms: u128, idle_ms: u128) -> String {
         let everybody = lock_key(&self.server.schema, EVERYBODY);

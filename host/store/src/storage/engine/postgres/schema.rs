@@ -19,6 +19,10 @@ pub(super) const CORE: &[(&str, &str)] = &[
         include_str!("../../../../../../migrations/core-postgres/0002_hosts.sql"),
     ),
     (
+        "0003_contents",
+        include_str!("../../../../../../migrations/core-postgres/0003_contents.sql"),
+    ),
+    (
         "0004_append",
         include_str!("../../../../../../migrations/core-postgres/0004_append.sql"),
     ),

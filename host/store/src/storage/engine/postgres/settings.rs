@@ -10,8 +10,8 @@ use crate::storage::session::Access;
 
 /// Oldest major version.
 pub(super) const LEAST_VERSION: i64 = 15;
-/// Connections that a host needs: lanes, readers, runners and its own.
-const CONNECTIONS: i64 = 34;
+/// Connections that a host needs: lanes, readers, runners, signs of life, content of artifacts and its own.
+const CONNECTIONS: i64 = 42;
 /// Time that a session waits for a lock, in milliseconds: longer than any write transaction may take.
 pub(super) const LOCK_TIMEOUT_MS: u128 = 12_000;
 /// Time after which the server ends a transaction whose host says nothing any more, in milliseconds.
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_server_is_judged_by_what_it_says() {
-        let good = ["15", "f", "on", "on", "UTF8", "origin", "33"];
+        let good = ["15", "f", "on", "on", "UTF8", "origin", "41"];
         let judged = |at: usize, text: &str| {
             let mut said = good.map(|text| Some(text.to_owned()));
             said[at] = Some(text.to_owned());
@@ -178,7 +178,7 @@ mod tests {
             (3, "off", "full_page_writes is off"),
             (4, "SQL_ASCII", "the encoding of the database is SQL_ASCII"),
             (5, "replica", "session_replication_role is replica"),
-            (6, "32", "the server has 33 connections left, and a host needs 34"),
+            (6, "40", "the server has 41 connections left, and a host needs 42"),
         ] {
             let refused = judged(at, text).unwrap_err();
             assert!(refused.starts_with(says), "{refused}");

@@ -1,0 +1,462 @@
+//! Contents in the database of a server, so that every host of it reads what another one stored.
+//!
+//! Sessions are few and their own: content waits for no call, and no call that writes waits for content.
+
+use std::collections::VecDeque;
+use std::io::{self, Read as _, Seek as _};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use cap_std::fs::File;
+use crossbeam_channel::{Receiver, Sender};
+use sha2::{Digest as _, Sha256};
+use tollgate_core::deadline::{Cancel, Deadline};
+use tollgate_core::hash::hex;
+
+use super::room;
+use crate::storage::{Database, OpenError, PIECE, Session, StoreError, StoreFailure, StoreResult};
+
+/// Sessions of a store, at most.
+const SESSIONS: usize = 4;
+/// Time for one step, such as a piece that is stored, and for a session to be free.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time for which a server that is away is waited for.
+const AWAY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time between two attempts to reach it.
+const AWAY_INTERVAL: Duration = Duration::from_millis(100);
+/// Pieces that are in memory at once.
+const WINDOW: i64 = 16;
+/// Pieces of one content, at most: `artifacts.max_artifact_mib` is 1024 at most.
+const MOST_PIECES: usize = (1 << 30) / PIECE;
+/// Contents whose pieces are known by their hashes.
+const KNOWN: usize = 64;
+/// Contents that are looked up at once.
+const BATCH: u32 = 500;
+
+/// Hashes of the pieces of content that was checked as a whole, so that a slice needs its own pieces only.
+type Checked = Arc<Vec<[u8; 32]>>;
+
+/// Bytes of content that is stored.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    Memory(&'a [u8]),
+    /// All of a file, wherever it was read to.
+    File(&'a File),
+}
+
+/// Contents in the database.
+pub(super) struct Rows {
+    database: Database,
+    /// Sessions that nobody uses, and places for those that are not opened yet.
+    idle: (Sender<Option<Session>>, Receiver<Option<Session>>),
+    known: Mutex<VecDeque<(String, Checked)>>,
+}
+
+/// Outcome of reading content.
+enum Found {
+    Slice(Vec<u8>),
+    Nothing,
+    /// The content is not what was kept.
+    Changed,
+}
+
+impl Rows {
+    pub(super) fn new(database: Database) -> Rows {
+        let idle = crossbeam_channel::bounded(SESSIONS);
+        for _ in 0..SESSIONS {
+            // There is room for as many.
+            let _ = idle.0.send(None);
+        }
+        Rows {
+            database,
+            idle,
+            known: Mutex::default(),
+        }
+    }
+
+    /// Stores content for an artifact whose row came or comes.
+    pub(super) fn put(&self, source: Source<'_>, hash: &str, artifact: &str) -> io::Result<()> {
+        let session = self.session()?;
+        self.write(&session, hash, |session| {
+            let pieces = source.len()?.div_ceil(PIECE as u64).max(1);
+            let pieces = i64::try_from(pieces).map_err(io::Error::other)?;
+            session.pieces().note(hash, artifact, pieces).map_err(failed)?;
+            let mut number = 0;
+            source.each_piece(|bytes| {
+                begin_step(session);
+                session.pieces().put(hash, number, bytes).map_err(failed)?;
+                number += 1;
+                Ok(())
+            })?;
+            match number == pieces {
+                true => Ok(()),
+                false => Err(io::Error::other("the file changed while it was read")),
+            }
+        })
+    }
+
+    /// A slice of content. `None` if the content is gone.
+    pub(super) fn read(&self, hash: &str, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        let session = self.session()?;
+        // One snapshot, so that content is never half removed.
+        session.begin_read().map_err(failed)?;
+        let found = match self.checked(hash) {
+            Some(checked) => slice_of_checked(&session, hash, &checked, (offset, limit)),
+            None => self.check(&session, hash, (offset, limit)),
+        };
+        let found = found.map_err(failed)?;
+        session.rollback().map_err(failed)?;
+        match found {
+            Found::Slice(slice) => Ok(Some(slice)),
+            Found::Nothing => Ok(None),
+            Found::Changed => {
+                let why = "the content is not what was kept: its rows in the database were changed";
+                Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            }
+        }
+    }
+
+    /// Removes content unless an artifact names it, or may do so once its row is there.
+    pub(super) fn remove(&self, hash: &str) -> io::Result<()> {
+        let session = self.session()?;
+        self.write(&session, hash, |session| {
+            session.pieces().remove(hash).map_err(failed)
+        })
+    }
+
+    /// Removes contents that no artifact names.
+    pub(super) fn sweep(&self) -> io::Result<()> {
+        let mut after = String::new();
+        loop {
+            let session = self.session()?;
+            session.begin_read().map_err(failed)?;
+            let unnamed = session.pieces().unnamed(&after, BATCH).map_err(failed)?;
+            session.rollback().map_err(failed)?;
+            drop(session);
+            let Some(last) = unnamed.last() else {
+                break;
+            };
+            after.clone_from(last);
+            for hash in &unnamed {
+                self.remove(hash)?;
+            }
+        }
+        self.session()?.pieces().forget_puts().map_err(failed)
+    }
+
+    /// Bytes of all contents, each counted as a file is.
+    pub(super) fn size(&self) -> io::Result<u64> {
+        let session = self.session()?;
+        session.begin_read().map_err(failed)?;
+        let least = i64::try_from(room::counted(0)).unwrap_or_default();
+        let total = session.pieces().total(least).map_err(failed)?;
+        session.rollback().map_err(failed)?;
+        Ok(total.cast_unsigned())
+    }
+
+    #[cfg(test)]
+    pub(super) fn hashes(&self) -> Vec<String> {
+        let session = self.session().unwrap();
+        session.begin_read().unwrap();
+        session.pieces().hashes().unwrap()
+    }
+
+    /// Runs a change of content in a transaction of its own. The change can run again, so that a server that is away for a
+    /// moment is waited for, and a commit that nobody answered is made once more.
+    fn write(
+        &self,
+        session: &Session,
+        hash: &str,
+        change: impl Fn(&Session) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let began = Instant::now();
+        loop {
+            begin_step(session);
+            let tried = session
+                .pieces()
+                .begin(hash)
+                .map_err(failed)
+                .and_then(|()| change(session))
+                .and_then(|()| session.commit().map_err(failed));
+            let Err(err) = tried else {
+                return Ok(());
+            };
+            if session.in_transaction() {
+                // The failure before it is what matters.
+                let _ = session.rollback();
+            }
+            if !may_pass(&err) || began.elapsed() > AWAY_TIMEOUT {
+                return Err(err);
+            }
+            std::thread::sleep(AWAY_INTERVAL);
+        }
+    }
+
+    /// A session of the store. Waits until one is free.
+    fn session(&self) -> io::Result<Borrowed<'_>> {
+        let began = Instant::now();
+        let place = self.idle.1.recv_timeout(STEP_TIMEOUT).map_err(|_| {
+            io::Error::new(
+                io::ErrorKind::TimedOut,
+                "other contents are stored or read for long",
+            )
+        })?;
+        let mut borrowed = Borrowed {
+            session: place,
+            home: &self.idle.0,
+        };
+        while borrowed.session.is_none() {
+            match self.database.write_session() {
+                Ok(session) => borrowed.session = Some(session),
+                Err(err) => {
+                    let err = failed(OpenError::into_cause(err));
+                    if !may_pass(&err) || began.elapsed() > AWAY_TIMEOUT {
+                        return Err(err);
+                    }
+                    std::thread::sleep(AWAY_INTERVAL);
+                }
+            }
+        }
+        begin_step(&borrowed);
+        Ok(borrowed)
+    }
+
+    /// Reads all of a content, checks it and takes a slice of it.
+    fn check(&self, session: &Session, hash: &str, slice: (u64, usize)) -> StoreResult<Found> {
+        let mut whole = Whole::new(slice);
+        loop {
+            let first = i64::try_from(whole.pieces.len()).unwrap_or(i64::MAX);
+            begin_step(session);
+            session.pieces().each(hash, (first, WINDOW), |piece| {
+                whole.take(piece.number, piece.bytes)
+            })?;
+            let seen = i64::try_from(whole.pieces.len()).unwrap_or(i64::MAX);
+            if whole.is_broken || seen - first < WINDOW {
+                break;
+            }
+        }
+        if whole.pieces.is_empty() && !whole.is_broken {
+            return Ok(Found::Nothing);
+        }
+        if whole.is_broken || hex(&whole.hasher.finalize()) != hash {
+            return Ok(Found::Changed);
+        }
+        if whole.pieces.len() > 1 {
+            let mut known = self.known();
+            known.push_back((hash.to_owned(), Arc::new(whole.pieces)));
+            if known.len() > KNOWN {
+                known.pop_front();
+            }
+        }
+        Ok(Found::Slice(whole.slice.bytes))
+    }
+
+    /// The pieces of content that was checked lately.
+    fn checked(&self, hash: &str) -> Option<Checked> {
+        let mut known = self.known();
+        let at = known.iter().position(|(known, _)| known == hash)?;
+        let found = known.remove(at)?;
+        let checked = Arc::clone(&found.1);
+        known.push_back(found);
+        Some(checked)
+    }
+
+    fn known(&self) -> MutexGuard<'_, VecDeque<(String, Checked)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A slice of content whose pieces were checked as a whole before. Those that it needs must be as they were.
+fn slice_of_checked(
+    session: &Session,
+    hash: &str,
+    checked: &[[u8; 32]],
+    (offset, limit): (u64, usize),
+) -> StoreResult<Found> {
+    let last = checked.len().saturating_sub(1);
+    let place = |byte: u64| usize::try_from(byte / PIECE as u64).map_or(last, |piece| piece.min(last));
+    let end = offset.saturating_add((limit as u64).saturating_sub(1));
+    let (mut next, end) = (place(offset), place(end));
+    let mut slice = Slice::new((offset, limit), next);
+    let mut is_changed = false;
+    let mut is_empty = true;
+    while next <= end && !is_changed {
+        let window = (end - next + 1).min(usize::try_from(WINDOW).unwrap_or(1));
+        let first = next;
+        let range = (
+            i64::try_from(first).unwrap_or(i64::MAX),
+            i64::try_from(window).unwrap_or(1),
+        );
+        begin_step(session);
+        session.pieces().each(hash, range, |piece| {
+            is_empty = false;
+            let bytes = piece.bytes.unwrap_or_default();
+            let is_it = usize::try_from(piece.number) == Ok(next)
+                && checked
+                    .get(next)
+                    .is_some_and(|hash| Sha256::digest(bytes)[..] == hash[..]);
+            is_changed |= !is_it;
+            slice.take(bytes);
+            next += 1;
+        })?;
+        is_changed |= next < first + window;
+    }
+    Ok(match (is_empty, is_changed) {
+        // Whatever is left elsewhere, the content is not whole.
+        (true, _) => match session.pieces().has(hash)? {
+            true => Found::Changed,
+            false => Found::Nothing,
+        },
+        (false, true) => Found::Changed,
+        (false, false) => Found::Slice(slice.bytes),
+    })
+}
+
+/// Content while all of it is read.
+struct Whole {
+    hasher: Sha256,
+    pieces: Vec<[u8; 32]>,
+    /// A piece is missing, or has another length than it should have.
+    is_broken: bool,
+    is_last: bool,
+    slice: Slice,
+}
+
+impl Whole {
+    fn new(slice: (u64, usize)) -> Whole {
+        Whole {
+            hasher: Sha256::new(),
+            pieces: Vec::new(),
+            is_broken: false,
+            is_last: false,
+            slice: Slice::new(slice, 0),
+        }
+    }
+
+    fn take(&mut self, number: i64, bytes: Option<&[u8]>) {
+        let is_next = usize::try_from(number) == Ok(self.pieces.len());
+        let bytes = bytes.filter(|_| is_next && !self.is_last && self.pieces.len() < MOST_PIECES);
+        let Some(bytes) = bytes else {
+            self.is_broken = true;
+            return;
+        };
+        self.is_last = bytes.len() < PIECE;
+        self.hasher.update(bytes);
+        self.pieces.push(Sha256::digest(bytes).into());
+        self.slice.take(bytes);
+    }
+}
+
+/// A slice of content whose pieces come in their order.
+struct Slice {
+    /// First byte and the byte after the last.
+    range: (u64, u64),
+    /// Bytes before the next piece.
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl Slice {
+    /// A slice of so many bytes from one on, of pieces that begin with this one.
+    fn new((offset, limit): (u64, usize), first: usize) -> Slice {
+        Slice {
+            range: (offset, offset.saturating_add(limit as u64)),
+            at: (first as u64).saturating_mul(PIECE as u64),
+            bytes: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, piece: &[u8]) {
+        let within = |byte: u64| {
+            let from_here = byte.saturating_sub(self.at);
+            usize::try_from(from_here).map_or(piece.len(), |at| at.min(piece.len()))
+        };
+        let (start, end) = (within(self.range.0), within(self.range.1));
+        self.bytes
+            .extend_from_slice(piece.get(start..end).unwrap_or_default());
+        self.at = self.at.saturating_add(piece.len() as u64);
+    }
+}
+
+impl Source<'_> {
+    fn len(self) -> io::Result<u64> {
+        match self {
+            Source::Memory(bytes) => Ok(bytes.len() as u64),
+            Source::File(file) => Ok(file.metadata()?.len()),
+        }
+    }
+
+    /// Shows all of it, piece by piece. Nothing is one piece without bytes.
+    fn each_piece(self, mut show: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut file = match self {
+            Source::Memory([]) => return show(&[]),
+            Source::Memory(bytes) => return bytes.chunks(PIECE).try_for_each(show),
+            Source::File(file) => file,
+        };
+        file.rewind()?;
+        let mut piece = Vec::with_capacity(PIECE);
+        let mut is_first = true;
+        loop {
+            piece.clear();
+            file.take(PIECE as u64).read_to_end(&mut piece)?;
+            if piece.is_empty() && !is_first {
+                return Ok(());
+            }
+            is_first = false;
+            show(&piece)?;
+            if piece.len() < PIECE {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// A session that goes back to its store.
+struct Borrowed<'r> {
+    session: Option<Session>,
+    home: &'r Sender<Option<Session>>,
+}
+
+impl Deref for Borrowed<'_> {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        match &self.session {
+            Some(session) => session,
+            None => unreachable!("a session is there before anybody has it"),
+        }
+    }
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        // A session whose transaction cannot be ended is not used again.
+        let session = self
+            .session
+            .take()
+            .filter(|session| !session.in_transaction() || session.rollback().is_ok());
+        let _ = self.home.try_send(session);
+    }
+}
+
+/// Gives what comes next on a session its own time.
+fn begin_step(session: &Session) {
+    session.limit_time(&Deadline::after(STEP_TIMEOUT, Cancel::default()));
+}
+
+/// A failure as those of files are.
+fn failed(err: StoreError) -> io::Error {
+    io::Error::other(err)
+}
+
+/// True if another attempt may work: the server was away, or another transaction was in the way.
+fn may_pass(err: &io::Error) -> bool {
+    let cause = err
+        .get_ref()
+        .map(|cause| cause as &(dyn std::error::Error + 'static));
+    matches!(
+        cause.and_then(StoreError::find),
+        Some(StoreFailure::Lost | StoreFailure::Unknown | StoreFailure::Conflict)
+    )
+}
