@@ -80,7 +80,7 @@ pub use component_sql::SqlError;
 pub use counted::{CountedRow, CountedVerdict, Times};
 pub use definitions::Remembered;
 pub use endings::{Ending, WORK_TREES, opened};
-pub use engine::postgres::{Server, ServerError};
+pub use engine::postgres::{Roles, Server, ServerError};
 pub use engine::sqlite::PAGE;
 pub use engine::sqlite::copies::{Compacted, CopyError};
 pub use engine::sqlite::migrate::{MigrationError, Step};
@@ -284,7 +284,16 @@ impl Database {
     /// Applies a component's migrations that are not applied yet, in one transaction.
     pub fn migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
         let session = self.write_session()?;
-        migrate::apply(&session, namespace, steps)
+        migrate::apply(&session, namespace, steps)?;
+        self.forget_roles();
+        Ok(())
+    }
+
+    /// Forgets what is known of the roles of components, which migrations make.
+    fn forget_roles(&self) {
+        if let At::Server(server) = &self.at {
+            server.forget_roles();
+        }
     }
 
     /// Checks that [`migrate`](Database::migrate) would work. Nothing is changed.
@@ -300,7 +309,9 @@ impl Database {
     ) -> Result<(), (String, MigrationError)> {
         let whole = |err: MigrationError| (String::new(), err);
         let session = self.write_session().map_err(|err| whole(err.into()))?;
-        migrate::apply_together(&session, components)
+        migrate::apply_together(&session, components)?;
+        self.forget_roles();
+        Ok(())
     }
 }
 
