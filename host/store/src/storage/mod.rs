@@ -339,7 +339,7 @@ fn explained(session: &Session, err: MigrationError) -> MigrationError {
 
 /// Tells the operator what is in the database and should not be there. Whoever only looks at it can still do so.
 fn report_misplaced(session: &Session) {
-    match session.maintenance().misplaced() {
+    match session.maintenance().misplaced_at_a_glance() {
         Ok(found) => {
             for object in found {
                 tracing::error!(

@@ -4,6 +4,7 @@ mod component;
 mod error;
 mod faults;
 pub(in crate::storage) mod migrate;
+mod pristine;
 mod roles;
 mod run;
 mod schema;
