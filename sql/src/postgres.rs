@@ -112,6 +112,8 @@ pub struct Change {
     pub verb: Verb,
     /// In lower case.
     pub table: String,
+    /// SQL for RETURNING that is true for a row that was inserted, of an INSERT that updates rows that are in its way.
+    pub is_new: Option<String>,
 }
 
 /// Verb of a statement that changes rows.

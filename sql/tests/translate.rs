@@ -103,6 +103,10 @@ fn migrations_that_postgresql_takes_otherwise_are_all_told() {
         CREATE INDEX shop_d ON shop_c (nothing);
         DROP TABLE shop_e;
         UPDATE shop_c SET n = 'x';
+        CREATE TABLE shop_f (id INTEGER PRIMARY KEY, a BIGINT);
+        ALTER TABLE shop_f RENAME COLUMN a TO xmin;
+        INSERT INTO shop_f (id, a) VALUES (7, 1), (NULL, 2);
+        INSERT INTO shop_f (id, a) SELECT a, a FROM shop_f;
     ";
     let read = schema::read("shop_", [Step { name: "0001", sql }]).unwrap();
     let unfit = migrations("tg_shop", &read).unwrap_err();
@@ -167,6 +171,8 @@ fn values_of_another_kind_are_refused() {
         Ok(Datum::Integer(12))
     );
     assert_eq!(sent(Some(Kind::Real), Datum::Real(f64::NAN)), Ok(Datum::Null));
+    let zero = sent(Some(Kind::Real), Datum::Real(-0.0));
+    assert!(matches!(zero, Ok(Datum::Real(zero)) if zero.is_sign_positive()));
     assert_eq!(sent(None, Datum::Integer(1)), Ok(text("")));
     assert_eq!(sent(None, Datum::Null), Ok(Datum::Null));
     for (kind, value) in [

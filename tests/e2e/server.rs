@@ -119,6 +119,17 @@ impl Server {
         Client::connect(&url, NoTls).unwrap()
     }
 
+    /// Drops the roles of components, which own nothing.
+    fn drop_roles(&self, client: &mut Client) {
+        let sql = "SELECT quote_ident(r.rolname) FROM pg_roles AS r JOIN pg_database AS d ON d.datname = current_database()
+            WHERE starts_with(r.rolname, 'tollgate_' || to_hex(d.oid::bigint) || '_' || $1 || '/')";
+        let roles = client.query(sql, &[&self.schema]).unwrap();
+        for role in roles {
+            let drop = format!("DROP ROLE {}", role.get::<_, String>(0));
+            assert!(client.batch_execute(&drop).is_ok() || std::thread::panicking());
+        }
+    }
+
     /// Schemas of the host and its components, in quotes.
     fn schemas(&self, client: &mut Client) -> Vec<String> {
         let sql = "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname = $1 OR starts_with(nspname, $1 || '/')";
@@ -150,6 +161,7 @@ impl Drop for Server {
                         dropped.is_some() || std::thread::panicking(),
                         "{schemas} are still there"
                     );
+                    self.drop_roles(&mut client);
                 }
             });
         });

@@ -30,6 +30,16 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
             "another process holds the database; nothing was changed",
         )
         .remediation("Call again."),
+        StoreFailure::Conflict => ToolError::new(
+            "STORAGE_BUSY",
+            "another transaction was in the way of the call's; nothing was changed",
+        )
+        .remediation("Call again."),
+        StoreFailure::Interrupted => ToolError::new(
+            "STORAGE_BUSY",
+            "the database did not get to the call before its time limit; nothing was changed",
+        )
+        .remediation("Call again when the host has less to do, or with fewer rows at once."),
         StoreFailure::Lost => ToolError::new(
             "STORAGE_UNREACHABLE",
             "the database server cannot be reached; nothing was changed",

@@ -401,6 +401,10 @@ impl Writer {
             }
             return Ok(Ran::Lost(ended));
         }
+        if session.is_failed() && ended.result.is_ok() {
+            // A statement of the host's failed within the call, and the call went on as if it had not. Its own part is undone.
+            ended.result = Err(lost_transaction());
+        }
         session.lift_limit()?;
         if ended.result.is_ok() {
             let grown = session.pages()? - before - ended.pages;

@@ -2,6 +2,7 @@
 
 use super::catalog::Catalog;
 use super::difference::{Difference, Result, other};
+use super::relation::not_of_the_system;
 use crate::tree::Name;
 
 impl Catalog {
@@ -19,6 +20,7 @@ impl Catalog {
         if relation.place(&to).is_some() {
             return other(format!("there is a column `{to}` already"));
         }
+        not_of_the_system(&to)?;
         let number = relation.number;
         self.renamed(&table, number, &from, &to);
         Ok(vec![sql])

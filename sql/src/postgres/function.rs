@@ -260,7 +260,14 @@ impl Printer<'_> {
     pub(super) fn call(&mut self, tree: &Function, over: &str) -> Result<Printed> {
         let printed = tree.arguments.iter().map(|argument| self.expr(argument));
         let mut printed = printed.collect::<Result<Vec<_>>>()?.into_iter();
-        let order = self.order_inside(&tree.order_by)?;
+        // The order of the rows matters to string_agg alone.
+        let order = match tree.name {
+            "string_agg" => self.order_inside(&tree.order_by)?,
+            _ => {
+                self.unsaid(|printer| printer.order_inside(&tree.order_by))?;
+                String::new()
+            }
+        };
         let filter = match &tree.filter {
             None => String::new(),
             Some(condition) => {
@@ -280,7 +287,6 @@ impl Printer<'_> {
         if tree.name == "string_agg" {
             return self.string_agg(tree, (first, printed.next()), &format!("{order}){around}"), over);
         }
-        // The order of the rows matters to string_agg alone.
         self.of_rows(tree.name, first, distinct, &around)
     }
 

@@ -101,11 +101,12 @@ RETURN CASE
   WHEN $1 <= -9223372036854775808 THEN (-9223372036854775808)::bigint
   ELSE trunc($1)::bigint
 END;
--- The number that a text begins with.
+-- The number that a text begins with. More than 20 digits are beyond the last number, and numbers of PostgreSQL's have an end, too.
 CREATE OR REPLACE FUNCTION tollgate.whole(text) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN greatest(least(coalesce(
-  substring($1 FROM '^[ \t\n\v\f\r]*([+-]?[0-9]+)')::numeric, 0),
-  9223372036854775807), -9223372036854775808)::bigint;
+RETURN greatest(least((
+  substring($1 FROM '^[ \t\n\v\f\r]*([+-]?)')
+  || '0' || coalesce(substring($1 FROM '^[ \t\n\v\f\r]*[+-]?0*([0-9]{1,20})'), '')
+  )::numeric, 9223372036854775807), -9223372036854775808)::bigint;
 
 -- The greatest and the least of some values; NULL if one is.
 CREATE OR REPLACE FUNCTION tollgate.most(VARIADIC bigint[]) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE

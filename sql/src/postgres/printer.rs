@@ -61,6 +61,8 @@ pub(super) struct Printer<'a> {
     pub(super) touched: Vec<String>,
     /// In a migration, numbers of rows may be given by hand.
     pub(super) migration: bool,
+    /// SQL that tells rows that are inserted from those that are updated instead.
+    pub(super) is_new: Option<String>,
     /// Names that were handed out.
     names: usize,
     kinds: BTreeMap<u16, Kind>,
@@ -82,6 +84,7 @@ impl<'a> Printer<'a> {
             given: Vec::new(),
             touched: Vec::new(),
             migration: false,
+            is_new: None,
             names: 0,
             kinds: BTreeMap::new(),
             numbers: Vec::new(),
@@ -109,7 +112,7 @@ impl<'a> Printer<'a> {
             sql,
             parameters: printer.parameters(),
             columns,
-            changes: change(tree),
+            changes: change(tree, printer.is_new),
         })
     }
 
@@ -133,6 +136,14 @@ impl<'a> Printer<'a> {
             self.last = !self.learned;
         }
         super::difference::other("the kinds of its parameters depend on each other")
+    }
+
+    /// Prints what is judged and not said, so that its parameters are none.
+    pub(super) fn unsaid<T>(&mut self, print: impl FnOnce(&mut Self) -> Result<T>) -> Result<()> {
+        let before = self.numbers.len();
+        print(self)?;
+        self.numbers.truncate(before);
+        Ok(())
     }
 
     pub(super) fn has_parameters(&self) -> bool {
@@ -270,7 +281,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-fn change(tree: &tree::Statement) -> Option<Change> {
+fn change(tree: &tree::Statement, is_new: Option<String>) -> Option<Change> {
     let (verb, table) = match tree {
         tree::Statement::Query(_) => return None,
         tree::Statement::Insert(insert) => (Verb::Insert, &insert.table),
@@ -280,6 +291,7 @@ fn change(tree: &tree::Statement) -> Option<Change> {
     Some(Change {
         verb,
         table: table.folded(),
+        is_new,
     })
 }
 

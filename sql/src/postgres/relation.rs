@@ -17,11 +17,7 @@ impl Relation {
         if self.place(&name).is_some() {
             return other(format!("there is a column `{name}` already"));
         }
-        if SYSTEM.contains(&&*name) {
-            return other(format!(
-                "`{name}` is a column that PostgreSQL gives every table; choose another name"
-            ));
-        }
+        not_of_the_system(&name)?;
         let not_null = tree.rules.contains(&Rule::NotNull);
         self.fields.push(Field {
             kind: Kind::of(tree.kind),
@@ -90,6 +86,16 @@ impl Relation {
             field.numbered = true;
         }
     }
+}
+
+/// Refuses a name of a column that every table has.
+pub(super) fn not_of_the_system(name: &str) -> Result<()> {
+    if SYSTEM.contains(&name) {
+        return other(format!(
+            "`{name}` is a column that PostgreSQL gives every table; choose another name"
+        ));
+    }
+    Ok(())
 }
 
 pub(super) fn mentioned(tree: &Expr) -> BTreeSet<String> {

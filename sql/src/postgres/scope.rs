@@ -195,6 +195,18 @@ impl Level {
             return None;
         };
         let table = table.as_ref().map(|table| table.folded());
+        let merged = self
+            .merged
+            .iter()
+            .rev()
+            .find(|merged| merged.name == name.folded());
+        if let (None, Some(merged)) = (&table, merged) {
+            // One of the two columns is what it is printed as, if it is not made of both.
+            return merged.sources.iter().find_map(|&place| {
+                let column = self.sources.get(place)?.find(&merged.name)?;
+                (self.value(place, column).sql == merged.value.sql).then_some((place, column))
+            });
+        }
         let sources = self.sources.iter().enumerate();
         let mut named = sources.filter(|(_, source)| match &table {
             Some(table) => source.name.as_ref() == Some(table),

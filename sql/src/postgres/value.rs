@@ -52,11 +52,12 @@ pub fn bind<'a>(parameter: &Parameter, value: Datum<'a>) -> Result<Datum<'a>, Mi
         // Not a number is NULL for SQLite.
         (Kind::Real, Datum::Real(value)) if value.is_nan() => return Ok(Datum::Null),
         (Kind::Real, Datum::Real(value)) if value.is_infinite() => "an infinite number",
+        // SQLite keeps no sign of zero.
+        (Kind::Real, Datum::Real(value)) => return Ok(Datum::Real(value + 0.0)),
         (Kind::Text, Datum::Text(text)) if text.contains('\0') => "a text with a NUL character",
         (Kind::Text, Datum::Text(text)) if text.len() > MAX_VALUE => "a text above 1,000,000 bytes",
         (Kind::Blob, Datum::Blob(bytes)) if bytes.len() > MAX_VALUE => "a blob above 1,000,000 bytes",
         (Kind::Integer, value @ Datum::Integer(_))
-        | (Kind::Real, value @ Datum::Real(_))
         | (Kind::Text, value @ Datum::Text(_))
         | (Kind::Blob, value @ Datum::Blob(_)) => return Ok(value),
         (_, Datum::Integer(_)) => "a whole number",

@@ -39,6 +39,9 @@ impl Printer<'_> {
         let source = self.own(&table, alias, said)?;
         if let Some(conflict) = conflict {
             sql.push_str(&self.conflict(conflict, &table, source.clone())?);
+            // The server locks a row before it updates it, and the lock stays visible.
+            let updates = conflict.update.is_some();
+            self.is_new = updates.then(|| format!("({}.xmax = 0)", source.sql));
         }
         let columns = self.returning(returning, source, &mut sql)?;
         Ok((sql, columns))
@@ -80,6 +83,7 @@ impl Printer<'_> {
             return self.rows_of_query(tree, fields);
         }
         self.levels.push(Level::default());
+        self.one_way_of_numbering(rows, fields)?;
         let rows = rows.iter().map(|row| {
             if row.len() != fields.len() {
                 return other(format!("{} values are for {} columns", row.len(), fields.len()));
@@ -93,6 +97,23 @@ impl Printer<'_> {
         let rows = rows.collect::<Result<Vec<_>>>()?;
         self.levels.pop();
         Ok(format!("VALUES {}", rows.join(", ")))
+    }
+
+    /// Refuses rows of which some bring their number and others do not: SQLite goes on after the greatest number so far, and
+    /// PostgreSQL after the last one that it gave.
+    fn one_way_of_numbering(&self, rows: &[Vec<Expr>], fields: &[Field]) -> Result<()> {
+        let Some(at) = fields.iter().position(|field| field.numbered) else {
+            return Ok(());
+        };
+        let mut has_none = rows.iter().map(|row| row.get(at) == Some(&Expr::Null));
+        let first = has_none.next();
+        match has_none.all(|none| Some(none) == first) {
+            true => Ok(()),
+            false => other(format!(
+                "`{}` is given for some rows and NULL for others; insert them with two statements",
+                fields[at].name
+            )),
+        }
     }
 
     fn cell(&mut self, value: &Expr, field: &Field) -> Result<String> {
@@ -132,6 +153,12 @@ impl Printer<'_> {
         for (column, field) in columns.iter().zip(fields) {
             if field.numbered {
                 self.by_hand(field)?;
+                if column.nullable {
+                    return other(format!(
+                        "`{}` numbers the rows, and this query may give NULL for it; leave the column out, or take numbers that are NOT NULL",
+                        field.name
+                    ));
+                }
             }
             let value = Printed::new(format!("{name}.\"{}\"", column.sql), column.form, column.nullable);
             values.push(self.stored(value, field)?);

@@ -488,6 +488,27 @@ fn texts_do_not_grow_without_end() {
 }
 
 #[test]
+fn texts_of_many_digits_are_numbers_as_well() {
+    let mut shop = shop();
+    let long = "9".repeat(200_000);
+    for text in [
+        long.clone(),
+        format!("-{long}"),
+        format!("\t +{}12x", "0".repeat(200_000)),
+        "9223372036854775807".to_owned(),
+        "-9223372036854775808".to_owned(),
+        "-9223372036854775809".to_owned(),
+        "+".to_owned(),
+        "- 5".to_owned(),
+        "00-5".to_owned(),
+        "abc".to_owned(),
+        String::new(),
+    ] {
+        shop.same("SELECT CAST(CAST(?1 AS TEXT) AS BIGINT)", &[Value::Text(text)]);
+    }
+}
+
+#[test]
 fn rows_of_append_only_tables_stay_whoever_asks() {
     let mut shop = shop();
     shop.same("INSERT INTO shop_log (s) VALUES ('a') RETURNING id, s", &[]);

@@ -5,13 +5,14 @@ use std::path::Path;
 use serde::Deserialize;
 use thiserror::Error;
 use tollgate_gate::telemetry::SecretIn;
-use tollgate_store::storage::{Server, ServerError};
+use tollgate_store::storage::{Roles, Server, ServerError};
 
 /// The `[storage]` table. Without a URL the database is a file of the data directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StorageConfig {
     url: Option<String>,
+    roles: Roles,
 }
 
 /// Reason why the database that was named cannot be used. Contains no password.
@@ -39,7 +40,7 @@ impl StorageConfig {
             Some(place) => place.read(&environment).map_err(StorageError::Unread)?,
             None => said.to_owned(),
         };
-        Ok(Some(Server::from_url(url.trim())?))
+        Ok(Some(Server::from_url(url.trim())?.with_roles(self.roles)))
     }
 
     /// Lets a relative path start at a directory.
@@ -59,6 +60,7 @@ mod tests {
     fn server(url: Option<&str>, flag: Option<&str>) -> Result<Option<String>, String> {
         let config = StorageConfig {
             url: url.map(str::to_owned),
+            ..StorageConfig::default()
         };
         let variables = |name: &str| (name == "DB").then(|| "postgres://ada:secret@localhost/t\n".to_owned());
         let server = config.server(flag, variables);
@@ -87,6 +89,7 @@ mod tests {
     fn the_path_of_a_file_starts_where_the_configuration_is() {
         let mut config = StorageConfig {
             url: Some("file:url".to_owned()),
+            ..StorageConfig::default()
         };
         config.rebase(Path::new("/etc/tollgate"));
         assert_eq!(config.url.as_deref(), Some("file:/etc/tollgate/url"));

@@ -15,7 +15,26 @@ pub fn check(data: &DataDir, database: &Database) -> Vec<Finding> {
     };
     let mut found = vec![file(data, &session), ledger(data, &session)];
     found.extend(schema(&session));
+    found.extend(roles(&session));
     found
+}
+
+/// Components that only the host's own reader of SQL keeps from the rows of others.
+fn roles(session: &Session) -> Option<Finding> {
+    match session.without_roles() {
+        Err(err) => Some(Finding::problem("roles", err.to_string())),
+        Ok(without) if without.is_empty() => None,
+        Ok(without) => Some(
+            Finding::note(
+                "roles",
+                format!(
+                    "the host's own reader of SQL is all that keeps {} from other rows of the database",
+                    without.join(", ")
+                ),
+            )
+            .remedy("give the role of storage.url CREATEROLE, so that the next start makes a role for each component"),
+        ),
+    }
 }
 
 fn file(data: &DataDir, session: &Session) -> Finding {

@@ -62,7 +62,14 @@ impl Drop for Place {
                         .iter()
                         .map(|name| format!(", \"{name}\""))
                         .collect::<String>();
-                    change(&session, &format!("DROP SCHEMA {schema}{found} CASCADE"))
+                    change(&session, &format!("DROP SCHEMA {schema}{found} CASCADE"))?;
+                    let sql = "SELECT r.rolname::text FROM pg_roles AS r JOIN pg_database AS d ON d.datname = current_database()
+                        WHERE starts_with(r.rolname, 'tollgate_' || to_hex(d.oid::bigint) || '_' || ?1 || '/')";
+                    let roles: Vec<String> = session.engine.all(sql, sql![schema], |row| row.get(0))?;
+                    for role in roles {
+                        change(&session, &format!("DROP ROLE \"{role}\""))?;
+                    }
+                    Ok(())
                 });
             assert!(dropped.is_ok() || std::thread::panicking(), "{dropped:?}");
         }

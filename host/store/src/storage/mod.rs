@@ -81,7 +81,7 @@ pub use component_sql::SqlError;
 pub use counted::{CountedRow, CountedVerdict, Times};
 pub use definitions::Remembered;
 pub use endings::{Ending, WORK_TREES, opened};
-pub use engine::postgres::{Server, ServerError};
+pub use engine::postgres::{Roles, Server, ServerError};
 pub use engine::sqlite::PAGE;
 pub use engine::sqlite::copies::{Compacted, CopyError};
 pub use engine::sqlite::migrate::{MigrationError, Step};
@@ -291,7 +291,16 @@ impl Database {
     /// Applies a component's migrations that are not applied yet, in one transaction.
     pub fn migrate(&self, namespace: &Namespace, steps: &[Step]) -> Result<(), MigrationError> {
         let session = self.write_session()?;
-        migrate::apply(&session, namespace, steps)
+        migrate::apply(&session, namespace, steps)?;
+        self.forget_roles();
+        Ok(())
+    }
+
+    /// Forgets what is known of the roles of components, which migrations make.
+    fn forget_roles(&self) {
+        if let At::Server(server) = &self.at {
+            server.forget_roles();
+        }
     }
 
     /// Checks that [`migrate`](Database::migrate) would work. Nothing is changed.
@@ -307,7 +316,9 @@ impl Database {
     ) -> Result<(), (String, MigrationError)> {
         let whole = |err: MigrationError| (String::new(), err);
         let session = self.write_session().map_err(|err| whole(err.into()))?;
-        migrate::apply_together(&session, components)
+        migrate::apply_together(&session, components)?;
+        self.forget_roles();
+        Ok(())
     }
 }
 
@@ -335,7 +346,7 @@ fn explained(session: &Session, err: MigrationError) -> MigrationError {
 
 /// Tells the operator what is in the database and should not be there. Whoever only looks at it can still do so.
 fn report_misplaced(session: &Session) {
-    match session.maintenance().misplaced() {
+    match session.maintenance().misplaced_at_a_glance() {
         Ok(found) => {
             for object in found {
                 tracing::error!(

@@ -226,6 +226,23 @@ impl Session {
         }
     }
 
+    /// True if a statement of the host's failed and nothing but undoing works, of the transaction or of the part since the last
+    /// savepoint. SQLite undoes the one statement, and goes on.
+    pub fn is_failed(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(_) => false,
+            Engine::Postgres(postgres) => postgres.is_failed(),
+        }
+    }
+
+    /// Components with tables whose statements run as the role of the server's URL. None in a file, where there are no roles.
+    pub fn without_roles(&self) -> StoreResult<Vec<String>> {
+        match &self.engine {
+            Engine::Sqlite(_) => Ok(Vec::new()),
+            Engine::Postgres(postgres) => postgres.without_roles(),
+        }
+    }
+
     /// Runs `body` with the host's rights in the middle of a component's call. A statement that is
     /// prepared already is not judged again, so only its first use needs this.
     pub fn as_host<T>(&self, body: impl FnOnce() -> T) -> T {

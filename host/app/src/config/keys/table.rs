@@ -78,6 +78,12 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "\"env:DATABASE_URL\"",
         "PostgreSQL database: its URL, or `env:VARIABLE` or `file:PATH` with the URL in it.",
     ),
+    key(
+        "storage.roles",
+        Kind::OneOf(&["auto", "required", "none"]),
+        "\"auto\"",
+        "Roles of PostgreSQL that keep components apart: where the role of the URL may make them, in any case, or not at all.",
+    ),
     table(
         "cluster",
         Kind::Table,

@@ -2,16 +2,18 @@
 //!
 //! The server sees nothing of a component's text, but what the translator printed. A failed statement would end the whole
 //! transaction, so that each runs after a savepoint. Where something was written since the last one, another goes with the statement in
-//! the same trip.
+//! the same trip. So does the change to the component's role, and back: between two trips a session has the host's own, whatever became of
+//! the statement, because a savepoint is set under the host's role and brings that back.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use tollgate_sql::postgres::{Datum, Kind, Parameter, Statement as Translated, Unsaid, bind};
+use tollgate_sql::postgres::{Datum, Kind, Parameter, Statement as Translated, Unsaid, Verb, bind};
 
 use super::error::Failure;
+use super::settings::quoted;
 use super::values::raw;
-use super::wire::{Caps, Over};
+use super::wire::{Around, Caps, Over};
 use super::{Postgres, Transaction};
 use crate::storage::access::Namespace;
 use crate::storage::component_sql::{MAX_BYTES, MAX_ROWS, NO_ACCESS, SqlError};
@@ -34,7 +36,7 @@ impl Postgres {
         params: &[Value],
     ) -> Result<Vec<Vec<Value>>, SqlError> {
         let statement = self.translated(namespace, sql)?;
-        let (rows, _) = self.said(&statement, params)?;
+        let (rows, _) = self.said(namespace, &statement, params)?;
         let read = |row: &tokio_postgres::Row| {
             let columns = statement.columns.iter().enumerate();
             let values = columns.map(|(at, kind)| value(*kind, raw(row, at)?));
@@ -57,7 +59,7 @@ impl Postgres {
                 "the statement returns rows; run it as a query".to_owned(),
             ));
         }
-        let (_, changed) = self.said(&statement, params)?;
+        let (_, changed) = self.said(namespace, &statement, params)?;
         Ok(changed)
     }
 
@@ -109,6 +111,7 @@ impl Postgres {
     /// Runs a statement, and counts what it changed.
     fn said(
         &self,
+        namespace: &Namespace,
         statement: &Translated,
         params: &[Value],
     ) -> Result<(Vec<tokio_postgres::Row>, u64), SqlError> {
@@ -116,26 +119,62 @@ impl Postgres {
         self.make_way()?;
         let bound = bound(&statement.parameters, params)?;
         let sent: Vec<Sql<'_>> = bound.iter().map(sql_of).collect();
-        let prepared = self.prepared_of(statement)?;
+        let role = self.role_of(namespace.pack()).map_err(SqlError::Internal)?;
+        let prepared = self.prepared_of(role.as_deref(), statement)?;
         let deadline = self.deadline();
-        let savepoint = self.guard.get().savepoint();
+        let around = self.around(role.as_deref());
         let (came, over) = self
             .wire()
-            .guarded(savepoint, (&prepared, &sent), deadline.as_ref(), CAPS);
+            .guarded(&around, (&prepared, &sent), deadline.as_ref(), CAPS);
         let came = self.seen_within(came);
         let came = match (over, came) {
             (Some(over), Ok(_) | Err(SqlError::Interrupted)) => return Err(too_large(over)),
             (_, came) => came?,
         };
-        if let Some(change) = &statement.changes {
-            self.guard.set(Guard::Passed);
-            self.count(change, came.changed);
+        let Some(change) = &statement.changes else {
+            return Ok((came.rows, came.changed));
+        };
+        self.guard.set(Guard::Passed);
+        let (inserted, updated) = match &change.is_new {
+            Some(_) => upserted(statement, &came.rows),
+            None => (came.changed, 0),
+        };
+        self.count(&change.table, change.verb, inserted);
+        self.count(&change.table, Verb::Update, updated);
+        let rows = if statement.columns.is_empty() {
+            Vec::new()
+        } else {
+            came.rows
+        };
+        Ok((rows, inserted + updated))
+    }
+
+    /// Texts around a component's statement: a savepoint if it needs one, and its role.
+    fn around(&self, role: Option<&str>) -> Around {
+        let savepoint = self.guard.get().savepoint();
+        let Some(role) = role else {
+            return Around {
+                before: savepoint.map(str::to_owned),
+                after: None,
+            };
+        };
+        let joint = if savepoint.is_some() { "; " } else { "" };
+        Around {
+            before: Some(format!(
+                "{}{joint}SET LOCAL ROLE {}",
+                savepoint.unwrap_or_default(),
+                quoted(role)
+            )),
+            after: Some(BACK),
         }
-        Ok((came.rows, came.changed))
     }
 
     /// Prepares a statement in a savepoint of its own, unless it is prepared.
-    fn prepared_of(&self, statement: &Translated) -> Result<tokio_postgres::Statement, SqlError> {
+    fn prepared_of(
+        &self,
+        role: Option<&str>,
+        statement: &Translated,
+    ) -> Result<tokio_postgres::Statement, SqlError> {
         if let Some(kept) = self.kept(&statement.sql) {
             return Ok(kept);
         }
@@ -146,8 +185,8 @@ impl Postgres {
             .map(|parameter| parameter.kind.unwrap_or(Kind::Text))
             .collect();
         let prepared = self.seen_within(self.wire().prepare_guarded(
-            self.guard.get().savepoint(),
-            &statement.sql,
+            &self.around(role),
+            &counting(statement),
             &types,
             deadline.as_ref(),
         ))?;
@@ -169,9 +208,12 @@ impl Postgres {
             Err(failure) => failure,
         };
         let told = of_failure(&failure);
+        if is_breach(&failure) {
+            self.server.wall.breached(&failure);
+        }
         let failed = self.seen::<T>(Err(failure));
         if self.transaction.get() == Transaction::Failed {
-            self.script("ROLLBACK TO statement")?;
+            self.script(&format!("ROLLBACK TO statement; {BACK}"))?;
             self.transaction.set(Transaction::Open);
             self.guard.set(Guard::Fresh);
         }
@@ -210,6 +252,49 @@ impl Guard {
             Guard::Passed => Some("RELEASE statement; SAVEPOINT statement"),
         }
     }
+}
+
+/// Text that gives a component's role back.
+const BACK: &str = "RESET ROLE";
+
+/// Text of a statement as it is sent: an INSERT that may update rows tells which it did.
+fn counting(statement: &Translated) -> Cow<'_, str> {
+    let sql = &statement.sql;
+    let is_new = statement
+        .changes
+        .as_ref()
+        .and_then(|change| change.is_new.as_ref());
+    match is_new {
+        None => Cow::Borrowed(sql),
+        Some(is_new) if statement.columns.is_empty() => Cow::Owned(format!(
+            "WITH changed AS ({sql} RETURNING {is_new} AS is_new)
+             SELECT pg_catalog.count(*) FILTER (WHERE is_new), pg_catalog.count(*) FILTER (WHERE NOT is_new) FROM changed"
+        )),
+        Some(is_new) => Cow::Owned(format!("{sql}, {is_new}")),
+    }
+}
+
+/// Numbers of rows that such a statement inserted and updated.
+fn upserted(statement: &Translated, rows: &[tokio_postgres::Row]) -> (u64, u64) {
+    fn bytes(row: &tokio_postgres::Row, at: usize) -> &[u8] {
+        raw(row, at).flatten().unwrap_or_default()
+    }
+    if statement.columns.is_empty() {
+        let count = |at| {
+            let number = rows.first().and_then(|row| bytes(row, at).try_into().ok());
+            number.map_or(0, u64::from_be_bytes)
+        };
+        return (count(0), count(1));
+    }
+    let is_new = |row: &&tokio_postgres::Row| bytes(row, statement.columns.len()) == [1];
+    let inserted = rows.iter().filter(is_new).count() as u64;
+    (inserted, rows.len() as u64 - inserted)
+}
+
+/// True if the server refused a statement for what it names, uses or says. The checker lets nothing like that through.
+fn is_breach(failure: &Failure) -> bool {
+    let code = failure.code().unwrap_or_default();
+    code.starts_with("42") || code.starts_with("3F")
 }
 
 fn too_large(over: Over) -> SqlError {
@@ -283,15 +368,8 @@ fn of_failure(failure: &Failure) -> Option<SqlError> {
         ("53100", _) => SqlError::Full,
         ("53200", _) => SqlError::Memory,
         ("54000", _) => SqlError::TooLarge("a value or statement is longer than storage takes".to_owned()),
-        ("42501" | "42P01" | "3F000", _) => {
-            tracing::error!("the database refused what was checked: {failure}");
-            SqlError::Refused(NO_ACCESS.to_owned())
-        }
-        (_, "42") => {
-            tracing::error!("the database does not take what was translated: {failure}");
-            SqlError::Refused(said())
-        }
-        (_, "21" | "22" | "0A" | "54") => SqlError::Refused(said()),
+        ("42501" | "42P01" | "3F000", _) => SqlError::Refused(NO_ACCESS.to_owned()),
+        (_, "21" | "22" | "42" | "0A" | "54") => SqlError::Refused(said()),
         _ if failure.kind() == StoreFailure::Interrupted => SqlError::Interrupted,
         _ => return None,
     })

@@ -49,6 +49,17 @@ impl Failure {
         }
     }
 
+    /// The same of a statement that commits by itself: if the connection was lost, nobody knows if it did.
+    pub(super) fn of_alone(self) -> Failure {
+        match self.kind {
+            StoreFailure::Lost => Failure {
+                kind: StoreFailure::Unknown,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// Kind of the failure.
     pub(in crate::storage) fn kind(&self) -> StoreFailure {
         self.kind

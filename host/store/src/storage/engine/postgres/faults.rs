@@ -1,10 +1,10 @@
 //! Objects of the schema that are not as the host made them.
 //!
 //! The migrations' own text says what there should be, because the server prints definitions in ways that change with its
-//! version. Bodies of functions it keeps as they were written.
+//! version. Bodies of functions it keeps as they were written. Columns and constraints take a copy that the server itself prints.
 
-use super::Postgres;
 use super::schema::CORE;
+use super::{Postgres, pristine};
 use crate::storage::engine::sqlite::schema::{Cure, Misplaced};
 use crate::storage::engine::{Sql, Text};
 use crate::storage::error::StoreResult;
@@ -12,11 +12,11 @@ use crate::storage::ledger::Head;
 
 /// An object that the migrations make.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Made {
-    kind: String,
-    name: String,
+pub(super) struct Made {
+    pub(super) kind: String,
+    pub(super) name: String,
     /// Content that must be as it was made: the body of a function, the work of a trigger.
-    is: String,
+    pub(super) is: String,
 }
 
 /// Objects of the schema, each with what could be changed about it. Keys and what the server makes by itself are left out.
@@ -71,6 +71,28 @@ impl Postgres {
             })
         })?;
         Ok(differences(&found, &made()))
+    }
+
+    /// The same, and columns and constraints as well, compared with a copy that the server makes for it.
+    pub(in crate::storage) fn misplaced_in_full(&self) -> StoreResult<Vec<Misplaced>> {
+        let mut wrong = self.misplaced()?;
+        let Some(wanted) = pristine::details(&self.server)? else {
+            return Ok(wrong);
+        };
+        let more = differences(&self.details(&self.server.schema)?, &wanted);
+        let is_told = |object: &Misplaced| {
+            let mut told = wrong.iter();
+            told.any(|known| {
+                let of_it = object
+                    .name
+                    .strip_prefix(&known.name)
+                    .is_some_and(|rest| rest.starts_with('.'));
+                (known.kind == object.kind && known.name == object.name) || (known.kind == "table" && of_it)
+            })
+        };
+        let more: Vec<Misplaced> = more.into_iter().filter(|object| !is_told(object)).collect();
+        wrong.extend(more);
+        Ok(wrong)
     }
 
     /// The fault of what appends go by, if it is not the end of the chain: rows were taken from the end, or no row can be added.

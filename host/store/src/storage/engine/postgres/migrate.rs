@@ -8,7 +8,7 @@ use tollgate_sql::schema::Command;
 
 use super::server::{OF_FUNCTIONS, Server};
 use super::settings::{lock_key, quoted};
-use super::{Postgres, ServerError};
+use super::{Postgres, ServerError, roles};
 use crate::storage::access::Namespace;
 use crate::storage::engine::sqlite::migrate::{
     MigrationError, Step, applied, failed, in_transaction, missing, record, unread,
@@ -28,7 +28,7 @@ pub(in crate::storage) fn apply_one(
     let applied = applied(session, pack)?;
     let missing = missing(&applied, pack, steps)?;
     if missing.is_empty() && !unread(session, pack)? {
-        return Ok(());
+        return Ok(roles::make(session, postgres, pack)?);
     }
     let schema = postgres.server.schema_of(pack);
     let read: Vec<_> = steps.iter().map(Step::as_read).collect();
@@ -48,7 +48,7 @@ pub(in crate::storage) fn apply_one(
     }
     let sql = "UPDATE core_migrations SET reader = ?2 WHERE pack = ?1 AND reader < ?2";
     session.engine.run(Once(sql), sql![pack, VERSION])?;
-    Ok(())
+    Ok(roles::make(session, postgres, pack)?)
 }
 
 fn told(command: &Command, err: &StoreError) -> String {

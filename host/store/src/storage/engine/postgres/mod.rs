@@ -4,6 +4,8 @@ mod component;
 mod error;
 mod faults;
 pub(in crate::storage) mod migrate;
+mod pristine;
+mod roles;
 mod run;
 mod schema;
 mod server;
@@ -20,7 +22,7 @@ use std::collections::BTreeSet;
 
 use tokio_postgres::Statement;
 use tollgate_core::deadline::Deadline;
-use tollgate_sql::postgres::{Change, Verb};
+use tollgate_sql::postgres::Verb;
 
 use self::component::Guard;
 use self::run::Shared;
@@ -32,6 +34,7 @@ use crate::storage::error::{StoreError, StoreFailure, StoreResult};
 use crate::storage::session::{Access, Among, Changes};
 
 pub(in crate::storage) use self::error::Failure;
+pub use self::roles::Roles;
 pub(in crate::storage) use self::run::Prepared;
 pub(in crate::storage) use self::schema::prepare;
 pub use self::server::{Server, ServerError};
@@ -145,7 +148,8 @@ impl Postgres {
     /// after a failure with a rollback and without an error.
     fn seen<T>(&self, result: Result<T, Failure>) -> StoreResult<T> {
         if let Err(failure) = &result {
-            if failure.kind() == StoreFailure::Lost || self.wire().is_closed() {
+            if matches!(failure.kind(), StoreFailure::Lost | StoreFailure::Unknown) || self.wire().is_closed()
+            {
                 // Whatever the connection is still good for, no transaction of it may go on.
                 self.wire().give_up();
                 self.transaction.set(Transaction::None);
@@ -331,20 +335,20 @@ impl Postgres {
     }
 
     /// Counts rows that a component's statement changed.
-    fn count(&self, change: &Change, rows: u64) {
+    fn count(&self, table: &str, verb: Verb, rows: u64) {
         if rows == 0 {
             return;
         }
         let mut changes = self.changes.borrow_mut();
-        let counts = changes.entry(change.table.clone()).or_default();
-        counts[match change.verb {
+        let counts = changes.entry(table.to_owned()).or_default();
+        counts[match verb {
             Verb::Insert => 0,
             Verb::Update => 1,
             Verb::Delete => 2,
         }] += rows;
     }
 
-    /// Changes by the component's statements since the last look. Rows that an INSERT updates count as inserted.
+    /// Changes by the component's statements since the last look.
     pub(in crate::storage) fn take_changes(&self) -> Changes {
         self.changes.take()
     }
@@ -375,6 +379,11 @@ impl Postgres {
         Ok(())
     }
 
+    /// True if a statement of the transaction failed, so that nothing but its undoing, or that of a part, works.
+    pub(in crate::storage) fn is_failed(&self) -> bool {
+        self.transaction.get() == Transaction::Failed
+    }
+
     /// True if a transaction is open, failed or not.
     pub(in crate::storage) fn in_transaction(&self) -> bool {
         self.transaction.get() != Transaction::None
@@ -383,6 +392,7 @@ impl Postgres {
     /// Runs statements one after another, as nobody in the host does.
     #[cfg(test)]
     pub(in crate::storage) fn run_script(&self, sql: &str) -> StoreResult<()> {
+        self.pass_guard();
         self.script(sql)
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_postgres::Statement;
 
 use super::Postgres;
+use super::error::Failure;
 use super::wire::Chunks;
 use crate::storage::engine::{Row, Sql, Text};
 use crate::storage::error::StoreResult;
@@ -83,11 +84,14 @@ impl Prepared<'_> {
         postgres.pass_guard();
         postgres.make_way()?;
         let deadline = postgres.deadline();
-        let changed = postgres.seen(
-            postgres
-                .wire()
-                .execute(&self.statement, params, deadline.as_ref()),
-        )?;
+        let is_alone = !postgres.in_transaction();
+        let changed = postgres
+            .wire()
+            .execute(&self.statement, params, deadline.as_ref());
+        let changed = postgres.seen(match is_alone {
+            true => changed.map_err(Failure::of_alone),
+            false => changed,
+        })?;
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 

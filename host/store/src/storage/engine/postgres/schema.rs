@@ -28,6 +28,22 @@ pub(super) const CORE: &[(&str, &str)] = &[
     ),
 ];
 
+/// Table of the steps that were applied, which is there before them.
+const OF_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS core_migrations (
+    pack TEXT NOT NULL,
+    name TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    reader BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (pack, name)
+)";
+
+/// All of the schema, as a text for one that is empty.
+pub(super) fn whole() -> String {
+    let steps = CORE.iter().map(|(_, sql)| *sql);
+    let all: Vec<&str> = std::iter::once(OF_MIGRATIONS).chain(steps).collect();
+    adapted(&all.join(";\n"))
+}
+
 /// Checks the server of a session, and brings the host's own tables up to date.
 pub(in crate::storage) fn prepare(session: &Session, server: &Server) -> Result<(), MigrationError> {
     let Engine::Postgres(postgres) = &session.engine else {
@@ -53,15 +69,7 @@ pub(in crate::storage) fn prepare(session: &Session, server: &Server) -> Result<
 
 fn apply(session: &Session, postgres: &Postgres, steps: &[Step]) -> Result<(), MigrationError> {
     migrate::make(session, postgres, &postgres.server.schema)?;
-    postgres.script(&adapted(
-        "CREATE TABLE IF NOT EXISTS core_migrations (
-            pack TEXT NOT NULL,
-            name TEXT NOT NULL,
-            hash TEXT NOT NULL,
-            reader BIGINT NOT NULL DEFAULT 0,
-            PRIMARY KEY (pack, name)
-        )",
-    ))?;
+    postgres.script(&adapted(OF_MIGRATIONS))?;
     for step in missing(&applied(session, CORE_NAME)?, CORE_NAME, steps)? {
         let ran = postgres.script(&adapted(&step.sql));
         ran.map_err(|err| failed(CORE_NAME, step, err.to_string()))?;

@@ -10,16 +10,20 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tollgate_core::hash::hex;
 use tollgate_sql::MAX_NAME;
 
+use super::roles::{Roles, Wall};
 use super::tls::{MaybeTls, Tls};
 use crate::storage::engine::sqlite::migrate::CORE_NAME;
 use crate::storage::error::StoreFailure;
 
 /// Time for a connection to be made, and to each address that a name has.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two questions if the server is still there, after [`CONNECT_TIMEOUT`] of silence, and how many go unanswered.
+pub(super) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
+pub(super) const KEEPALIVES: u32 = 3;
 /// Schema of the host's own tables.
 const SCHEMA: &str = "tollgate_host";
 /// Schema of the functions that statements of components use, which every role may.
@@ -103,6 +107,16 @@ pub enum ServerError {
         /// Connections of a host.
         needed: i64,
     },
+    /// A component has no role of its own, where one is required.
+    #[error(
+        "the role {role} of a component {why}; give the role of the URL CREATEROLE, or set storage.roles to \"auto\""
+    )]
+    NoRole {
+        /// Name of the role.
+        role: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The tables cannot be made or brought up to date.
     #[error(
         "the role of the URL may not create {0}; grant it CREATE on the database, or create the schema with that role as owner"
@@ -130,6 +144,8 @@ pub struct Server {
     pub(super) schema: String,
     /// The host of this process, once there is one.
     pub(super) served: Arc<OnceLock<Served>>,
+    pub(super) roles: Roles,
+    pub(super) wall: Arc<Wall>,
 }
 
 /// A host, as sessions need to know it.
@@ -161,7 +177,7 @@ impl Server {
     /// `sslrootcert` names a PEM file of certificates to trust in place of the system's, `schema` the schema of the host's tables.
     pub fn from_url(url: &str) -> Result<Server, ServerError> {
         check_form(url)?;
-        let (url, own) = split(url);
+        let (url, own) = split(url)?;
         let mut config = Config::from_str(&url).map_err(|err| {
             let reason = std::error::Error::source(&err).map_or_else(|| err.to_string(), ToString::to_string);
             ServerError::Url(reason)
@@ -180,6 +196,12 @@ impl Server {
         config.connect_timeout(CONNECT_TIMEOUT);
         config.tcp_user_timeout(CONNECT_TIMEOUT);
         config.keepalives_idle(CONNECT_TIMEOUT);
+        config.keepalives_interval(KEEPALIVE_INTERVAL);
+        config.keepalives_retries(KEEPALIVES);
+        if config.get_hosts().len() > 1 {
+            // Only the primary, wherever it is.
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
         if config.get_application_name().is_none() {
             config.application_name("tollgate");
         }
@@ -209,6 +231,8 @@ impl Server {
             tls: MaybeTls(tls),
             schema: own.schema.unwrap_or_else(|| SCHEMA.to_owned()),
             served: Arc::default(),
+            roles: Roles::default(),
+            wall: Arc::default(),
         })
     }
 }
@@ -258,17 +282,17 @@ struct Own {
 }
 
 /// Takes out of a URL what the library does not understand.
-fn split(url: &str) -> (String, Own) {
+fn split(url: &str) -> Result<(String, Own), ServerError> {
     let Some((start, query)) = url.split_once('?') else {
-        return (url.to_owned(), Own::default());
+        return Ok((url.to_owned(), Own::default()));
     };
     let mut own = Own::default();
     let mut rest = Vec::new();
     for pair in query.split('&') {
         match pair.split_once('=') {
-            Some(("sslmode", mode)) => own.ssl_mode = Some(mode.to_owned()),
-            Some(("sslrootcert", path)) => own.root_cert = Some(path.into()),
-            Some(("schema", schema)) => own.schema = Some(schema.to_owned()),
+            Some(("sslmode", mode)) => own.ssl_mode = Some(decoded(mode)?),
+            Some(("sslrootcert", path)) => own.root_cert = Some(decoded(path)?.into()),
+            Some(("schema", schema)) => own.schema = Some(decoded(schema)?),
             _ => rest.push(pair),
         }
     }
@@ -277,7 +301,21 @@ fn split(url: &str) -> (String, Own) {
         url.push('?');
         url.push_str(&rest.join("&"));
     }
-    (url, own)
+    Ok((url, own))
+}
+
+/// A value of a URL, in which `%` stands before the number of a byte.
+fn decoded(value: &str) -> Result<String, ServerError> {
+    let malformed = || ServerError::Url("a % is not followed by two digits that make up a letter".to_owned());
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut parts = value.split('%');
+    bytes.extend(parts.next().unwrap_or_default().bytes());
+    for part in parts {
+        let (number, rest) = part.split_at_checked(2).ok_or_else(malformed)?;
+        bytes.push(u8::from_str_radix(number, 16).map_err(|_| malformed())?);
+        bytes.extend(rest.bytes());
+    }
+    String::from_utf8(bytes).map_err(|_| malformed())
 }
 
 #[allow(clippy::disallowed_methods, reason = "the path is the operator's")]
@@ -397,6 +435,19 @@ mod tests {
             ),
             ("postgres://localhost/t?schema=a/b", "schema is a/b, and not"),
             ("postgres://localhost/t?schema=", "schema is , and not"),
+            ("postgres://localhost/t?schema=%61%2Fb", "schema is a/b, and not"),
+            (
+                "postgres://localhost/t?schema=%6",
+                "a % is not followed by two digits",
+            ),
+            (
+                "postgres://localhost/t?schema=%FF",
+                "a % is not followed by two digits",
+            ),
+            (
+                "postgres://ada@db.example/t?sslrootcert=%2Fnowhere%2Fa%20ca.pem",
+                "the certificates of /nowhere/a ca.pem",
+            ),
         ] {
             let refused = read(url).unwrap_err();
             assert!(refused.contains(says), "{url}: {refused}");

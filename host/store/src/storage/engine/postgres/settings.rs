@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::error::Failure;
-use super::server::{Server, ServerError};
+use super::server::{KEEPALIVE_INTERVAL, KEEPALIVES, Server, ServerError};
 use super::wire::Wire;
 use crate::storage::error::StoreFailure;
 use crate::storage::session::Access;
@@ -28,8 +28,10 @@ pub(super) fn session(server: &Server, access: Access) -> Result<Wire, ServerErr
         place: server.to_string(),
         reason: failure.to_string(),
     };
-    wire.script(&settings(server, access), None)
-        .map_err(unreachable)?;
+    let said = wire.ask(&settings(server, access)).map_err(unreachable)?;
+    let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
+    // Each session may be on another server of the URL's, and the role's settings may have changed since the first.
+    primary_with_triggers(text(0), text(1))?;
     // Only servers on Linux can look if a client is still there while a statement runs.
     if let Err(failure) = wire.script("SET client_connection_check_interval = '500ms'", None) {
         tracing::debug!("the server does not look for lost clients: {failure}");
@@ -44,7 +46,8 @@ fn settings(server: &Server, access: Access) -> String {
     };
     // Temporary tables come last, so that none hides a table of the host's.
     format!(
-        "SET search_path = {}, pg_temp;
+        "SELECT pg_is_in_recovery(), current_setting('session_replication_role');
+         SET search_path = {}, pg_temp;
          SET TimeZone = 'UTC';
          SET jit = off;
          SET standard_conforming_strings = on;
@@ -57,9 +60,23 @@ fn settings(server: &Server, access: Access) -> String {
          SET idle_in_transaction_session_timeout = {IDLE_TIMEOUT_MS};
          SET tcp_user_timeout = 10000;
          SET tcp_keepalives_idle = 10;
+         SET tcp_keepalives_interval = {};
+         SET tcp_keepalives_count = {KEEPALIVES};
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
-        quoted(&server.schema)
+        quoted(&server.schema),
+        KEEPALIVE_INTERVAL.as_secs(),
     )
+}
+
+/// Refuses a session that cannot write, or in which the triggers of the ledger do not run.
+fn primary_with_triggers(is_standby: &str, replication_role: &str) -> Result<(), ServerError> {
+    if is_standby == "t" {
+        return Err(ServerError::ReadOnly);
+    }
+    match replication_role {
+        "origin" => Ok(()),
+        other => Err(ServerError::TriggersOff(other.to_owned())),
+    }
 }
 
 /// A name in quotes.
@@ -106,9 +123,7 @@ fn judge(said: &[Option<String>]) -> Result<(), ServerError> {
     if number(0) < LEAST_VERSION {
         return Err(ServerError::TooOld { found: number(0) });
     }
-    if text(1) == "t" {
-        return Err(ServerError::ReadOnly);
-    }
+    primary_with_triggers(text(1), text(5))?;
     for (at, setting) in [(2, "fsync"), (3, "full_page_writes")] {
         if text(at) != "on" {
             return Err(ServerError::NotDurable(setting));
@@ -116,9 +131,6 @@ fn judge(said: &[Option<String>]) -> Result<(), ServerError> {
     }
     if text(4) != "UTF8" {
         return Err(ServerError::Encoding(text(4).to_owned()));
-    }
-    if text(5) != "origin" {
-        return Err(ServerError::TriggersOff(text(5).to_owned()));
     }
     // This session is one of those that are needed.
     let free = number(6).saturating_add(1);

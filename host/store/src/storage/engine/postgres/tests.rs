@@ -372,6 +372,58 @@ fn a_statement_on_a_server_ends_at_its_deadline() {
 }
 
 #[test]
+fn rows_that_come_after_the_deadline_cost_no_connection() {
+    let Some((_place, database)) = database() else {
+        return;
+    };
+    let session = database.write_session().unwrap();
+    let here = backend(&session);
+    session.limit_time(&after(50));
+    let late = session
+        .engine
+        .each(
+            "SELECT generate_series(1, 200000000) AS n, repeat('x', 1000)",
+            &[],
+            |_| Ok(()),
+        )
+        .unwrap_err();
+    assert_eq!(late.failure(), StoreFailure::Interrupted, "{late}");
+    session.leave();
+    assert_eq!(backend(&session), here);
+}
+
+#[test]
+fn nobody_knows_of_a_statement_that_commits_by_itself_when_its_connection_is_lost() {
+    let Some((_place, database)) = database() else {
+        return;
+    };
+    let (session, other) = (
+        database.write_session().unwrap(),
+        database.write_session().unwrap(),
+    );
+    session.approvals().use_consent("a", 1).unwrap();
+    terminate(&other, backend(&session));
+    let unknown = session.approvals().use_consent("b", 1).unwrap_err();
+    assert_eq!(unknown.failure(), StoreFailure::Unknown, "{unknown}");
+}
+
+#[test]
+fn a_failed_transaction_says_so_until_it_is_undone() {
+    let Some((_place, database)) = database() else {
+        return;
+    };
+    let session = database.write_session().unwrap();
+    session.begin_write().unwrap();
+    session.savepoint().unwrap();
+    assert!(!session.is_failed());
+    change(&session, "SELECT 1 / 0").unwrap_err();
+    assert!(session.is_failed());
+    session.undo().unwrap();
+    assert!(!session.is_failed());
+    session.commit().unwrap();
+}
+
+#[test]
 fn a_lost_connection_to_a_server_is_made_anew() {
     let Some((_place, database)) = database() else {
         return;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use futures::stream::ReadyChunks;
-use futures::{FutureExt as _, StreamExt as _};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -53,6 +53,12 @@ const SLACK: usize = 16 << 20;
 pub(super) struct Caps {
     pub(super) rows: usize,
     pub(super) bytes: usize,
+}
+
+/// Texts that go with a component's statement in the same trip. If the statement fails, the second one does as well.
+pub(super) struct Around {
+    pub(super) before: Option<String>,
+    pub(super) after: Option<&'static str>,
 }
 
 /// Result of a component's statement.
@@ -164,17 +170,22 @@ impl Wire {
 
     /// The next rows of a statement; none after the last.
     pub(super) fn rows(&self, chunks: &mut Chunks, deadline: Option<&Deadline>) -> Trip<Vec<Row>> {
-        let chunk = chunks.next();
-        self.trip(
-            deadline,
-            chunk.map(|chunk| chunk.unwrap_or_default().into_iter().collect()),
-        )
+        self.trip(deadline, async {
+            loop {
+                let chunk = chunks.next().await.unwrap_or_default();
+                let rows: Vec<Row> = chunk.into_iter().collect::<Result<_, _>>()?;
+                // Beyond the deadline nobody wants them, and behind them comes the answer to the request to cancel.
+                if rows.is_empty() || !deadline.is_some_and(Deadline::is_over) {
+                    return Ok(rows);
+                }
+            }
+        })
     }
 
-    /// Prepares a statement whose parameters have these types, after a text that sets a savepoint, in one trip.
+    /// Prepares a component's statement, whose parameters have these types, between two texts, in one trip.
     pub(super) fn prepare_guarded(
         &self,
-        savepoint: Option<&str>,
+        around: &Around,
         sql: &str,
         types: &[Kind],
         deadline: Option<&Deadline>,
@@ -182,17 +193,22 @@ impl Wire {
         let client = self.client()?;
         let types: Vec<Type> = types.iter().map(|kind| type_of(*kind)).collect();
         self.trip(deadline, async {
-            let begin = script_of(client, savepoint);
-            let (begun, prepared) = futures::join!(begin, client.prepare_typed(sql, &types));
+            let (begun, prepared, ended) = futures::join!(
+                script_of(client, around.before.as_deref()),
+                client.prepare_typed(sql, &types),
+                script_of(client, around.after),
+            );
             begun?;
-            prepared
+            let prepared = prepared?;
+            ended?;
+            Ok(prepared)
         })
     }
 
-    /// Runs a component's statement after a text that sets a savepoint, in one trip. Tells the cap that its rows went over, too.
+    /// Runs a component's statement between two texts, in one trip. Tells the cap that its rows went over, too.
     pub(super) fn guarded(
         &self,
-        savepoint: Option<&str>,
+        around: &Around,
         (statement, params): (&Statement, &[Sql<'_>]),
         deadline: Option<&Deadline>,
         caps: Caps,
@@ -209,9 +225,15 @@ impl Wire {
                 let rows = client.query_raw(statement, params).await?;
                 self.capped(rows, caps, &over, &has_stopped).await
             };
-            let (begun, came) = futures::join!(script_of(client, savepoint), run);
+            let (begun, came, ended) = futures::join!(
+                script_of(client, around.before.as_deref()),
+                run,
+                script_of(client, around.after),
+            );
             begun?;
-            came
+            let came = came?;
+            ended?;
+            Ok(came)
         });
         let is_heeded = matches!(&came, Err(failure) if failure.kind() == StoreFailure::Interrupted);
         if has_stopped.into_inner() && !is_heeded {

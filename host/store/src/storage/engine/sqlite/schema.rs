@@ -282,6 +282,14 @@ impl Maintenance<'_> {
 
     /// Objects in the database that should not exist, or differ from what they should be: the host's own first.
     pub fn misplaced(self) -> Result<Vec<Misplaced>, MigrationError> {
+        match &self.0.engine {
+            Engine::Postgres(postgres) => Ok(postgres.misplaced_in_full()?),
+            Engine::Sqlite(_) => self.misplaced_at_a_glance(),
+        }
+    }
+
+    /// The same for each start: on a server without columns and constraints, for which it has to make tables.
+    pub(in crate::storage) fn misplaced_at_a_glance(self) -> Result<Vec<Misplaced>, MigrationError> {
         if let Engine::Postgres(postgres) = &self.0.engine {
             return Ok(postgres.misplaced()?);
         }

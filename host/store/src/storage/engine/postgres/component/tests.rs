@@ -1,5 +1,7 @@
 //! Statements of a component on a server. Without one there is nothing to try.
 
+mod roles;
+
 use std::time::Duration;
 
 use tollgate_core::deadline::{Cancel, Deadline};
@@ -204,8 +206,18 @@ fn a_batch_is_done_whole_or_not_at_all_and_rows_are_counted() {
         .unwrap();
     shop.execute("DELETE FROM shop_items WHERE name = 'ink'", &[])
         .unwrap();
+    // A row that is updated instead of inserted counts as that.
+    let put = "INSERT INTO shop_items (name, price) VALUES (?1, 4), (?2, 5) ON CONFLICT (name) DO UPDATE SET price = excluded.price";
+    assert_eq!(shop.execute(put, &[text("pen"), text("cap")]).unwrap(), 2);
+    assert_eq!(shop.query(put, &[text("pen"), text("cap")]).unwrap(), [[]; 0]);
+    let put = format!("{put} WHERE shop_items.price < 5 RETURNING name, price");
+    let returned = shop.query(&put, &[text("pen"), text("hat")]).unwrap();
+    assert_eq!(
+        returned,
+        [[text("pen"), Value::Integer(4)], [text("hat"), Value::Integer(5)]]
+    );
     let changes = shop.session.take_changes();
-    assert_eq!(changes["shop_items"], [3, 2, 1]);
+    assert_eq!(changes["shop_items"], [5, 6, 1]);
     assert_eq!(changes["shop_log"], [1, 0, 0]);
     assert!(shop.session.take_changes().is_empty());
 }

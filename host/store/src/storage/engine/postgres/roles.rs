@@ -1,0 +1,359 @@
+//! Roles of components: a second wall behind the host's own reader of SQL.
+//!
+//! Each component has a role that may use the component's schema and the functions of translated statements, and nothing else.
+//! It cannot log in: a session of the host takes it for one statement, and gives it back in the same trip.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use tollgate_core::hash::hex;
+
+use super::server::{OF_FUNCTIONS, ServerError};
+use super::settings::{lock_key, quoted};
+use super::{Postgres, Server};
+use crate::storage::engine::{Sql, Text};
+use crate::storage::error::{StoreError, StoreFailure, StoreResult};
+use crate::storage::session::Session;
+
+/// Use of roles for components.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Roles {
+    /// Used where the role of the URL may make them.
+    #[default]
+    Auto,
+    /// Without them nothing starts.
+    Required,
+    /// Not used.
+    None,
+}
+
+/// Bytes of a role's name that are left for its schema's.
+const MAX_SUFFIX: usize = 45;
+/// Comment on roles, for whoever lists them.
+const COMMENT: &str =
+    "may use the tables of one component of Tollgate; a host takes it for statements of the component";
+
+/// A role by the end of its name, and what the session may do about it.
+const STATE: &str = "
+    SELECT n.name, r.oid IS NOT NULL,
+        coalesce(r.rolcanlogin OR r.rolsuper OR r.rolinherit OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls
+            OR EXISTS (SELECT 1 FROM pg_auth_members AS m WHERE m.member = r.oid), FALSE),
+        coalesce(pg_has_role(r.oid, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END), FALSE),
+        u.rolsuper OR u.rolcreaterole, current_setting('server_version_num')::int >= 160000
+    FROM pg_database AS d
+    CROSS JOIN LATERAL (SELECT 'tollgate_' || to_hex(d.oid::bigint) || '_' || CAST(?1 AS text) AS name) AS n
+    JOIN pg_roles AS u ON u.rolname = current_user
+    LEFT JOIN pg_roles AS r ON r.rolname = n.name
+    WHERE d.datname = current_database()";
+
+/// Rights that a role lacks, or has and should not have, in its schema and for functions; and the tables whose rows stay as they are.
+const RIGHTS: &str = "
+    WITH tables AS (
+        SELECT n.nspname, c.relname, c.oid, EXISTS (
+            SELECT 1 FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgfoid = to_regprocedure('tollgate.append_only()')) AS stays
+        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE n.nspname = CAST(?2 AS text) AND c.relkind IN ('r', 'p'))
+    SELECT EXISTS (
+            SELECT 1 FROM pg_namespace AS n WHERE n.nspname = CAST(?2 AS text)
+                AND (NOT has_schema_privilege(CAST(?1 AS name), n.oid, 'USAGE')
+                    OR has_schema_privilege(CAST(?1 AS name), n.oid, 'CREATE')))
+        OR EXISTS (
+            SELECT 1 FROM tables WHERE NOT has_table_privilege(CAST(?1 AS name), oid, 'SELECT')
+                OR NOT has_table_privilege(CAST(?1 AS name), oid, 'INSERT')
+                OR has_table_privilege(CAST(?1 AS name), oid, 'UPDATE') = stays
+                OR has_table_privilege(CAST(?1 AS name), oid, 'DELETE') = stays
+                OR has_table_privilege(CAST(?1 AS name), oid, 'TRUNCATE, REFERENCES, TRIGGER')),
+        NOT has_schema_privilege(CAST(?1 AS name), CAST(?3 AS text), 'USAGE') OR EXISTS (
+            SELECT 1 FROM pg_proc AS p WHERE p.pronamespace = CAST(?3 AS text)::regnamespace
+                AND NOT has_function_privilege(CAST(?1 AS name), p.oid, 'EXECUTE')),
+        coalesce((SELECT string_agg(format('%I.%I', nspname, relname), ', ') FROM tables WHERE stays), '')";
+
+/// Roles of one server's components, as far as this process asked, and what it saw of the wall that they are.
+#[derive(Default)]
+pub(super) struct Wall {
+    /// By component; none for one that has no role.
+    known: Mutex<HashMap<String, Option<Arc<str>>>>,
+    is_told: AtomicBool,
+    breaches: AtomicU64,
+}
+
+/// State of a role.
+struct State {
+    name: String,
+    exists: bool,
+    is_more: bool,
+    may_take: bool,
+    may_make: bool,
+    /// What is granted of a role can be limited, as of version 16.
+    has_options: bool,
+}
+
+impl State {
+    /// Reason why it cannot be used as it is.
+    fn fault(&self) -> Option<&'static str> {
+        match (self.exists, self.is_more, self.may_take) {
+            (false, ..) => Some("does not exist"),
+            (true, true, _) => Some(
+                "may log in, inherits, has rights of its own or is a member of another, which no host makes so",
+            ),
+            (true, false, false) => Some("is not granted to the role of the URL"),
+            (true, false, true) => None,
+        }
+    }
+}
+
+impl Wall {
+    /// Forgets what roles there are, because that may have changed.
+    pub(super) fn forget(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Counts a statement that the host printed and the server refused for what it says: the checker should have said no.
+    pub(super) fn breached(&self, failure: &super::Failure) {
+        let times = self.breaches.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::error!(
+            times,
+            "the server refused what the checker should have said no to: {failure}"
+        );
+    }
+
+    /// How many of these there were.
+    #[cfg(test)]
+    pub(super) fn breaches(&self) -> u64 {
+        self.breaches.load(Ordering::Relaxed)
+    }
+}
+
+impl Server {
+    /// The same with another use of roles for components.
+    #[must_use]
+    pub fn with_roles(self, roles: Roles) -> Server {
+        Server { roles, ..self }
+    }
+
+    /// Forgets what is known of components' roles.
+    pub(in crate::storage) fn forget_roles(&self) {
+        self.wall.forget();
+    }
+}
+
+/// End of a role's name, after that of the database.
+fn suffix(schema: &str) -> String {
+    match schema.len() {
+        ..=MAX_SUFFIX => schema.to_owned(),
+        // The server would cut it, so that two could become one.
+        _ => hex(&Sha256::digest(schema))[..32].to_owned(),
+    }
+}
+
+impl Postgres {
+    /// Role of a component's statements; none if they run as the host's own.
+    pub(super) fn role_of(&self, pack: &str) -> StoreResult<Option<Arc<str>>> {
+        if self.server.roles == Roles::None {
+            return Ok(None);
+        }
+        let known = || {
+            self.server
+                .wall
+                .known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let found = known().get(pack).cloned();
+        let role = match found {
+            Some(role) => role,
+            None => {
+                let state = self.role_state(pack)?;
+                let role = state.fault().is_none().then(|| Arc::from(state.name.as_str()));
+                known().insert(pack.to_owned(), role.clone());
+                role
+            }
+        };
+        match (role, self.server.roles) {
+            (None, Roles::Required) => Err(no_role(&self.role_state(pack)?).into()),
+            (role, _) => Ok(role),
+        }
+    }
+
+    fn role_state(&self, pack: &str) -> StoreResult<State> {
+        let suffix = suffix(&self.server.schema_of(pack));
+        let text = Text {
+            sql: STATE,
+            is_kept: false,
+        };
+        let state = self.prepare(text)?.maybe(&[Sql::Text(&suffix)], |row| {
+            Ok(State {
+                name: row.get(0)?,
+                exists: row.get(1)?,
+                is_more: row.get(2)?,
+                may_take: row.get(3)?,
+                may_make: row.get(4)?,
+                has_options: row.get(5)?,
+            })
+        })?;
+        state.ok_or_else(StoreError::no_row)
+    }
+
+    fn rights_of(&self, role: &str, pack: &str) -> StoreResult<Rights> {
+        let text = Text {
+            sql: RIGHTS,
+            is_kept: false,
+        };
+        let schema = self.server.schema_of(pack);
+        let values = [Sql::Text(role), Sql::Text(&schema), Sql::Text(OF_FUNCTIONS)];
+        let rights = self.prepare(text)?.maybe(&values, |row| {
+            Ok(Rights {
+                in_schema: row.get(0)?,
+                of_functions: row.get(1)?,
+                append_only: row.get(2)?,
+            })
+        })?;
+        rights.ok_or_else(StoreError::no_row)
+    }
+
+    /// Components with tables whose statements run as the host's own role.
+    pub(in crate::storage) fn without_roles(&self) -> StoreResult<Vec<String>> {
+        let text = Text {
+            sql: "SELECT DISTINCT pack FROM core_migrations WHERE pack <> 'core' ORDER BY pack",
+            is_kept: false,
+        };
+        let packs: Vec<String> = self.prepare(text)?.all(&[], |row| row.get(0))?;
+        if self.server.roles == Roles::None {
+            return Ok(packs);
+        }
+        let mut without = Vec::new();
+        for pack in packs {
+            if self.role_state(&pack)?.fault().is_some() {
+                without.push(pack);
+            }
+        }
+        Ok(without)
+    }
+}
+
+/// Rights that have to be given or taken away.
+struct Rights {
+    in_schema: bool,
+    of_functions: bool,
+    /// Tables whose rows stay as they are, in quotes.
+    append_only: String,
+}
+
+/// Makes a component's role, unless it is there, and gives it the rights that it lacks.
+pub(super) fn make(session: &Session, postgres: &Postgres, pack: &str) -> StoreResult<()> {
+    let server = &postgres.server;
+    if server.roles == Roles::None || is_made(postgres, pack)? {
+        return Ok(());
+    }
+    if server.roles == Roles::Required {
+        return match make_one(postgres, pack)? {
+            None => Ok(()),
+            Some(err) => Err(err.into()),
+        };
+    }
+    // What may not be made takes nothing else with it.
+    session.savepoint()?;
+    let err: StoreError = match make_one(postgres, pack) {
+        Ok(None) => return session.release(),
+        Ok(Some(err)) => err.into(),
+        Err(err) if err.failure() == StoreFailure::NotWritable => err,
+        Err(err) => return Err(err),
+    };
+    session.undo()?;
+    if !server.wall.is_told.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            "components run as the role of the database's URL, so that the host's own reader of SQL is all that keeps them apart: \
+             {err}"
+        );
+    }
+    Ok(())
+}
+
+fn is_made(postgres: &Postgres, pack: &str) -> StoreResult<bool> {
+    let state = postgres.role_state(pack)?;
+    if state.fault().is_some() {
+        return Ok(false);
+    }
+    let rights = postgres.rights_of(&state.name, pack)?;
+    Ok(!rights.in_schema && !rights.of_functions)
+}
+
+/// Makes what is missing, or says why it may not.
+fn make_one(postgres: &Postgres, pack: &str) -> StoreResult<Option<ServerError>> {
+    let state = postgres.role_state(pack)?;
+    let role = quoted(&state.name);
+    if !state.exists && state.may_make {
+        postgres.script(&format!(
+            "CREATE ROLE {role} NOLOGIN NOINHERIT; COMMENT ON ROLE {role} IS '{COMMENT}'"
+        ))?;
+    } else if state.is_more || !state.exists {
+        return Ok(Some(no_role(&state)));
+    }
+    let state = postgres.role_state(pack)?;
+    if !state.may_take {
+        if !state.may_make {
+            return Ok(Some(no_role(&state)));
+        }
+        let options = if state.has_options {
+            " WITH INHERIT FALSE, SET TRUE"
+        } else {
+            ""
+        };
+        postgres.script(&format!("GRANT {role} TO CURRENT_USER{options}"))?;
+    }
+    let rights = postgres.rights_of(&state.name, pack)?;
+    if rights.in_schema {
+        postgres.script(&grants(
+            &role,
+            &quoted(&postgres.server.schema_of(pack)),
+            &rights.append_only,
+        ))?;
+    }
+    if rights.of_functions {
+        // Hosts with other schemas give the same to their roles, and two at once would be in each other's way.
+        postgres.script(&format!(
+            "SELECT pg_advisory_xact_lock({});
+             GRANT USAGE ON SCHEMA {OF_FUNCTIONS} TO {role}; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {OF_FUNCTIONS} TO {role}",
+            lock_key(OF_FUNCTIONS, "functions")
+        ))?;
+    }
+    Ok(None)
+}
+
+/// Statements that give a role its rights in its schema, and no other ones there.
+fn grants(role: &str, schema: &str, append_only: &str) -> String {
+    let mut grants = format!(
+        "REVOKE ALL ON SCHEMA {schema} FROM {role}; GRANT USAGE ON SCHEMA {schema} TO {role};
+         REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {role};
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
+         GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}"
+    );
+    if !append_only.is_empty() {
+        grants.push_str(&format!("; REVOKE UPDATE, DELETE ON {append_only} FROM {role}"));
+    }
+    grants
+}
+
+fn no_role(state: &State) -> ServerError {
+    ServerError::NoRole {
+        role: state.name.clone(),
+        why: state.fault().unwrap_or("cannot be used"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_schemas_have_one_role() {
+        let long = ["x".repeat(60), format!("{}y", "x".repeat(59))].map(|name| suffix(&name));
+        assert!(long[0] != long[1] && long.iter().all(|name| name.len() <= MAX_SUFFIX));
+        assert_eq!(suffix("tollgate_host/task-store"), "tollgate_host/task-store");
+        assert!("tollgate_ffffffff_".len() + MAX_SUFFIX <= tollgate_sql::MAX_NAME);
+    }
+}
