@@ -208,11 +208,13 @@ async fn the_place_of_content_can_be_chosen_where_there_is_a_server() {
     session.ok("task_create", task("one")).await;
     let in_rows = artifacts(&session, "task_create").await;
     session.close().await;
+    let before = place.contents();
+    assert!(!before.is_empty());
     fs::write(place.config(), format!("{ALL}store = \"files\"\n")).unwrap();
     let session = place.serve(&["--tier", "full"]).await;
     session.ok("task_create", task("other")).await;
     let in_files = artifacts(&session, "task_create").await;
-    assert_eq!(place.contents().len(), 2);
+    assert_eq!(place.contents(), before, "new content went to files");
     for id in in_rows.iter().chain(&in_files) {
         session.ok("artifact_get", json!({"artifact_id": id})).await;
     }

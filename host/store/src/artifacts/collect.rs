@@ -29,7 +29,7 @@ pub fn collect(
     mut commit: impl FnMut(Box<dyn Fn(&Session) -> StoreResult<()> + Send>) -> bool,
 ) -> anyhow::Result<()> {
     let now = Timestamp::from_ms(session.ledger().confirmed_ms(kept.now_ms)?).to_string();
-    let most = i64::try_from(store.settings().max_mib << 20).unwrap_or(i64::MAX);
+    let most = i64::try_from(store.limit()).unwrap_or(i64::MAX);
     loop {
         let over = session.artifacts().over(&now, most, BATCH)?;
         if over.is_empty() {
@@ -65,7 +65,7 @@ mod tests {
     use super::super::fixture::{self, Place};
     use super::super::{Artifact, ArtifactSettings};
     use super::*;
-    use crate::storage::fixture::{YOUNG, operation};
+    use crate::storage::fixture::{YOUNG, on_postgres, operation};
 
     const DAY_MS: i64 = 86_400_000;
     const NOW: i64 = 1_000 * DAY_MS;
@@ -207,6 +207,27 @@ mod tests {
         stage.keep_for("bob", 6, 6, 1, (-8, 1));
         let left = ["art_0", "art_4", "art_5", "art_6"].map(str::to_owned).to_vec();
         assert_eq!(stage.collect(), (left, 4), "both have the same now");
+    }
+
+    #[test]
+    fn a_host_of_a_server_that_keeps_nothing_leaves_the_limit_to_those_that_do() {
+        if !on_postgres() {
+            return;
+        }
+        let mut stage = stage(3);
+        for number in 0..4 {
+            stage.keep(number, u8::try_from(number).unwrap(), 1, -1, 1);
+        }
+        let settings = ArtifactSettings {
+            max_mib: 1,
+            ..ArtifactSettings::default()
+        };
+        let (_dir, off) = stage.place.elsewhere(settings);
+        let on = std::mem::replace(&mut stage.store, off);
+        assert_eq!(stage.collect().1, 4);
+        assert!(!stage.store.is_crowded().unwrap());
+        stage.store = on;
+        assert_eq!(stage.collect().1, 3);
     }
 
     #[test]

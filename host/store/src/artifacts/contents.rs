@@ -150,6 +150,11 @@ impl Contents {
         Ok(())
     }
 
+    /// True if hosts with other settings may keep content in the same place.
+    pub(super) fn are_shared(&self) -> bool {
+        self.rows.is_some()
+    }
+
     /// Bytes of all contents.
     pub(super) fn size(&self) -> io::Result<u64> {
         let of_rows = self.rows.as_ref().map_or(Ok(0), Rows::size)?;

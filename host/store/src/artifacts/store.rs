@@ -63,6 +63,15 @@ impl ArtifactStore {
         self.contents.sweep_files(session)
     }
 
+    /// Bytes of all contents above which some are removed. A host of a server that keeps nothing leaves the limit to those
+    /// that do.
+    pub(super) fn limit(&self) -> u64 {
+        match self.settings.enabled || !self.contents.are_shared() {
+            true => self.settings.max_mib << 20,
+            false => u64::MAX,
+        }
+    }
+
     /// Hears when there is more than there may be, or others may have put much.
     pub fn called(&self) -> Receiver<()> {
         self.room.called()
@@ -81,7 +90,7 @@ impl ArtifactStore {
     /// True if there is more than there may be. If there is not, counting begins anew.
     pub fn is_crowded(&self) -> io::Result<bool> {
         let size = self.size()?;
-        let is_crowded = size > self.settings.max_mib << 20;
+        let is_crowded = size > self.limit();
         if !is_crowded {
             self.room.saw(size);
         }
