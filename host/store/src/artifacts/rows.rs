@@ -237,7 +237,11 @@ impl Rows {
             }
         }
         if whole.pieces.is_empty() && !whole.is_broken {
-            return Ok(Found::Nothing);
+            // Pieces under other numbers are not where they were put.
+            return Ok(match session.pieces().has(hash)? {
+                true => Found::Changed,
+                false => Found::Nothing,
+            });
         }
         if whole.is_broken || hex(&whole.hasher.finalize()) != hash {
             return Ok(Found::Changed);

@@ -179,8 +179,8 @@ mod of_postgres {
             let found = fresh.read(&hash, PIECE as u64, 2 * PIECE);
             match is_left {
                 true => assert_eq!(
-                    found.map(drop).unwrap_err().kind(),
-                    ErrorKind::InvalidData,
+                    found.map(drop).map_err(|err| err.kind()),
+                    Err(ErrorKind::InvalidData),
                     "{sql}"
                 ),
                 false => assert_eq!(found.unwrap(), None, "{sql}"),
