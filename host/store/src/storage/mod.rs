@@ -55,6 +55,7 @@ mod stats;
 mod tampering;
 mod tasks;
 mod totals;
+mod transfer;
 mod value;
 mod verify;
 mod work_trees;
@@ -108,6 +109,7 @@ pub use tasks::{
     MAX_REPLY, MAX_RESUMED, NewTask, QUESTIONS_OF_TASKS, StoredTask, TaskCounts, TaskEnd, TaskFilter,
 };
 pub use tollgate_sql::Problems;
+pub use transfer::{Side, Transfer, TransferError, Transferred, TransferredTable};
 pub use value::{Statement, Value};
 pub use verify::{Broken, Verified};
 pub use work_trees::{Cause, Sighting, TreeState, WorkTreeProgress};

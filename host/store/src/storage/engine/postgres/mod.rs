@@ -85,6 +85,16 @@ impl Postgres {
         format!("{}.{table}", settings::quoted(&self.server.schema_of(owner)))
     }
 
+    /// Schema of the host's own tables.
+    pub(in crate::storage) fn schema(&self) -> &str {
+        &self.server.schema
+    }
+
+    /// Lets the open transaction be idle for longer, because its next statement comes from another database.
+    pub(in crate::storage) fn allow_pauses(&self) -> StoreResult<()> {
+        self.script("SET LOCAL idle_in_transaction_session_timeout = '10min'")
+    }
+
     fn wire(&self) -> Ref<'_, Wire> {
         self.wire.borrow()
     }
