@@ -12,12 +12,13 @@ use std::sync::{Mutex, PoisonError};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use tollgate_core::clock::Clock;
 use tollgate_core::file::NO_WAIT;
 use tollgate_sdk::Timestamp;
 
 use crate::data_dir::{DataDir, DataDirError};
-use crate::storage::{Database, MigrationError};
+use crate::storage::{Database, MigrationError, Server, ServerError};
 
 /// Folder of the files, in the data directory.
 const FOLDER: &str = "hosts";
@@ -237,6 +238,41 @@ pub fn hosts_alive(data: &DataDir) -> Result<Vec<String>, DataDirError> {
     }
     alive.sort();
     Ok(alive)
+}
+
+/// Reason why nobody knows who works with a database.
+#[derive(Debug, Error)]
+pub enum RosterError {
+    /// The files of hosts cannot be read.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The server cannot be asked.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+}
+
+/// Hosts that work with a database now, in words: those of the data directory, and on a server those of others. `but` is
+/// a host that does not count.
+pub fn hosts_at_work(
+    data: &DataDir,
+    server: Option<&Server>,
+    but: Option<&str>,
+) -> Result<Vec<String>, RosterError> {
+    let alive = hosts_alive(data)?;
+    let mut told: Vec<String> = alive
+        .iter()
+        .filter(|id| but != Some(id.as_str()))
+        .map(|id| format!("host {id}"))
+        .collect();
+    if let Some(server) = server {
+        let others = server.others_at_work()?;
+        told.extend(
+            others
+                .iter()
+                .map(|place| format!("hosts of another data directory, from {place}")),
+        );
+    }
+    Ok(told)
 }
 
 impl Drop for Host {

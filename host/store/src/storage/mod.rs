@@ -51,6 +51,7 @@ mod session;
 mod states_after;
 mod states_found;
 mod stats;
+mod status;
 #[cfg(test)]
 mod tampering;
 mod tasks;
@@ -78,7 +79,7 @@ pub use component_sql::SqlError;
 pub use counted::{CountedRow, CountedVerdict, Times};
 pub use definitions::Remembered;
 pub use endings::{Ending, WORK_TREES, opened};
-pub use engine::postgres::{Server, ServerError};
+pub use engine::postgres::{Examined, ProvisionError, Provisioned, Server, ServerError, Wanted, Weight};
 pub use engine::sqlite::PAGE;
 pub use engine::sqlite::copies::{Compacted, CopyError};
 pub use engine::sqlite::migrate::{MigrationError, Step};
@@ -105,6 +106,7 @@ pub use repeats::{RepeatedFailure, SaidOfTests};
 pub use restarts::LeftState;
 pub use session::{Changes, OpenError, Session};
 pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
+pub use status::{Applied, DatabaseStatus};
 pub use tasks::{
     MAX_REPLY, MAX_RESUMED, NewTask, QUESTIONS_OF_TASKS, StoredTask, TaskCounts, TaskEnd, TaskFilter,
 };

@@ -2,8 +2,10 @@
 
 mod component;
 mod error;
+mod examine;
 mod faults;
 pub(in crate::storage) mod migrate;
+mod provision;
 mod run;
 mod schema;
 mod server;
@@ -31,6 +33,8 @@ use crate::storage::error::{StoreError, StoreFailure, StoreResult};
 use crate::storage::session::{Access, Changes};
 
 pub(in crate::storage) use self::error::Failure;
+pub use self::examine::{Examined, Weight};
+pub use self::provision::{ProvisionError, Provisioned, Wanted};
 pub(in crate::storage) use self::run::Prepared;
 pub(in crate::storage) use self::schema::prepare;
 pub use self::server::{Server, ServerError};

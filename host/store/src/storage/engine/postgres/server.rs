@@ -20,7 +20,7 @@ use crate::storage::error::StoreFailure;
 /// Time for a connection to be made, and to each address that a name has.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Schema of the host's own tables.
-const SCHEMA: &str = "tollgate_host";
+pub(super) const SCHEMA: &str = "tollgate_host";
 /// Schema of the functions that statements of components use, which every role may.
 pub(super) const OF_FUNCTIONS: &str = "tollgate";
 /// Beginnings of a URL. Anything else the library takes for pairs of keys and values, and shows when it does not know them.
