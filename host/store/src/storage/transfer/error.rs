@@ -75,6 +75,16 @@ pub enum TransferError {
          it, or leave its rows behind with --leave-out {0}"
     )]
     Unloaded(String),
+    /// A table is gone.
+    #[error(
+        "table {table} is gone from the {side} database, so nothing is copied; restore a backup, or leave its component behind with --leave-out"
+    )]
+    NoTable {
+        /// `source` or `target`.
+        side: Side,
+        /// Table.
+        table: String,
+    },
     /// The tables of the two sides differ.
     #[error(
         "table {table} has other columns on the two sides: {here}, and {there}; use one version of Tollgate for both"

@@ -111,22 +111,23 @@ pub(super) fn tables<'a>(
         })?;
         named.extend(schema.tables.into_keys().map(|name| (Some(namespace), name)));
     }
-    let described = named
-        .into_iter()
-        .map(|(namespace, name)| table(file, namespace, name))
-        .collect::<StoreResult<Vec<_>>>()
-        .map_err(side.failed("reading its tables"))?;
+    let mut described = Vec::with_capacity(named.len());
+    for (namespace, name) in named {
+        let found = table(file, namespace, &name).map_err(side.failed("reading its tables"))?;
+        described.push(found.ok_or(TransferError::NoTable { side, table: name })?);
+    }
     Ok(in_order(described))
 }
 
-fn table<'a>(file: &Session, namespace: Option<&'a Namespace>, name: String) -> StoreResult<Table<'a>> {
+/// A table with its columns, if there is one of this name.
+fn table<'a>(file: &Session, namespace: Option<&'a Namespace>, name: &str) -> StoreResult<Option<Table<'a>>> {
     // SQLite keeps a name as it was written, and a server folds it.
     let sql = "SELECT lower(name), type FROM pragma_table_info(?1) ORDER BY cid";
     let columns: Vec<(String, String)> = file
         .engine
         .all(Once(sql), sql![name], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if columns.is_empty() {
-        return Err(StoreError::no_row());
+        return Ok(None);
     }
     let columns = columns.into_iter().map(|(name, kind)| {
         let kind = match kind.as_str() {
@@ -141,14 +142,14 @@ fn table<'a>(file: &Session, namespace: Option<&'a Namespace>, name: String) -> 
     let columns = columns.collect::<StoreResult<Vec<_>>>()?;
     let sql = "SELECT DISTINCT lower(\"table\") FROM pragma_foreign_key_list(?1)";
     let mut parents: BTreeSet<String> = file.engine.all(Once(sql), sql![name], |row| row.get(0))?;
-    let has_own_parent = parents.remove(&name);
-    Ok(Table {
+    let has_own_parent = parents.remove(name);
+    Ok(Some(Table {
         namespace,
-        name,
+        name: name.to_owned(),
         columns,
         has_own_parent,
         parents,
-    })
+    }))
 }
 
 /// Parents before children. Tables in a circle come last: SQLite checks keys at the end, and no server has such tables.

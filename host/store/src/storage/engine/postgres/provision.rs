@@ -93,6 +93,14 @@ impl Server {
         })
     }
 
+    /// True if the server has a role of this name.
+    pub fn has_role(&self, role: &str) -> Result<bool, ProvisionError> {
+        check(role)?;
+        let wire = session(self, Access::Write)?;
+        let sql = format!("SELECT 1 FROM pg_roles WHERE rolname = {}", literal(role));
+        Ok(first(&wire, &sql)?.is_some())
+    }
+
     /// A URL for hosts, without a password.
     fn shape(&self, wanted: &Wanted<'_>) -> String {
         let (role, database) = (escaped(wanted.role), escaped(wanted.database));
@@ -306,6 +314,7 @@ mod tests {
             "{made:?}"
         );
         assert!(!made.url.contains("ecret"), "{made:?}");
+        assert!(admin.has_role(&role).unwrap() && !admin.has_role(&database).unwrap());
         wanted.password = None;
         let again = admin.provision(&wanted).unwrap();
         assert!(
