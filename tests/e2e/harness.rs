@@ -100,6 +100,11 @@ impl Place {
         self.server.as_mut()
     }
 
+    /// Puts the database on a server, or into the file, as the operator's configuration does. Returns where it was.
+    pub(crate) fn move_to(&mut self, server: Option<Server>) -> Option<Server> {
+        std::mem::replace(&mut self.server, server)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -81,6 +81,7 @@ mod sleepers;
 mod sql_limits;
 mod start;
 mod stdio;
+mod storage_command;
 mod stories;
 mod surface;
 mod task_store;

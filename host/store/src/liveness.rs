@@ -21,8 +21,8 @@ use tollgate_core::file::NO_WAIT;
 use tollgate_sdk::Timestamp;
 
 use crate::data_dir::{DataDir, DataDirError};
-use crate::pulse::{NewPulse, Pulse};
-use crate::storage::{Database, OpenError, Session, StoreError, StoreResult};
+use crate::pulse::{NewPulse, Pulse, known_place};
+use crate::storage::{Database, OpenError, Server, Session, StoreError, StoreResult};
 
 /// Folder of the files, in the data directory.
 pub(crate) const FOLDER: &str = "hosts";
@@ -341,6 +341,43 @@ pub fn hosts_alive(data: &DataDir) -> Result<Vec<String>, DataDirError> {
     }
     alive.sort();
     Ok(alive)
+}
+
+/// Reason why nobody knows who works with a database.
+#[derive(Debug, Error)]
+pub enum RosterError {
+    /// The files of hosts cannot be read.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The server cannot be reached.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The server does not say it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Hosts that work with a database now, in words: those of the data directory, and on a server those of others. `but` is
+/// a host that does not count.
+pub fn hosts_at_work(
+    data: &DataDir,
+    server: Option<&Server>,
+    but: Option<&str>,
+) -> Result<Vec<String>, RosterError> {
+    let alive = hosts_alive(data)?;
+    let mut told: Vec<String> = alive
+        .iter()
+        .filter(|id| but != Some(id.as_str()))
+        .map(|id| format!("host {id}"))
+        .collect();
+    if let Some(server) = server {
+        let own = known_place(data)?;
+        let session = Database::on(server.clone()).read_session()?;
+        let members = session.roster().all_if_any()?.into_iter();
+        let others = members.filter(|member| member.is_alive && own.as_ref() != Some(&member.place));
+        told.extend(others.map(|member| format!("host {} on {}", member.id, member.machine)));
+    }
+    Ok(told)
 }
 
 impl Drop for Host {

@@ -63,11 +63,20 @@ struct Shared {
 
 /// Hash by which the database knows a data directory.
 pub fn place_of(data: &DataDir) -> Result<String, DataDirError> {
-    let secret = data.secret(DIRECTORY)?;
+    Ok(place_by(&data.secret(DIRECTORY)?))
+}
+
+/// The same of a data directory as it is. None if none of its hosts worked with a server.
+pub(crate) fn known_place(data: &DataDir) -> Result<Option<String>, DataDirError> {
+    let secret = data.find_secret(DIRECTORY)?;
+    Ok(secret.map(|secret| place_by(&secret)))
+}
+
+fn place_by(secret: &[u8; 32]) -> String {
     let hash = Sha256::digest([b"tollgate directory\n", secret.as_slice()].concat());
     let mut place = hex(&hash);
     place.truncate(PLACE);
-    Ok(place)
+    place
 }
 
 impl Pulse {

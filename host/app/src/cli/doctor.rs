@@ -8,6 +8,7 @@ use serde_json::json;
 use tollgate::config::{Config, ConfigError};
 use tollgate::doctor::{self, Finding, State};
 use tollgate::host::{Choice, Site};
+use tollgate_core::clock::SystemClock;
 use tollgate_sandbox::workspaces::Workspaces;
 use tollgate_store::data_dir::DataDir;
 
@@ -42,12 +43,12 @@ impl Doctor {
 }
 
 fn tell(finding: &Finding) -> String {
-    let mut text = format!(
-        "{:<8} {}: {}",
-        finding.state.as_str(),
-        finding.about,
-        finding.what
-    );
+    told(finding.state.as_str(), finding)
+}
+
+/// A finding behind a word for its weight, and what to do about it.
+pub(super) fn told(state: &str, finding: &Finding) -> String {
+    let mut text = format!("{state:<8} {}: {}", finding.about, finding.what);
     if let Some(remedy) = &finding.remedy {
         text.push_str(&format!("\n         → {remedy}"));
     }
@@ -89,6 +90,11 @@ async fn look(global: &Global, repair: bool) -> anyhow::Result<Vec<Finding>> {
                     });
                 }
                 Ok(site) => {
+                    if let Some(server) = global.server(&config)? {
+                        // What a start refuses did not get here.
+                        let asked = doctor::server(&server, &SystemClock).into_iter();
+                        found.extend(asked.filter(|finding| finding.state == State::Warning));
+                    }
                     found.extend(doctor::store(&data, site.database()));
                     match site.load(&config, workspaces, &Choice::default()).await {
                         Ok(loaded) => {

@@ -256,6 +256,31 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "storage status",
+        &["tollgate storage status", "tollgate --json storage status"],
+    ),
+    (
+        "storage check",
+        &[
+            "tollgate storage check",
+            "tollgate --database env:DATABASE_URL storage check  # before it is configured",
+        ],
+    ),
+    (
+        "storage init",
+        &[
+            "tollgate storage init --admin env:ADMIN_URL --password-file tollgate.password",
+            "tollgate storage init                           # only the tables, with the configured URL",
+        ],
+    ),
+    (
+        "storage copy",
+        &[
+            "tollgate storage copy --to env:DATABASE_URL     # from the file in the data directory",
+            "tollgate storage copy --from env:DATABASE_URL   # back into a file",
+        ],
+    ),
+    (
         "healthcheck",
         &[
             "tollgate healthcheck --http 8765                # in a container's HEALTHCHECK",

@@ -77,6 +77,13 @@ impl Global {
         Ok(config.storage.server(self.database.as_deref(), environment)?)
     }
 
+    /// Server that another option names, in the same ways as the database's.
+    pub(super) fn server_of(&self, config: &Config, url: &str) -> anyhow::Result<Server> {
+        let environment = |name: &str| std::env::var(name).ok();
+        let server = config.storage.server(Some(url), environment)?;
+        server.context("the URL names no server")
+    }
+
     /// The database of a data directory, brought up to date.
     pub(super) fn database(&self, config: &Config, data: &DataDir) -> anyhow::Result<Database> {
         let opened = match self.server(config)? {

@@ -25,6 +25,7 @@ mod reload;
 mod serve;
 mod shell;
 mod stats;
+mod storage;
 mod tasks;
 mod terminal;
 mod tokens;
@@ -115,6 +116,9 @@ enum Command {
     Backup(backup::Backup),
     /// Restore a data directory from a backup
     Restore(backup::Restore),
+    /// Show and check the database, and move it between a file and a PostgreSQL server
+    #[command(subcommand)]
+    Storage(storage::Storage),
     /// Report with the exit code whether a server works
     #[command(name = "healthcheck")]
     HealthCheck(healthcheck::HealthCheck),
@@ -279,6 +283,7 @@ async fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Console(console) => console.run(global).await,
         Command::Backup(backup) => backup.run(global),
         Command::Restore(restore) => restore.run(global),
+        Command::Storage(storage) => storage.run(global).await,
         Command::HealthCheck(check) => check.run(global),
         Command::Tokens(tokens) => tokens.run(global),
         Command::Completions(completions) => Ok(completions.run()),

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use tollgate_sandbox::workspaces::Workspaces;
-use tollgate_store::storage::Database;
+use tollgate_store::storage::{Database, Namespace, Step};
 
 use self::definitions::Comparison;
 use self::schemas::check_schemas;
@@ -149,6 +149,11 @@ impl Catalog {
 
     /// Brings the tables of all packs and policies up to date, or those of none.
     pub fn migrate(&self, loader: &Loader) -> anyhow::Result<()> {
+        loader.migrate_together(self.components().collect())
+    }
+
+    /// The packs and policies: their tables, their migrations, and what they are called.
+    pub fn components(&self) -> impl Iterator<Item = (&Namespace, &[Step], String)> {
         let packs = self.packs.iter().map(|pack| {
             let steps = pack.manifest.migrations.as_slice();
             (&pack.namespace, steps, format!("pack `{}`", pack.manifest.name))
@@ -161,7 +166,7 @@ impl Catalog {
                 format!("policy `{}`", policy.manifest.name),
             )
         });
-        loader.migrate_together(packs.chain(policies).collect())
+        packs.chain(policies)
     }
 
     /// The packs that were loaded, in the order of their sources.

@@ -118,7 +118,7 @@ pub(crate) fn session() -> Alone {
 pub(crate) mod in_file {
     use super::{Database, Session, TempDir};
 
-    pub(super) fn database() -> (TempDir, Database) {
+    pub(crate) fn database() -> (TempDir, Database) {
         let dir = tempfile::tempdir().unwrap();
         let database = Database::open(&dir.path().join("t.db")).unwrap();
         (dir, database)
@@ -199,7 +199,7 @@ pub(crate) fn ledger(rows: &str) -> (Place, Session) {
     (place, ledger_in(&database, rows))
 }
 
-fn ledger_in(database: &Database, rows: &str) -> Session {
+pub(crate) fn ledger_in(database: &Database, rows: &str) -> Session {
     let session = database.write_session().unwrap();
     session.begin_write().unwrap();
     session.envelopes().open(&envelope("env_k", None)).unwrap();

@@ -54,10 +54,12 @@ mod session;
 mod states_after;
 mod states_found;
 mod stats;
+mod status;
 #[cfg(test)]
 mod tampering;
 mod tasks;
 mod totals;
+mod transfer;
 mod value;
 mod verify;
 mod work_trees;
@@ -81,7 +83,9 @@ pub use component_sql::SqlError;
 pub use counted::{CountedRow, CountedVerdict, Times};
 pub use definitions::Remembered;
 pub use endings::{Ending, WORK_TREES, opened};
-pub use engine::postgres::{Roles, Server, ServerError};
+pub use engine::postgres::{
+    Examined, ProvisionError, Provisioned, Roles, Server, ServerError, Wanted, Weight,
+};
 pub use engine::sqlite::PAGE;
 pub use engine::sqlite::copies::{Compacted, CopyError};
 pub use engine::sqlite::migrate::{MigrationError, Step};
@@ -110,10 +114,12 @@ pub use restarts::LeftState;
 pub use roster::{Member, NewMember};
 pub use session::{Among, Changes, OpenError, Session};
 pub use stats::{Bucket, By, PolicyTally, Tallied, Tally, TallyQuery, ToolStats};
+pub use status::{Applied, DatabaseStatus};
 pub use tasks::{
     MAX_REPLY, MAX_RESUMED, NewTask, QUESTIONS_OF_TASKS, StoredTask, TaskCounts, TaskEnd, TaskFilter,
 };
 pub use tollgate_sql::Problems;
+pub use transfer::{Side, Transfer, TransferError, Transferred, TransferredTable};
 pub use value::{Statement, Value};
 pub use verify::{Broken, Verified};
 pub use work_trees::{Cause, Sighting, TreeState, WorkTreeProgress};

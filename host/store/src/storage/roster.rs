@@ -123,6 +123,15 @@ impl Roster<'_> {
         self.0.engine.all(&sql, &[], member)
     }
 
+    /// The same, and none where no host has made the table yet.
+    pub(crate) fn all_if_any(self) -> StoreResult<Vec<Member>> {
+        let sql = "SELECT to_regclass('core_hosts') IS NOT NULL";
+        match self.0.engine.one(Once(sql), &[], |row| row.get(0))? {
+            true => self.all(),
+            false => Ok(Vec::new()),
+        }
+    }
+
     /// Removes a host if it is gone, and tells if it has no row then. From then on its write transactions fail; those that
     /// are open now end before. Wants a write transaction.
     pub fn bury(self, host: &str, is_known_to_be_gone: bool) -> StoreResult<bool> {

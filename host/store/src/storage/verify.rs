@@ -75,7 +75,8 @@ impl Ledger<'_> {
         Ok(verified)
     }
 
-    fn verify_snapshot(self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
+    /// The same in the open transaction.
+    pub(super) fn verify_snapshot(self, head: Option<&Head>, keys: &[PublicKey]) -> StoreResult<Verified> {
         let mut walk = Walk {
             at: Head::before_all(),
             rows: 0,

@@ -50,7 +50,8 @@ impl<'a> Column<'a> {
         }
     }
 
-    fn kind(self) -> &'static str {
+    /// Kind of the value, for messages.
+    pub(in crate::storage) fn kind(self) -> &'static str {
         match self {
             Column::Null => "NULL",
             Column::Int(_) => "a whole number",

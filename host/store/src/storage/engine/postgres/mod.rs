@@ -2,9 +2,11 @@
 
 mod component;
 mod error;
+mod examine;
 mod faults;
 pub(in crate::storage) mod migrate;
 mod pristine;
+mod provision;
 mod roles;
 mod run;
 mod schema;
@@ -34,6 +36,8 @@ use crate::storage::error::{StoreError, StoreFailure, StoreResult};
 use crate::storage::session::{Access, Among, Changes};
 
 pub(in crate::storage) use self::error::Failure;
+pub use self::examine::{Examined, Weight};
+pub use self::provision::{ProvisionError, Provisioned, Wanted};
 pub use self::roles::Roles;
 pub(in crate::storage) use self::run::Prepared;
 pub(in crate::storage) use self::schema::prepare;
@@ -104,6 +108,11 @@ impl Postgres {
     /// A table of an owner, with its schema.
     pub(in crate::storage) fn table_of(&self, owner: &str, table: &str) -> String {
         format!("{}.{table}", settings::quoted(&self.server.schema_of(owner)))
+    }
+
+    /// Lets the open transaction be idle for longer, because its next statement comes from another database.
+    pub(in crate::storage) fn allow_pauses(&self) -> StoreResult<()> {
+        self.script("SET LOCAL idle_in_transaction_session_timeout = '10min'")
     }
 
     fn wire(&self) -> Ref<'_, Wire> {

@@ -44,6 +44,11 @@ pub(super) fn whole() -> String {
     adapted(&all.join(";\n"))
 }
 
+/// A row without a place in the ledger, which its guard must refuse.
+pub(super) const TRIAL_ROW: &str = "INSERT INTO core_operations (seq, op_id, timestamp, duration_ms, op_type, pack, tool, effect, connection,
+        host_id, args_hash, prev_hash, hash)
+    VALUES (-1, 'op_trial', '', 0, 'control', 'core', 'trial', 'read', '', '', '', '', '')";
+
 /// Checks the server of a session, and brings the host's own tables up to date.
 pub(in crate::storage) fn prepare(session: &Session, server: &Server) -> Result<(), MigrationError> {
     let Engine::Postgres(postgres) = &session.engine else {
@@ -95,10 +100,7 @@ fn has_migrations(session: &Session) -> StoreResult<bool> {
 /// Tries if the server runs the guard of the ledger: a row without a place in it must be refused.
 fn try_triggers(session: &Session) -> StoreResult<()> {
     session.begin_write()?;
-    let sql = "INSERT INTO core_operations (seq, op_id, timestamp, duration_ms, op_type, pack, tool, effect, connection,
-            host_id, args_hash, prev_hash, hash)
-        VALUES (-1, 'op_trial', '', 0, 'control', 'core', 'trial', 'read', '', '', '', '', '')";
-    let tried = session.engine.run(Once(sql), &[]);
+    let tried = session.engine.run(Once(TRIAL_ROW), &[]);
     session.rollback()?;
     match tried {
         Err(err) if err.failure() == StoreFailure::Fenced => Ok(()),

@@ -25,7 +25,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 pub(super) const KEEPALIVES: u32 = 3;
 /// Schema of the host's own tables.
-const SCHEMA: &str = "tollgate_host";
+pub(super) const SCHEMA: &str = "tollgate_host";
 /// Schema of the functions that statements of components use, which every role may.
 pub(super) const OF_FUNCTIONS: &str = "tollgate";
 /// Beginnings of a URL. Anything else the library takes for pairs of keys and values, and shows when it does not know them.

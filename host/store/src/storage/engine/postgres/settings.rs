@@ -21,6 +21,18 @@ const TRIAL_MS: u32 = 20;
 /// Question for a number that changes with each commit of another session: a hash over which transactions are seen.
 pub(super) const DATA_VERSION: &str = "SELECT hashtextextended(pg_current_snapshot()::text, 0)";
 
+/// Question for what a server is. Limits below 0 are none, and of those of the role and the database the lower one counts.
+pub(super) const FACTS: &str = "SELECT current_setting('server_version_num')::int / 10000, pg_is_in_recovery(),
+        current_setting('fsync'), current_setting('full_page_writes'), pg_encoding_to_char(encoding),
+        current_setting('session_replication_role'),
+        least(
+            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+                - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+            nullif(datconnlimit, -1) - (SELECT count(*) FROM pg_stat_activity AS a WHERE a.datname = d.datname),
+            (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user)
+                - (SELECT count(*) FROM pg_stat_activity AS a WHERE a.usename = current_user))
+    FROM pg_database AS d WHERE datname = current_database()";
+
 /// Opens a session.
 pub(super) fn session(server: &Server, access: Access) -> Result<Wire, ServerError> {
     let wire = Wire::open(server)?;
@@ -98,18 +110,7 @@ pub(super) fn check(server: &Server, wire: &Wire) -> Result<(), ServerError> {
         place: server.to_string(),
         reason: failure.to_string(),
     };
-    // Limits below 0 are none. Of the role and the database the lower one counts.
-    let sql = "SELECT current_setting('server_version_num')::int / 10000, pg_is_in_recovery(),
-            current_setting('fsync'), current_setting('full_page_writes'), pg_encoding_to_char(encoding),
-            current_setting('session_replication_role'),
-            least(
-                current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
-                    - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
-                nullif(datconnlimit, -1) - (SELECT count(*) FROM pg_stat_activity AS a WHERE a.datname = d.datname),
-                (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user)
-                    - (SELECT count(*) FROM pg_stat_activity AS a WHERE a.usename = current_user))
-        FROM pg_database AS d WHERE datname = current_database()";
-    judge(&wire.ask(sql).map_err(failed)?)?;
+    judge(&wire.ask(FACTS).map_err(failed)?)?;
     match locks_wait(server, wire).map_err(failed)? {
         true => Ok(()),
         false => Err(ServerError::NoLocks),
@@ -118,33 +119,71 @@ pub(super) fn check(server: &Server, wire: &Wire) -> Result<(), ServerError> {
 
 /// Judges what a server says of itself.
 fn judge(said: &[Option<String>]) -> Result<(), ServerError> {
+    judgements(said)
+        .into_iter()
+        .map(|judged| judged.refusal)
+        .find_map(|refusal| refusal.map(Err))
+        .unwrap_or(Ok(()))
+}
+
+/// Judgement on one thing that a server says of itself.
+pub(super) struct Judged {
+    pub(super) about: &'static str,
+    pub(super) said: String,
+    pub(super) refusal: Option<ServerError>,
+}
+
+/// Judges all that a server says of itself in the answer to [`FACTS`].
+pub(super) fn judgements(said: &[Option<String>]) -> Vec<Judged> {
     let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
     let number = |at: usize| text(at).parse::<i64>().unwrap_or_default();
-    if number(0) < LEAST_VERSION {
-        return Err(ServerError::TooOld { found: number(0) });
-    }
-    primary_with_triggers(text(1), text(5))?;
-    for (at, setting) in [(2, "fsync"), (3, "full_page_writes")] {
-        if text(at) != "on" {
-            return Err(ServerError::NotDurable(setting));
-        }
-    }
-    if text(4) != "UTF8" {
-        return Err(ServerError::Encoding(text(4).to_owned()));
-    }
+    let judged =
+        |about: &'static str, said: String, refusal: Option<ServerError>| Judged { about, said, refusal };
+    let found = number(0);
+    let is_standby = text(1) != "f";
+    let durable = |setting: &'static str, at: usize| {
+        let is_on = text(at) == "on";
+        let refusal = (!is_on).then_some(ServerError::NotDurable(setting));
+        judged(setting, text(at).to_owned(), refusal)
+    };
     // This session is one of those that are needed.
     let free = number(6).saturating_add(1);
-    if free < CONNECTIONS {
-        return Err(ServerError::TooFewConnections {
-            free,
-            needed: CONNECTIONS,
-        });
-    }
-    Ok(())
+    vec![
+        judged(
+            "version",
+            format!("PostgreSQL {found}"),
+            (found < LEAST_VERSION).then_some(ServerError::TooOld { found }),
+        ),
+        judged(
+            "primary",
+            "the server takes writes".to_owned(),
+            is_standby.then_some(ServerError::ReadOnly),
+        ),
+        durable("fsync", 2),
+        durable("full_page_writes", 3),
+        judged(
+            "encoding",
+            text(4).to_owned(),
+            (text(4) != "UTF8").then(|| ServerError::Encoding(text(4).to_owned())),
+        ),
+        judged(
+            "replication role",
+            text(5).to_owned(),
+            (text(5) != "origin").then(|| ServerError::TriggersOff(text(5).to_owned())),
+        ),
+        judged(
+            "connections",
+            format!("{free} are left, and a host needs {CONNECTIONS}"),
+            (free < CONNECTIONS).then_some(ServerError::TooFewConnections {
+                free,
+                needed: CONNECTIONS,
+            }),
+        ),
+    ]
 }
 
 /// Tries with two connections if the second one waits for an advisory lock, and gets it afterwards.
-fn locks_wait(server: &Server, first: &Wire) -> Result<bool, Failure> {
+pub(super) fn locks_wait(server: &Server, first: &Wire) -> Result<bool, Failure> {
     let failed = |_| {
         Failure::seen(
             StoreFailure::Other,

@@ -186,7 +186,7 @@ impl From<rusqlite::Error> for MigrationError {
 }
 
 /// The owner's name of the host's own tables.
-pub(in crate::storage::engine) const CORE_NAME: &str = "core";
+pub(in crate::storage) const CORE_NAME: &str = "core";
 
 /// Brings the host's own tables up to date.
 pub(in crate::storage) fn apply_core(session: &Session) -> Result<(), MigrationError> {
@@ -329,17 +329,28 @@ pub(in crate::storage) fn apply_together<'a>(
     components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
 ) -> Result<(), (String, MigrationError)> {
     let mut at = String::new();
-    let deadline = migration_deadline();
     in_transaction(session, || {
-        for (namespace, steps) in components {
-            namespace.pack().clone_into(&mut at);
-            session
-                .components()
-                .bounded(namespace, &deadline, || apply_one(session, namespace, steps))?;
-        }
-        Ok(())
+        apply_within(session, components).map_err(|(owner, err)| {
+            at = owner;
+            err
+        })
     })
     .map_err(|err| (at, err))
+}
+
+/// The same in the open transaction.
+pub(in crate::storage) fn apply_within<'a>(
+    session: &Session,
+    components: impl Iterator<Item = (&'a Namespace, &'a [Step])>,
+) -> Result<(), (String, MigrationError)> {
+    let deadline = migration_deadline();
+    for (namespace, steps) in components {
+        session
+            .components()
+            .bounded(namespace, &deadline, || apply_one(session, namespace, steps))
+            .map_err(|err| (namespace.pack().to_owned(), err))?;
+    }
+    Ok(())
 }
 
 /// The owners of applied steps, without the host itself.
@@ -394,7 +405,7 @@ pub(in crate::storage::engine) fn record(session: &Session, pack: &str, step: &S
     recorded.map(drop)
 }
 
-pub(in crate::storage::engine) fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
+pub(in crate::storage) fn failed(pack: &str, step: &Step, reason: String) -> MigrationError {
     MigrationError::Failed {
         pack: pack.to_owned(),
         step: step.name.clone(),
@@ -409,7 +420,7 @@ pub(in crate::storage::engine) fn unread(session: &Session, pack: &str) -> Store
 }
 
 /// The steps that are not applied yet.
-pub(in crate::storage::engine) fn missing<'a>(
+pub(in crate::storage) fn missing<'a>(
     applied: &[(String, String)],
     pack: &str,
     steps: &'a [Step],
@@ -450,10 +461,7 @@ pub(in crate::storage::engine) fn missing<'a>(
     Ok(missing)
 }
 
-pub(in crate::storage::engine) fn applied(
-    session: &Session,
-    pack: &str,
-) -> StoreResult<Vec<(String, String)>> {
+pub(in crate::storage) fn applied(session: &Session, pack: &str) -> StoreResult<Vec<(String, String)>> {
     let sql = "SELECT name, hash FROM core_migrations WHERE pack = ?1 ORDER BY name";
     session
         .engine

@@ -374,6 +374,11 @@ impl Sqlite {
         Ok(())
     }
 
+    /// Lets the file grow without a limit, for rows of all components at once.
+    pub(in crate::storage) fn drop_limit(&self) -> StoreResult<()> {
+        self.set_page_limit(MAX_PAGES)
+    }
+
     fn set_page_limit(&self, limit: i64) -> StoreResult<()> {
         self.db.pragma_update(None, "max_page_count", limit)?;
         self.page_limit.set(limit);

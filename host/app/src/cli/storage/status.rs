@@ -1,0 +1,171 @@
+//! `tollgate storage status`
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+use tollgate::config::Config;
+use tollgate_core::clock::{Clock as _, SystemClock};
+use tollgate_core::text;
+use tollgate_store::data_dir::{DATABASE, DataDir};
+use tollgate_store::liveness::hosts_at_work;
+use tollgate_store::storage::{Database, DatabaseStatus, Server};
+
+use super::{Global, out};
+
+/// Nothing is made or changed. Hosts may run.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Status {}
+
+/// The status, or why there is none.
+struct Found {
+    place: String,
+    connection: Result<(), String>,
+    /// Absent without a connection.
+    status: Option<Result<DatabaseStatus, String>>,
+    hosts: Result<Vec<String>, String>,
+    /// Bytes of the file and of its log.
+    file: Option<(u64, u64)>,
+}
+
+impl Status {
+    /// Exit code 1 if the database cannot be reached.
+    #[allow(clippy::unused_self, reason = "it has no flags of its own")]
+    pub(super) fn run(self, global: &Global) -> anyhow::Result<ExitCode> {
+        let config = Config::load(global.config.as_deref())?;
+        let data = DataDir::existing(&config.data_dir(global.data_dir.as_deref())?)?;
+        let server = global.server(&config)?;
+        anyhow::ensure!(
+            server.is_some() || data.has(DATABASE),
+            "there is no database in {}; no host has worked there",
+            data.path().display()
+        );
+        let found = look(&data, server)?;
+        if global.json {
+            out::print_json(&found.json());
+        } else {
+            out::print(&found.text());
+        }
+        Ok(match found.status {
+            Some(Ok(_)) => ExitCode::SUCCESS,
+            Some(Err(_)) | None => ExitCode::FAILURE,
+        })
+    }
+}
+
+fn look(data: &DataDir, server: Option<Server>) -> anyhow::Result<Found> {
+    let place = server
+        .as_ref()
+        .map_or_else(|| data.database().display().to_string(), ToString::to_string);
+    let file = server
+        .is_none()
+        .then(|| (data.bytes(DATABASE), data.bytes(&format!("{DATABASE}-wal"))));
+    // Looking takes no part: hosts of another data directory keep no status away.
+    let database = match &server {
+        Some(server) => Database::on(server.clone()),
+        None => Database::existing(&data.database()),
+    };
+    let hosts = hosts_at_work(data, server.as_ref(), None).map_err(|err| text::chain(&err));
+    let (connection, status) = match database.read_session() {
+        Err(err) => (Err(text::chain(&err)), None),
+        Ok(session) => {
+            let status = session.maintenance().status(SystemClock.boot_ms());
+            (Ok(()), Some(status.map_err(|err| text::chain(&err))))
+        }
+    };
+    Ok(Found {
+        place,
+        connection,
+        status,
+        hosts,
+        file,
+    })
+}
+
+impl Found {
+    fn json(&self) -> serde_json::Value {
+        let mut told = match (&self.connection, &self.status) {
+            (_, Some(Ok(status))) => json!(status),
+            (Err(err), _) | (_, Some(Err(err))) => json!({ "error": err }),
+            (Ok(()), None) => json!({}),
+        };
+        told["place"] = json!(self.place);
+        told["works"] = json!(self.connection.is_ok());
+        if let Some((bytes, log)) = self.file {
+            told["bytes"] = json!(bytes);
+            told["wal_bytes"] = json!(log);
+        }
+        match &self.hosts {
+            Ok(hosts) => told["hosts"] = json!(hosts),
+            Err(err) => told["hosts_error"] = json!(err),
+        }
+        told
+    }
+
+    fn text(&self) -> String {
+        let mut lines = vec![("place", self.place.clone())];
+        lines.push((
+            "connection",
+            match &self.connection {
+                Ok(()) => "works".to_owned(),
+                Err(err) => format!("does not work: {err}"),
+            },
+        ));
+        match &self.status {
+            Some(Ok(status)) => lines.extend(of_status(status)),
+            Some(Err(err)) => lines.push((
+                "tables",
+                format!("cannot be read: {err}; `tollgate storage init` makes those that are missing"),
+            )),
+            None => {}
+        }
+        if let Some((bytes, log)) = self.file {
+            let told = format!(
+                "{} KiB, and {} KiB of its log",
+                bytes.div_ceil(1024),
+                log.div_ceil(1024)
+            );
+            lines.push(("size", told));
+        }
+        lines.push((
+            "hosts",
+            match &self.hosts {
+                Err(err) => err.clone(),
+                Ok(hosts) if hosts.is_empty() => "none at work".to_owned(),
+                Ok(hosts) => hosts.join(", "),
+            },
+        ));
+        let lines = lines.iter().map(|(name, what)| format!("{name:<11} {what}"));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn of_status(status: &DatabaseStatus) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("engine", format!("{} {}", status.engine, status.version))];
+    lines.extend(status.schema.clone().map(|schema| ("schema", schema)));
+    lines.extend(
+        status
+            .bytes
+            .map(|bytes| ("size", format!("{} KiB", bytes.div_ceil(1024)))),
+    );
+    let pruned = match status.pruned {
+        0 => String::new(),
+        pruned => format!(", and {pruned} that were pruned"),
+    };
+    lines.push((
+        "ledger",
+        format!(
+            "{} rows{pruned}; the head is {}:{}",
+            status.rows, status.head.seq, status.head.hash
+        ),
+    ));
+    lines.push(("envelopes", format!("{} are open", status.open_envelopes)));
+    lines.extend(status.migrations.iter().map(|applied| {
+        let steps = format!(
+            "{}: {} steps, up to {}",
+            applied.owner, applied.steps, applied.newest
+        );
+        ("migrations", steps)
+    }));
+    lines
+}

@@ -1,0 +1,296 @@
+//! A look at a server: all that a host needs of it, each thing with its remedy.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use tollgate_core::clock::Clock;
+
+use super::error::Failure;
+use super::schema::TRIAL_ROW;
+use super::server::{Server, ServerError};
+use super::settings::{FACTS, Judged, judgements, locks_wait, session};
+use super::wire::Wire;
+use crate::storage::error::StoreFailure;
+use crate::storage::session::Access;
+
+/// Difference between the clocks of two machines that is worth a warning, in milliseconds.
+const CLOCK_LIMIT_MS: i64 = 2_000;
+
+/// Weight of what was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// As it should be.
+    Ok,
+    /// A host works, but not as well as it could.
+    Warn,
+    /// A host does not start.
+    Fail,
+}
+
+/// Result of a look at one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Examined {
+    /// Weight.
+    pub weight: Weight,
+    /// Name of the thing.
+    pub about: &'static str,
+    /// What was found.
+    pub what: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Examined {
+    fn ok(about: &'static str, what: impl Into<String>) -> Examined {
+        Examined {
+            weight: Weight::Ok,
+            about,
+            what: what.into(),
+            remedy: None,
+        }
+    }
+
+    fn warn(about: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Examined {
+        Examined {
+            weight: Weight::Warn,
+            about,
+            what: what.into(),
+            remedy: Some(remedy.into()),
+        }
+    }
+
+    /// Refusals end with what to do.
+    fn fail(about: &'static str, refusal: &ServerError) -> Examined {
+        let said = refusal.to_string();
+        let (what, remedy) = match said.rsplit_once("; ") {
+            Some((what, remedy)) => (what.to_owned(), Some(remedy.to_owned())),
+            None => (said, None),
+        };
+        Examined {
+            weight: Weight::Fail,
+            about,
+            what,
+            remedy,
+        }
+    }
+}
+
+/// Settings that a session does not make itself, of the role or the database. NULL if the version does not have one.
+const OF_THE_ROLE: &str = "SELECT current_setting('server_version'),
+    (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
+    (SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'),
+    (SELECT reset_val FROM pg_settings WHERE name = 'transaction_timeout'),
+    (SELECT reset_val FROM pg_settings WHERE name = 'idle_session_timeout'),
+    (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
+    has_database_privilege(current_database(), 'CREATE'),
+    (SELECT version || ', ' || cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl)";
+
+impl Server {
+    /// Asks a server for all that a host needs of it. Nothing is changed there.
+    pub fn examine(&self, clock: &dyn Clock) -> Vec<Examined> {
+        let wire = match session(self, Access::Write) {
+            Ok(wire) => wire,
+            Err(refusal) => return vec![Examined::fail("connection", &refusal)],
+        };
+        let mut found = vec![Examined::ok("connection", self.to_string())];
+        match self.asked(&wire, clock) {
+            Ok(more) => found.extend(more),
+            Err(failure) => found.push(Examined {
+                weight: Weight::Fail,
+                about: "connection",
+                what: failure.to_string(),
+                remedy: Some("look into the server's log".to_owned()),
+            }),
+        }
+        found
+    }
+
+    fn asked(&self, wire: &Wire, clock: &dyn Clock) -> Result<Vec<Examined>, Failure> {
+        let judged = judgements(&wire.ask(FACTS)?);
+        let said = wire.ask(OF_THE_ROLE)?;
+        let mut found: Vec<Examined> = judged.iter().map(|judged| of_judgement(judged, &said)).collect();
+        found.push(match locks_wait(self, wire)? {
+            true => Examined::ok("advisory locks", "a second connection waits for the first"),
+            false => Examined::fail("advisory locks", &ServerError::NoLocks),
+        });
+        found.push(triggers(wire)?);
+        found.extend(of_settings(&said));
+        found.push(self.transport(&said));
+        found.push(clock_of(wire, clock)?);
+        Ok(found)
+    }
+
+    fn transport(&self, said: &[Option<String>]) -> Examined {
+        match (said.get(7).and_then(Option::as_deref), self.tls.0.is_some()) {
+            (Some(how), _) => Examined::ok("transport", how),
+            (None, false) => Examined::ok("transport", "without TLS, on this machine"),
+            // A proxy that ends TLS before the server.
+            (None, true) => Examined::warn(
+                "transport",
+                "TLS ends before the server, which sees an open connection",
+                "give the URL of the server itself",
+            ),
+        }
+    }
+}
+
+fn of_judgement(judged: &Judged, said: &[Option<String>]) -> Examined {
+    match (&judged.refusal, judged.about) {
+        (Some(refusal), about) => Examined::fail(about, refusal),
+        (None, "version") => {
+            let version = said.first().and_then(Option::as_deref).unwrap_or_default();
+            Examined::ok("version", format!("PostgreSQL {version}"))
+        }
+        (None, about) => Examined::ok(about, judged.said.clone()),
+    }
+}
+
+/// What the settings of the role and the database come to.
+fn of_settings(said: &[Option<String>]) -> Vec<Examined> {
+    let text = |at: usize| said.get(at).and_then(Option::as_deref).unwrap_or_default();
+    let mut found = vec![match text(1) {
+        "off" => Examined::warn(
+            "synchronous_commit",
+            "off for this role; sessions of hosts turn it on for themselves",
+            "turn it on for the role: ALTER ROLE … SET synchronous_commit = on",
+        ),
+        how => Examined::ok("synchronous_commit", how),
+    }];
+    // Sessions set the timeout of statements themselves; the others they cannot, or not for good.
+    for (name, at, is_fatal) in [
+        ("statement_timeout", 2, false),
+        ("transaction_timeout", 3, true),
+        ("idle_session_timeout", 4, true),
+    ] {
+        found.push(match (text(at), is_fatal) {
+            ("" | "0", _) => Examined::ok(name, "none"),
+            (ms, false) => Examined::ok(name, format!("{ms} ms, which sessions of hosts turn off")),
+            (ms, true) => Examined::warn(
+                name,
+                format!("{ms} ms for this role, after which the server ends sessions of hosts"),
+                format!("turn it off for the role: ALTER ROLE … SET {name} = 0"),
+            ),
+        });
+    }
+    found.push(match (text(5), text(6)) {
+        ("t", _) => Examined::warn(
+            "role",
+            "a superuser, so that whoever has the URL owns the whole server",
+            "use a role of its own: tollgate storage init --admin URL makes one",
+        ),
+        (_, "t") => Examined::ok("role", "may create the schemas of components"),
+        _ => Examined::warn(
+            "role",
+            "may not create schemas, which components that are added need",
+            "grant it: GRANT CREATE ON DATABASE … TO …",
+        ),
+    });
+    found
+}
+
+/// Tries the guard of the ledger, if there is one yet.
+fn triggers(wire: &Wire) -> Result<Examined, Failure> {
+    let is_there = wire.ask("SELECT to_regclass('core_operations')")?;
+    if is_there.first().and_then(Option::as_deref).is_none() {
+        return Ok(Examined::warn(
+            "triggers",
+            "not tried: the host's tables are not there yet",
+            "make them: tollgate storage init",
+        ));
+    }
+    let tried = wire.script(&format!("BEGIN; {TRIAL_ROW}"), None);
+    wire.script("ROLLBACK", None)?;
+    match tried {
+        Ok(()) => Ok(Examined::fail("triggers", &ServerError::NoTriggers)),
+        Err(failure) if failure.kind() == StoreFailure::Fenced => Ok(Examined::ok(
+            "triggers",
+            "a row of the ledger out of order is refused",
+        )),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn clock_of(wire: &Wire, clock: &dyn Clock) -> Result<Examined, Failure> {
+    let asked = Instant::now();
+    let before = clock.now_ms();
+    let said = wire.ask("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")?;
+    let there: Option<i64> = said
+        .first()
+        .and_then(Option::as_deref)
+        .and_then(|text| text.parse().ok());
+    let half = i64::try_from(asked.elapsed().as_millis() / 2).unwrap_or_default();
+    let difference = there.map_or(0, |there| there - (before + half));
+    let told = format!(
+        "{} ms {} this machine's",
+        difference.abs(),
+        match difference < 0 {
+            true => "behind",
+            false => "ahead of",
+        }
+    );
+    Ok(match difference.abs() > CLOCK_LIMIT_MS {
+        true => Examined::warn("clock", told, "set both by the same time server, such as chrony"),
+        false => Examined::ok("clock", told),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_end_sessions_are_warned_of() {
+        let said = |at: usize, text: &str| {
+            let mut said = ["18.1", "on", "0", "0", "0", "f", "t", ""].map(|text| Some(text.to_owned()));
+            said[at] = Some(text.to_owned());
+            let found = of_settings(&said);
+            let worst = found.into_iter().find(|found| found.weight > Weight::Ok);
+            worst.map(|found| (found.about, found.what))
+        };
+        assert_eq!(said(0, "17.0"), None);
+        assert_eq!(said(2, "500"), None, "sessions turn it off");
+        for (at, text, about, says) in [
+            (1, "off", "synchronous_commit", "off for this role"),
+            (3, "60000", "transaction_timeout", "60000 ms for this role"),
+            (4, "1000", "idle_session_timeout", "1000 ms for this role"),
+            (5, "t", "role", "a superuser"),
+            (6, "f", "role", "may not create schemas"),
+        ] {
+            let (found, what) = said(at, text).unwrap();
+            assert!(found == about && what.starts_with(says), "{found}: {what}");
+        }
+        let none = [None, None, None, None, None, None, None, None];
+        assert_eq!(of_settings(&none).last().unwrap().weight, Weight::Warn);
+    }
+
+    #[test]
+    fn a_refusal_is_told_apart_from_its_remedy() {
+        let found = Examined::fail("version", &ServerError::TooOld { found: 14 });
+        assert_eq!(
+            found.what,
+            "the server is PostgreSQL 14, and at least 15 is needed"
+        );
+        assert_eq!(found.remedy.as_deref(), Some("upgrade the server"));
+    }
+
+    #[test]
+    fn a_server_of_tests_is_as_it_should_be() {
+        let Ok(url) = std::env::var("TOLLGATE_TEST_DATABASE") else {
+            return;
+        };
+        let found = Server::from_url(&url)
+            .unwrap()
+            .examine(&tollgate_core::clock::SystemClock);
+        assert!(
+            found.iter().all(|found| found.weight < Weight::Fail),
+            "{found:#?}"
+        );
+        assert!(found.iter().any(|found| found.about == "advisory locks"));
+        let nobody = Server::from_url("postgres://ada:secret@127.0.0.1:1/t").unwrap();
+        let found = nobody.examine(&tollgate_core::clock::SystemClock);
+        assert!(found.len() == 1 && found[0].weight == Weight::Fail, "{found:?}");
+        assert!(!format!("{found:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,344 @@
+//! A role, a database and a schema for a host, made by an administrator of the server.
+//!
+//! Names and passwords of the operator never become words of SQL: names go in quotes, and of a password the server gets
+//! what it would store of it, so that no log of statements has it.
+
+use serde::Serialize;
+use thiserror::Error;
+use tokio_postgres::config::Host;
+
+use super::error::Failure;
+use super::server::{Server, ServerError};
+use super::settings::{quoted, session};
+use super::wire::Wire;
+use crate::storage::session::Access;
+
+/// Longest name that PostgreSQL does not cut, in bytes.
+const LONGEST_NAME: usize = 63;
+
+/// What is wanted on a server.
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// Role of hosts.
+    pub role: &'a str,
+    /// Its password, if the role is to be made.
+    pub password: Option<&'a str>,
+    /// Database.
+    pub database: &'a str,
+    /// Schema of the host's tables in it.
+    pub schema: &'a str,
+}
+
+/// What there is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Provisioned {
+    /// The role was made now.
+    pub role_made: bool,
+    /// The database was made now.
+    pub database_made: bool,
+    /// The schema was made now.
+    pub schema_made: bool,
+    /// URL with the word PASSWORD in place of one.
+    pub url: String,
+}
+
+/// Reason why something was not made.
+#[derive(Debug, Error)]
+pub enum ProvisionError {
+    /// The server is not to be used.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// A name is malformed.
+    #[error("{0:?} is not a name: 1 to {LONGEST_NAME} bytes, without control characters")]
+    Name(String),
+    /// The role is to be made, and there is no password.
+    #[error("the role {0} is not there, and making it needs a password: --password-file FILE")]
+    NoPassword(String),
+    /// The role cannot log in.
+    #[error(
+        "the role {0} is there and may not log in; allow it with ALTER ROLE … LOGIN, or name another with --role"
+    )]
+    NoLogin(String),
+    /// The database has another encoding.
+    #[error("the database {0} is there with the encoding {1}; name another with --name")]
+    Encoding(String, String),
+    /// A statement failed.
+    #[error("{doing} failed: {reason}")]
+    Failed {
+        /// Step.
+        doing: String,
+        /// Message of the server.
+        reason: String,
+    },
+}
+
+impl Server {
+    /// Makes what is wanted, as the role of this URL. What is there stays as it is.
+    pub fn provision(&self, wanted: &Wanted<'_>) -> Result<Provisioned, ProvisionError> {
+        for name in [wanted.role, wanted.database, wanted.schema] {
+            check(name)?;
+        }
+        let wire = session(self, Access::Write)?;
+        let role_made = make_role(&wire, wanted)?;
+        let database_made = make_database(&wire, wanted)?;
+        let mut there = self.clone();
+        there.config.dbname(wanted.database);
+        let wire = session(&there, Access::Write)?;
+        let schema_made = make_schema(&wire, wanted)?;
+        Ok(Provisioned {
+            role_made,
+            database_made,
+            schema_made,
+            url: self.shape(wanted),
+        })
+    }
+
+    /// True if the server has a role of this name.
+    pub fn has_role(&self, role: &str) -> Result<bool, ProvisionError> {
+        check(role)?;
+        let wire = session(self, Access::Write)?;
+        let sql = format!("SELECT 1 FROM pg_roles WHERE rolname = {}", literal(role));
+        Ok(first(&wire, &sql)?.is_some())
+    }
+
+    /// A URL for hosts, without a password.
+    fn shape(&self, wanted: &Wanted<'_>) -> String {
+        let (role, database) = (escaped(wanted.role), escaped(wanted.database));
+        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        let mut parameters = Vec::new();
+        let mut url = match self.config.get_hosts().first() {
+            Some(Host::Unix(folder)) => {
+                parameters.push(format!("host={}", folder.display()));
+                parameters.push(format!("user={role}"));
+                parameters.push("password=PASSWORD".to_owned());
+                format!("postgres:///{database}")
+            }
+            Some(Host::Tcp(host)) => format!("postgres://{role}:PASSWORD@{host}:{port}/{database}"),
+            None => format!("postgres://{role}:PASSWORD@localhost:{port}/{database}"),
+        };
+        if wanted.schema != super::server::SCHEMA {
+            parameters.push(format!("schema={}", wanted.schema));
+        }
+        if !parameters.is_empty() {
+            url.push('?');
+            url.push_str(&parameters.join("&"));
+        }
+        url
+    }
+}
+
+fn check(name: &str) -> Result<(), ProvisionError> {
+    let is_name = (1..=LONGEST_NAME).contains(&name.len()) && !name.chars().any(char::is_control);
+    match is_name {
+        true => Ok(()),
+        false => Err(ProvisionError::Name(name.to_owned())),
+    }
+}
+
+/// A text in quotes. Sessions read backslashes as they are.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A name as a part of a URL.
+fn escaped(name: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    name.bytes().map(escape).collect()
+}
+
+fn failed(doing: String) -> impl FnOnce(Failure) -> ProvisionError {
+    move |failure| ProvisionError::Failed {
+        reason: failure
+            .message()
+            .map_or_else(|| failure.to_string(), str::to_owned),
+        doing,
+    }
+}
+
+/// The first column of the first row, if there is a row.
+fn first(wire: &Wire, sql: &str) -> Result<Option<String>, ProvisionError> {
+    let said = wire
+        .ask(sql)
+        .map_err(failed("looking at what is there".to_owned()))?;
+    Ok(said.into_iter().next().flatten())
+}
+
+fn make_role(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionError> {
+    let role = wanted.role;
+    let found = first(
+        wire,
+        &format!(
+            "SELECT rolcanlogin FROM pg_roles WHERE rolname = {}",
+            literal(role)
+        ),
+    )?;
+    match found.as_deref() {
+        Some("t") => return Ok(false),
+        Some(_) => return Err(ProvisionError::NoLogin(role.to_owned())),
+        None => {}
+    }
+    let Some(password) = wanted.password else {
+        return Err(ProvisionError::NoPassword(role.to_owned()));
+    };
+    let stored = postgres_protocol::password::scram_sha_256(password.as_bytes());
+    let sql = format!(
+        "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION PASSWORD {}",
+        quoted(role),
+        literal(&stored)
+    );
+    wire.script(&sql, None)
+        .map_err(failed(format!("making the role {role}")))?;
+    Ok(true)
+}
+
+fn make_database(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionError> {
+    let (database, role) = (quoted(wanted.database), quoted(wanted.role));
+    let encoding = first(
+        wire,
+        &format!(
+            "SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = {}",
+            literal(wanted.database)
+        ),
+    )?;
+    let doing = || failed(format!("making the database {}", wanted.database));
+    match encoding.as_deref() {
+        Some("UTF8") => {
+            let grant = format!("GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {database} TO {role}");
+            let doing = format!(
+                "letting the role {} use the database {}",
+                wanted.role, wanted.database
+            );
+            wire.script(&grant, None).map_err(failed(doing))?;
+            return Ok(false);
+        }
+        Some(other) => {
+            return Err(ProvisionError::Encoding(
+                wanted.database.to_owned(),
+                other.to_owned(),
+            ));
+        }
+        None => {}
+    }
+    let is_superuser = first(wire, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user")?;
+    if is_superuser.as_deref() != Some("t") {
+        // Others may only make a database for a role that they are a member of.
+        let grant = format!("GRANT {role} TO CURRENT_USER");
+        wire.script(&grant, None).map_err(doing())?;
+    }
+    let create = format!("CREATE DATABASE {database} OWNER {role} TEMPLATE template0 ENCODING 'UTF8'");
+    wire.script(&create, None).map_err(doing())?;
+    // Everybody may connect to a new database otherwise, and make temporary tables there.
+    let revoke = format!("REVOKE ALL ON DATABASE {database} FROM PUBLIC");
+    wire.script(&revoke, None).map_err(doing())?;
+    Ok(true)
+}
+
+fn make_schema(wire: &Wire, wanted: &Wanted<'_>) -> Result<bool, ProvisionError> {
+    let found = first(
+        wire,
+        &format!(
+            "SELECT 1 FROM pg_namespace WHERE nspname = {}",
+            literal(wanted.schema)
+        ),
+    )?;
+    if found.is_some() {
+        return Ok(false);
+    }
+    let create = format!(
+        "CREATE SCHEMA {} AUTHORIZATION {}",
+        quoted(wanted.schema),
+        quoted(wanted.role)
+    );
+    wire.script(&create, None)
+        .map_err(failed(format!("making the schema {}", wanted.schema)))?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Database;
+
+    #[test]
+    fn the_url_for_hosts_has_no_password() {
+        let wanted = |schema: &'static str| Wanted {
+            role: "to/ll@gate",
+            password: Some("secret"),
+            database: "t",
+            schema,
+        };
+        let shape = |admin: &str, schema| Server::from_url(admin).unwrap().shape(&wanted(schema));
+        assert_eq!(
+            shape("postgres://root:pw@db.example/postgres", "tollgate_host"),
+            "postgres://to%2Fll%40gate:PASSWORD@db.example:5432/t"
+        );
+        assert_eq!(
+            shape("postgres:///postgres?host=/run/pg&user=root", "other"),
+            "postgres:///t?host=/run/pg&user=to%2Fll%40gate&password=PASSWORD&schema=other"
+        );
+    }
+
+    #[test]
+    fn names_are_quoted_and_passwords_are_hashed() {
+        assert_eq!(literal("a'; DROP ROLE x; --"), "'a''; DROP ROLE x; --'");
+        for name in ["", "a\0b", "a\nb", &"x".repeat(64)] {
+            assert!(matches!(check(name), Err(ProvisionError::Name(_))), "{name:?}");
+        }
+        check("O'Brien \"x\"").unwrap();
+    }
+
+    #[test]
+    fn a_role_and_a_database_are_made_once() {
+        let Ok(url) = std::env::var("TOLLGATE_TEST_DATABASE") else {
+            return;
+        };
+        let admin = Server::from_url(&url).unwrap();
+        // A name that is an attack wherever it is not quoted.
+        let name = format!("tg\"';--{}", std::process::id());
+        let (role, database) = (format!("{name} r"), format!("{name} d"));
+        let mut wanted = Wanted {
+            role: &role,
+            password: None,
+            database: &database,
+            schema: "tollgate_host",
+        };
+        let refused = admin.provision(&wanted).unwrap_err();
+        assert!(matches!(refused, ProvisionError::NoPassword(_)), "{refused}");
+        wanted.password = Some("s'ecret");
+        let made = admin.provision(&wanted).unwrap();
+        assert!(
+            made.role_made && made.database_made && made.schema_made,
+            "{made:?}"
+        );
+        assert!(!made.url.contains("ecret"), "{made:?}");
+        assert!(admin.has_role(&role).unwrap() && !admin.has_role(&database).unwrap());
+        wanted.password = None;
+        let again = admin.provision(&wanted).unwrap();
+        assert!(
+            !again.role_made && !again.database_made && !again.schema_made,
+            "{again:?}"
+        );
+        // A host works there.
+        let mut server = admin.clone();
+        server.config.user(&role).password("s'ecret").dbname(&database);
+        let of_host = Database::connect(server).unwrap();
+        assert_eq!(of_host.read_session().unwrap().ledger().head().unwrap().seq, 0);
+        drop(of_host);
+        let wire = session(&admin, Access::Write).unwrap();
+        let stored = format!(
+            "SELECT rolpassword FROM pg_authid WHERE rolname = {}",
+            literal(&role)
+        );
+        let stored = first(&wire, &stored).unwrap().unwrap();
+        assert!(stored.starts_with("SCRAM-SHA-256$"), "{stored}");
+        for sql in [
+            format!("DROP DATABASE {} WITH (FORCE)", quoted(&database)),
+            format!("DROP ROLE {}", quoted(&role)),
+        ] {
+            wire.script(&sql, None).unwrap();
+        }
+    }
+}

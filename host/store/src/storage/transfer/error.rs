@@ -1,0 +1,176 @@
+//! Reasons why a database was not copied.
+
+use thiserror::Error;
+
+use crate::storage::engine::sqlite::migrate::MigrationError;
+use crate::storage::error::StoreError;
+use crate::storage::session::OpenError;
+use crate::storage::verify::Broken;
+
+/// Reason why a database was not copied. The target is as empty as before.
+#[derive(Debug, Error)]
+pub enum TransferError {
+    /// A database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A statement failed.
+    #[error("the {side} database failed: {doing}")]
+    Store {
+        /// `source` or `target`.
+        side: Side,
+        /// Step that failed.
+        doing: &'static str,
+        /// Cause.
+        #[source]
+        source: StoreError,
+    },
+    /// Nobody knows if the last step was done.
+    #[error(
+        "the connection was lost while the copy was committed; `tollgate storage status` shows if the rows are there, and if \
+         they are not, copy again"
+    )]
+    Unknown(#[source] StoreError),
+    /// The tables of the target could not be made.
+    #[error("the tables of {owner} cannot be made in the target database")]
+    Tables {
+        /// Component.
+        owner: String,
+        /// Cause.
+        #[source]
+        source: MigrationError,
+    },
+    /// Both databases are on servers.
+    #[error("one of the two databases must be a file; copy to a file first")]
+    NoFile,
+    /// The chain of the ledger is broken.
+    #[error(
+        "the ledger of the {side} database does not hold together: {broken}; `tollgate ledger verify` tells more, and nothing \
+         is copied until it does"
+    )]
+    Broken {
+        /// `source` or `target`.
+        side: Side,
+        /// First fault.
+        broken: Broken,
+    },
+    /// The ledger of the target has another end.
+    #[error("the ledger of the copy ends at {copied}, and that of the source at {wanted}; nothing was kept")]
+    OtherHead {
+        /// Head of the copy.
+        copied: String,
+        /// Head of the source.
+        wanted: String,
+    },
+    /// The target has rows.
+    #[error(
+        "the target database is in use: table {table} has rows; name an empty database, or another schema with ?schema=NAME"
+    )]
+    NotEmpty {
+        /// First table with rows.
+        table: String,
+    },
+    /// A component has tables in the source and is not loaded.
+    #[error(
+        "the source database has tables of {0}, which is not loaded, so that its tables cannot be made in the target; load \
+         it, or leave its rows behind with --leave-out {0}"
+    )]
+    Unloaded(String),
+    /// A table is gone.
+    #[error(
+        "table {table} is gone from the {side} database, so nothing is copied; restore a backup, or leave its component behind with --leave-out"
+    )]
+    NoTable {
+        /// `source` or `target`.
+        side: Side,
+        /// Table.
+        table: String,
+    },
+    /// The tables of the two sides differ.
+    #[error(
+        "table {table} has other columns on the two sides: {here}, and {there}; use one version of Tollgate for both"
+    )]
+    OtherColumns {
+        /// Table.
+        table: String,
+        /// Columns on one side.
+        here: String,
+        /// Columns on the other.
+        there: String,
+    },
+    /// A value does not fit into its column.
+    #[error("table {table}, column {column}, row {row}: {why}; nothing was kept")]
+    Misfit {
+        /// Table.
+        table: String,
+        /// Column.
+        column: String,
+        /// `rowid` or `ctid` of the row.
+        row: String,
+        /// Reason.
+        why: String,
+    },
+    /// Rows were refused.
+    #[error(
+        "table {table}: the target refused one of the rows {first} to {last}, in the order of the source; nothing was kept"
+    )]
+    Refused {
+        /// Table.
+        table: String,
+        /// First row of those that were sent together, from 1.
+        first: u64,
+        /// Last row.
+        last: u64,
+        /// Cause.
+        #[source]
+        source: StoreError,
+    },
+    /// A table of the target has other rows than that of the source.
+    #[error(
+        "table {table} differs after the copy: {here} rows with the SHA-256 {here_hash} became {there} with {there_hash}; \
+         nothing was kept"
+    )]
+    Differs {
+        /// Table.
+        table: String,
+        /// Rows of the source.
+        here: u64,
+        /// Their hash.
+        here_hash: String,
+        /// Rows of the target.
+        there: u64,
+        /// Their hash.
+        there_hash: String,
+    },
+    /// Somebody began to work with a database.
+    #[error("{0}; nothing was kept")]
+    NotAlone(String),
+}
+
+/// Side of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Database that is read.
+    Source,
+    /// Database that is written.
+    Target,
+}
+
+impl std::fmt::Display for Side {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Side::Source => "source",
+            Side::Target => "target",
+        })
+    }
+}
+
+impl Side {
+    /// Names the step that a statement failed in.
+    pub(super) fn failed(self, doing: &'static str) -> impl FnOnce(StoreError) -> TransferError {
+        move |source| TransferError::Store {
+            side: self,
+            doing,
+            source,
+        }
+    }
+}
