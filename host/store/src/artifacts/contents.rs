@@ -53,6 +53,25 @@ pub(super) struct Contents {
     new: ContentStore,
 }
 
+/// Writes the content that a server's database has into files of a data directory, for a database that becomes a file there.
+/// Returns how many contents there were. Content that was changed in the database is left out, with a warning.
+pub fn into_files(data: &DataDir, database: &Database, clock: Arc<dyn Clock>) -> anyhow::Result<usize> {
+    let (rows, files) = (Rows::new(database.clone()), Files::open(data, clock)?);
+    let hashes = rows.hashes()?;
+    for hash in &hashes {
+        match rows.read(hash, 0, usize::MAX) {
+            Ok(Some(content)) => files.put(&content, hash)?,
+            // A collector took it away meanwhile.
+            Ok(None) => {}
+            Err(err) if err.kind() == io::ErrorKind::InvalidData => {
+                tracing::warn!(hash, "content of an artifact is left out: {err}");
+            }
+            Err(err) => return Err(err.into()),
+        }
+    }
+    Ok(hashes.len())
+}
+
 impl Contents {
     /// Opens the places. There are none if nothing is kept and nothing was.
     pub(super) fn open(
@@ -175,7 +194,7 @@ impl Contents {
     #[cfg(test)]
     pub(super) fn names(&self) -> Vec<String> {
         let files = self.files.as_ref().map(|files| files.names().unwrap());
-        let rows = self.rows.as_ref().map(Rows::hashes);
+        let rows = self.rows.as_ref().map(|rows| rows.hashes().unwrap());
         files.into_iter().chain(rows).flatten().collect()
     }
 

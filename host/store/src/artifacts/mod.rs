@@ -43,7 +43,7 @@ use given::Given;
 
 pub use crate::artifact::{Artifact, ArtifactKind};
 pub use collect::{Kept, collect};
-pub use contents::{ArtifactsError, ContentStore};
+pub use contents::{ArtifactsError, ContentStore, into_files};
 pub use store::{ArtifactStore, ArtifactWriter};
 
 /// The `[artifacts]` table.

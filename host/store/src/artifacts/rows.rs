@@ -155,11 +155,13 @@ impl Rows {
         Ok(total.cast_unsigned())
     }
 
-    #[cfg(test)]
-    pub(super) fn hashes(&self) -> Vec<String> {
-        let session = self.session().unwrap();
-        session.begin_read().unwrap();
-        session.pieces().hashes().unwrap()
+    /// Hashes of all contents.
+    pub(super) fn hashes(&self) -> io::Result<Vec<String>> {
+        let session = self.session()?;
+        session.begin_read().map_err(failed)?;
+        let hashes = session.pieces().hashes().map_err(failed)?;
+        session.rollback().map_err(failed)?;
+        Ok(hashes)
     }
 
     /// Runs a change of content in a transaction of its own. The change can run again, so that a server that is away for a

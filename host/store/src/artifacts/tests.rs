@@ -140,6 +140,28 @@ fn one_host_collects_at_a_time() {
 mod of_postgres {
     use super::*;
 
+    #[test]
+    fn content_of_a_server_goes_into_files_of_a_data_directory() {
+        if !on_postgres() {
+            return;
+        }
+        let (place, store) = Place::with(settings());
+        let long = content(2 * PIECE + 9);
+        for (number, content) in [b"short".as_slice(), &long, b""].into_iter().enumerate() {
+            store.put(content, &format!("art_{number}")).unwrap();
+        }
+        let elsewhere = tempfile::tempdir().unwrap();
+        let data = DataDir::open(elsewhere.path()).unwrap();
+        let written = crate::artifacts::into_files(&data, &place.database, Arc::new(SystemClock)).unwrap();
+        assert_eq!(written, 3);
+        let file = Database::open(&data.database()).unwrap();
+        let store = ArtifactStore::open(&data, settings(), Arc::new(SystemClock), &file).unwrap();
+        let store = Arc::new(store.unwrap());
+        for content in [b"short".as_slice(), &long, b""] {
+            assert!(read(&store, &sha256_hex(content), 0, usize::MAX).as_deref() == Some(content));
+        }
+    }
+
     /// Changes of content by somebody who may write in the database, and if any of it can be read after them.
     const CHANGES: [(&str, bool); 8] = [
         ("UPDATE core_contents SET bytes = set_byte(bytes, 9, 1 + get_byte(bytes, 9) % 200) WHERE piece = 1", true),

@@ -132,7 +132,6 @@ impl Pieces<'_> {
     }
 
     /// Hashes of all contents.
-    #[cfg(test)]
     pub(crate) fn hashes(self) -> StoreResult<Vec<String>> {
         let sql = "SELECT DISTINCT hash FROM core_contents ORDER BY hash";
         self.0.engine.all(sql, &[], |row| row.get(0))

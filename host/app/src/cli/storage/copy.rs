@@ -10,6 +10,7 @@ use tollgate::host::{Authority, Choice, Site};
 use tollgate_components::catalog::Catalog;
 use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_core::text;
+use tollgate_store::artifacts;
 use tollgate_store::data_dir::{DATABASE, DataDir};
 use tollgate_store::ledger::heads;
 use tollgate_store::ledger::key::LedgerKey;
@@ -20,7 +21,8 @@ use super::{Global, out};
 
 /// No host may run on either side, and the target must be empty. Everything is compared before it is kept: a copy that
 /// fails or is interrupted leaves the target empty. The source stays as it is, except that work of hosts that are gone is
-/// ended as at a start. Keys and artifacts stay in the data directory.
+/// ended as at a start. Keys stay in the data directory, and so does content of artifacts that is there; content that a server
+/// has becomes files.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Copy {
     /// Copy the file of the data directory to this database: its URL, env:VARIABLE or file:PATH with the URL in it
@@ -75,6 +77,10 @@ impl Copy {
             Way::FromServer => Database::open(&data.database()),
         };
         let target = target.context("the target database cannot be used")?;
+        if way == Way::FromServer {
+            // Before its rows, so that none names content that is not there.
+            artifacts::into_files(&data, site.database(), site.clock())?;
+        }
         let copied = self.transfer(&data, &server, &host, &catalog, (site.database(), &target))?;
         if global.json {
             out::print_json(&json!(copied));
