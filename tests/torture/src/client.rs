@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::known::{Acknowledged, Known, Outcome, Shared, Told};
-use crate::load::{ALL, ARTIFACT, ENVELOPE, Kind, Load, Request};
+use crate::load::{ALL, ENVELOPE, Kind, Load, Request};
 use crate::place::hex;
 use crate::promise::{Broken, Promise};
 use crate::task;
@@ -309,11 +309,7 @@ fn learn(request: &Request, told: Vec<Told>, known: &mut Known) {
             known.broken.push(Broken::new(Promise::Visible, what));
         }
     }
-    let has_own_artifacts = known.has_own_artifacts;
-    for told in told
-        .into_iter()
-        .filter(|told| !(has_own_artifacts && told.kind == ARTIFACT))
-    {
+    for told in told {
         known.learn(told);
     }
 }

@@ -64,8 +64,6 @@ pub(crate) struct Known {
     pub(crate) replies: Vec<Acknowledged>,
     /// Broken promises that clients found themselves.
     pub(crate) broken: Vec<Broken>,
-    /// True if each data directory has artifacts of its own, so that not every host has all of them.
-    pub(crate) has_own_artifacts: bool,
     /// State of the database's server.
     pub(crate) outage: Outage,
     /// Number of calls that were told `OUTCOME_UNKNOWN`, and of those that were told `STORAGE_UNREACHABLE`.

@@ -22,10 +22,14 @@ const TESTS: &str = "echo run >> ../ran\necho \"$$ survived\"\n";
 pub(crate) const LONG: &str = "long";
 const LONG_TESTS: &str = "echo run >> ../ran\nsleep 0.4\necho \"$$ survived\"\n";
 
-/// Seconds without news after which hosts of other data directories take one for gone: as few as there may be.
-const LEASE_SEC: u64 = 5;
+/// Seconds without news after which hosts of other data directories take one for gone. A busy machine keeps hosts waiting, too.
+const LEASE_SEC: u64 = 10;
 /// Time after which they have, and ended what it left open.
 pub(crate) const BEYOND_LEASE: Duration = Duration::from_secs(LEASE_SEC + 4);
+
+/// Time that a server may be away without any host being taken for gone: its locks are lost then, so that 6 s without news are enough,
+/// and signs of life come every 2 s.
+pub(crate) const SHORT_OUTAGE: Duration = Duration::from_secs(2);
 
 /// Paths of one run.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use crate::host::{self, Host, Recipe};
 use crate::known::{Outage, Shared};
 use crate::load;
 use crate::look::Database;
-use crate::place::{BEYOND_LEASE, Place};
+use crate::place::{BEYOND_LEASE, Place, SHORT_OUTAGE};
 use crate::promise::{Broken, Promise};
 use crate::sabotage::Sabotage;
 use crate::server::{Harm, Server};
@@ -96,7 +96,6 @@ impl Torture {
             tally: Tally::default(),
         };
         let homes = torture.recipe.place.data.clone();
-        torture.shared.known().has_own_artifacts = homes.len() > 1;
         for home in homes.into_iter().cycle().take(usize::try_from(hosts)?) {
             torture.join(home)?;
         }
@@ -213,6 +212,7 @@ impl Torture {
     /// Harms the server, and sometimes kills hosts before it is back.
     fn harm(&mut self, server: &Server, harm: Harm) -> anyhow::Result<()> {
         self.begin_outage();
+        let since = Instant::now();
         let session = server.harm(harm, &mut self.random)?;
         self.tally.harms += 1;
         let homes = match self.random.u8(..3) {
@@ -223,6 +223,12 @@ impl Torture {
             _ => Vec::new(),
         };
         server.wait(session)?;
+        if since.elapsed() > SHORT_OUTAGE {
+            // The first host that is back may take the others for gone.
+            for data in &self.recipe.place.data {
+                self.checker.expect_burial(data)?;
+            }
+        }
         self.end_outage();
         homes.into_iter().try_for_each(|home| self.join(home))?;
         self.load();

@@ -16,6 +16,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 const SESSIONS: &str = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()
     AND backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY state <> 'active', pid";
 
+/// Roles of the components of a database.
+const ROLES: &str = "SELECT quote_ident(rolname) FROM pg_roles, pg_database
+    WHERE datname = $1 AND starts_with(rolname, 'tollgate_' || to_hex(pg_database.oid::bigint) || '_')";
+
 /// A database on a server, with a role that may do everything there.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
@@ -112,10 +116,16 @@ impl Server {
         })
     }
 
-    /// Removes a database with the sessions in it.
+    /// Removes a database with the sessions in it, and the roles of its components.
     pub(crate) fn drop_database(&self, name: &str) -> anyhow::Result<()> {
-        let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
-        Ok(self.connect()?.batch_execute(&sql)?)
+        let mut client = self.connect()?;
+        let roles = client.query(ROLES, &[&name])?;
+        client.batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))?;
+        for role in roles {
+            let role: String = role.get(0);
+            client.batch_execute(&format!("DROP ROLE {role}"))?;
+        }
+        Ok(())
     }
 
     /// Harms the server. Returns at once, with a session that does not survive it.

@@ -10,7 +10,7 @@ use crate::place::Seen;
 use crate::promise::{Broken, Promise};
 
 /// Kind of the remembered artifacts.
-pub(crate) const ARTIFACT: &str = "artifact";
+pub(super) const ARTIFACT: &str = "artifact";
 
 pub(crate) struct Artifacts;
 

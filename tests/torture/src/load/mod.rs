@@ -17,7 +17,6 @@ use crate::look::Look;
 use crate::place::Seen;
 use crate::promise::{Broken, Promise};
 
-pub(crate) use artifacts::ARTIFACT;
 pub(crate) use envelopes::ENVELOPE;
 pub(crate) use gsd::{render, shown};
 
