@@ -75,6 +75,8 @@ mod reload;
 mod remembering;
 mod resources;
 mod security_page;
+#[path = "../faults/share.rs"]
+mod share;
 mod shared_limits;
 mod shipped;
 mod sleepers;

@@ -1,96 +1,57 @@
-//! Commits whose answer is lost on its way from a PostgreSQL server. Without one there is nothing to try.
+//! Calls whose way to a PostgreSQL server is cut: at a commit, at its answer, and before. Without a server there is nothing to try.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
-use serde_json::json;
+use proxy::{Cut, End, Proxy};
+use serde_json::{Value, json};
 
 use crate::harness::Place;
+use crate::share::share;
 
 /// Message of a commit: a query with its length and its end.
 const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
+/// The commit reaches the server, and its answer nobody.
+const CUT_AFTER: Cut = Cut::Answer(0);
+/// The commit does not reach the server.
+const CUT_BEFORE: Cut = Cut::Question(0);
+/// Time for which a half-open connection stays.
+const SILENCE: Duration = Duration::from_millis(50);
+/// One of this many places is cut, from a random one on.
+const ONE_OF: usize = 6;
 
-/// Nothing is cut.
-const OPEN: u8 = 0;
-/// The next commit reaches the server, and its answer nobody.
-const CUT_AFTER: u8 = 1;
-/// The next commit does not reach the server.
-const CUT_BEFORE: u8 = 2;
-
-/// A way to a server that can be cut at a commit.
-struct Way {
-    address: SocketAddr,
-    cut: Arc<AtomicU8>,
-}
-
-impl Way {
-    fn to(server: SocketAddr) -> Way {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let cut = Arc::new(AtomicU8::new(OPEN));
-        let seen = Arc::clone(&cut);
-        std::thread::spawn(move || {
-            for client in listener.incoming() {
-                let (client, server) = (client.unwrap(), TcpStream::connect(server).unwrap());
-                let (to_client, from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                let seen = Arc::clone(&seen);
-                std::thread::spawn(move || carry(from_server, &to_client));
-                std::thread::spawn(move || carry_until_cut(client, &server, &seen));
-            }
-        });
-        Way { address, cut }
-    }
-
-    fn cut(&self, how: u8) {
-        self.cut.store(how, Ordering::SeqCst);
-    }
-
-    fn was_cut(&self) -> bool {
-        self.cut.load(Ordering::SeqCst) == OPEN
-    }
-}
-
-fn carry(mut from: TcpStream, mut to: &TcpStream) {
-    let _ = std::io::copy(&mut from, &mut to);
-    let _ = to.shutdown(Shutdown::Both);
-}
-
-fn carry_until_cut(mut from: TcpStream, mut to: &TcpStream, cut: &AtomicU8) {
-    let mut piece = [0; 64 << 10];
-    while let Ok(length @ 1..) = from.read(&mut piece) {
-        let piece = &piece[..length];
-        let is_commit = piece.windows(COMMIT.len()).any(|window| window == COMMIT);
-        let how = if is_commit {
-            cut.swap(OPEN, Ordering::SeqCst)
-        } else {
-            OPEN
-        };
-        if how == CUT_AFTER {
-            // The answer goes nowhere: whoever asked is gone before.
-            let _ = from.shutdown(Shutdown::Both);
-        }
-        if how == CUT_BEFORE || to.write_all(piece).is_err() {
-            break;
-        }
-    }
-    let _ = from.shutdown(Shutdown::Both);
-    let _ = to.shutdown(Shutdown::Write);
-}
-
-async fn each_call_is_done_once(how: u8) {
+/// A place whose hosts go to the server by way of a proxy, if there is a server.
+fn place(mark: &'static [u8]) -> Option<(Place, Proxy)> {
     let mut place = Place::new();
-    let Some(server) = place.server() else { return };
-    let way = Way::to(server.address());
-    server.go_by(way.address);
+    let server = place.server()?;
+    let proxy = Proxy::to(server.address(), mark).unwrap();
+    server.go_by(proxy.address());
+    Some((place, proxy))
+}
+
+fn create(title: &str) -> Value {
+    json!({"title": title, "spec_markdown": "# Goal\ng", "workspace": "w", "initial_phase": "spec_draft", "actor": "ada",
+           "actor_role": "orchestrator"})
+}
+
+fn assert_verified(place: &Place) {
+    let verified = place.run(&["ledger", "verify"]);
+    assert!(
+        verified.status.success(),
+        "{}",
+        String::from_utf8_lossy(&verified.stderr)
+    );
+}
+
+async fn each_call_is_done_once(cut: Cut) {
+    let Some((place, proxy)) = place(COMMIT) else {
+        return;
+    };
     let session = place.serve(&["--tier", "full"]).await;
-    let create = |title: &str| json!({"title": title, "spec_markdown": "# Goal\ng", "workspace": "w", "initial_phase": "spec_draft", "actor": "ada", "actor_role": "orchestrator"});
     session.ok("task_create", create("before")).await;
     for round in 0..5 {
-        way.cut(how);
+        proxy.cut_next(cut, End::Closed);
         session.ok("task_create", create(&format!("cut {round}"))).await;
-        assert!(way.was_cut(), "no commit came by");
+        assert!(proxy.was_cut(), "no commit came by");
     }
     session.ok("task_create", create("after")).await;
     session.close().await;
@@ -100,12 +61,7 @@ async fn each_call_is_done_once(how: u8) {
         ["after", "before", "cut 0", "cut 1", "cut 2", "cut 3", "cut 4"]
     );
     assert_eq!(place.ledger(), ["task_create write ok"; 7]);
-    let verified = place.run(&["ledger", "verify"]);
-    assert!(
-        verified.status.success(),
-        "{}",
-        String::from_utf8_lossy(&verified.stderr)
-    );
+    assert_verified(&place);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,4 +72,103 @@ async fn a_commit_whose_answer_is_lost_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_never_came_is_done_again() {
     each_call_is_done_once(CUT_BEFORE).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_done_once_wherever_its_last_trip_is_cut() {
+    let Some((place, proxy)) = place(COMMIT) else {
+        return;
+    };
+    let session = place.serve(&["--tier", "full"]).await;
+    session.ok("task_create", create("first")).await;
+    let trip = proxy.last_trip();
+    assert!(trip.question >= COMMIT.len() && trip.answer > 0, "{trip:?}");
+    let questions = (0..=trip.question).map(Cut::Question);
+    let cuts: Vec<Cut> = questions.chain((0..=trip.answer).map(Cut::Answer)).collect();
+    let ends = [End::Closed, End::Silent(SILENCE)];
+    let mut done = vec!["first".to_owned()];
+    let mut perhaps = Vec::new();
+    for place in share(0..cuts.len() * ends.len(), ONE_OF) {
+        let (cut, end) = (cuts[place / 2], ends[place % 2]);
+        let title = format!("{cut:?} {end:?}");
+        proxy.cut_next(cut, end);
+        let result = session.call_raw("task_create", create(&title)).await;
+        assert!(proxy.was_cut(), "{title}: no commit came by");
+        match result.structured_content.unwrap()["error"]["code"].as_str() {
+            None => done.push(title.clone()),
+            Some("OUTCOME_UNKNOWN") => perhaps.push(title.clone()),
+            Some(code) => panic!("{title}: {code}"),
+        }
+        let next = format!("after {title}");
+        session.ok("task_create", create(&next)).await;
+        done.push(next);
+    }
+    session.close().await;
+    let titles = place.sql("SELECT title FROM task_store_tasks");
+    let times = |title: &String| titles.iter().filter(|found| *found == title).count();
+    for title in &done {
+        assert_eq!(times(title), 1, "{title}");
+    }
+    for title in &perhaps {
+        assert!(times(title) <= 1, "{title} was done twice");
+    }
+    let rows = place.sql("SELECT count(*) FROM core_operations WHERE tool = 'task_create' AND success = 1");
+    assert_eq!(rows, [titles.len().to_string()]);
+    assert_verified(&place);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_loses_its_connection_before_the_commit_runs_again() {
+    // It goes before a component's first statement.
+    let Some((place, proxy)) = place(b"SAVEPOINT statement") else {
+        return;
+    };
+    let session = place.serve(&["--tier", "full"]).await;
+    for title in ["first", "second"] {
+        proxy.cut_next(Cut::Answer(0), End::Closed);
+        session.ok("task_create", create(title)).await;
+        assert!(proxy.was_cut(), "no statement came by");
+    }
+    session.close().await;
+    assert_eq!(
+        place.sql("SELECT title FROM task_store_tasks ORDER BY title"),
+        ["first", "second"]
+    );
+    assert_eq!(place.ledger(), ["task_create write ok"; 2]);
+    assert_verified(&place);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_envelope_whose_commit_never_came_is_opened_once() {
+    let Some((place, proxy)) = place(COMMIT) else {
+        return;
+    };
+    let session = place.serve(&["--tier", "full"]).await;
+    for cut in [CUT_BEFORE, CUT_AFTER] {
+        proxy.cut_next(cut, End::Closed);
+        let opened = session.ok("envelope_open", json!({"label": "cut"})).await;
+        assert!(proxy.was_cut(), "no commit came by");
+        let got = session
+            .ok("envelope_get", json!({"envelope_id": opened["id"]}))
+            .await;
+        assert_eq!(got["label"], "cut");
+    }
+    session.close().await;
+    assert_eq!(place.sql("SELECT count(*) FROM core_envelopes"), ["2"]);
+    assert_verified(&place);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_reads_and_loses_its_connection_is_told_so() {
+    let Some((place, proxy)) = place(b"task_store_tasks") else {
+        return;
+    };
+    let session = place.serve(&["--tier", "full"]).await;
+    let list = || json!({"limit": 1});
+    proxy.cut_next(Cut::Answer(0), End::Closed);
+    let refusal = session.refused("task_list", list()).await;
+    assert!(proxy.was_cut(), "no statement came by");
+    assert_eq!(refusal["code"], "STORAGE_UNREACHABLE", "{refusal:#}");
+    session.ok("task_list", list()).await;
+    session.close().await;
 }

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 
 use crate::run::{cargo, npm_packages, run, say, target};
-use crate::test;
+use crate::{test, torture};
 
-use server::Server;
+pub(crate) use server::Server;
 
 /// Names the folder of `initdb` and `postgres`, here and for the tests.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES";
@@ -23,6 +23,9 @@ const OLDEST: u32 = 15;
 /// Folder with the npm package of a PostgreSQL for Linux.
 const FOLDER: &str = "tests/postgres";
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
+
+/// Rounds of torture on a server.
+const ROUNDS: u32 = 50;
 
 /// Components whose tests are recorded: those that have tables.
 const RECORDED: [&str; 6] = [
@@ -82,12 +85,21 @@ fn on_each(servers: &[PathBuf]) -> anyhow::Result<String> {
     }
     // A host on one server is enough: what differs from version to version is the SQL.
     let newest = servers.last().context("there is no PostgreSQL")?;
-    let hosts = test::on_postgres(&Server::start(newest)?.url())
+    let server = Server::start(newest)?;
+    let hosts = test::on_postgres(&server.url())
         .with_context(|| format!("a host does not work on {}", newest.display()))?;
+    let torture = torture::on(&server, &["--rounds".to_owned(), ROUNDS.to_string()])
+        .context("a host does not keep its promises when the server fails")?;
     Ok(format!(
-        "translated SQL does what SQLite does on {}; tests of hosts on the last one: {hosts}",
+        "translated SQL does what SQLite does on {}; tests of hosts on the last one: {hosts}; torture: {torture}",
         names.join(" and ")
     ))
+}
+
+/// Starts a server of the newest PostgreSQL that is available.
+pub(crate) fn server() -> anyhow::Result<Server> {
+    let servers = servers()?;
+    Server::start(servers.last().context("there is no PostgreSQL")?)
 }
 
 /// Name and version of a server: `PostgreSQL 15.14`.

@@ -77,6 +77,12 @@ impl Ended {
         }
     }
 
+    /// True if the call ended because its time was over, or its caller gave it up.
+    pub(super) fn is_given_up(&self) -> bool {
+        let code = self.result.as_ref().err().map(|err| err.code.as_str());
+        matches!(code, Some("DEADLINE_EXCEEDED" | "CANCELLED"))
+    }
+
     /// Drops what the component said beside its result: nobody let it through.
     pub(super) fn withhold(&mut self) {
         self.lines.clear();

@@ -40,11 +40,7 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
             "the database did not get to the call before its time limit; nothing was changed",
         )
         .remediation("Call again when the host has less to do, or with fewer rows at once."),
-        StoreFailure::Lost => ToolError::new(
-            "STORAGE_UNREACHABLE",
-            "the database server cannot be reached; nothing was changed",
-        )
-        .remediation("Call again when the server is back."),
+        StoreFailure::Lost => unreachable(),
         StoreFailure::Moved => ToolError::new(
             "STORAGE_MOVED",
             "the database was moved, removed or replaced while the host runs; nothing was changed",
@@ -58,6 +54,15 @@ pub(super) fn storage_failed(err: &StoreError) -> ToolError {
         )
         .remediation("Look at the host's log under the operation's id."),
     }
+}
+
+/// Error for the caller of a call that lost the database's server, and with it the transaction.
+pub(super) fn unreachable() -> ToolError {
+    ToolError::new(
+        "STORAGE_UNREACHABLE",
+        "the database server cannot be reached; nothing was changed",
+    )
+    .remediation("Call again when the server is back.")
 }
 
 /// Error for callers whose failure could not be recorded either. Once a flush has failed nobody knows
@@ -96,6 +101,15 @@ pub(super) fn buried() -> ToolError {
             "{NOTHING_CHANGED}another host took this one for gone and recorded the call with an unknown outcome"
         ),
     )
+}
+
+/// Error for the caller of a call that ran outside any transaction, and lost the database's server meanwhile.
+pub(super) fn ran_unreachable() -> ToolError {
+    ToolError::new(
+        "OUTCOME_UNKNOWN",
+        "the database server could not be reached while the call ran; what it did until then is not known",
+    )
+    .remediation("Look at what the call should have changed before you call again.")
 }
 
 /// True if a commit failed because another process was writing.

@@ -33,6 +33,8 @@ pub(super) struct Pending {
     number: u64,
     /// Failure of the guest. A failed guest has no rows, so the failure stands even if the transaction is lost.
     pub(super) failure: Option<Ended>,
+    /// Times that the call ran while its connection was lost.
+    pub(super) losses: u32,
     /// Answer after the commit.
     pub(super) settled: Option<Settled>,
     /// True for the row of a call that another host recorded, because it took this one for gone.
@@ -159,6 +161,7 @@ impl Intake {
             number: self.arrived,
             job,
             failure: None,
+            losses: 0,
             settled: None,
             is_buried: false,
             maintained: None,

@@ -38,6 +38,8 @@ pub(super) struct PendingOperation {
     /// Its arguments may name who calls.
     claims: bool,
     pub(super) charge: Charge,
+    /// Envelope that it belongs to. Its row may name another one that it is about.
+    envelope: Option<String>,
     pub(super) operation: Operation,
     pub(super) recording: Recording,
     /// Budgets of time windows that it counts in, and what it uses of them.
@@ -122,6 +124,7 @@ impl Gate {
             verdicts: Vec::new(),
             remembered: Vec::new(),
             task: None,
+            envelope: envelope_id.clone(),
             operation: Operation {
                 op_id: self.clock.new_id("op"),
                 envelope_id,
@@ -195,6 +198,11 @@ impl PendingOperation {
         // A client may write anything as an id; what most of them write are numbers.
         let is_number = |id: &String| id.bytes().all(|byte| byte.is_ascii_digit());
         self.operation.request_id = self.operation.request_id.take().filter(is_number);
+    }
+
+    /// Forgets what an earlier run of the call said of envelopes: its transaction is gone, and the envelope that it opened with it.
+    pub(super) fn run_again(&mut self) {
+        self.operation.envelope_id.clone_from(&self.envelope);
     }
 
     /// The row, now that the end is known.

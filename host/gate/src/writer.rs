@@ -47,6 +47,8 @@ use answer::{answer, fail};
 const MAX_UNKNOWN: u32 = 3;
 /// Most times that a transaction begins anew because it met another.
 const MAX_CONFLICTS: u32 = 5;
+/// Most runs of a call that end because the connection is lost. One that costs it each time is told of its own failure then.
+const MAX_LOSSES: u32 = 2;
 /// Time for a server to come back. Calls that wait have time limits of their own.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two looks for it.
@@ -166,7 +168,7 @@ impl Writer {
                     self.abandon();
                     batch.iter_mut().for_each(|pending| pending.settled = None);
                 }
-                // The call that cost the transaction is settled now, so this ends.
+                // The call that cost the transaction is settled or ran once more, so this ends.
                 Ok(Err(Lost)) => {
                     self.joined.clear();
                     batch.iter_mut().for_each(|pending| pending.settled = None);
@@ -331,6 +333,7 @@ impl Writer {
                 pending.settled = Some(settled);
             }
             Job::Call { guest, draft, .. } => {
+                draft.run_again();
                 self.name_workspace(draft)?;
                 // Nobody waits for it any more, so it leaves the line without a charge to its envelope.
                 let mut settled = if pending.failure.is_none() && guest.cancel.is_pointless() {
@@ -345,7 +348,15 @@ impl Writer {
                             Ran::Kept(ended) => ended,
                             Ran::Lost(ended) => {
                                 guest.artifacts.forget();
-                                pending.failure = Some(ended);
+                                // What it saw was the end of its connection, unless it ended that by being late.
+                                let runs_again = pending.losses < MAX_LOSSES
+                                    && self.session.as_ref().is_some_and(|session| session.is_lost())
+                                    && !ended.is_given_up();
+                                if runs_again {
+                                    pending.losses += 1;
+                                } else {
+                                    pending.failure = Some(ended);
+                                }
                                 return Ok(Err(Lost));
                             }
                         },

@@ -1,16 +1,17 @@
 //! Checks after a kill, in one snapshot of the database.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 
 use crate::host::Recipe;
 use crate::known::{Acknowledged, Outcome, Shared};
 use crate::load::{self, ALL};
+use crate::look::{Look, Row, quoted};
 use crate::promise::{Broken, Promise};
 
 /// Extent of a check.
@@ -25,8 +26,10 @@ pub(crate) enum Depth {
 /// Number of attempts to take a lock, and the pause in between.
 const LOOKS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
+/// Replies whose rows are asked for at once.
+const AT_ONCE: usize = 500;
 
-/// Checks a data directory repeatedly.
+/// Checks a database and its data directories repeatedly.
 pub(crate) struct Checker {
     recipe: Recipe,
     /// Replies that are already checked.
@@ -35,6 +38,8 @@ pub(crate) struct Checker {
     seen: i64,
     /// The head of the chain at the last check, as `SEQ:HASH`.
     head: Option<String>,
+    /// Hosts that others may have taken for gone, although they live.
+    zombies: HashSet<String>,
 }
 
 impl Checker {
@@ -44,7 +49,14 @@ impl Checker {
             replies: Vec::new(),
             seen: 0,
             head: None,
+            zombies: HashSet::new(),
         }
+    }
+
+    /// Notes that the hosts of a data directory may be taken for gone, although they live.
+    pub(crate) fn expect_burial(&mut self, data: &Path) -> anyhow::Result<()> {
+        self.zombies.extend(alive_in(&data.join("hosts"))?);
+        Ok(())
     }
 
     /// Number of checked replies.
@@ -67,78 +79,70 @@ impl Checker {
             Depth::Quick => None,
             Depth::Everything => Some(self.recipe.place.look()?),
         };
-        let mut db = self.open()?;
-        let snapshot = db.transaction()?;
+        let snapshot = self.recipe.place.database.look()?;
+        let snapshot = snapshot.as_ref();
         let (first, seen) = match depth {
             Depth::Quick => (self.replies.len(), self.seen),
             Depth::Everything => (0, 0),
         };
         self.replies.extend(new);
-        for reply in self.replies.iter().skip(first) {
-            broken.extend(durable(&snapshot, reply)?);
+        for replies in self.replies[first..].chunks(AT_ONCE) {
+            broken.extend(durable(snapshot, replies)?);
         }
         for (promise, sql) in RULES {
-            broken.extend(rule(&snapshot, *promise, sql, seen)?);
+            let found = snapshot.texts(&sql.replace("?1", &seen.to_string()))?;
+            broken.extend(found.into_iter().map(|what| Broken::new(*promise, what)));
         }
-        broken.extend(self.buried(&snapshot)?);
-        let last = "SELECT coalesce(max(seq), 0) FROM core_operations";
-        self.seen = snapshot.query_row(last, [], |row| row.get(0))?;
+        broken.extend(self.buried(snapshot)?);
+        self.seen = snapshot.count("SELECT coalesce(max(seq), 0) FROM core_operations")?;
         if let Some(files) = seen_files {
             for load in ALL {
-                broken.extend(load.check(&snapshot, &files)?);
+                broken.extend(load.check(snapshot, &files)?);
             }
-            let sound: String = snapshot.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
-            if sound != "ok" {
-                broken.push(Broken::new(Promise::Sound, sound));
-            }
-            drop(snapshot);
+            let damage = snapshot.damage()?;
+            broken.extend(damage.map(|what| Broken::new(Promise::Sound, what)));
             broken.extend(self.chained()?);
         }
         Ok(broken)
     }
 
-    /// Broken promises of files that were just rendered, while nobody calls.
-    pub(crate) fn rendered(&self) -> anyhow::Result<Vec<Broken>> {
-        load::shown(&self.open()?, &self.recipe.place.look()?)
+    /// Number of rows in the ledger at the last check.
+    pub(crate) fn rows(&self) -> i64 {
+        self.seen
     }
 
-    fn open(&self) -> anyhow::Result<Connection> {
-        let path = self.recipe.place.database();
-        let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        db.busy_timeout(Duration::from_secs(10))?;
-        Ok(db)
+    /// Broken promises of files that were just rendered, while nobody calls.
+    pub(crate) fn rendered(&self) -> anyhow::Result<Vec<Broken>> {
+        let snapshot = self.recipe.place.database.look()?;
+        load::shown(snapshot.as_ref(), &self.recipe.place.look()?)
     }
 
     /// Checks that everything that dead hosts left open is closed, and nothing of living hosts. A host is alive as long
     /// as it holds the lock on its file. No host starts during this check, so probing the locks is safe.
-    fn buried(&self, db: &Connection) -> anyhow::Result<Vec<Broken>> {
+    fn buried(&self, db: &dyn Look) -> anyhow::Result<Vec<Broken>> {
         let alive = self.alive()?;
-        let hosts = |sql| -> rusqlite::Result<Vec<(String, String)>> {
-            db.prepare(sql)?
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
-        };
         let mut broken = Vec::new();
-        for (id, host) in hosts("SELECT id, host_id FROM core_envelopes WHERE state = 'OPEN'")? {
+        for (id, host) in db.pairs("SELECT id, host_id FROM core_envelopes WHERE state = 'OPEN'")? {
             if !alive.contains(&host) {
                 let what = format!("envelope {id} is open, and its host {host} is gone");
                 broken.push(Broken::new(Promise::Buried, what));
             }
         }
-        for (id, host) in hosts("SELECT id, host_id FROM core_envelopes WHERE closed_by = 'HOST_GONE'")? {
-            if alive.contains(&host) && self.keeps_its_lock(&host)? {
+        for (id, host) in db.pairs("SELECT id, host_id FROM core_envelopes WHERE closed_by = 'HOST_GONE'")? {
+            let is_wrong = alive.contains(&host) && !self.zombies.contains(&host);
+            if is_wrong && self.keeps_its_lock(&host)? {
                 let what = format!("envelope {id} was closed as its host's end, and {host} is alive");
                 broken.push(Broken::new(Promise::Buried, what));
             }
         }
-        for (id, host) in hosts("SELECT op_id, host_id FROM core_intents")? {
+        for (id, host) in db.pairs("SELECT op_id, host_id FROM core_intents")? {
             if !alive.contains(&host) {
                 let what = format!("operation {id} is still to come, and its host {host} is gone");
                 broken.push(Broken::new(Promise::Buried, what));
             }
         }
         for (id, host) in
-            hosts("SELECT id, host_id FROM core_tasks WHERE state IN ('working', 'input_required')")?
+            db.pairs("SELECT id, host_id FROM core_tasks WHERE state IN ('working', 'input_required')")?
         {
             if !alive.contains(&host) {
                 let what = format!("task {id} is open, and its host {host} is gone");
@@ -148,20 +152,16 @@ impl Checker {
         Ok(broken)
     }
 
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the torture looks into its own directory"
-    )]
+    /// Folders of the notes of hosts.
+    fn notes(&self) -> impl Iterator<Item = PathBuf> {
+        self.recipe.place.data.iter().map(|data| data.join("hosts"))
+    }
+
+    /// Hosts that are alive.
     fn alive(&self) -> anyhow::Result<HashSet<String>> {
         let mut alive = HashSet::new();
-        for entry in std::fs::read_dir(self.recipe.place.data.join("hosts"))? {
-            let entry = entry?;
-            let Ok(file) = std::fs::File::open(entry.path()) else {
-                continue;
-            };
-            if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
-                alive.insert(entry.file_name().to_string_lossy().into_owned());
-            }
+        for notes in self.notes().filter(|notes| notes.is_dir()) {
+            alive.extend(alive_in(&notes)?);
         }
         Ok(alive)
     }
@@ -174,7 +174,8 @@ impl Checker {
     )]
     fn keeps_its_lock(&self, host: &str) -> anyhow::Result<bool> {
         for _ in 0..LOOKS {
-            let Ok(file) = std::fs::File::open(self.recipe.place.data.join("hosts").join(host)) else {
+            let notes = self.notes().map(|notes| notes.join(host));
+            let Some(file) = notes.filter_map(|note| std::fs::File::open(note).ok()).next() else {
                 return Ok(false);
             };
             if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
@@ -187,7 +188,8 @@ impl Checker {
 
     /// Verifies the chain, and that the chain contains the head of the last check.
     fn chained(&mut self) -> anyhow::Result<Option<Broken>> {
-        let mut command = self.recipe.command();
+        let data = self.recipe.place.data.first().context("a place without data")?;
+        let mut command = self.recipe.command(data);
         command.args(["--json", "ledger", "verify"]);
         if let Some(head) = &self.head {
             command.args(["--head", head]);
@@ -206,45 +208,64 @@ impl Checker {
     }
 }
 
-/// Checks that the ledger has the row of a reply.
-fn durable(db: &Connection, reply: &Acknowledged) -> rusqlite::Result<Option<Broken>> {
-    let row = db
-        .prepare_cached(
-            "SELECT tool, success, error_code, result_hash FROM core_operations WHERE op_id = ?1",
-        )?
-        .query_row([&reply.op_id], |row| {
-            let code: Option<String> = row.get(2)?;
-            let hash: Option<String> = row.get(3)?;
-            Ok((
-                row.get::<_, String>(0)?,
-                row.get::<_, Option<bool>>(1)?,
-                code,
-                hash,
-            ))
-        })
-        .optional()?;
-    let broken = |what: &str| {
+/// Hosts that hold the locks on their files in a folder.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the torture looks into its own directory"
+)]
+fn alive_in(notes: &Path) -> anyhow::Result<Vec<String>> {
+    let mut alive = Vec::new();
+    for entry in std::fs::read_dir(notes)? {
+        let entry = entry?;
+        let Ok(file) = std::fs::File::open(entry.path()) else {
+            continue;
+        };
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+            alive.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(alive)
+}
+
+/// Checks that the ledger has the rows of replies.
+fn durable(db: &dyn Look, replies: &[Acknowledged]) -> anyhow::Result<Vec<Broken>> {
+    let ids: Vec<String> = replies.iter().map(|reply| quoted(&reply.op_id)).collect();
+    let sql = format!(
+        "SELECT op_id, tool, success, error_code, result_hash FROM core_operations WHERE op_id IN ({})",
+        ids.join(", ")
+    );
+    let rows = db.ask(&sql)?.into_iter().filter_map(|mut row| {
+        let id = row.first_mut()?.take()?;
+        Some((id, row))
+    });
+    let rows: HashMap<String, Row> = rows.collect();
+    let broken = replies.iter().filter_map(|reply| {
+        let what = wrong(reply, rows.get(&reply.op_id).map(Vec::as_slice))?;
         let what = format!(
             "{} of {}: {what}; the client has {:?}",
             reply.op_id, reply.tool, reply.outcome
         );
-        Ok(Some(Broken::new(Promise::Durable, what)))
+        Some(Broken::new(Promise::Durable, what))
+    });
+    Ok(broken.collect())
+}
+
+/// Difference between a reply and its row, after the row's id.
+fn wrong(reply: &Acknowledged, row: Option<&[Option<String>]>) -> Option<String> {
+    let may_miss = reply.may_miss || matches!(reply.outcome, Outcome::Unknown | Outcome::Unreached);
+    let Some(row) = row else {
+        return (!may_miss).then(|| "the row is gone".to_owned());
     };
-    let Some((tool, success, code, hash)) = row else {
-        return if reply.reads {
-            Ok(None)
-        } else {
-            broken("the row is gone")
-        };
+    let column = |at: usize| row.get(at).and_then(Option::as_deref);
+    let (tool, success, code, hash) = (column(1), column(2), column(3), column(4));
+    let is_so = match &reply.outcome {
+        Outcome::Done(content) => success == Some("1") && hash == Some(content),
+        Outcome::Refused(refusal) => success == Some("0") && code == Some(refusal),
+        Outcome::Unreached => success != Some("1"),
+        Outcome::Unknown => true,
     };
-    let same = match &reply.outcome {
-        Outcome::Done(content) => success == Some(true) && hash.as_ref() == Some(content),
-        Outcome::Refused(refusal) => success == Some(false) && code.as_ref() == Some(refusal),
-    };
-    if tool != reply.tool || !same {
-        return broken(&format!("the row says {tool}, {success:?}, {code:?}, {hash:?}"));
-    }
-    Ok(None)
+    let is_same = tool == Some(&reply.tool) && is_so;
+    (!is_same).then(|| format!("the row says {tool:?}, {success:?}, {code:?}, {hash:?}"))
 }
 
 /// Queries that must find nothing in the rows after `?1` and their envelopes. A found text says what is wrong.
@@ -257,7 +278,7 @@ const RULES: &[(Promise, &str)] = &[
                     AND coalesce(failure_class, '') <> 'refused')
                  + (SELECT count(*) FROM core_intents WHERE json_extract(operation, '$.envelope_id') = core_envelopes.id
                     AND json_extract(operation, '$.op_type') = 'mutation') AS recorded
-               FROM core_envelopes WHERE id IN (SELECT envelope_id FROM core_operations WHERE seq > ?1))
+               FROM core_envelopes WHERE id IN (SELECT envelope_id FROM core_operations WHERE seq > ?1)) AS counted
          WHERE recorded <> mutation_count",
     ),
     (
@@ -268,7 +289,7 @@ const RULES: &[(Promise, &str)] = &[
                     AND coalesce(failure_class, '') <> 'refused')
                  + (SELECT count(*) FROM core_intents WHERE json_extract(operation, '$.envelope_id') = core_envelopes.id
                     AND json_extract(operation, '$.op_type') = 'test_run') AS recorded
-               FROM core_envelopes WHERE id IN (SELECT envelope_id FROM core_operations WHERE seq > ?1))
+               FROM core_envelopes WHERE id IN (SELECT envelope_id FROM core_operations WHERE seq > ?1)) AS counted
          WHERE recorded <> test_run_count",
     ),
     (
@@ -284,9 +305,3 @@ const RULES: &[(Promise, &str)] = &[
          GROUP BY connection, request_id HAVING count(*) > 1",
     ),
 ];
-
-fn rule(db: &Connection, promise: Promise, sql: &str, seen: i64) -> rusqlite::Result<Vec<Broken>> {
-    db.prepare_cached(sql)?
-        .query_map([seen], |row| Ok(Broken::new(promise, row.get::<_, String>(0)?)))?
-        .collect()
-}

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, ChildStdout};
+use std::time::Instant;
 
 use anyhow::Context as _;
 use fastrand::Rng;
@@ -18,17 +19,22 @@ use crate::task;
 /// Maximum calls in flight.
 const IN_FLIGHT: usize = 12;
 /// Error codes of internal failures of the host. No request of a client may cause one.
-const FAILURES: [&str; 9] = [
+const FAILURES: [&str; 10] = [
     "HOST_FAILED",
     "HOST_STOPPING",
     "STORAGE_FAILED",
     "STORAGE_FULL",
     "STORAGE_BUSY",
-    "OUTCOME_UNKNOWN",
+    UNREACHABLE,
+    UNKNOWN,
     "GUEST_TRAPPED",
     "BAD_REPLY",
     "MEMORY_LIMIT",
 ];
+
+/// Codes of calls that the database's server did not answer for. An outage excuses them.
+const UNREACHABLE: &str = "STORAGE_UNREACHABLE";
+const UNKNOWN: &str = "OUTCOME_UNKNOWN";
 
 /// A connection after its handshake.
 pub(crate) struct Client {
@@ -36,7 +42,7 @@ pub(crate) struct Client {
     output: BufReader<ChildStdout>,
     random: Rng,
     next_id: u64,
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, (Waiting, Instant)>,
     /// True for a client of the newest era, which has tasks and makes its calls without a session.
     has_tasks: bool,
 }
@@ -184,20 +190,26 @@ impl Client {
     fn ask_for(&mut self, method: &str, params: Value, waiting: Waiting) -> bool {
         let id = self.next_id;
         self.next_id += 1;
-        self.waiting.insert(id, waiting);
+        self.waiting.insert(id, (waiting, Instant::now()));
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     }
 
     /// Records the promise of a reply.
     fn acknowledge(&mut self, reply: &Value, shared: &Shared) -> anyhow::Result<()> {
         let id = reply["id"].as_u64();
-        let waiting = id
+        let (waiting, sent) = id
             .and_then(|id| self.waiting.remove(&id))
             .with_context(|| format!("a reply that nobody waits for: {reply}"))?;
         let mut known = shared.known();
+        let is_excused = known.outage.excuses(sent);
         let (load, request) = match waiting {
             Waiting::Call(load, request) => (load, request),
             Waiting::Task(task) => {
+                let code = reply["error"]["data"]["error"]["code"].as_str();
+                if is_excused && code == Some(UNREACHABLE) {
+                    known.unreached += 1;
+                    return Ok(());
+                }
                 task::seen(&task, reply, &mut known);
                 return Ok(());
             }
@@ -225,6 +237,14 @@ impl Client {
                 }
                 Outcome::Done(hash(request.tool, body))
             }
+            Some(UNKNOWN) if is_excused => {
+                known.unknown += 1;
+                Outcome::Unknown
+            }
+            Some(UNREACHABLE) if is_excused => {
+                known.unreached += 1;
+                Outcome::Unreached
+            }
             Some(code) => {
                 let said = format!("{} was answered {}", request.tool, body["error"]);
                 let is_lost = request.about.is_some() && load.lost(code);
@@ -236,10 +256,12 @@ impl Client {
                 Outcome::Refused(code.to_owned())
             }
         };
+        // A host that cannot record a refusal refuses nevertheless.
+        let is_refused_meanwhile = is_excused && matches!(outcome, Outcome::Refused(_));
         known.replies.push(Acknowledged {
             op_id: op_id.to_owned(),
             tool: request.tool.to_owned(),
-            reads: request.kind == Kind::Read,
+            may_miss: request.kind == Kind::Read || is_refused_meanwhile,
             outcome,
         });
         Ok(())

@@ -1,6 +1,6 @@
 //! One host process and its client.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,12 @@ use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 use fastrand::Rng;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Client;
 use crate::known::Shared;
 use crate::load::Request;
+use crate::look::Database;
 use crate::place::Place;
 
 /// Program and place of the hosts.
@@ -22,8 +24,8 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// Command `tollgate` on the data directory.
-    pub(crate) fn command(&self) -> Command {
+    /// Command `tollgate` on a data directory.
+    pub(crate) fn command(&self, data: &Path) -> Command {
         let mut command = Command::new(&self.server);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("TOLLGATE_") {
@@ -31,22 +33,26 @@ impl Recipe {
             }
         }
         command.arg("--config").arg(&self.place.config);
-        command.arg("--data-dir").arg(&self.place.data);
+        command.arg("--data-dir").arg(data);
+        if let Database::Server(server) = &self.place.database {
+            command.env("TOLLGATE_DATABASE", server.url());
+        }
         command
     }
 
     /// A new host before the handshake.
-    pub(crate) fn spawn(&self) -> anyhow::Result<Child> {
-        let mut command = self.command();
+    pub(crate) fn spawn(&self, data: &Path) -> anyhow::Result<Child> {
+        let mut command = self.command(data);
         command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(self.place.log()?);
+        command.stderr(self.place.log(data)?);
         command.spawn().context("a host could not be started")
     }
 }
 
 /// Starts a host, requests every known thing and some more, and lets the host exit.
 pub(crate) fn ask(recipe: &Recipe, shared: &Shared, last: Vec<Request>) -> anyhow::Result<()> {
-    let mut child = recipe.spawn()?;
+    let data = recipe.place.data.first().context("a place without data")?;
+    let mut child = recipe.spawn(data)?;
     let pipes = child.stdin.take().zip(child.stdout.take());
     let (input, output) = pipes.context("a host without pipes")?;
     let client = Client::begin_as(input, output, Rng::new(), true)?;
@@ -61,14 +67,20 @@ pub(crate) fn ask(recipe: &Recipe, shared: &Shared, last: Vec<Request>) -> anyho
 /// A host under load.
 pub(crate) struct Host {
     child: Child,
+    data: PathBuf,
     stopping: Arc<AtomicBool>,
     client: JoinHandle<anyhow::Result<()>>,
 }
 
 impl Host {
-    /// Starts a host and waits for the handshake.
-    pub(crate) fn start(recipe: &Recipe, shared: &Arc<Shared>, random: Rng) -> anyhow::Result<Host> {
-        let mut child = recipe.spawn()?;
+    /// Starts a host on a data directory and waits for the handshake.
+    pub(crate) fn start(
+        recipe: &Recipe,
+        data: &Path,
+        shared: &Arc<Shared>,
+        random: Rng,
+    ) -> anyhow::Result<Host> {
+        let mut child = recipe.spawn(data)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (input, output) = pipes.context("a host without pipes")?;
         let client = Client::begin(input, output, random)?.context("a host ended before it was killed")?;
@@ -77,9 +89,20 @@ impl Host {
         let client = std::thread::spawn(move || client.run(&shared, &|| stop.load(Ordering::Relaxed)));
         Ok(Host {
             child,
+            data: data.to_owned(),
             stopping,
             client,
         })
+    }
+
+    /// Data directory of the host.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// Stops the host's process where it is, or lets it go on.
+    pub(crate) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        kill_process(Pid::from_child(&self.child), signal).context("a host cannot be stopped")
     }
 
     /// Kills the host.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use fastrand::Rng;
 use serde_json::Value;
@@ -63,6 +64,34 @@ pub(crate) struct Known {
     pub(crate) replies: Vec<Acknowledged>,
     /// Broken promises that clients found themselves.
     pub(crate) broken: Vec<Broken>,
+    /// State of the database's server.
+    pub(crate) outage: Outage,
+    /// Number of calls that were told `OUTCOME_UNKNOWN`, and of those that were told `STORAGE_UNREACHABLE`.
+    pub(crate) unknown: u64,
+    pub(crate) unreached: u64,
+}
+
+/// Last outage of the database's server.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum Outage {
+    /// The server was there all the time.
+    #[default]
+    None,
+    /// The server is harmed now.
+    Now,
+    /// The server was back at this time.
+    Over(Instant),
+}
+
+impl Outage {
+    /// True if a call that was sent at a time may have met the outage.
+    pub(crate) fn excuses(self, sent: Instant) -> bool {
+        match self {
+            Outage::None => false,
+            Outage::Now => true,
+            Outage::Over(back) => sent <= back,
+        }
+    }
 }
 
 impl Known {
@@ -102,8 +131,8 @@ impl Known {
 pub(crate) struct Acknowledged {
     pub(crate) op_id: String,
     pub(crate) tool: String,
-    /// True for a read, whose row may be lost with its host. Rows of other calls may not.
-    pub(crate) reads: bool,
+    /// True for a read, whose row may be lost with its host, and for a refusal during an outage. Rows of other calls may not.
+    pub(crate) may_miss: bool,
     pub(crate) outcome: Outcome,
 }
 
@@ -113,4 +142,8 @@ pub(crate) enum Outcome {
     Done(String),
     /// Code of the refusal.
     Refused(String),
+    /// `OUTCOME_UNKNOWN` during an outage: done or not, and once at most.
+    Unknown,
+    /// `STORAGE_UNREACHABLE` during an outage: not done.
+    Unreached,
 }

@@ -1,19 +1,22 @@
-//! Torture: several hosts on one data directory, mixed load, kill -9 at random moments, and a check of the database
-//! after each kill.
+//! Torture: several hosts on one database, mixed load, kill -9 at random moments, and a check of the database after each kill. On a
+//! PostgreSQL server, the server and the way to it fail as well.
 
 mod check;
 mod client;
 mod host;
 mod known;
 mod load;
+mod look;
 mod place;
 mod promise;
 mod round;
 mod sabotage;
+mod server;
+mod tally;
 mod task;
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -23,6 +26,8 @@ use tempfile::TempDir;
 use place::Place;
 use promise::Broken;
 use round::Torture;
+use server::Server;
+use tally::Tally;
 
 /// Kill hosts under load, and check what they promised.
 #[derive(Debug, Parser)]
@@ -33,9 +38,16 @@ struct Cli {
     /// Number of times that hosts are killed
     #[arg(long, default_value_t = 200)]
     rounds: u32,
-    /// Host processes on one data directory
+    /// Host processes on one database
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     hosts: u32,
+    /// A PostgreSQL server for the databases, which is harmed as well: postgres://USER@IP:PORT/postgres, with a superuser, no password,
+    /// and somebody who starts it again
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// Data directories that the hosts of one database on a server have among them; without it each has its own
+    #[arg(long, requires = "database", value_parser = clap::value_parser!(u32).range(1..))]
+    directories: Option<u32>,
     /// Makes the same decisions again; their timing is the machine's
     #[arg(long)]
     seed: Option<u64>,
@@ -47,8 +59,8 @@ struct Cli {
     keep: Option<PathBuf>,
 }
 
-/// Rounds on one data directory. An empty one follows, so that first starts are tested as well and checks stay fast.
-const ROUNDS_OF_A_DIRECTORY: u32 = 50;
+/// Rounds on one database. An empty one follows, so that first starts are tested as well and checks stay fast.
+const ROUNDS_OF_A_DATABASE: u32 = 50;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -85,20 +97,19 @@ fn main() -> ExitCode {
 /// Runs all rounds, up to the first broken promise.
 fn torture(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
     let mut left = cli.rounds;
-    let (mut killed, mut checked) = (0, 0);
+    let mut total = Tally::default();
     for number in 0.. {
-        let rounds = left.min(ROUNDS_OF_A_DIRECTORY);
+        let rounds = left.min(ROUNDS_OF_A_DATABASE);
         if rounds == 0 {
             break;
         }
-        let dir = directory(cli)?;
+        let scratch = Scratch::new(cli)?;
         let seed = seed.wrapping_add(number);
-        let (broken, more_killed, more_checked) = on_one_directory(cli, dir.path(), rounds, seed)?;
+        let (broken, tally) = on_one_database(cli, &scratch, rounds, seed)?;
         left -= rounds;
-        killed += more_killed;
-        checked += more_checked;
+        total += tally;
         say(&format!(
-            "{} of {} rounds: {killed} hosts killed, {checked} replies checked, {} broken promises",
+            "{} of {} rounds: {total}, {} broken promises",
             cli.rounds - left,
             cli.rounds,
             broken.len()
@@ -115,13 +126,17 @@ const ROUNDS_BEFORE_SABOTAGE: u32 = 3;
 
 /// Breaks each promise, and fails if a break is not detected.
 fn prove(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
-    let first = directory(cli)?;
-    let compiled = Place::new(first.path())?;
+    let first = Scratch::new(cli)?;
+    let compiled = first.place()?;
     // Components are the same for all, and one look at their data compiles them.
     Torture::start(&cli.server, compiled.clone(), 1, seed)?.finish()?;
-    for sabotage in sabotage::ALL {
-        let dir = directory(cli)?;
-        let place = Place::new(dir.path())?;
+    let fitting = sabotage::ALL
+        .iter()
+        .filter(|sabotage| sabotage.fits(&compiled.database));
+    let mut noticed_all = 0;
+    for sabotage in fitting {
+        let scratch = Scratch::new(cli)?;
+        let place = scratch.place()?;
         place.take_compiled(&compiled)?;
         let mut torture = Torture::start(&cli.server, place, cli.hosts, seed)?;
         for round in 1..=ROUNDS_BEFORE_SABOTAGE {
@@ -134,33 +149,65 @@ fn prove(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
         let named = noticed.iter().find(|broken| broken.promise() == sabotage.promise);
         let named = named.with_context(|| format!("nobody noticed that {}: {noticed:?}", sabotage.what))?;
         say(&format!("noticed: {}; {named}", sabotage.what));
+        noticed_all += 1;
     }
-    say(&format!(
-        "{} promises broken on purpose, all noticed",
-        sabotage::ALL.len()
-    ));
+    say(&format!("{noticed_all} promises broken on purpose, all noticed"));
     Ok(Vec::new())
 }
 
-/// Data directory of one run.
-fn directory(cli: &Cli) -> anyhow::Result<TempDir> {
-    let mut dir = tempfile::Builder::new();
-    dir.prefix("tollgate-torture-")
-        .disable_cleanup(cli.keep.is_some());
-    let dir = match &cli.keep {
-        Some(keep) => dir.tempdir_in(keep),
-        None => dir.tempdir(),
-    };
-    dir.context("there is no place for a data directory")
+/// Directory and database of one run. Both go with it, unless they are to be kept.
+struct Scratch {
+    dir: TempDir,
+    server: Option<(Server, u32)>,
+    /// The server that has the database, and its name.
+    made: Option<(Server, String)>,
 }
 
-fn on_one_directory(
+impl Scratch {
+    fn new(cli: &Cli) -> anyhow::Result<Scratch> {
+        let mut dir = tempfile::Builder::new();
+        dir.prefix("tollgate-torture-")
+            .disable_cleanup(cli.keep.is_some());
+        let dir = match &cli.keep {
+            Some(keep) => dir.tempdir_in(keep),
+            None => dir.tempdir(),
+        };
+        let mut scratch = Scratch {
+            dir: dir.context("there is no place for a data directory")?,
+            server: None,
+            made: None,
+        };
+        if let Some(url) = &cli.database {
+            let server = Server::from_url(url)?;
+            let name = format!("torture_{:016x}", fastrand::u64(..));
+            scratch.server = Some((server.new_database(&name)?, cli.directories.unwrap_or(cli.hosts)));
+            scratch.made = Some((server, name)).filter(|_| cli.keep.is_none());
+        }
+        Ok(scratch)
+    }
+
+    fn place(&self) -> anyhow::Result<Place> {
+        Place::new(self.dir.path(), self.server.clone())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Some((server, name)) = &self.made
+            && let Err(err) = server.drop_database(name)
+        {
+            say(&format!("torture: the database {name} is left behind: {err:#}"));
+        }
+    }
+}
+
+fn on_one_database(
     cli: &Cli,
-    dir: &Path,
+    scratch: &Scratch,
     rounds: u32,
     seed: u64,
-) -> anyhow::Result<(Vec<Broken>, u64, usize)> {
-    let mut torture = Torture::start(&cli.server, Place::new(dir)?, cli.hosts, seed)?;
+) -> anyhow::Result<(Vec<Broken>, Tally)> {
+    let mut torture = Torture::start(&cli.server, scratch.place()?, cli.hosts, seed)?;
     let mut broken = Vec::new();
     for round in 1..=rounds {
         broken = torture.round(round)?;
@@ -171,8 +218,7 @@ fn on_one_directory(
     if broken.is_empty() {
         broken = torture.finish()?;
     }
-    let (killed, checked) = torture.tally();
-    Ok((broken, killed, checked))
+    Ok((broken, torture.tally()))
 }
 
 /// Prints a line. A closed standard output is not an error.

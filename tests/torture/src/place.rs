@@ -1,12 +1,16 @@
-//! The directory of one run: the hosts' shared data, their configuration, and two workspaces.
+//! The directory of one run: the hosts' data, their database, their configuration, and two workspaces.
 #![allow(clippy::disallowed_methods, reason = "the torture's own directory")]
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use sha2::{Digest as _, Sha256};
+
+use crate::look::Database;
+use crate::server::Server;
 
 /// Workspace for files of packs, and workspace with a repository and tests.
 pub(crate) const PROJECT: &str = "project";
@@ -18,10 +22,21 @@ const TESTS: &str = "echo run >> ../ran\necho \"$$ survived\"\n";
 pub(crate) const LONG: &str = "long";
 const LONG_TESTS: &str = "echo run >> ../ran\nsleep 0.4\necho \"$$ survived\"\n";
 
+/// Seconds without news after which hosts of other data directories take one for gone. A busy machine keeps hosts waiting, too.
+const LEASE_SEC: u64 = 10;
+/// Time after which they have, and ended what it left open.
+pub(crate) const BEYOND_LEASE: Duration = Duration::from_secs(LEASE_SEC + 4);
+
+/// Time that a server may be away without any host being taken for gone: its locks are lost then, so that 6 s without news are enough,
+/// and signs of life come every 2 s.
+pub(crate) const SHORT_OUTAGE: Duration = Duration::from_secs(2);
+
 /// Paths of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    pub(crate) data: PathBuf,
+    /// Data directories. With a database in a file there is one.
+    pub(crate) data: Vec<PathBuf>,
+    pub(crate) database: Database,
     pub(crate) config: PathBuf,
     project: PathBuf,
     /// File with one line for each run of the tests.
@@ -29,10 +44,22 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Creates a place in an empty directory.
-    pub(crate) fn new(dir: &Path) -> anyhow::Result<Place> {
+    /// Creates a place in an empty directory, with a number of data directories if the database is on a server.
+    pub(crate) fn new(dir: &Path, server: Option<(Server, u32)>) -> anyhow::Result<Place> {
+        let first = dir.join("data");
+        let (database, data) = match server {
+            None => (Database::File(first.join("tollgate.db")), vec![first]),
+            Some((server, number)) => {
+                let others = (1..number).map(|number| dir.join(format!("data-{number}")));
+                (
+                    Database::Server(server),
+                    std::iter::once(first).chain(others).collect(),
+                )
+            }
+        };
         let place = Place {
-            data: dir.join("data"),
+            data,
+            database,
             config: dir.join("tollgate.toml"),
             project: dir.join(PROJECT),
             ran: dir.join("ran"),
@@ -43,7 +70,7 @@ impl Place {
         }
         // Every row is looked for again, so none may be pruned meanwhile.
         let config = format!(
-            "[ledger]\nretention_envelopes = 1000000\n[artifacts]\nenabled = true\narguments = true\n\
+            "[cluster]\nlease_sec = {LEASE_SEC}\n[ledger]\nretention_envelopes = 1000000\n[artifacts]\nenabled = true\narguments = true\n\
              [workspaces.{PROJECT}]\npath = {:?}\nwrite = [\".gsd/\"]\n\
              [workspaces.{REPOSITORY}]\npath = {repository:?}\ngit = \"read\"\n\
              tests.default = [\"sh\", \"tests.sh\"]\ntests.{LONG} = [\"sh\", \"{LONG}.sh\"]\n",
@@ -72,33 +99,32 @@ impl Place {
         Ok(place)
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
-        self.data.join("tollgate.db")
-    }
-
-    /// File for the output of hosts, beside the data directory.
-    pub(crate) fn log(&self) -> anyhow::Result<Stdio> {
+    /// File for the output of hosts, beside their data directory.
+    pub(crate) fn log(&self, data: &Path) -> anyhow::Result<Stdio> {
         let mut options = std::fs::OpenOptions::new();
         let file = options
             .create(true)
             .append(true)
-            .open(self.data.with_extension("log"))?;
+            .open(data.with_extension("log"))?;
         Ok(file.into())
     }
 
     /// Copies the compiled components of another place.
     pub(crate) fn take_compiled(&self, other: &Place) -> anyhow::Result<()> {
-        let (from, to) = (other.data.join("cache"), self.data.join("cache"));
-        std::fs::create_dir_all(&to)?;
-        for path in [&self.data, &to] {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+        let from = other.data.first().context("a place without data")?;
+        for data in &self.data {
+            let to = data.join("cache");
+            std::fs::create_dir_all(&to)?;
+            for path in [data, &to] {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+            }
+            for entry in std::fs::read_dir(from.join("cache"))? {
+                let entry = entry?;
+                std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+            }
+            let key = "cache.key";
+            std::fs::copy(from.join(key), data.join(key))?;
         }
-        for entry in std::fs::read_dir(from)? {
-            let entry = entry?;
-            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
-        }
-        let key = "cache.key";
-        std::fs::copy(other.data.join(key), self.data.join(key))?;
         Ok(())
     }
 
@@ -137,10 +163,11 @@ impl Seen {
     /// Files of artifacts: name, hash and size.
     pub(crate) fn artifacts(&self) -> anyhow::Result<Vec<(String, String, u64)>> {
         let mut found = Vec::new();
-        let Ok(entries) = std::fs::read_dir(self.place.data.join("artifacts")) else {
-            return Ok(found);
-        };
-        for entry in entries {
+        let folders = self.place.data.iter().map(|data| data.join("artifacts"));
+        for entry in folders
+            .filter_map(|folder| std::fs::read_dir(folder).ok())
+            .flatten()
+        {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             // Others are not whole yet, or never became so.

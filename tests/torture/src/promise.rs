@@ -17,7 +17,7 @@ pub(crate) enum Promise {
     Counted,
     /// The ledger's chain is intact.
     Chained,
-    /// The database passes SQLite's integrity check.
+    /// The database passes its engine's own check of tables and indexes.
     Sound,
     /// A start closes everything that dead hosts left open, and nothing of living hosts.
     Buried,
@@ -36,7 +36,7 @@ impl Promise {
             Promise::Behind => "files are never ahead of the rows, and show all of them once written anew",
             Promise::Counted => "no limit is passed, and counters equal the ledger",
             Promise::Chained => "the ledger's chain holds",
-            Promise::Sound => "the database passes SQLite's own check",
+            Promise::Sound => "the database passes its engine's own check",
             Promise::Buried => "a start ends what dead hosts left open, and nothing else",
             Promise::Serving => "hosts go on serving while others die",
         }

@@ -1,39 +1,87 @@
-//! One round: load, kill, restart, check.
+//! One round: load, harm, restart, check.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use fastrand::Rng;
+use proxy::Proxy;
+use rustix::process::Signal;
 
 use crate::check::{Checker, Depth};
 use crate::host::{self, Host, Recipe};
-use crate::known::Shared;
+use crate::known::{Outage, Shared};
 use crate::load;
-use crate::place::Place;
+use crate::look::Database;
+use crate::place::{BEYOND_LEASE, Place, SHORT_OUTAGE};
 use crate::promise::{Broken, Promise};
 use crate::sabotage::Sabotage;
+use crate::server::{Harm, Server};
+use crate::tally::Tally;
 
-/// Duration of a round's load before the kill, in milliseconds.
+/// Duration of a round's load before the harm, in milliseconds.
 const LOAD_MS: std::ops::RangeInclusive<u64> = 5..=100;
+/// Calls on a server take about this many times as long as on a file.
+const SLOWER: u64 = 4;
 /// Time from the start of a host to its kill during the start, in milliseconds.
 const STARTING_MS: std::ops::RangeInclusive<u64> = 0..=120;
+/// Time for which the network is silent or slow, in milliseconds.
+const NETWORK_MS: std::ops::RangeInclusive<u64> = 10..=400;
+/// Most milliseconds that each piece takes on a slow network.
+const DELAY_MS: std::ops::RangeInclusive<u64> = 1..=4;
+/// Time for which a host is stopped where it is, in milliseconds.
+const STOPPED_MS: std::ops::RangeInclusive<u64> = 10..=1500;
 /// Rounds between checks of all data. The other checks cover new data only.
 const THOROUGH: u32 = 10;
 
-/// Hosts on one data directory, and the knowledge about them.
+/// Events of a round.
+enum Event {
+    /// Some hosts are killed.
+    Hosts,
+    /// The database's server is harmed.
+    Server(Server, Harm),
+    /// The way to the database's server fails.
+    Network(Fault),
+    /// Hosts are restarted one after another, while the others serve.
+    Restarts,
+    /// A host is stopped where it is, and goes on later.
+    Sleeper,
+}
+
+/// Failures of a network.
+enum Fault {
+    /// All connections end.
+    Cut,
+    /// Nothing comes for a while, and then all connections end.
+    Silence,
+    /// Nothing comes for a while.
+    Pause,
+    /// Everything takes its time.
+    Delay,
+}
+
+/// Hosts on one database, and the knowledge about them.
 pub(crate) struct Torture {
     recipe: Recipe,
+    /// Way from the hosts to the database's server.
+    proxy: Option<Proxy>,
     hosts: Vec<Host>,
     shared: Arc<Shared>,
     checker: Checker,
     random: Rng,
-    killed: u64,
+    tally: Tally,
 }
 
 impl Torture {
     /// Starts the hosts in a new place.
-    pub(crate) fn start(server: &Path, place: Place, hosts: u32, seed: u64) -> anyhow::Result<Torture> {
+    pub(crate) fn start(server: &Path, mut place: Place, hosts: u32, seed: u64) -> anyhow::Result<Torture> {
+        let mut proxy = None;
+        if let Database::Server(database) = &mut place.database {
+            let way = Proxy::to(database.address(), b"")?;
+            *database = database.clone().by_way_of(way.address());
+            proxy = Some(way);
+        }
         let recipe = Recipe {
             server: std::path::absolute(server)?,
             place,
@@ -41,31 +89,28 @@ impl Torture {
         let mut torture = Torture {
             checker: Checker::new(recipe.clone()),
             recipe,
+            proxy,
             hosts: Vec::new(),
             shared: Arc::default(),
             random: Rng::with_seed(seed),
-            killed: 0,
+            tally: Tally::default(),
         };
-        for _ in 0..hosts {
-            torture.join()?;
+        let homes = torture.recipe.place.data.clone();
+        for home in homes.into_iter().cycle().take(usize::try_from(hosts)?) {
+            torture.join(home)?;
         }
         Ok(torture)
     }
 
-    /// Runs load, kills some hosts, starts others in their place, and checks.
+    /// Runs load, does harm, starts hosts in place of those that are gone, and checks.
     pub(crate) fn round(&mut self, number: u32) -> anyhow::Result<Vec<Broken>> {
-        std::thread::sleep(Duration::from_millis(self.random.u64(LOAD_MS)));
-        let victims = self.random.usize(1..=self.hosts.len());
-        for _ in 0..victims {
-            let host = self.hosts.swap_remove(self.random.usize(..self.hosts.len()));
-            host.kill()?;
-            self.killed += 1;
-        }
-        if self.random.u8(..4) == 0 {
-            self.kill_while_starting()?;
-        }
-        for _ in 0..victims {
-            self.join()?;
+        self.load();
+        match self.event() {
+            Event::Hosts => self.kill_hosts()?,
+            Event::Server(server, harm) => self.harm(&server, harm)?,
+            Event::Network(fault) => self.disturb(&fault)?,
+            Event::Restarts => self.restart()?,
+            Event::Sleeper => self.let_one_sleep()?,
         }
         if !number.is_multiple_of(THOROUGH) {
             return self.checker.check(&self.shared, Depth::Quick);
@@ -86,6 +131,11 @@ impl Torture {
     /// Lets all hosts exit, breaks a promise, and checks everything.
     pub(crate) fn finish_after(&mut self, sabotage: &Sabotage) -> anyhow::Result<Vec<Broken>> {
         self.stop()?;
+        let broken = self.checker.check(&self.shared, Depth::Everything)?;
+        anyhow::ensure!(
+            broken.is_empty(),
+            "promises were broken before the sabotage: {broken:?}"
+        );
         sabotage.commit(&self.recipe.place)?;
         // A host would put right what others left.
         if sabotage.promise == Promise::Visible {
@@ -98,23 +148,182 @@ impl Torture {
         self.hosts.drain(..).try_for_each(Host::stop)
     }
 
-    /// Number of killed hosts, and of checked replies.
-    pub(crate) fn tally(&self) -> (u64, usize) {
-        (self.killed, self.checker.checked())
+    /// Harm that was done, and answers that were checked.
+    pub(crate) fn tally(&self) -> Tally {
+        let known = self.shared.known();
+        Tally {
+            checked: self.checker.checked(),
+            rows: self.checker.rows(),
+            unknown: known.unknown,
+            unreached: known.unreached,
+            ..self.tally
+        }
     }
 
-    fn join(&mut self) -> anyhow::Result<()> {
-        let host = Host::start(&self.recipe, &self.shared, self.random.fork())?;
+    fn load(&mut self) {
+        let times = match self.recipe.place.database {
+            Database::File(_) => 1,
+            Database::Server(_) => SLOWER,
+        };
+        std::thread::sleep(Duration::from_millis(times * self.random.u64(LOAD_MS)));
+    }
+
+    /// A random event that this place can have.
+    fn event(&mut self) -> Event {
+        let Database::Server(server) = &self.recipe.place.database else {
+            return Event::Hosts;
+        };
+        match self.random.u8(..10) {
+            0..4 => {
+                let harm = Harm::ALL[self.random.usize(..Harm::ALL.len())];
+                Event::Server(server.clone(), harm)
+            }
+            4 => Event::Network(Fault::Cut),
+            5 => Event::Network(Fault::Silence),
+            6 if self.random.bool() => Event::Network(Fault::Pause),
+            6 => Event::Network(Fault::Delay),
+            7 if self.random.bool() => Event::Restarts,
+            7 => Event::Sleeper,
+            _ => Event::Hosts,
+        }
+    }
+
+    fn kill_hosts(&mut self) -> anyhow::Result<()> {
+        let homes = self.kill_some()?;
+        if self.random.u8(..4) == 0 {
+            self.kill_while_starting()?;
+        }
+        homes.into_iter().try_for_each(|home| self.join(home))
+    }
+
+    /// Kills hosts at random, and returns their data directories.
+    fn kill_some(&mut self) -> anyhow::Result<Vec<PathBuf>> {
+        let victims = self.random.usize(1..=self.hosts.len());
+        let mut homes = Vec::new();
+        for _ in 0..victims {
+            let host = self.hosts.swap_remove(self.random.usize(..self.hosts.len()));
+            homes.push(host.data().to_owned());
+            host.kill()?;
+            self.tally.killed += 1;
+        }
+        Ok(homes)
+    }
+
+    /// Harms the server, and sometimes kills hosts before it is back.
+    fn harm(&mut self, server: &Server, harm: Harm) -> anyhow::Result<()> {
+        self.begin_outage();
+        let since = Instant::now();
+        let session = server.harm(harm, &mut self.random)?;
+        self.tally.harms += 1;
+        let homes = match self.random.u8(..3) {
+            0 => {
+                self.load();
+                self.kill_some()?
+            }
+            _ => Vec::new(),
+        };
+        server.wait(session)?;
+        if since.elapsed() > SHORT_OUTAGE {
+            // The first host that is back may take the others for gone.
+            for data in &self.recipe.place.data {
+                self.checker.expect_burial(data)?;
+            }
+        }
+        self.end_outage();
+        homes.into_iter().try_for_each(|home| self.join(home))?;
+        self.load();
+        Ok(())
+    }
+
+    fn disturb(&mut self, fault: &Fault) -> anyhow::Result<()> {
+        self.begin_outage();
+        let time = Duration::from_millis(self.random.u64(NETWORK_MS));
+        let delay = Duration::from_millis(self.random.u64(DELAY_MS));
+        let proxy = self.proxy.as_ref().context("there is no way to the server")?;
+        match fault {
+            Fault::Cut => proxy.cut(),
+            Fault::Silence => {
+                proxy.hold();
+                std::thread::sleep(time);
+                proxy.cut();
+                proxy.release();
+            }
+            Fault::Pause => {
+                proxy.hold();
+                std::thread::sleep(time);
+                proxy.release();
+            }
+            Fault::Delay => {
+                proxy.delay(delay);
+                std::thread::sleep(time);
+                proxy.delay(Duration::ZERO);
+            }
+        }
+        self.tally.faults += 1;
+        self.end_outage();
+        self.load();
+        Ok(())
+    }
+
+    /// Restarts each host.
+    fn restart(&mut self) -> anyhow::Result<()> {
+        for _ in 0..self.hosts.len() {
+            let host = self.hosts.remove(0);
+            let home = host.data().to_owned();
+            host.stop()?;
+            self.tally.restarted += 1;
+            self.join(home)?;
+        }
+        Ok(())
+    }
+
+    /// Stops a host for a while. Beyond its lease hosts of other data directories end what it left open, and it must not add to that
+    /// afterwards. Hosts of its own see that it lives.
+    fn let_one_sleep(&mut self) -> anyhow::Result<()> {
+        let at = self.random.usize(..self.hosts.len());
+        let is_zombie = self.recipe.place.data.len() > 1 && self.random.bool();
+        let time = match is_zombie {
+            true => BEYOND_LEASE,
+            false => Duration::from_millis(self.random.u64(STOPPED_MS)),
+        };
+        self.tally.stopped += 1;
+        self.hosts[at].signal(Signal::STOP)?;
+        // Nothing excuses the others, and nothing a host that was away for less than its lease.
+        if is_zombie {
+            self.begin_outage();
+            self.tally.zombies += 1;
+            self.checker.expect_burial(self.hosts[at].data())?;
+        }
+        std::thread::sleep(time);
+        self.hosts[at].signal(Signal::CONT)?;
+        self.load();
+        if is_zombie {
+            self.end_outage();
+        }
+        Ok(())
+    }
+
+    fn begin_outage(&self) {
+        self.shared.known().outage = Outage::Now;
+    }
+
+    fn end_outage(&self) {
+        self.shared.known().outage = Outage::Over(Instant::now());
+    }
+
+    fn join(&mut self, home: PathBuf) -> anyhow::Result<()> {
+        let host = Host::start(&self.recipe, &home, &self.shared, self.random.fork())?;
         self.hosts.push(host);
         Ok(())
     }
 
     fn kill_while_starting(&mut self) -> anyhow::Result<()> {
-        let mut starting = self.recipe.spawn()?;
+        let homes = &self.recipe.place.data;
+        let mut starting = self.recipe.spawn(&homes[self.random.usize(..homes.len())])?;
         std::thread::sleep(Duration::from_millis(self.random.u64(STARTING_MS)));
         starting.kill()?;
         starting.wait()?;
-        self.killed += 1;
+        self.tally.killed += 1;
         Ok(())
     }
 }

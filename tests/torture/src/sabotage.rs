@@ -1,9 +1,9 @@
 //! Sabotage that breaks each promise, to prove that the checks detect it.
 
 use anyhow::Context as _;
-use rusqlite::Connection;
 
 use crate::load::MARK;
+use crate::look::Database;
 use crate::place::Place;
 use crate::promise::Promise;
 
@@ -20,6 +20,10 @@ pub(crate) struct Sabotage {
 enum Deed {
     /// SQL that changes the database.
     Rows(&'static str),
+    /// SQL that changes a database in a file.
+    RowsOfFile(&'static str),
+    /// SQL that changes a database on a server.
+    RowsOfServer(&'static str),
     /// Write to a file of a workspace, with an event that never happened.
     File,
 }
@@ -106,9 +110,41 @@ pub(crate) const ALL: &[Sabotage] = &[
     Sabotage {
         what: "an index is gone from the schema, and its pages are not",
         promise: Promise::Sound,
-        deed: Deed::Rows(
+        deed: Deed::RowsOfFile(
             "PRAGMA writable_schema = ON;
              DELETE FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = 'task_store_tasks'",
+        ),
+    },
+    Sabotage {
+        what: "an index does not know a row",
+        promise: Promise::Sound,
+        deed: Deed::RowsOfServer(
+            "UPDATE pg_index SET indisready = FALSE WHERE indexrelid = 'task_store_tasks_pkey'::regclass;
+             UPDATE task_store_tasks SET id = id || '-' WHERE id = (SELECT min(id) FROM task_store_tasks);
+             UPDATE pg_index SET indisready = TRUE WHERE indexrelid = 'task_store_tasks_pkey'::regclass",
+        ),
+    },
+    Sabotage {
+        what: "the end of the ledger's stream is another",
+        promise: Promise::Chained,
+        deed: Deed::RowsOfServer("UPDATE core_streams SET place = place + 1"),
+    },
+    Sabotage {
+        what: "the newest rows are gone, as after a backup was restored",
+        promise: Promise::Chained,
+        deed: Deed::RowsOfServer(
+            "DELETE FROM core_operations WHERE seq > (SELECT max(seq) - 5 FROM core_operations);
+             UPDATE core_streams SET (place, hash) =
+                (SELECT seq, hash FROM core_operations ORDER BY seq DESC LIMIT 1)",
+        ),
+    },
+    Sabotage {
+        what: "a host added a row that goes after another one",
+        promise: Promise::Chained,
+        deed: Deed::RowsOfServer(
+            "CREATE TEMPORARY TABLE zombie AS SELECT * FROM core_operations WHERE seq = 2;
+             UPDATE zombie SET seq = (SELECT max(seq) + 1 FROM core_operations), op_id = 'op_zombie', request_id = NULL;
+             INSERT INTO core_operations SELECT * FROM zombie",
         ),
     },
     Sabotage {
@@ -121,28 +157,20 @@ pub(crate) const ALL: &[Sabotage] = &[
 ];
 
 impl Sabotage {
+    /// True if a database of this kind can be changed so.
+    pub(crate) fn fits(&self, database: &Database) -> bool {
+        match self.deed {
+            Deed::Rows(_) | Deed::File => true,
+            Deed::RowsOfFile(_) => matches!(database, Database::File(_)),
+            Deed::RowsOfServer(_) => matches!(database, Database::Server(_)),
+        }
+    }
+
     pub(crate) fn commit(&self, place: &Place) -> anyhow::Result<()> {
         let done = match self.deed {
-            Deed::Rows(sql) => change(place, sql),
+            Deed::Rows(sql) | Deed::RowsOfFile(sql) | Deed::RowsOfServer(sql) => place.database.change(sql),
             Deed::File => place.forge(&format!("# State\n- {MARK}{}\n", "0".repeat(16))),
         };
         done.with_context(|| format!("sabotage: {}", self.what))
     }
-}
-
-/// Runs SQL without the triggers, which are created again afterwards.
-fn change(place: &Place, sql: &str) -> anyhow::Result<()> {
-    let db = Connection::open(place.database())?;
-    let triggers: Vec<(String, String)> = db
-        .prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
-    for (name, _) in &triggers {
-        db.execute_batch(&format!("DROP TRIGGER {name}"))?;
-    }
-    db.execute_batch(sql)?;
-    for (_, sql) in &triggers {
-        db.execute_batch(sql)?;
-    }
-    Ok(())
 }

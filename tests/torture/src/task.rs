@@ -79,7 +79,7 @@ fn acknowledged(tool: &str, (status, result): &(String, Value)) -> Option<Acknow
             .unwrap_or("none")
             .to_owned(),
         tool: tool.to_owned(),
-        reads: false,
+        may_miss: false,
         outcome: match code {
             None => Outcome::Done(hash(tool, body)),
             Some(code) => Outcome::Refused(code.to_owned()),

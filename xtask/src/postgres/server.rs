@@ -8,25 +8,39 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// Makes a database, tells that it listens, waits for the end of this process, and stops.
+/// Makes a database, tells that it listens, waits for the end of this process, and stops. A server that ends before is started again.
 const SCRIPT: &str = r#"
 set -e
 "$1/initdb" --pgdata "$2/data" --auth trust --encoding UTF8 --locale C --username tollgate >"$2/initdb.log" 2>&1 ||
     { cat "$2/initdb.log" >&2; exit 1; }
-"$1/postgres" -D "$2/data" -k "$2" -p "$3" -c listen_addresses=127.0.0.1 -c max_connections=400 >"$2/log" 2>&1 &
-server=$!
+serve() {
+    until [ -e "$2/over" ]; do
+        "$1/postgres" -D "$2/data" -k "$2" -p "$3" -c listen_addresses=127.0.0.1 -c max_connections=400 >>"$2/log" 2>&1 &
+        echo $! >"$2/pid"
+        wait $! || [ -e "$2/ready" ] || { touch "$2/failed"; exit 1; }
+        # After a crash its processes may still be there, and a server does not start beside them.
+        sleep 0.02
+    done
+}
+touch "$2/log"
+serve "$@" &
+keeper=$!
 until grep -q 'ready to accept connections' "$2/log"; do
-    kill -0 $server 2>/dev/null || { cat "$2/log" >&2; exit 1; }
+    [ ! -e "$2/failed" ] || { cat "$2/log" >&2; exit 1; }
     sleep 0.05
 done
+touch "$2/ready"
 echo ready
 cat >/dev/null
-kill -INT $server
-wait $server || true
+touch "$2/over"
+while kill -0 $keeper 2>/dev/null; do
+    kill -INT "$(cat "$2/pid")" 2>/dev/null || true
+    sleep 0.05
+done
 "#;
 
 /// A server that runs.
-pub(super) struct Server {
+pub(crate) struct Server {
     shell: Child,
     /// Closed at the end, which ends the server.
     alive: Option<ChildStdin>,
@@ -37,7 +51,7 @@ pub(super) struct Server {
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 impl Server {
     /// Starts the server of a folder with `initdb` and `postgres`, as durable as one that is used.
-    pub(super) fn start(binaries: &Path) -> anyhow::Result<Server> {
+    pub(crate) fn start(binaries: &Path) -> anyhow::Result<Server> {
         // Another user must be able to enter it, so that it is not below the project.
         let folder = std::env::temp_dir().join(format!("tollgate-pg-{}", std::process::id()));
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
@@ -67,7 +81,7 @@ impl Server {
     }
 
     /// URL of a database on it.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("postgres://tollgate@127.0.0.1:{}/postgres", self.port)
     }
 }

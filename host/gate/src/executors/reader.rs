@@ -152,7 +152,12 @@ impl Reader {
         if settled.result.is_ok()
             && let Some(lent) = session.take()
         {
-            let (returned, ended) = self.runtime.run(guest, lent, Transactions::WholeCall);
+            let (returned, mut ended) = self.runtime.run(guest, lent, Transactions::WholeCall);
+            // The call saw a statement that failed, and knows no better.
+            let is_lost = returned.as_ref().is_some_and(|session| session.is_lost());
+            if is_lost && ended.result.is_err() && !ended.is_given_up() {
+                ended.result = Err(failure::unreachable());
+            }
             settled.end(ended);
             session = returned;
         }

@@ -117,6 +117,10 @@ fn outside(runtime: &Runtime, database: &Database, guest: &GuestCall, draft: &Pe
     if let Some(review) = guest.review.as_deref().filter(|_| !ended.cut_short) {
         review_outside(runtime, database, guest, review, &mut ended);
     }
+    let is_lost = session.as_ref().is_some_and(|session| session.is_lost());
+    if is_lost && ended.result.is_err() && !ended.is_given_up() {
+        ended.result = Err(failure::ran_unreachable());
+    }
     let mut settled = Settled::of(Ok(Reply::default()));
     settled.end(ended);
     if let Some(session) = session {

@@ -161,6 +161,16 @@ of_sqlite! {
 }
 
 impl Session {
+    /// True if the last transaction ended because the connection to a server was lost, or could not be made.
+    pub fn is_lost(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(_) => false,
+            Engine::Postgres(postgres) => postgres.is_lost(),
+        }
+    }
+}
+
+impl Session {
     pub(super) fn open(path: &Path, access: Access) -> Result<Session, OpenError> {
         let sqlite = Sqlite::open(path, access).map_err(|source| OpenError {
             path: path.display().to_string(),

@@ -1,14 +1,15 @@
 //! Artifacts in replies of all packs: read back and compared.
 
 use fastrand::Rng;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{Load, Request};
 use crate::known::{Known, Told};
+use crate::look::Look;
 use crate::place::Seen;
 use crate::promise::{Broken, Promise};
 
+/// Kind of the remembered artifacts.
 pub(super) const ARTIFACT: &str = "artifact";
 
 pub(crate) struct Artifacts;
@@ -37,12 +38,9 @@ impl Load for Artifacts {
         code == "ARTIFACT_NOT_FOUND" || code == "ARTIFACT_EXPIRED"
     }
 
-    fn check(&self, db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
+    fn check(&self, db: &dyn Look, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
         let hashes = "SELECT hash || ' ' || size FROM core_artifacts WHERE collected = 0";
-        let rows: Vec<String> = db
-            .prepare(hashes)?
-            .query_map([], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+        let rows = db.texts(hashes)?;
         let mut broken = Vec::new();
         for (name, hash, size) in seen.artifacts()? {
             if name != hash {

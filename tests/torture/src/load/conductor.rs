@@ -2,11 +2,11 @@
 //! there exactly once.
 
 use fastrand::Rng;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{Load, MARK, Request, text};
 use crate::known::{Known, Told};
+use crate::look::Look;
 use crate::place::{REPOSITORY, Seen};
 use crate::promise::Broken;
 
@@ -92,7 +92,7 @@ impl Load for Conductor {
         code == "NOT_FOUND"
     }
 
-    fn check(&self, db: &Connection, _: &Seen) -> anyhow::Result<Vec<Broken>> {
+    fn check(&self, db: &dyn Look, _: &Seen) -> anyhow::Result<Vec<Broken>> {
         let jobs = super::within(db, "SELECT count(*) FROM conductor_jobs", "conductor_init")?;
         let entries = format!("SELECT count(*) FROM conductor_logs WHERE content LIKE '{MARK}%'");
         let entries = super::equal(

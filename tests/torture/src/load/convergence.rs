@@ -2,12 +2,12 @@
 //! ledger exactly once.
 
 use fastrand::Rng;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::artifacts::ARTIFACT;
 use super::{Load, Request};
 use crate::known::{Known, Told};
+use crate::look::Look;
 use crate::place::{REPOSITORY, Seen};
 use crate::promise::{Broken, Promise};
 
@@ -58,7 +58,7 @@ impl Load for Convergence {
         false
     }
 
-    fn check(&self, db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
+    fn check(&self, db: &dyn Look, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
         let reported = format!("SELECT count(*) FROM convergence_runs WHERE command = '{REPORTED}'");
         let reported = super::equal(
             db,

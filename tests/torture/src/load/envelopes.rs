@@ -2,11 +2,11 @@
 //! stay closed.
 
 use fastrand::Rng;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{Load, Request};
 use crate::known::{Known, Told};
+use crate::look::Look;
 use crate::place::Seen;
 use crate::promise::Broken;
 
@@ -51,7 +51,7 @@ impl Load for Envelopes {
         code == "UNKNOWN_ENVELOPE"
     }
 
-    fn check(&self, db: &Connection, _: &Seen) -> anyhow::Result<Vec<Broken>> {
+    fn check(&self, db: &dyn Look, _: &Seen) -> anyhow::Result<Vec<Broken>> {
         let opened = super::equal(
             db,
             "SELECT count(*) FROM core_envelopes",

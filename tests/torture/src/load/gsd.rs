@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use fastrand::Rng;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{Load, Request, text};
 use crate::known::{Known, Told};
+use crate::look::Look;
 use crate::place::{PROJECT, Seen};
 use crate::promise::{Broken, Promise};
 
@@ -54,7 +54,7 @@ impl Load for Gsd {
         code == "NOT_FOUND"
     }
 
-    fn check(&self, db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
+    fn check(&self, db: &dyn Look, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
         let events = super::equal(
             db,
             "SELECT count(DISTINCT op_id) FROM gsd_audit WHERE severity = 'info'",
@@ -74,10 +74,8 @@ impl Load for Gsd {
 }
 
 /// Text in files that no row has. Rows may be ahead of the files.
-fn ahead(db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
-    let texts = |sql| -> rusqlite::Result<HashSet<String>> {
-        db.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
-    };
+fn ahead(db: &dyn Look, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
+    let texts = |sql| anyhow::Ok(db.texts(sql)?.into_iter().collect::<HashSet<String>>());
     let events: String = texts("SELECT params_json FROM gsd_events")?.into_iter().collect();
     let hashes = texts("SELECT hash FROM gsd_events")?;
     let operations = texts("SELECT op_id FROM gsd_audit")?;
@@ -120,10 +118,13 @@ pub(crate) fn render() -> Request {
 }
 
 /// Broken promises of logs that have more or fewer lines than rows after a rendering.
-pub(crate) fn shown(db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
+pub(crate) fn shown(db: &dyn Look, seen: &Seen) -> anyhow::Result<Vec<Broken>> {
     let file = |name: &str| seen.files.iter().find(|file| file.0.ends_with(name));
     let lines = |name: &str| file(name).map_or(0, |file| file.1.lines().count());
-    let rows = |sql| super::count(db, sql).map(|rows| usize::try_from(rows).unwrap_or_default());
+    let rows = |sql| {
+        db.count(sql)
+            .map(|rows| usize::try_from(rows).unwrap_or_default())
+    };
     let mut broken = Vec::new();
     for (name, sql) in [
         ("event-log.jsonl", "SELECT count(*) FROM gsd_events"),

@@ -2,11 +2,11 @@
 //! call is.
 
 use fastrand::Rng;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{Load, Request};
 use crate::known::{Known, Told};
+use crate::look::Look;
 use crate::place::{LONG, REPOSITORY, Seen};
 use crate::promise::{Broken, Promise};
 
@@ -14,7 +14,7 @@ use crate::promise::{Broken, Promise};
 const APART: &str =
     "SELECT 'task ' || id || ' of ' || core_tasks.tool || ' is ' || state || ', and the ledger has '
            || CASE WHEN core_operations.op_id IS NULL THEN 'no row'
-              ELSE coalesce(success, 'no outcome') || ' ' || coalesce(core_operations.error_code, '') END
+              ELSE coalesce(CAST(success AS TEXT), 'no outcome') || ' ' || coalesce(core_operations.error_code, '') END
      FROM core_tasks LEFT JOIN core_operations USING (op_id)
      WHERE (state = 'completed' AND success IS NULL) OR (state <> 'completed' AND success = 1)";
 /// Tasks that are over and have no reply, or that have one and are not over.
@@ -46,14 +46,11 @@ impl Load for Lasting {
         false
     }
 
-    fn check(&self, db: &Connection, _: &Seen) -> anyhow::Result<Vec<Broken>> {
+    fn check(&self, db: &dyn Look, _: &Seen) -> anyhow::Result<Vec<Broken>> {
         let mut broken = Vec::new();
         for sql in [APART, WITHOUT] {
-            let mut statement = db.prepare(sql)?;
-            let found = statement.query_map([], |row| row.get::<_, String>(0))?;
-            for what in found {
-                broken.push(Broken::new(Promise::Whole, what?));
-            }
+            let found = db.texts(sql)?;
+            broken.extend(found.into_iter().map(|what| Broken::new(Promise::Whole, what)));
         }
         Ok(broken)
     }

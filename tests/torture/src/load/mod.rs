@@ -10,10 +10,10 @@ mod task_store;
 mod tasks;
 
 use fastrand::Rng;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::known::{Known, Told};
+use crate::look::Look;
 use crate::place::Seen;
 use crate::promise::{Broken, Promise};
 
@@ -46,7 +46,7 @@ pub(crate) trait Load: Sync {
     /// True if an error code means that an acknowledged thing is lost. Used for calls that name such a thing.
     fn lost(&self, code: &str) -> bool;
     /// Invariants of the pack's own tables and files.
-    fn check(&self, db: &Connection, seen: &Seen) -> anyhow::Result<Vec<Broken>>;
+    fn check(&self, db: &dyn Look, seen: &Seen) -> anyhow::Result<Vec<Broken>>;
 }
 
 /// One call.
@@ -118,35 +118,30 @@ fn word(random: &mut Rng) -> String {
 /// Prefix of every unique word.
 pub(crate) const MARK: &str = "torture-";
 
-/// The number that a query returns.
-fn count(db: &Connection, sql: &str) -> rusqlite::Result<i64> {
-    db.query_row(sql, [], |row| row.get(0))
-}
-
 /// A broken promise if two queries return different numbers.
-fn equal(db: &Connection, one: &str, other: &str, what: &str) -> rusqlite::Result<Option<Broken>> {
-    let (one, other) = (count(db, one)?, count(db, other)?);
+fn equal(db: &dyn Look, one: &str, other: &str, what: &str) -> anyhow::Result<Option<Broken>> {
+    let (one, other) = (db.count(one)?, db.count(other)?);
     let what = || format!("{what}: {one} and {other}");
     Ok((one != other).then(|| Broken::new(Promise::Whole, what())))
 }
 
 /// A broken promise if the rows that a tool left in a table are fewer than its completed runs in the ledger, or more
 /// than its possible runs.
-fn within(db: &Connection, rows: &str, tool: &str) -> rusqlite::Result<Option<Broken>> {
-    let left = count(db, rows)?;
+fn within(db: &dyn Look, rows: &str, tool: &str) -> anyhow::Result<Option<Broken>> {
+    let left = db.count(rows)?;
     let (least, most) = runs(db, tool)?;
     let what = || format!("{tool} left {left} rows, and was done {least} to {most} times");
     Ok((!(least..=most).contains(&left)).then(|| Broken::new(Promise::Whole, what())))
 }
 
 /// Number of completed runs of a tool that runs programs, and the largest possible number.
-fn runs(db: &Connection, tool: &str) -> rusqlite::Result<(i64, i64)> {
+fn runs(db: &dyn Look, tool: &str) -> anyhow::Result<(i64, i64)> {
     let done = format!("SELECT count(*) FROM core_operations WHERE tool = '{tool}' AND success = 1");
     let perhaps = format!(
         "SELECT (SELECT count(*) FROM core_operations WHERE tool = '{tool}' AND coalesce(failure_class, '') <> 'refused')
            + (SELECT count(*) FROM core_intents WHERE json_extract(operation, '$.tool') = '{tool}')"
     );
-    Ok((count(db, &done)?, count(db, &perhaps)?))
+    Ok((db.count(&done)?, db.count(&perhaps)?))
 }
 
 /// Text at a pointer of a reply.

@@ -2,11 +2,11 @@
 //! event.
 
 use fastrand::Rng;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{Load, Request, text};
 use crate::known::{Known, Told};
+use crate::look::Look;
 use crate::place::Seen;
 use crate::promise::Broken;
 
@@ -76,7 +76,7 @@ impl Load for TaskStore {
         code == "NOT_FOUND"
     }
 
-    fn check(&self, db: &Connection, _: &Seen) -> anyhow::Result<Vec<Broken>> {
+    fn check(&self, db: &dyn Look, _: &Seen) -> anyhow::Result<Vec<Broken>> {
         let tasks = super::equal(
             db,
             "SELECT count(*) FROM task_store_tasks",

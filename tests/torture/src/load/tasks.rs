@@ -2,12 +2,12 @@
 //! version of a task is its revision.
 
 use fastrand::Rng;
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::artifacts::ARTIFACT;
 use super::{Load, Request, text};
 use crate::known::{Known, Told};
+use crate::look::Look;
 use crate::place::Seen;
 use crate::promise::Broken;
 
@@ -75,7 +75,7 @@ impl Load for Tasks {
         code == "NOT_FOUND"
     }
 
-    fn check(&self, db: &Connection, _: &Seen) -> anyhow::Result<Vec<Broken>> {
+    fn check(&self, db: &dyn Look, _: &Seen) -> anyhow::Result<Vec<Broken>> {
         let operations = super::equal(
             db,
             "SELECT count(*) FROM tasks_operations",

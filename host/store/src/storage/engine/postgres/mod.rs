@@ -59,6 +59,8 @@ pub(in crate::storage) struct Postgres {
     statements: RefCell<Cache>,
     deadline: RefCell<Option<Deadline>>,
     transaction: Cell<Transaction>,
+    /// True if the last transaction ended with its connection, and the host did not close that itself.
+    was_lost: Cell<bool>,
     guard: Cell<Guard>,
     /// Rows that are being visited, the innermost.
     visited: RefCell<Option<Shared>>,
@@ -86,6 +88,7 @@ impl Postgres {
             statements: RefCell::default(),
             deadline: RefCell::new(None),
             transaction: Cell::new(Transaction::None),
+            was_lost: Cell::new(false),
             guard: Cell::new(Guard::None),
             visited: RefCell::new(None),
             changes: RefCell::default(),
@@ -161,6 +164,9 @@ impl Postgres {
             {
                 // Whatever the connection is still good for, no transaction of it may go on.
                 self.wire().give_up();
+                if self.in_transaction() {
+                    self.was_lost.set(failure.kind() == StoreFailure::Lost);
+                }
                 self.transaction.set(Transaction::None);
             } else if failure.code().is_some() && self.transaction.get() == Transaction::Open {
                 self.transaction.set(Transaction::Failed);
@@ -195,6 +201,13 @@ impl Postgres {
         if self.in_transaction() {
             return Err(Failure::seen(StoreFailure::Other, "a transaction is open already").into());
         }
+        let begun = self.begin_after(sql, deadline);
+        let failure = begun.as_ref().err().map(StoreError::failure);
+        self.was_lost.set(failure == Some(StoreFailure::Lost));
+        begun
+    }
+
+    fn begin_after(&self, sql: &str, deadline: Option<&Deadline>) -> StoreResult<()> {
         self.connect_anew()?;
         self.make_way()?;
         let mut begun = self.wire().script(sql, deadline);
@@ -325,10 +338,17 @@ impl Postgres {
             Transaction::Open => {
                 self.transaction.set(Transaction::None);
                 if self.wire().is_closed() {
+                    self.was_lost.set(true);
                     let what = "the connection was lost before the transaction could be committed";
                     return Err(Failure::seen(StoreFailure::Lost, what).into());
                 }
-                Ok(self.wire().commit()?)
+                let committed = self.wire().commit();
+                let failure = committed.as_ref().err().map(Failure::kind);
+                self.was_lost.set(matches!(
+                    failure,
+                    Some(StoreFailure::Lost | StoreFailure::Unknown)
+                ));
+                Ok(committed?)
             }
         }
     }
@@ -396,6 +416,11 @@ impl Postgres {
     /// True if a transaction is open, failed or not.
     pub(in crate::storage) fn in_transaction(&self) -> bool {
         self.transaction.get() != Transaction::None
+    }
+
+    /// True if the last transaction ended with its connection, or had none.
+    pub(in crate::storage) fn is_lost(&self) -> bool {
+        self.was_lost.get()
     }
 
     /// Runs statements one after another, as nobody in the host does.
