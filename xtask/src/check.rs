@@ -7,7 +7,8 @@ use crate::console_test::ConsoleTest;
 use crate::run::{cargo, run, say};
 use crate::test::Length;
 use crate::{
-    conformance, deny, engines, fuzz, languages, package, postgres, registries, reproduce, sdk, test, torture,
+    cluster::Cluster, conformance, deny, engines, fuzz, languages, package, postgres, registries, reproduce,
+    sdk, test, torture,
 };
 
 /// Rounds of torture for each change. Every run draws a fresh seed, so many runs cover what one long run does.
@@ -78,6 +79,8 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
         summary.push(("registries", registries::in_ci()?));
         step("PostgreSQL");
         summary.push(("PostgreSQL", postgres::in_ci()?));
+        step("hosts behind a load balancer");
+        summary.push(("cluster", Cluster::in_ci()?));
         step("reproducible components");
         summary.push(("reproduction", reproduce::check()?));
         step("packages");

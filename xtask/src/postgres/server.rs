@@ -26,7 +26,7 @@ wait $server || true
 "#;
 
 /// A server that runs.
-pub(super) struct Server {
+pub(crate) struct Server {
     shell: Child,
     /// Closed at the end, which ends the server.
     alive: Option<ChildStdin>,
@@ -37,7 +37,7 @@ pub(super) struct Server {
 #[allow(clippy::disallowed_methods, reason = "a build tool works with files")]
 impl Server {
     /// Starts the server of a folder with `initdb` and `postgres`, as durable as one that is used.
-    pub(super) fn start(binaries: &Path) -> anyhow::Result<Server> {
+    pub(crate) fn start(binaries: &Path) -> anyhow::Result<Server> {
         // Another user must be able to enter it, so that it is not below the project.
         let folder = std::env::temp_dir().join(format!("tollgate-pg-{}", std::process::id()));
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
@@ -67,7 +67,7 @@ impl Server {
     }
 
     /// URL of a database on it.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("postgres://tollgate@127.0.0.1:{}/postgres", self.port)
     }
 }
