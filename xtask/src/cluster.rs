@@ -160,27 +160,28 @@ impl Cluster {
         let mut told = Vec::new();
 
         let envelope = opened(agent, 1_000_000)?;
-        let (killed, deaths) = under_load(agent, &envelope, |load| self.kill_each(load, machines))?;
-        killed.check(&deaths)?;
+        let killed = under_load(agent, &envelope, |load| self.kill_each(load, machines))?;
+        killed.check()?;
         told.push(format!(
             "{} kills, {} calls acknowledged and {} lost with their host",
-            deaths.len(),
+            killed.deaths.len(),
             killed.acknowledged.len(),
             killed.unanswered.len()
         ));
         say(&told[0]);
 
-        let (restarted, restarts) = under_load(agent, &envelope, |load| self.restart_each(load, machines))?;
-        restarted.check(&[])?;
+        let restarted = under_load(agent, &envelope, |load| self.restart_each(load, machines))?;
+        restarted.check()?;
         told.push(format!(
-            "{restarts} rolling restarts, {} calls acknowledged and none lost",
+            "{} restarts, {} calls acknowledged and none lost",
+            self.rounds * machines.len(),
             restarted.acknowledged.len()
         ));
         say(&told[1]);
 
         let limited = opened(agent, LIMIT)?;
-        let (exhausted, death) = exhaust(agent, &limited, &mut machines[0])?;
-        exhausted.check(&[death])?;
+        let exhausted = exhaust(agent, &limited, &mut machines[0])?;
+        exhausted.check()?;
         let counted = [mutations(agent, &envelope)?, mutations(agent, &limited)?];
 
         for machine in machines.iter_mut() {
@@ -230,19 +231,17 @@ impl Cluster {
         Ok(deaths)
     }
 
-    /// Asks the hosts in turn to stop while they work, and starts them again. Returns how often.
-    fn restart_each(&self, load: &Load<'_>, machines: &mut [Machine; 2]) -> anyhow::Result<usize> {
-        let mut restarts = 0;
+    /// Asks the hosts in turn to stop while they work, and starts them again. Nothing dies of that.
+    fn restart_each(&self, load: &Load<'_>, machines: &mut [Machine; 2]) -> anyhow::Result<Vec<Death>> {
         for _ in 0..self.rounds {
             for machine in machines.iter_mut() {
                 working(load, machine)?;
                 machine.stop()?;
                 machine.start()?;
                 working(load, machine)?;
-                restarts += 1;
             }
         }
-        Ok(restarts)
+        Ok(Vec::new())
     }
 }
 
@@ -264,13 +263,13 @@ fn working(load: &Load<'_>, machine: &Machine) -> anyhow::Result<()> {
 }
 
 /// Does something to the hosts while agents work in an envelope.
-fn under_load<T>(
+fn under_load(
     agent: &Agent,
     envelope: &str,
-    act: impl FnOnce(&Load<'_>) -> anyhow::Result<T>,
-) -> anyhow::Result<(Account, T)> {
+    act: impl FnOnce(&Load<'_>) -> anyhow::Result<Vec<Death>>,
+) -> anyhow::Result<Account> {
     let load = Load::new(agent);
-    let acted = thread::scope(|scope| {
+    let deaths = thread::scope(|scope| {
         for _ in 0..AGENTS {
             scope.spawn(|| load.work(envelope));
         }
@@ -278,11 +277,11 @@ fn under_load<T>(
         load.end();
         acted
     });
-    Ok((load.into_account(), acted?))
+    Ok(load.into_account(deaths?))
 }
 
 /// Uses up an envelope with all agents, and kills a host while they do.
-fn exhaust(agent: &Agent, envelope: &str, machine: &mut Machine) -> anyhow::Result<(Account, Death)> {
+fn exhaust(agent: &Agent, envelope: &str, machine: &mut Machine) -> anyhow::Result<Account> {
     let load = Load::new(agent);
     let death = thread::scope(|scope| {
         for _ in 0..AGENTS {
@@ -299,7 +298,7 @@ fn exhaust(agent: &Agent, envelope: &str, machine: &mut Machine) -> anyhow::Resu
         killed
     })?;
     machine.start()?;
-    Ok((load.into_account(), death))
+    Ok(load.into_account(vec![death]))
 }
 
 /// Opens a detached envelope, which outlives its host.
