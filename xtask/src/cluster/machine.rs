@@ -17,8 +17,10 @@ use crate::run::{root, run};
 const LIMIT: Duration = Duration::from_mins(3);
 /// Pause between two looks at something that takes seconds.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The balancer's configuration, which the example with containers has as well.
-const CONFIGURATION: &str = "deploy/haproxy.cfg";
+/// The example with containers, which has the hosts' configurations.
+const COMPOSE: &str = "deploy/compose.yaml";
+/// The balancer's configuration in that example.
+const BALANCER: &str = "deploy/haproxy.cfg";
 
 /// Things that all hosts have in common.
 #[derive(Debug, Clone)]
@@ -51,11 +53,9 @@ impl Machine {
     ) -> anyhow::Result<Machine> {
         let address = free()?;
         let config = folder.join(format!("{name}.toml"));
-        // As deploy/compose.yaml has it, but hosts that are gone are noticed as early as possible.
-        let text = format!(
-            "[server.limits]\nshutdown_delay_sec = 4\n[cluster]\nurl = \"http://{address}/mcp\"\nlease_sec = 5\n"
-        );
-        std::fs::write(&config, text)?;
+        // Hosts that are gone are noticed as early as possible.
+        let text = configuration(name)?;
+        std::fs::write(&config, format!("{text}lease_sec = 5\n"))?;
         Ok(Machine {
             common: common.clone(),
             name,
@@ -191,7 +191,7 @@ impl Balancer {
         command
             .arg("-db")
             .arg("-f")
-            .arg(root().join(CONFIGURATION))
+            .arg(root().join(BALANCER))
             .env("LISTEN", address.to_string())
             .env("HOST_1", machines[0].address.to_string())
             .env("HOST_2", machines[1].address.to_string())
@@ -224,6 +224,17 @@ impl Drop for Balancer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Configuration of a host in the example with containers. The addresses in it are of no account here.
+fn configuration(name: &str) -> anyhow::Result<String> {
+    let compose = std::fs::read_to_string(root().join(COMPOSE))?;
+    let start = format!("  {name}:\n    content: |\n");
+    let (_, after) = compose
+        .split_once(&start)
+        .with_context(|| format!("{COMPOSE} has no configuration of host {name}"))?;
+    let lines = after.lines().map_while(|line| line.strip_prefix("      "));
+    Ok(lines.map(|line| format!("{line}\n")).collect())
 }
 
 /// Waits until something is the case; the error says what was waited for.
