@@ -17,8 +17,8 @@ const ROUNDS: u32 = 10;
 const ROUNDS_IN_FULL: u32 = 200;
 
 /// Runs every check, the quick ones first, and prints at its end the outcome of each. `full` adds the long proofs, which hold for
-/// weeks once they hold: components in other languages, registries, PostgreSQL, hosts behind a load balancer, reproduction, a long ledger on the console, a
-/// torture that notices, and a long one.
+/// weeks once they hold: components in other languages, registries, PostgreSQL, hosts behind a load balancer, reproduction, a long
+/// ledger on the console, a torture that notices, and a long one.
 pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     let started = Instant::now();
     let step = |name: &str| {

@@ -70,8 +70,8 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci {
-        /// With the long proofs that a release needs: components in other languages, PostgreSQL, hosts behind a load balancer, reproduction, packages that are installed,
-        /// torture of the torture, and 200 rounds of it instead of 25
+        /// With the long proofs that a release needs: components in other languages, PostgreSQL, hosts behind a load balancer,
+        /// reproduction, packages that are installed, torture of the torture, and 200 rounds of it instead of 25
         #[arg(long)]
         full: bool,
     },
