@@ -272,6 +272,23 @@ async fn what_was_admitted_is_finished_before_the_end() {
 }
 
 #[tokio::test]
+async fn a_load_balancer_hears_of_the_end_before_any_request_is_refused() {
+    let place = Place::with("[server.limits]\nshutdown_delay_sec = 600\n");
+    let mut server = place.serve_http(&[]);
+    terminate(server.pid());
+    until(async || {
+        let ready = reqwest::get(server.at("/readyz")).await.unwrap();
+        ready.status().as_u16() == 503 && ready.text().await.unwrap() == "stopping\n"
+    })
+    .await;
+    let (status, text) = post_call(&server, "envelope_list", json!({})).await;
+    assert_eq!(status, 200, "{text}");
+    // Somebody who does not want to wait.
+    terminate(server.pid());
+    assert!(server.wait().success());
+}
+
+#[tokio::test]
 async fn what_is_not_finished_in_time_is_cancelled() {
     let place = spinning("drain_sec = 1\n");
     let mut server = place.serve_http(&[]);

@@ -7,7 +7,8 @@ use crate::console_test::ConsoleTest;
 use crate::run::{cargo, run, say};
 use crate::test::Length;
 use crate::{
-    conformance, deny, engines, fuzz, languages, package, postgres, registries, reproduce, sdk, test, torture,
+    cluster::Cluster, conformance, deny, engines, fuzz, languages, package, postgres, registries, reproduce,
+    sdk, test, torture,
 };
 
 /// Rounds of torture for each change. Every run draws a fresh seed, so many runs cover what one long run does.
@@ -16,8 +17,8 @@ const ROUNDS: u32 = 10;
 const ROUNDS_IN_FULL: u32 = 200;
 
 /// Runs every check, the quick ones first, and prints at its end the outcome of each. `full` adds the long proofs, which hold for
-/// weeks once they hold: components in other languages, registries, PostgreSQL, reproduction, a long ledger on the console, a
-/// torture that notices, and a long one.
+/// weeks once they hold: components in other languages, registries, PostgreSQL, hosts behind a load balancer, reproduction, a long
+/// ledger on the console, a torture that notices, and a long one.
 pub(crate) fn all(full: bool) -> anyhow::Result<()> {
     let started = Instant::now();
     let step = |name: &str| {
@@ -78,6 +79,8 @@ pub(crate) fn all(full: bool) -> anyhow::Result<()> {
         summary.push(("registries", registries::in_ci()?));
         step("PostgreSQL");
         summary.push(("PostgreSQL", postgres::in_ci()?));
+        step("hosts behind a load balancer");
+        summary.push(("cluster", Cluster::in_ci()?));
         step("reproducible components");
         summary.push(("reproduction", reproduce::check()?));
         step("packages");

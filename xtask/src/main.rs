@@ -6,6 +6,7 @@ mod bench;
 mod bundle;
 mod check;
 mod clients_test;
+mod cluster;
 mod components;
 mod conformance;
 mod console_test;
@@ -69,8 +70,8 @@ enum Task {
     },
     /// Check everything that must hold before a change lands
     Ci {
-        /// With the long proofs that a release needs: components in other languages, PostgreSQL, reproduction, packages that are installed,
-        /// torture of the torture, and 200 rounds of it instead of 25
+        /// With the long proofs that a release needs: components in other languages, PostgreSQL, hosts behind a load balancer,
+        /// reproduction, packages that are installed, torture of the torture, and 200 rounds of it instead of 25
         #[arg(long)]
         full: bool,
     },
@@ -88,6 +89,8 @@ enum Task {
     ConsoleTest(console_test::ConsoleTest),
     /// Run translated SQL of components on PostgreSQL and on SQLite, and compare
     Postgres,
+    /// Kill and restart two hosts behind a load balancer while agents work, on SQLite and on PostgreSQL
+    Cluster(cluster::Cluster),
     /// Kill hosts under load and check what they promised
     Torture {
         /// Flags of the torture, such as --rounds 1000 --hosts 3 --seed 7
@@ -141,6 +144,7 @@ fn main() -> ExitCode {
         Task::ClientsTest(clients) => clients.all(),
         Task::ConsoleTest(console) => console.all().map(drop),
         Task::Postgres => postgres::alone().map(|came_to| run::say(&came_to)),
+        Task::Cluster(cluster) => cluster.all().map(|came_to| run::say(&came_to)),
         Task::Torture { flags } => torture::all(&flags).map(drop),
         Task::Fuzz(fuzz) => fuzz.all(),
         Task::Engines => engines::test().map(drop),

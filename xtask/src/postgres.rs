@@ -1,6 +1,6 @@
 //! `cargo xtask postgres`: translated SQL of components on PostgreSQL itself, beside SQLite, and hosts on it.
 
-mod server;
+pub(crate) mod server;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -58,14 +58,23 @@ pub(crate) fn alone() -> anyhow::Result<String> {
 /// allows to leave them out.
 pub(crate) fn in_ci() -> anyhow::Result<String> {
     match servers() {
-        // One that is named has to be there.
-        Err(err) if std::env::var_os(WITHOUT).is_some() && std::env::var_os(VARIABLE).is_none() => {
+        Err(err) if may_be_left_out() => {
             let why = format!("left out: {err:#}, and {WITHOUT} is set");
             say(&format!("the tests with PostgreSQL are {why}"));
             Ok(why)
         }
         servers => on_each(&servers?),
     }
+}
+
+/// True if the environment allows to go without PostgreSQL. One that is named has to be there.
+pub(crate) fn may_be_left_out() -> bool {
+    std::env::var_os(WITHOUT).is_some() && std::env::var_os(VARIABLE).is_none()
+}
+
+/// Folder of the newest `initdb` and `postgres`.
+pub(crate) fn newest() -> anyhow::Result<PathBuf> {
+    servers()?.pop().context("there is no PostgreSQL")
 }
 
 /// Runs the tests on each server, and names the servers.
@@ -103,7 +112,7 @@ pub(crate) fn server() -> anyhow::Result<Server> {
 }
 
 /// Name and version of a server: `PostgreSQL 15.14`.
-fn version(binaries: &Path) -> anyhow::Result<String> {
+pub(crate) fn version(binaries: &Path) -> anyhow::Result<String> {
     let said = Command::new(binaries.join("postgres"))
         .arg("--version")
         .output()?;

@@ -398,6 +398,7 @@ source = "own.wasm"
             header_kib = 8
             request_sec = 1
             idle_session_sec = 1
+            shutdown_delay_sec = 1
             drain_sec = 1
             [envelope]
             require = "writes"

@@ -20,6 +20,7 @@ pub struct HttpLimits {
     header_kib: Option<usize>,
     request_sec: Option<u64>,
     idle_session_sec: Option<u64>,
+    shutdown_delay_sec: Option<u64>,
     drain_sec: Option<u64>,
 }
 
@@ -41,6 +42,7 @@ impl HttpLimits {
             header: self.header_kib.map_or(default.header, |kib| kib << 10),
             request: time(self.request_sec, default.request),
             idle_session: time(self.idle_session_sec, default.idle_session),
+            shutdown_delay: time(self.shutdown_delay_sec, default.shutdown_delay),
             drain: time(self.drain_sec, default.drain),
         }
     }

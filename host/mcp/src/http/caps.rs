@@ -26,6 +26,8 @@ pub struct Caps {
     pub request: Duration,
     /// Time without requests after which a session is over.
     pub idle_session: Duration,
+    /// Time between a request to stop and the first refusal, in which `/readyz` already sends load balancers elsewhere.
+    pub shutdown_delay: Duration,
     /// Time to finish calls when the process is asked to stop.
     pub drain: Duration,
 }
@@ -40,6 +42,7 @@ impl Caps {
             in_flight_per_client: next.in_flight_per_client,
             requests_per_sec: next.requests_per_sec,
             idle_session: next.idle_session,
+            shutdown_delay: next.shutdown_delay,
             drain: next.drain,
             ..self.clone()
         }
@@ -59,6 +62,7 @@ impl Default for Caps {
             header: 32 << 10,
             request: Duration::from_secs(30),
             idle_session: Duration::from_secs(1800),
+            shutdown_delay: Duration::ZERO,
             drain: Duration::from_secs(30),
         }
     }

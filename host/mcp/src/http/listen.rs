@@ -35,8 +35,8 @@ const MAX_HEADERS: usize = 256;
 /// Pause after an accept that failed, for instance for want of file descriptors.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Serves until the process is asked to stop; then until everything that was let in is answered, the
-/// drain time is over, or it is asked again.
+/// Serves until the process is asked to stop, and on for the shutdown delay; then until everything that was let in is
+/// answered, the drain time is over, or it is asked again.
 pub(super) async fn until_stopped(
     listener: TcpListener,
     app: Router,
@@ -51,6 +51,16 @@ pub(super) async fn until_stopped(
     let accepting = accept(listener, app, caps, (&seats, &door), &graceful);
     let stopping = async {
         asked.await;
+        let again = asked_to_stop();
+        door.leave();
+        let delay = door.caps().shutdown_delay;
+        if !delay.is_zero() {
+            tracing::info!("stopping in {} s, so that load balancers notice", delay.as_secs());
+            tokio::select! {
+                () = tokio::time::sleep(delay) => {}
+                () = again => {}
+            }
+        }
         tracing::info!("stopping: what was admitted is finished first");
         door.stop();
         tokio::select! {

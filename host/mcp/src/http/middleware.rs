@@ -60,6 +60,9 @@ pub(super) struct Admission {
     bodies: Bodies,
     pace: Pace,
     rate: ArcSwapOption<Rate>,
+    /// True from the request to stop on: load balancers are sent elsewhere.
+    leaving: AtomicBool,
+    /// True once nobody is let in.
     stopping: AtomicBool,
     /// Answers that refused, by status.
     refusals: [AtomicU64; STATUSES.len()],
@@ -88,6 +91,7 @@ impl Admission {
             bodies: Bodies::new(caps.body),
             pace: Pace::new(),
             rate: ArcSwapOption::new(caps.requests_per_sec.map(|limit| Arc::new(Rate::new(limit)))),
+            leaving: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             refusals: Default::default(),
             unanswered: TaskTracker::new(),
@@ -116,9 +120,6 @@ impl Admission {
 
     /// Checks that calls can be made; the error says why not.
     pub(super) async fn readiness(&self) -> Result<(), &'static str> {
-        if self.is_stopping() {
-            return Err("stopping");
-        }
         if let Some(issuer) = self.keeper.issuer()
             && issuer.has_keys().await.is_err()
         {
@@ -175,6 +176,11 @@ impl Admission {
         }
     }
 
+    /// Is not ready any more, and lets in whoever comes all the same.
+    pub(super) fn leave(&self) {
+        self.leaving.store(true, Ordering::Release);
+    }
+
     /// Lets nobody in any more.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
@@ -186,6 +192,10 @@ impl Admission {
         self.unanswered.wait().await;
         // Calls whose clients are gone.
         self.gate.answered().await;
+    }
+
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Acquire)
     }
 
     pub(super) fn is_stopping(&self) -> bool {

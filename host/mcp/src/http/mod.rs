@@ -285,7 +285,7 @@ async fn metrics(State(door): State<Arc<Admission>>, headers: HeaderMap) -> Resp
 
 /// Readiness for calls: the host is not stopping, its writer works, and tokens can be checked.
 async fn readiness(door: Arc<Admission>, pulse: &Pulse) -> Response {
-    let ready = if door.is_stopping() {
+    let ready = if door.is_leaving() {
         Err("stopping")
     } else {
         pulse.feel(door.readiness()).await

@@ -291,6 +291,13 @@ pub(in crate::config) const KEYS: &[Key] = &[
         "1800",
         "Number of seconds after which an idle session ends.",
     ),
+    open(
+        "server.limits.shutdown_delay_sec",
+        Kind::Count(3600),
+        "no delay",
+        "5",
+        "Number of seconds that a stopping server serves on while `/readyz` already says so, for load balancers.",
+    ),
     key(
         "server.limits.drain_sec",
         Kind::Count(86_400),

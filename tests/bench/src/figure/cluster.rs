@@ -1,0 +1,108 @@
+//! Hosts of several machines on one PostgreSQL database that is far away: ten beside one.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use proxy::Proxy;
+use serde_json::json;
+
+use super::Setup;
+use crate::client::Client;
+use crate::report::{Figure, Quantity, Report, Target, Unit};
+use crate::workload::Request;
+
+/// Hosts of the larger round.
+const HOSTS: usize = 10;
+/// Time of a trip to the server and back.
+const TRIP: Duration = Duration::from_millis(20);
+/// Calls of each host at a time.
+const IN_FLIGHT: usize = 4;
+/// Calls of each host in a round.
+const CALLS: usize = 12;
+/// Least ratio of the calls of ten hosts to those of one.
+const LEAST: f64 = 6.0;
+
+/// Measures calls about a workspace of each host's own: one host with the database to itself, then ten.
+pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> {
+    let Some(url) = setup.postgres() else {
+        report.text("\nhosts on one PostgreSQL database: there is no server: skipped");
+        return Ok(());
+    };
+    let server = address(url)?;
+    let proxy = Proxy::to(server, b"")?;
+    let far = url.replace(&server.to_string(), &proxy.address().to_string());
+    let dir = setup.fresh_dir()?;
+    let host = |number: usize| -> anyhow::Result<Client> {
+        let mut command = setup.tollgate(&dir.path().join(number.to_string()));
+        command.args(["--tier", "full"]).env("TOLLGATE_DATABASE", &far);
+        Client::start(command)
+    };
+    let mut hosts = vec![host(0)?];
+    // Plans and caches are there before.
+    hosts[0].run(&requests(0, 0), 1)?;
+    proxy.delay(TRIP / 2);
+    let alone = rate(&mut hosts, 1)?;
+    proxy.delay(Duration::ZERO);
+    for number in 1..HOSTS {
+        hosts.push(host(number)?);
+    }
+    for (number, host) in hosts.iter_mut().enumerate() {
+        host.run(&requests(number, 1), 1)?;
+    }
+    proxy.delay(TRIP / 2);
+    let together = rate(&mut hosts, 2)?;
+    proxy.delay(Duration::ZERO);
+    for host in hosts {
+        host.stop()?;
+    }
+    let [alone, together] = [alone, together].map(|rate| Quantity(rate, Unit::PerSecond));
+    report.text(&format!(
+        "\ncalls of hosts with one PostgreSQL database {} ms away, each about its own workspace, {IN_FLIGHT} in flight\n  \
+         one host {alone}, {HOSTS} hosts {together}",
+        TRIP.as_millis()
+    ));
+    report.add(Figure {
+        name: format!("calls of {HOSTS} hosts on one database"),
+        value: together,
+        baseline: "one host",
+        baseline_value: alone,
+        target: Some(Target::at_least("does", together, alone.0 * LEAST)),
+    });
+    Ok(())
+}
+
+/// Calls a second, over all hosts.
+fn rate(hosts: &mut [Client], round: usize) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    let count = hosts.len();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = hosts
+            .iter_mut()
+            .enumerate()
+            .map(|(number, host)| scope.spawn(move || host.run(&requests(number, round), IN_FLIGHT)))
+            .collect();
+        running.into_iter().try_for_each(|host| {
+            let ran = host.join().map_err(|_| anyhow::anyhow!("a client panicked"))?;
+            ran.map(drop)
+        })
+    })?;
+    #[allow(clippy::cast_precision_loss, reason = "some hundred calls")]
+    Ok((count * CALLS) as f64 / began.elapsed().as_secs_f64())
+}
+
+fn requests(host: usize, round: usize) -> Vec<Request> {
+    let request = |number: usize| Request {
+        tool: "tasks_create",
+        arguments: json!({"workspace": format!("host-{host}"), "title": format!("Plan {round}.{number}")}),
+    };
+    (0..CALLS).map(request).collect()
+}
+
+/// Address of a server, from its URL.
+fn address(url: &str) -> anyhow::Result<SocketAddr> {
+    let (_, rest) = url.split_once("://").context("the URL has no scheme")?;
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let address = authority.rsplit('@').next().unwrap_or_default();
+    address.parse().context("the URL has no address and port")
+}

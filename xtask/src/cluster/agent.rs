@@ -1,0 +1,153 @@
+//! The agent: a client of MCP that knows the balancer's address alone.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+
+use super::http::{self, Answer};
+
+/// Path of MCP.
+const PATH: &str = "/mcp";
+/// Header in which the balancer says which host answered.
+const HOST: &str = "tollgate-host";
+/// Revision whose requests stand alone.
+const NEWEST: &str = "2026-07-28";
+/// Revision with sessions.
+const OLDER: &str = "2025-11-25";
+
+/// A client with its token.
+#[derive(Debug)]
+pub(super) struct Agent {
+    balancer: SocketAddr,
+    authorization: String,
+    /// Number of requests so far, which makes an id for each.
+    requests: AtomicU64,
+}
+
+/// Result of a call that was answered by a host.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// Id of the call in the ledger.
+    pub(super) op_id: String,
+    /// The host that answered.
+    pub(super) host: String,
+    pub(super) content: Value,
+}
+
+impl Reply {
+    /// Code of the refusal, if it is one.
+    pub(super) fn code(&self) -> Option<&str> {
+        self.content["error"]["code"].as_str()
+    }
+}
+
+/// A call without an answer.
+#[derive(Debug)]
+pub(super) struct Lost {
+    /// The host that had it, if the balancer knows.
+    pub(super) host: Option<String>,
+    pub(super) why: String,
+}
+
+impl Agent {
+    pub(super) fn new(balancer: SocketAddr, token: &str) -> Agent {
+        Agent {
+            balancer,
+            authorization: format!("Bearer {token}"),
+            requests: AtomicU64::new(0),
+        }
+    }
+
+    /// Id for the next request, which no other one has.
+    pub(super) fn next_id(&self) -> String {
+        format!("r{}", self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Calls a tool in a request that stands alone.
+    pub(super) fn call(&self, id: &str, tool: &str, arguments: &Value) -> Result<Reply, Lost> {
+        let params = json!({"name": tool, "arguments": arguments, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": NEWEST,
+            "io.modelcontextprotocol/clientInfo": {"name": "cluster", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }});
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        let headers = [
+            ("MCP-Protocol-Version", NEWEST),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", tool),
+        ];
+        let answer = self.post(&headers, &message).map_err(|err| Lost {
+            host: None,
+            why: format!("{err:#}"),
+        })?;
+        let host = answer.header(HOST).map(str::to_owned);
+        reply(&answer).map_err(|err| Lost {
+            host,
+            why: format!("{} {err:#}", answer.status),
+        })
+    }
+
+    /// The same where nothing is killed: the call has to succeed.
+    pub(super) fn ok(&self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+        let reply = self.call(&self.next_id(), tool, arguments);
+        let reply = reply.map_err(|lost| anyhow::anyhow!("{tool} was lost: {}", lost.why))?;
+        ensure!(reply.code().is_none(), "{tool} was refused: {}", reply.content);
+        Ok(reply.content)
+    }
+
+    /// Begins a session of an older revision, and has so many requests in it. Returns the host that had all of them.
+    pub(super) fn session(&self, requests: u32) -> anyhow::Result<String> {
+        let params = json!({"protocolVersion": OLDER, "capabilities": {},
+            "clientInfo": {"name": "cluster", "version": "1"}});
+        let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let begun = self.post(&[], &message)?;
+        let session = begun.header("mcp-session-id").context("no session was begun")?;
+        let host = begun.header(HOST).context("nobody says which host it was")?;
+        let headers = [("MCP-Protocol-Version", OLDER), ("Mcp-Session-Id", session)];
+        self.post(
+            &headers,
+            &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        )?;
+        for id in 1..=requests {
+            let list = json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
+            let answer = self.post(&headers, &list)?;
+            ensure!(
+                answer.status == 200,
+                "request {id} of a session: {}",
+                answer.text()
+            );
+            let now = answer.header(HOST);
+            ensure!(
+                now == Some(host),
+                "a session of host {host} was led to host {now:?}"
+            );
+        }
+        Ok(host.to_owned())
+    }
+
+    fn post(&self, headers: &[(&str, &str)], message: &Value) -> anyhow::Result<Answer> {
+        let mut all = vec![
+            ("Authorization", self.authorization.as_str()),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        all.extend(headers);
+        http::ask(self.balancer, "POST", PATH, &all, &message.to_string())
+    }
+}
+
+/// The reply in an answer. Anything that is not the result of a call means that the call is lost.
+fn reply(answer: &Answer) -> anyhow::Result<Reply> {
+    ensure!(answer.status == 200, "{}", answer.text());
+    let message = answer.message()?;
+    let op_id = message["result"]["_meta"]["tollgate/op_id"].as_str();
+    Ok(Reply {
+        op_id: op_id
+            .with_context(|| format!("no call was made: {message}"))?
+            .to_owned(),
+        host: answer.header(HOST).unwrap_or_default().to_owned(),
+        content: message["result"]["structuredContent"].clone(),
+    })
+}
