@@ -17,7 +17,9 @@ use crate::storage::{Database, PIECE};
 
 /// Bytes of all values, the first ones NUL, that repeat nowhere in a piece.
 fn content(length: usize) -> Vec<u8> {
-    (0..length).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect()
+    (0..length)
+        .map(|at| (at.wrapping_mul(at) >> 7).to_le_bytes()[0])
+        .collect()
 }
 
 fn read(store: &ArtifactStore, hash: &str, offset: usize, limit: usize) -> Option<Vec<u8>> {
