@@ -6,8 +6,8 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use crate::components::{self, Profile};
-use crate::python;
 use crate::run::{npm_packages, root, run, say, target};
+use crate::{postgres, python};
 
 /// Files of the server in TypeScript.
 const TYPESCRIPT: [&str; 3] = ["package.json", "package-lock.json", "server.mjs"];
@@ -21,6 +21,20 @@ pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
     let mut bench = Command::new(Profile::Dist.folder().join("bench"));
     bench.arg("--server").arg(tollgate);
     bench.arg("--guests").arg(root().join("target/components/guests"));
+    let database = match postgres::newest().and_then(|binaries| postgres::Server::start(&binaries)) {
+        Ok(server) => {
+            bench
+                .arg("--postgres")
+                .arg(format!("{}?sslmode=disable", server.url()));
+            Some(server)
+        }
+        Err(err) => {
+            say(&format!(
+                "figures of hosts with one PostgreSQL database are left out: {err:#}"
+            ));
+            None
+        }
+    };
     let typescript = npm_packages("tests/bench/typescript", &TYPESCRIPT);
     for (flag, peer) in [("--typescript", typescript), ("--fastmcp", fastmcp())] {
         match peer {
@@ -32,7 +46,9 @@ pub(crate) fn all(flags: &[String]) -> anyhow::Result<()> {
             )),
         }
     }
-    run(bench.args(flags))
+    let ran = run(bench.args(flags));
+    drop(database);
+    ran
 }
 
 /// The server on FastMCP with what it depends on.

@@ -50,6 +50,9 @@ struct Measure {
     /// Folder of the FastMCP server to compare with; omit it to skip that comparison
     #[arg(long, value_name = "DIR")]
     fastmcp: Option<PathBuf>,
+    /// PostgreSQL database for hosts; omit it to skip the figures of several hosts
+    #[arg(long, value_name = "URL")]
+    postgres: Option<String>,
     /// Write everything into this Markdown file as well, with charts beside it
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -85,6 +88,7 @@ enum Part {
     Console,
     ConsolePages,
     Tasks,
+    Cluster,
 }
 
 impl Part {
@@ -108,6 +112,7 @@ impl Part {
             Part::Console => figure::console::measure(setup, report),
             Part::ConsolePages => figure::console_pages::measure(setup, report),
             Part::Tasks => figure::tasks::measure(setup, report),
+            Part::Cluster => figure::cluster::measure(setup, report),
         }
     }
 }
@@ -178,6 +183,7 @@ fn run(measure: &Measure) -> anyhow::Result<()> {
             fastmcp: measure.fastmcp.clone(),
         },
         guests,
+        measure.postgres.clone(),
         measure.dir.as_deref(),
         effort,
     )?;

@@ -56,14 +56,14 @@ pub(crate) fn measure(setup: &Setup, report: &mut Report) -> anyhow::Result<()> 
     for host in hosts {
         host.stop()?;
     }
-    let [alone, together] = [alone, together].map(|rate| Quantity(rate, Unit::PerSecond));
+    let [alone, together] = [alone, together].map(|rate| Quantity(rate, Unit::Count));
     report.text(&format!(
         "\ncalls of hosts with one PostgreSQL database {} ms away, each about its own workspace, {IN_FLIGHT} in flight\n  \
-         one host {alone}, {HOSTS} hosts {together}",
+         one host {alone} a second, {HOSTS} hosts {together}",
         TRIP.as_millis()
     ));
     report.add(Figure {
-        name: format!("calls of {HOSTS} hosts on one database"),
+        name: format!("calls a second of {HOSTS} hosts with one database"),
         value: together,
         baseline: "one host",
         baseline_value: alone,

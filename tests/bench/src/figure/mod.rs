@@ -1,5 +1,6 @@
 //! The figures, and their shared code.
 
+pub(crate) mod cluster;
 pub(crate) mod console;
 pub(crate) mod console_pages;
 pub(crate) mod durable;
@@ -97,6 +98,8 @@ pub(crate) struct Setup {
     peers: Peers,
     /// Folder of components that misbehave, if they were built.
     guests: Option<PathBuf>,
+    /// URL of a database on a PostgreSQL server, if there is one.
+    postgres: Option<String>,
     place: TempDir,
     config: NamedTempFile,
     effort: Effort,
@@ -107,6 +110,7 @@ impl Setup {
         executable: PathBuf,
         peers: Peers,
         guests: Option<PathBuf>,
+        postgres: Option<String>,
         dir: Option<&Path>,
         effort: Effort,
     ) -> anyhow::Result<Setup> {
@@ -121,6 +125,7 @@ impl Setup {
             executable,
             peers,
             guests,
+            postgres,
             place,
             config,
             effort,
@@ -130,6 +135,11 @@ impl Setup {
     /// An empty directory for one measurement.
     fn fresh_dir(&self) -> anyhow::Result<TempDir> {
         TempDir::new_in(&self.place).context("a directory cannot be made")
+    }
+
+    /// URL of a database on a PostgreSQL server, if there is one.
+    fn postgres(&self) -> Option<&str> {
+        self.postgres.as_deref()
     }
 
     /// Command that starts tollgate.
