@@ -121,8 +121,8 @@ fn torture(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
     Ok(Vec::new())
 }
 
-/// Rounds before the sabotage, which needs data to break.
-const ROUNDS_BEFORE_SABOTAGE: u32 = 3;
+/// Fewest and most rounds before the sabotage, which needs data to break.
+const ROUNDS_BEFORE_SABOTAGE: (u32, u32) = (3, 50);
 
 /// Breaks each promise, and fails if a break is not detected.
 fn prove(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
@@ -139,10 +139,14 @@ fn prove(cli: &Cli, seed: u64) -> anyhow::Result<Vec<Broken>> {
         let place = scratch.place()?;
         place.take_compiled(&compiled)?;
         let mut torture = Torture::start(&cli.server, place, cli.hosts, seed)?;
-        for round in 1..=ROUNDS_BEFORE_SABOTAGE {
+        let (fewest, most) = ROUNDS_BEFORE_SABOTAGE;
+        for round in 1..=most {
             let broken = torture.round(round)?;
             if !broken.is_empty() {
                 return Ok(broken);
+            }
+            if round >= fewest && torture.has_data()? {
+                break;
             }
         }
         let noticed = torture.finish_after(sabotage)?;

@@ -32,6 +32,15 @@ const NETWORK_MS: std::ops::RangeInclusive<u64> = 10..=400;
 const DELAY_MS: std::ops::RangeInclusive<u64> = 1..=4;
 /// Time for which a host is stopped where it is, in milliseconds.
 const STOPPED_MS: std::ops::RangeInclusive<u64> = 10..=1500;
+/// Rows that there have to be before a sabotage.
+const DATA: [&str; 6] = [
+    "SELECT count(*) FROM core_operations WHERE op_type = 'mutation' AND envelope_id IS NOT NULL",
+    "SELECT count(*) FROM task_store_events",
+    "SELECT count(*) FROM tasks_roots WHERE kind = 'task'",
+    "SELECT count(*) FROM convergence_runs WHERE command = 'torture'",
+    "SELECT count(*) FROM conductor_logs",
+    "SELECT count(*) FROM core_tasks",
+];
 /// Rounds between checks of all data. The other checks cover new data only.
 const THOROUGH: u32 = 10;
 
@@ -146,6 +155,14 @@ impl Torture {
 
     fn stop(&mut self) -> anyhow::Result<()> {
         self.hosts.drain(..).try_for_each(Host::stop)
+    }
+
+    /// True if there is data of each kind that a sabotage changes.
+    pub(crate) fn has_data(&self) -> anyhow::Result<bool> {
+        let snapshot = self.recipe.place.database.look()?;
+        let missing = DATA.iter().map(|sql| snapshot.count(sql));
+        let missing: Vec<i64> = missing.collect::<Result<_, _>>()?;
+        Ok(missing.into_iter().all(|rows| rows > 0))
     }
 
     /// Harm that was done, and answers that were checked.
