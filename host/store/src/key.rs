@@ -8,7 +8,6 @@ use thiserror::Error;
 use tollgate_core::hash::{hex, unhex};
 
 use crate::data_dir::{DataDir, DataDirError};
-use crate::storage::{Session, StoreError};
 
 /// File of the private half, in the data directory.
 const FILE: &str = "ledger.key";
@@ -29,25 +28,6 @@ impl LedgerKey {
         Ok(secret.map(|secret| LedgerKey(SigningKey::from_bytes(&secret))))
     }
 
-    /// Keys that may have signed what is said of the ledger: the data directory's, and on a server those that hosts of other
-    /// directories announced in the database.
-    pub fn trusted(data: &DataDir, session: &Session) -> Result<Vec<PublicKey>, KeysError> {
-        let mut keys: Vec<PublicKey> = LedgerKey::find(data)?
-            .map(|key| key.public())
-            .into_iter()
-            .collect();
-        for [announced, ..] in session.roster().keys()? {
-            // Text that is no key signed nothing.
-            keys.extend(
-                announced
-                    .parse::<PublicKey>()
-                    .ok()
-                    .filter(|key| !keys.contains(key)),
-            );
-        }
-        Ok(keys)
-    }
-
     /// A signature in hex.
     pub fn sign(&self, text: &str) -> String {
         hex(&self.0.sign(text.as_bytes()).to_bytes())
@@ -63,17 +43,6 @@ impl LedgerKey {
     pub(crate) fn of_seed(seed: u8) -> LedgerKey {
         LedgerKey(SigningKey::from_bytes(&[seed; 32]))
     }
-}
-
-/// Reason why the keys to trust are not known.
-#[derive(Debug, Error)]
-pub enum KeysError {
-    /// The data directory cannot be used.
-    #[error(transparent)]
-    DataDir(#[from] DataDirError),
-    /// The database failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// The half that checks signatures.

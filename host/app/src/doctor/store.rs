@@ -1,8 +1,7 @@
 //! The database: whether the file is whole, and the ledger's chain with it.
 
 use tollgate_store::data_dir::DataDir;
-use tollgate_store::ledger::heads;
-use tollgate_store::ledger::key::LedgerKey;
+use tollgate_store::ledger::{heads, trusted};
 use tollgate_store::storage::{Database, Session};
 
 use super::{Finding, mib};
@@ -92,7 +91,7 @@ fn broken(what: String) -> Finding {
 }
 
 fn ledger(data: &DataDir, session: &Session) -> Finding {
-    let keys = match LedgerKey::trusted(data, session) {
+    let keys = match trusted::keys(data, session) {
         Ok(keys) => keys,
         Err(err) => return Finding::problem("ledger", tollgate_core::text::chain(&err)),
     };

@@ -6,6 +6,7 @@ pub mod heads;
 pub mod mirror;
 pub mod report;
 pub mod retention;
+pub mod trusted;
 
 use serde::Deserialize;
 

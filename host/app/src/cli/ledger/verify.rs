@@ -8,8 +8,8 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
 use tollgate_store::ledger::head::ExportedHead;
-use tollgate_store::ledger::heads;
-use tollgate_store::ledger::key::{LedgerKey, PublicKey};
+use tollgate_store::ledger::key::PublicKey;
+use tollgate_store::ledger::{heads, trusted};
 use tollgate_store::storage::{Broken, Head, Session, Verified};
 
 use super::{Global, open_used};
@@ -49,7 +49,7 @@ impl Verify {
         // A signed head brings the key to trust along. The data directory's own could have been replaced
         // by whoever forged anchors.
         if keys.is_empty() {
-            keys = LedgerKey::trusted(&opened.data, &opened.session)?;
+            keys = trusted::keys(&opened.data, &opened.session)?;
         }
         // Heads that were noted and cannot be trusted any more are a fault of the ledger, and the rows are checked anyway.
         let (noted, fault) = match &exported {

@@ -12,8 +12,7 @@ use tollgate_core::clock::{Clock as _, SystemClock};
 use tollgate_core::text;
 use tollgate_store::artifacts;
 use tollgate_store::data_dir::{DATABASE, DataDir};
-use tollgate_store::ledger::heads;
-use tollgate_store::ledger::key::LedgerKey;
+use tollgate_store::ledger::{heads, trusted};
 use tollgate_store::liveness::{Host, hosts_at_work};
 use tollgate_store::storage::{Database, Namespace, Server, Transfer, Transferred};
 
@@ -126,7 +125,7 @@ impl Copy {
             .map(|(namespace, steps, _)| (namespace, steps));
         let components: Vec<_> = components.filter(|(_, steps)| !steps.is_empty()).collect();
         let noted = heads::newest(data)?;
-        let keys = LedgerKey::trusted(data, &source.read_session()?)?;
+        let keys = trusted::keys(data, &source.read_session()?)?;
         let others = || match hosts_at_work(data, Some(server), Some(host.id())) {
             Ok(others) if others.is_empty() => None,
             Ok(others) => Some(format!("{} began to work meanwhile", others.join(", "))),

@@ -1,0 +1,37 @@
+//! Keys that may have signed what is said of the ledger.
+
+use thiserror::Error;
+
+use crate::data_dir::{DataDir, DataDirError};
+use crate::key::{LedgerKey, PublicKey};
+use crate::storage::{Session, StoreError};
+
+/// Keys to trust, if none are named: the data directory's, and on a server those that hosts of other directories announced in
+/// the database.
+pub fn keys(data: &DataDir, session: &Session) -> Result<Vec<PublicKey>, KeysError> {
+    let mut keys: Vec<PublicKey> = LedgerKey::find(data)?
+        .map(|key| key.public())
+        .into_iter()
+        .collect();
+    for [announced, ..] in session.roster().keys()? {
+        // Text that is no key signed nothing.
+        keys.extend(
+            announced
+                .parse::<PublicKey>()
+                .ok()
+                .filter(|key| !keys.contains(key)),
+        );
+    }
+    Ok(keys)
+}
+
+/// Reason why the keys to trust are not known.
+#[derive(Debug, Error)]
+pub enum KeysError {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
